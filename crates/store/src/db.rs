@@ -112,7 +112,10 @@ impl Db {
         T: Send + 'static,
         F: FnMut(&mut Tx<'_>) -> Result<T> + Send + 'static,
     {
-        let written = self.0.engine.write(Body::new(body)).await;
+        self.watched(self.0.engine.write(Body::new(body)).await)
+    }
+
+    fn watched<T: 'static>(&self, written: Result<Value>) -> Result<T> {
         if written.as_ref().is_err_and(is_refusal) {
             self.0.refused.store(true, Ordering::Relaxed);
         }
@@ -128,6 +131,19 @@ impl Db {
             }
             Engine::Postgres(_) => self.0.claims.join(self, claim).await,
         }
+    }
+
+    /// Runs statements of PostgreSQL that are each a transaction of their own: with no beginning and no end to wait for, what
+    /// they lock is free as soon as they are done. They may be run again, whether or not they came to something before.
+    pub(crate) async fn once<T, F>(&self, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut Tx<'_>) -> Result<T> + Send + 'static,
+    {
+        let Engine::Postgres(postgres) = &self.0.engine else {
+            return Err(Error::Other("only PostgreSQL has statements that stand alone".into()));
+        };
+        self.watched(postgres.once(Body::new(body)).await)
     }
 
     pub(crate) fn claims(&self) -> &Lines {

@@ -67,6 +67,7 @@ const POSTGRES: &[&str] = &[
     include_str!("../migrations/postgres/0017.sql"),
     include_str!("../migrations/postgres/0018.sql"),
     include_str!("../migrations/postgres/0019.sql"),
+    include_str!("../migrations/postgres/0020.sql"),
 ];
 
 pub(crate) fn sqlite(connection: &Connection, path: Option<&Path>, schema: Schema) -> Result<()> {

@@ -15,7 +15,7 @@ use crate::error::{Error, Result, caught};
 use crate::live::Signal;
 use crate::migrate;
 use crate::tx::{Statements, Tx};
-use pool::{Pool, Worker};
+use pool::{Pool, Tell, Worker};
 
 /// Connections lost before commit are tried again this often.
 const TRIES: u32 = 4;
@@ -36,7 +36,8 @@ pub(crate) struct Postgres {
     pool: Pool<Work>,
 }
 
-type Work = Box<dyn FnOnce(&mut Connection) + Send>;
+/// Returns how whoever asked is told.
+type Work = Box<dyn FnOnce(&mut Connection) -> Option<Tell> + Send>;
 
 struct Connection {
     url: String,
@@ -68,26 +69,9 @@ impl Postgres {
         let mut first = Some((client, Statements::default()));
         let pool = Pool::new();
         for _ in 0..connections.max(1) {
-            let mut connection = Connection { url: url.to_owned(), live: first.take() };
-            let worker: Worker<Work> = pool.worker();
-            let body = move || {
-                while let Some(call) = worker.next() {
-                    // Whoever asked is told by the answer that never came; the next gets a connection that works.
-                    let made = caught(|| {
-                        call(&mut connection);
-                        Ok(())
-                    });
-                    if let Err(error) = made {
-                        tracing::error!(%error, "a connection is opened anew");
-                        // One that broke may break once more when it is put away: the thread goes on all the same.
-                        let broken = connection.live.take();
-                        let _ = caught(|| {
-                            drop(broken);
-                            Ok(())
-                        });
-                    }
-                }
-            };
+            let worker: Worker<Work> = pool.worker(first.is_some());
+            let connection = Connection { url: url.to_owned(), live: first.take() };
+            let body = move || connection.work(&worker);
             thread::Builder::new()
                 .name("store-postgres".into())
                 .spawn(body)
@@ -113,6 +97,11 @@ impl Postgres {
         }
     }
 
+    /// Runs statements without a transaction around them.
+    pub async fn once(&self, mut body: Body) -> Result<Value> {
+        self.call(move |connection| connection.once(&mut body)).await?
+    }
+
     pub async fn read(&self, mut body: Body) -> Result<Value> {
         self.call(move |connection| connection.read(&mut body)).await?
     }
@@ -123,13 +112,13 @@ impl Postgres {
         F: FnOnce(&mut Connection) -> T + Send + 'static,
     {
         let (caller, answer) = oneshot::channel();
-        let work = Box::new(move |connection: &mut Connection| {
+        let work = move |connection: &mut Connection| {
             // While the database is away callers give up: what nobody waits for is not begun.
-            if !caller.is_closed() {
-                let _ = caller.send(call(connection));
-            }
-        });
-        self.pool.give(work);
+            let value = (!caller.is_closed()).then(|| call(connection))?;
+            let tell: Tell = Box::new(move || drop(caller.send(value)));
+            Some(tell)
+        };
+        self.pool.give(Box::new(work));
         answer.await.map_err(|_| Error::Closed)
     }
 
@@ -171,11 +160,44 @@ impl Postgres {
 }
 
 impl Connection {
+    fn work(mut self, worker: &Worker<Work>) {
+        let mut tell = None;
+        while let Some(call) = worker.next(tell.take()) {
+            // Whoever asked is told by the answer that never came; the next gets a connection that works.
+            let made = caught(|| {
+                tell = call(&mut self);
+                Ok(())
+            });
+            if let Err(error) = made {
+                tracing::error!(%error, "a connection is opened anew");
+                // One that broke may break once more when it is put away: the thread goes on all the same.
+                let broken = self.live.take();
+                let _ = caught(|| {
+                    drop(broken);
+                    Ok(())
+                });
+            }
+        }
+    }
+
+    fn once(&mut self, body: &mut Body) -> Result<Value> {
+        let mut is_sent = false;
+        let tried = self.often_enough(|connection| {
+            let (client, statements) = connection.open()?;
+            is_sent = true;
+            body.run(Tx::postgres(client, statements, None))
+        });
+        tried.map_err(|error| match error {
+            Error::Unavailable { message, .. } => Error::Unavailable { message, in_doubt: is_sent },
+            error => error,
+        })
+    }
+
     fn read(&mut self, body: &mut Body) -> Result<Value> {
         self.often_enough(|connection| {
             let (client, statements) = connection.open()?;
             let (clock, []) = begin(client, READ)?;
-            let run = |client: &mut Client| body.run(Tx::postgres(client, statements, clock));
+            let run = |client: &mut Client| body.run(Tx::postgres(client, statements, Some(clock)));
             let value = ran(client, run)?;
             client.batch_execute("COMMIT")?;
             Ok(value)
@@ -186,7 +208,7 @@ impl Connection {
         let tried = self.often_enough(|connection| {
             let (client, statements) = connection.open()?;
             let (clock, [number]) = begin(client, WRITE)?;
-            let run = |client: &mut Client| body.run(Tx::postgres(client, statements, clock));
+            let run = |client: &mut Client| body.run(Tx::postgres(client, statements, Some(clock)));
             let value = ran(client, run)?;
             Ok(match client.batch_execute("COMMIT").map_err(Error::from) {
                 Ok(()) => Ended::Known(Ok(value)),

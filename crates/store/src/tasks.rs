@@ -21,7 +21,6 @@ pub use change::{Change, Ending, end, free_all, inherit, note, release, renew, s
 pub use claim::{Claim, Claimed, claim, claim_oldest, expire};
 pub(crate) use line::Lines;
 pub use log::{Happened, Kind, by_whom, events, note_event, relayed, times, unrelayed};
-pub use together::claim_together;
 
 macro_rules! columns {
     () => {

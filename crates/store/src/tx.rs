@@ -48,18 +48,14 @@ impl<'a> Tx<'a> {
         Self { engine: Engine::Sqlite(connection), failed: None, clock: None, plans: None }
     }
 
-    /// On a connection that has begun a transaction, at this time of the database.
+    /// On a connection that has begun a transaction, at this time of the database. Where there is none, every statement is
+    /// one of its own.
     pub(crate) fn postgres(
         client: &'a mut postgres::Client,
         statements: &'a mut Statements,
-        clock: (Millis, Instant),
+        clock: Option<(Millis, Instant)>,
     ) -> Self {
-        Self {
-            engine: Engine::Postgres { client, statements },
-            failed: None,
-            clock: Some(clock),
-            plans: None,
-        }
+        Self { engine: Engine::Postgres { client, statements }, failed: None, clock, plans: None }
     }
 
     /// Runs the closure of a caller; `Err` means that nothing of it may be committed.

@@ -1,6 +1,7 @@
 //! Who gets the next piece of work: the worker that rested last. Where one is enough, one stays warm: each connection has
 //! caches and prepared statements of its own.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
@@ -13,7 +14,14 @@ struct State<W> {
 }
 
 /// Where a worker gets its work.
-pub(super) struct Worker<W>(Arc<Mutex<State<W>>>);
+pub(super) struct Worker<W> {
+    state: Arc<Mutex<State<W>>>,
+    /// It has a connection: those without are asked last.
+    is_warm: Cell<bool>,
+}
+
+/// Says what work came to. It is said by a worker that rests already: whoever then has more finds it, and it is warm.
+pub(super) type Tell = Box<dyn FnOnce() + Send>;
 
 impl<W> Pool<W> {
     pub fn new() -> Self {
@@ -21,8 +29,8 @@ impl<W> Pool<W> {
         Self(Arc::new(Mutex::new(state)))
     }
 
-    pub fn worker(&self) -> Worker<W> {
-        Worker(Arc::clone(&self.0))
+    pub fn worker(&self, is_warm: bool) -> Worker<W> {
+        Worker { state: Arc::clone(&self.0), is_warm: Cell::new(is_warm) }
     }
 
     pub fn give(&self, mut work: W) {
@@ -48,19 +56,28 @@ impl<W> Drop for Pool<W> {
 }
 
 impl<W> Worker<W> {
-    /// Waits for work. `None`: there will be none.
-    pub fn next(&self) -> Option<W> {
-        let mut state = lock(&self.0);
-        if let Some(work) = state.waiting.pop_front() {
-            return Some(work);
+    /// Tells what the last work came to and waits for more. `None`: there will be none.
+    pub fn next(&self, tell: Option<Tell>) -> Option<W> {
+        let next = self.rest();
+        if let Some(tell) = tell {
+            tell();
         }
-        if state.is_closed {
-            return None;
+        let work = next.unwrap_or_else(|given| given.recv().ok());
+        self.is_warm.set(true);
+        work
+    }
+
+    /// What there is to do, or where it will be given.
+    fn rest(&self) -> Result<Option<W>, mpsc::Receiver<W>> {
+        let mut state = lock(&self.state);
+        let work = state.waiting.pop_front();
+        if work.is_some() || state.is_closed {
+            return Ok(work);
         }
         let (sender, given) = mpsc::channel();
-        state.resting.push(sender);
-        drop(state);
-        given.recv().ok()
+        let place = if self.is_warm.get() { state.resting.len() } else { 0 };
+        state.resting.insert(place, sender);
+        Err(given)
     }
 }
 
@@ -78,34 +95,33 @@ mod tests {
     fn whoever_rested_last_works_first_and_what_waits_is_done_before_the_end() {
         let pool = Pool::new();
         let (say, said) = mpsc::channel();
-        let worker = |name: &'static str| {
-            let (worker, say) = (pool.worker(), say.clone());
+        let worker = |name: &'static str, is_warm: bool| {
+            let (worker, say) = (pool.worker(is_warm), say.clone());
             thread::spawn(move || {
-                while let Some(work) = worker.next() {
-                    say.send((name, work)).unwrap();
+                let mut tell = None;
+                while let Some(work) = worker.next(tell.take()) {
+                    let say = say.clone();
+                    tell = Some(Box::new(move || say.send((name, work)).unwrap()) as Tell);
                 }
             })
         };
         let rested = |count: usize| while lock(&pool.0).resting.len() < count {};
-        let first = worker("first");
+        let warm = worker("warm", true);
         rested(1);
-        let second = worker("second");
-        for n in 0..3 {
-            rested(2);
-            pool.give(n);
-            let (name, work) = said.recv().unwrap();
-            assert_eq!(work, n);
-            assert!(n == 0 || name == "second", "{name} is warm");
-        }
+        let cold = worker("cold", false);
         rested(2);
+        for n in 0..100 {
+            pool.give(n);
+            assert_eq!(said.recv().unwrap(), ("warm", n), "who has told rests already");
+        }
         drop(pool);
-        first.join().unwrap();
-        second.join().unwrap();
+        warm.join().unwrap();
+        cold.join().unwrap();
 
         let pool = Pool::new();
         pool.give(4);
-        let late = pool.worker();
+        let late = pool.worker(false);
         drop(pool);
-        assert_eq!((late.next(), late.next()), (Some(4), None));
+        assert_eq!((late.next(None), late.next(None)), (Some(4), None));
     }
 }

@@ -4,7 +4,7 @@ use polyclaw_domain::id::TeamId;
 use polyclaw_domain::task::{Refusal, Task, TaskNo, Worker, why_not};
 use polyclaw_domain::team::MAX_CAPABILITIES;
 use polyclaw_domain::time::Millis;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Freed, Kind, columns, get, note_event, read, with_needs};
 use crate::error::Result;
@@ -31,7 +31,6 @@ macro_rules! ready {
            WHERE n.team_id = t.team_id AND n.task_no = t.task_no AND d.state <> 'completed')"
     };
 }
-pub(super) use ready;
 
 /// What makes a task one that may be taken, whoever asks.
 macro_rules! free {
@@ -99,20 +98,10 @@ fn take(tx: &mut Tx<'_>, wanted: Option<TaskNo>, asked: &Claim) -> Result<Claime
         let again = claimed_before(tx, team, key, worker)?;
         return again.map_or_else(|| refused(tx, team, wanted, worker), |task| Ok(Ok(task)));
     };
-    note_claim(tx, &task)?;
+    let fence = task.lease.as_ref().map(|lease| lease.fence);
+    let facts = json!({ "fence": fence, "session_key": worker.session });
+    note_event(tx, team, task.no, Kind::Claimed, &worker.name, &facts, *now)?;
     with_needs(tx, task).map(Ok)
-}
-
-pub(super) fn note_claim(tx: &mut Tx<'_>, task: &Task) -> Result<()> {
-    let owner = task.lease.as_ref().map_or("", |lease| &lease.owner);
-    let at = task.claimed_at.unwrap_or(task.created_at);
-    note_event(tx, &task.team, task.no, Kind::Claimed, owner, &facts(task), at)
-}
-
-/// What is noted of a claim.
-pub(super) fn facts(task: &Task) -> Value {
-    let lease = task.lease.as_ref();
-    json!({ "fence": lease.map(|lease| lease.fence), "session_key": lease.map(|lease| &lease.session) })
 }
 
 fn claimed_before(tx: &mut Tx<'_>, team: &TeamId, key: &str, worker: &Worker) -> Result<Option<Task>> {

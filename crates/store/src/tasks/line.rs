@@ -1,5 +1,4 @@
-//! Those who claim at the same time: for each team they stand in line, and whoever stands there is written in one
-//! transaction.
+//! Those who claim at the same time: for each team they stand in line, and whoever stands there is served in one go.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -7,12 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use polyclaw_domain::id::TeamId;
 use tokio::sync::oneshot;
 
-use super::{Claim, Claimed, claim_oldest, claim_together};
+use super::together::hand_out;
+use super::{Claim, Claimed, claim_oldest};
 use crate::db::Db;
 use crate::error::{Error, Result};
 use crate::tx::Tx;
 
-/// Written in one transaction at most.
+/// Served in one go at most.
 const MOST: usize = 64;
 
 /// A line is there for as long as somebody serves it.
@@ -102,10 +102,9 @@ impl Served {
         }
     }
 
-    /// Writes them together; where that fails, each by itself.
+    /// Hands out to all; where each has to look for itself, all in one transaction; where that fails, each by itself.
     async fn answers(&self, asked: Vec<Asked>) -> Vec<Result<Claimed>> {
-        let (team, all) = (self.team.clone(), asked.clone());
-        let mut last = match self.db.write(move |tx| together(tx, &team, &all)).await {
+        let mut last = match self.served(&asked).await {
             Ok(claimed) => return claimed.into_iter().map(|claimed| claimed.ok_or(Error::Closed)).collect(),
             Err(error) => error,
         };
@@ -125,6 +124,31 @@ impl Served {
         answers
     }
 
+    /// What each gets who is still there.
+    async fn served(&self, asked: &[Asked]) -> Result<Vec<Option<Claimed>>> {
+        if let Some(handed) = self.db.once(self.to_those_there(asked, hand_out)).await? {
+            return Ok(handed);
+        }
+        self.db.write(self.to_those_there(asked, each)).await.map(Option::unwrap_or_default)
+    }
+
+    /// Serves those who are still waited for, and leaves the places of the others empty.
+    fn to_those_there(
+        &self,
+        asked: &[Asked],
+        serve: Serve,
+    ) -> impl FnMut(&mut Tx<'_>) -> Result<Option<Vec<Option<Claimed>>>> + use<> {
+        let (team, asked) = (self.team.clone(), asked.to_vec());
+        move |tx| {
+            let there: Vec<bool> = asked.iter().map(Asked::is_waited_for).collect();
+            let claims =
+                asked.iter().zip(&there).filter(|(_, there)| **there).map(|(one, _)| one.claim.clone());
+            let Some(got) = serve(tx, &team, &claims.collect::<Vec<_>>())? else { return Ok(None) };
+            let mut got = got.into_iter();
+            Ok(Some(there.into_iter().map(|there| if there { got.next() } else { None }).collect()))
+        }
+    }
+
     async fn alone(&self, one: Asked) -> Result<Claimed> {
         self.db.write(move |tx| claim_oldest(tx, &one.claim)).await
     }
@@ -138,10 +162,9 @@ impl Drop for Served {
     }
 }
 
-/// What each gets who is still there.
-fn together(tx: &mut Tx<'_>, team: &TeamId, asked: &[Asked]) -> Result<Vec<Option<Claimed>>> {
-    let there: Vec<bool> = asked.iter().map(Asked::is_waited_for).collect();
-    let wanted = asked.iter().zip(&there).filter(|(_, there)| **there).map(|(one, _)| one.claim.clone());
-    let mut got = claim_together(tx, team, &wanted.collect::<Vec<_>>())?.into_iter();
-    Ok(there.into_iter().map(|there| if there { got.next() } else { None }).collect())
+/// What each gets. `None`: they cannot be served this way.
+type Serve = fn(&mut Tx<'_>, &TeamId, &[Claim]) -> Result<Option<Vec<Claimed>>>;
+
+fn each(tx: &mut Tx<'_>, _: &TeamId, claims: &[Claim]) -> Result<Option<Vec<Claimed>>> {
+    claims.iter().map(|claim| claim_oldest(tx, claim)).collect::<Result<Vec<_>>>().map(Some)
 }
