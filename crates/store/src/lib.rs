@@ -46,6 +46,6 @@ pub use copy::{copy, copy_registry};
 pub use db::{Db, Target};
 pub use error::{Error, Result};
 pub use ledgers::Ledgers;
-pub use live::Signal;
+pub use live::{CONNECTED, Signal};
 pub use peek::peek;
 pub use tx::{Param, Row, Tx};

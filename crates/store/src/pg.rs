@@ -12,7 +12,7 @@ use tokio::sync::{mpsc as signal, oneshot};
 
 use crate::body::{Body, Value, opened};
 use crate::error::{Error, Result, caught};
-use crate::live::Signal;
+use crate::live::{CONNECTED, Signal};
 use crate::migrate;
 use crate::tx::{Statements, Tx};
 use pool::{Pool, Tell, Worker};
@@ -310,7 +310,7 @@ fn listen(url: &str, sender: &signal::UnboundedSender<Signal>) -> Result<()> {
     let mut client = connect(url)?;
     client.batch_execute("LISTEN polyclaw")?;
     // What was said before this node listened, or while its connection was gone, it did not hear.
-    let _ = sender.send(Signal("connected".to_owned()));
+    let _ = sender.send(Signal(CONNECTED.to_owned()));
     while !client.is_closed() && !sender.is_closed() {
         let mut notifications = client.notifications();
         // The pause only bounds how long a closed receiver goes unnoticed.

@@ -18,7 +18,7 @@ use crate::tx::{Row, Tx};
 
 pub use members::{
     Rested, add_member, at_work, member, member_of, members, note_ended, note_known, replace_member, rested,
-    set_member_state, without_session,
+    set_member_state, with_runs, without_session,
 };
 pub use requests::{answer, ask, drop_answered, drop_requests, requests};
 pub use setbacks::{
@@ -34,6 +34,9 @@ macro_rules! select {
         )
     };
 }
+
+/// What other nodes hear when a team begins: its members may work on any of them.
+pub const BEGUN: &str = "teams";
 
 /// The name is taken while the team has not ended: two of one name are a conflict.
 pub fn insert(tx: &mut Tx<'_>, team: &Team) -> Result<()> {
@@ -55,7 +58,8 @@ pub fn insert(tx: &mut Tx<'_>, team: &Team) -> Result<()> {
         team.created_at,
         team.updated_at,
     ];
-    tx.execute(SQL, params).map(drop)
+    tx.execute(SQL, params)?;
+    tx.notify(BEGUN)
 }
 
 pub fn get(tx: &mut Tx<'_>, id: &TeamId) -> Result<Option<Team>> {

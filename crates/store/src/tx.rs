@@ -109,6 +109,15 @@ impl<'a> Tx<'a> {
         }
     }
 
+    /// Until this transaction has ended, no other that asks the same goes on. On SQLite none would.
+    pub fn alone(&mut self, what: &str) -> Result<()> {
+        const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
+        match self.engine {
+            Engine::Sqlite(_) => Ok(()),
+            Engine::Postgres { .. } => self.query(LOCK, &[what.into()], |_| Ok(())).map(drop),
+        }
+    }
+
     /// The clock leases are measured by: the database's where several nodes share it, else the caller's. It goes on while
     /// a transaction waits for others.
     pub fn lease_clock(&self, now: Millis) -> Millis {

@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use polyclaw_domain::id::{LetterId, TeamId};
@@ -136,18 +136,37 @@ impl Engine {
 
 impl Engine {
     /// Moves away what is left of teams that ended while nobody could: the next of a name begins anew.
-    pub(super) async fn clear_folders(&self) -> Result<()> {
-        let Some(folder) = self.settings().teams_folder.clone() else { return Ok(()) };
-        let ended = self.db().read(|tx| teams::ended(tx, LOOKED_AT)).await?;
+    pub(super) async fn clear_folders(&self) {
+        let ended = self.db().read(|tx| teams::ended(tx, LOOKED_AT)).await.unwrap_or_else(|error| {
+            tracing::error!(%error, "teams that have ended could not be looked for, trying again when one ends");
+            Vec::new()
+        });
         for team in ended {
-            let path = folder.join(&team.name).join("config.json");
-            let id = team.id.clone();
-            let is_left =
-                tokio::task::spawn_blocking(move || is_of(&path, id.as_str())).await.unwrap_or(false);
-            if is_left {
-                self.copy_letters(&team).await;
-                self.set_aside(&team).await?;
+            // A folder that can not be moved keeps no team from being looked after.
+            if let Err(error) = self.clear_folder(&team).await {
+                tracing::error!(%error, team = %team.name, "the folder of a team that has ended could not be moved");
             }
+        }
+    }
+
+    pub(super) async fn clear_folder(&self, team: &Team) -> Result<()> {
+        let Some(folder) = self.settings().teams_folder.clone() else { return Ok(()) };
+        let (path, id) = (folder.join(&team.name).join("config.json"), team.id.clone());
+        let is_left = tokio::task::spawn_blocking(move || is_of(&path, id.as_str())).await.unwrap_or(false);
+        if is_left {
+            self.copy_letters(team).await;
+            self.set_aside(team).await?;
+        }
+        Ok(())
+    }
+
+    /// Moves away what is left of the last team of this name, before the next opens what it finds there.
+    pub(super) async fn make_room(&self, team: &Team) -> Result<()> {
+        let (name, own) = (team.name.clone(), team.id.clone());
+        let ended = self.db().read(|tx| teams::ended(tx, LOOKED_AT)).await?;
+        for past in ended.into_iter().filter(|past| past.name == name && past.id != own) {
+            self.ports.ledgers.close(&past.id);
+            self.clear_folder(&past).await?;
         }
         Ok(())
     }
@@ -220,8 +239,21 @@ fn append(folder: &Path, letter: &Letter) -> io::Result<()> {
         "summary": letter.summary, "request_id": letter.request_id, "approve": letter.approve,
         "reason": letter.reason, "timestamp": letter.created_at.to_string(),
     });
-    let mut file = private(&folder.join("messages.jsonl"), fs::OpenOptions::new().append(true).create(true))?;
-    file.write_all(format!("{line}\n").as_bytes())
+    let path = folder.join("messages.jsonl");
+    let mut file = private(&path, fs::OpenOptions::new().append(true).create(true).read(true))?;
+    // A line that a full disk cut off takes no other with it.
+    let begins = if is_cut_off(&mut file)? { "\n" } else { "" };
+    file.write_all(format!("{begins}{line}\n").as_bytes())
+}
+
+fn is_cut_off(file: &mut fs::File) -> io::Result<bool> {
+    if file.metadata()?.len() == 0 {
+        return Ok(false);
+    }
+    let mut last = [0];
+    file.seek(io::SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last != *b"\n")
 }
 
 /// Only its owner reads it.

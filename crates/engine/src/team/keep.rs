@@ -11,6 +11,7 @@ use polyclaw_domain::team::{LEAD, MemberState, RUNTIME, Team, TeamStatus};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::{Tx, tasks, teams};
 
+use super::post::{Posted, lock_readers, store_all};
 use crate::core::Engine;
 use crate::error::{Error, Result};
 
@@ -26,13 +27,13 @@ pub(crate) async fn keep(engine: &Engine) -> Result<()> {
         let there = |id: &TeamId| open.iter().any(|team| team.id == *id);
         // At a start, and when a team is gone: another node may have ended it, and this one keeps its files.
         if known.as_ref().is_none_or(|known| !known.iter().all(there)) {
-            engine.clear_folders().await?;
+            engine.clear_folders().await;
         }
         known = Some(open.iter().map(|team| team.id.clone()).collect());
         let now = engine.now();
         if now.since(renewed) >= engine.task_lease_ms() / 3 {
             renewed = now;
-            engine.renew_tasks(&open).await?;
+            engine.renew_tasks(&open).await;
         }
         for team in &open {
             // One that can not be looked after now keeps no other from it.
@@ -97,42 +98,63 @@ impl Engine {
 
     /// A member whose session is gone is lost: the lead is told, and a replacement gets its tasks.
     async fn note_lost(&self, team: &Team) -> Result<()> {
-        let (id, now) = (team.id.clone(), self.now());
-        let write = move |tx: &mut Tx<'_>| {
-            let lost = teams::without_session(tx, &id)?;
-            for name in &lost {
-                teams::set_member_state(tx, &id, name, MemberState::Lost, now)?;
-            }
-            Ok(lost)
-        };
-        for name in self.db().write(write).await? {
+        let id = team.id.clone();
+        let lost = self.db().read(move |tx| teams::without_session(tx, &id)).await?;
+        for name in lost {
             let text = format!(
                 "{name} is lost: its session is gone. TeammateSpawn with the same name replaces it; it gets the tasks."
             );
-            let letter = self.letter(team, RUNTIME, LEAD, LetterKind::Task, text);
-            self.post(team, vec![self.posted(letter)]).await?;
+            let post = self.posted(self.letter(team, RUNTIME, LEAD, LetterKind::Task, text));
+            self.note_one_lost(team, name, post).await?;
             self.write_team(team).await?;
         }
         Ok(())
     }
 
-    /// Sessions of this node that are at work keep what they hold.
-    async fn renew_tasks(&self, open: &[Team]) -> Result<()> {
-        let sessions: Vec<SessionKey> = {
+    /// That it is lost and that the lead is told, or neither: nobody would look for it again.
+    async fn note_one_lost(&self, team: &Team, name: String, post: Posted) -> Result<()> {
+        let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
+        let copies = vec![post.letter.clone()];
+        let write = move |tx: &mut Tx<'_>| {
+            let posts = std::slice::from_ref(&post);
+            lock_readers(tx, &wanted, posts)?;
+            if !teams::without_session(tx, &wanted.id)?.contains(&name) {
+                return Ok(Vec::new());
+            }
+            teams::set_member_state(tx, &wanted.id, &name, MemberState::Lost, now)?;
+            store_all(tx, &wanted, posts, &settings, now)
+        };
+        let ready = self.persist(write).await?;
+        self.hand_out(team, ready, copies).await;
+        Ok(())
+    }
+
+    /// Sessions of this node that are at work keep what they hold, and so do those for whom others are.
+    async fn renew_tasks(&self, open: &[Team]) {
+        let running: Vec<SessionKey> = {
             let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
             running.values().map(|running| running.claim.session.clone()).collect()
         };
+        for team in open {
+            // One that can not be renewed now keeps no other from it.
+            let renewed = self.renew_of(team, running.clone()).await;
+            if let Err(error) = renewed.or_else(unless_ended) {
+                tracing::error!(%error, team = %team.name, "the tasks of a team could not be renewed, trying again");
+            }
+        }
+    }
+
+    async fn renew_of(&self, team: &Team, mut sessions: Vec<SessionKey>) -> Result<()> {
+        let id = team.id.clone();
+        let waiting = self.db().read(move |tx| teams::with_runs(tx, &id)).await?;
+        sessions.extend(waiting.into_iter().map(|member| member.session));
         if sessions.is_empty() {
             return Ok(());
         }
-        let (now, lease_ms) = (self.now(), self.task_lease_ms());
-        for team in open {
-            let (id, sessions) = (team.id.clone(), sessions.clone());
-            let write = move |tx: &mut Tx<'_>| {
-                sessions.iter().try_for_each(|key| tasks::renew(tx, &id, key, (now, lease_ms)).map(drop))
-            };
-            self.ledger(team)?.write(write).await?;
-        }
-        Ok(())
+        let (id, now, lease_ms) = (team.id.clone(), self.now(), self.task_lease_ms());
+        let write = move |tx: &mut Tx<'_>| {
+            sessions.iter().try_for_each(|key| tasks::renew(tx, &id, key, (now, lease_ms)).map(drop))
+        };
+        Ok(self.ledger(team)?.write(write).await?)
     }
 }

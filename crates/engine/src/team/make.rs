@@ -41,6 +41,9 @@ impl Engine {
         let (now, most, trace) = (self.now(), self.settings().teams.max_teams, TraceId::new(self.next_id()));
         let write = move |tx: &mut Tx<'_>| create(tx, &new, &id, (now, most), &trace);
         let (team, is_new) = self.db().write(write).await??;
+        if is_new {
+            self.make_room(&team).await?;
+        }
         self.ledger(&team)?;
         self.write_team(&team).await?;
         if is_new {
@@ -59,6 +62,9 @@ impl Engine {
             let Some(session) = sessions::get(tx, &wanted)? else {
                 return Ok(Err(Error::UnknownSession(wanted.to_string())));
             };
+            if session.team_role == Some(TeamRole::Member) {
+                return Ok(Err(Refusal::NotLead.into()));
+            }
             let team = take(tx, &team, &session, fresh.now)?;
             let (letters, idle) = letters::waiting(tx, &team.id, team::LEAD)?;
             let ready = match letters + idle {
@@ -85,6 +91,8 @@ fn create(
     (now, most): (polyclaw_domain::time::Millis, u32),
     trace: &TraceId,
 ) -> polyclaw_store::Result<Made> {
+    // Two at once are counted one after the other, and see each other's names.
+    tx.alone("a team begins")?;
     if let Some(team) = teams::get(tx, id)? {
         return Ok(Ok((team, false)));
     }

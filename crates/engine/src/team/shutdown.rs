@@ -1,5 +1,7 @@
 //! Ending a team: every member is asked under a number of its own, silence has a meaning, and force needs nobody.
 
+use std::collections::HashSet;
+
 use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::mail::LetterKind;
 use polyclaw_domain::session::Status;
@@ -42,34 +44,58 @@ impl Engine {
         }
         let insider = self.insider(actor, team).await?;
         insider.only_lead()?;
-        let members = self.active_members(&insider.team).await?;
-        if force {
-            return self.stop_team(&insider.team, members).await;
-        }
-        let deadline = self.now().plus(i64::from(self.settings().teams.shutdown_seconds) * 1000);
-        let (mut posts, mut requests) = (Vec::new(), Vec::new());
-        for member in &members {
-            let id = request_id(actor, &member.name);
-            let member_name = member.name.clone();
-            requests.push(Request { id: id.clone(), member: member_name, deadline, answer: None });
+        // Whoever joins before the team knows that it is to end is asked, too.
+        let stopped = loop {
+            let members = self.active_members(&insider.team).await?;
+            let is_begun = if force {
+                self.stop_members(actor, &insider.team, &members).await?
+            } else {
+                self.ask_all(&insider.team, self.questions(actor, &insider, &members, reason)).await?
+            };
+            if is_begun {
+                break members.into_iter().map(stopped).collect();
+            }
+        };
+        self.reach(KillPoint::ShutdownAsked).await;
+        self.write_team(&insider.team).await?;
+        let ended = self.settle_shutdown(&insider.team).await?;
+        // The keeper may have brought it to its end meanwhile, and forgotten who was asked.
+        Ok(if force { Ended { members: stopped, ..ended } } else { ended })
+    }
+
+    /// What each member is asked, and the letter that asks.
+    fn questions(
+        &self,
+        actor: &Actor,
+        insider: &Insider,
+        members: &[Member],
+        reason: &str,
+    ) -> Vec<(Request, Posted)> {
+        let question = |member: &Member| {
+            let request = self.request(actor, &member.name);
             let outgoing = Outgoing {
                 kind: LetterKind::ShutdownRequest,
                 to: Some(member.name.clone()),
                 content: format!(
                     "The team is to end. {reason}\nFinish what you are doing, then answer with SendMessage, type \
-                     shutdown_response, request_id {id}, approve true or false, and a reason if false."
+                     shutdown_response, request_id {}, approve true or false, and a reason if false.",
+                    request.id
                 ),
                 summary: Some("the team is to end".to_owned()),
-                request_id: Some(id),
+                request_id: Some(request.id.clone()),
                 approve: None,
                 reason: Some(reason.to_owned()).filter(|reason| !reason.is_empty()),
             };
-            posts.push(self.posted(self.addressed(actor, &insider, &outgoing, &member.name)));
-        }
-        self.ask_all(&insider.team, requests, posts).await?;
-        self.reach(KillPoint::ShutdownAsked).await;
-        self.write_team(&insider.team).await?;
-        self.settle_shutdown(&insider.team).await
+            (request, self.posted(self.addressed(actor, insider, &outgoing, &member.name)))
+        };
+        members.iter().map(question).collect()
+    }
+
+    /// The same call asks under the same number.
+    fn request(&self, actor: &Actor, member: &str) -> Request {
+        let deadline = self.now().plus(i64::from(self.settings().teams.shutdown_seconds) * 1000);
+        let id = format!("{}-{member}-stop", actor.call());
+        Request { id, member: member.to_owned(), deadline, answer: None }
     }
 
     /// A team of this name has ended, and the asker could have ended it: made again, the call that did says so.
@@ -90,26 +116,67 @@ impl Engine {
         Ok(self.db().read(read).await?)
     }
 
-    /// The team is shutting down and everybody is asked, or neither. Asked before, it stays as it is.
-    async fn ask_all(&self, team: &Team, requests: Vec<Request>, posts: Vec<Posted>) -> Result<()> {
+    /// The team is shutting down and everybody is asked, or neither. Asked before, it stays as it is; `false` if there are
+    /// others by now.
+    async fn ask_all(&self, team: &Team, questions: Vec<(Request, Posted)>) -> Result<bool> {
+        let (requests, posts): (Vec<_>, Vec<_>) = questions.into_iter().unzip();
         let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
         let write = move |tx: &mut Tx<'_>| {
             lock_readers(tx, &wanted, &posts)?;
-            let begins = (&[TeamStatus::Active][..], TeamStatus::ShuttingDown);
-            if !teams::set_status(tx, &wanted.id, begins, now)? {
+            if teams::lock(tx, &wanted.id)?.is_none_or(|team| team.status != TeamStatus::Active) {
+                return Ok(Some(None));
+            }
+            let names = requests.iter().map(|request| request.member.as_str());
+            if !are_all(tx, &wanted, names)? {
                 return Ok(None);
             }
+            teams::set_status(tx, &wanted.id, (EITHER, TeamStatus::ShuttingDown), now)?;
             teams::drop_requests(tx, &wanted.id)?;
             requests.iter().try_for_each(|request| teams::ask(tx, &wanted.id, request, now))?;
-            store_all(tx, &wanted, &posts, &settings, now).map(Some)
+            store_all(tx, &wanted, &posts, &settings, now).map(Some).map(Some)
         };
-        if let Some(ready) = self.persist(write).await? {
+        let Some(asked) = self.persist(write).await? else { return Ok(false) };
+        if let Some(ready) = asked {
             ready.into_iter().for_each(|lane| self.lanes.wake(lane));
             self.copy_letters(team).await;
             let data = json!({ "team": team.name, "change": "shutting_down" });
             self.note_team(team, data).await;
         }
-        Ok(())
+        Ok(true)
+    }
+
+    /// Everybody is stopped and the team is shutting down, or neither; `false` if there are others by now. Nobody has to be
+    /// asked: whoever comes after a crash finds that all have answered.
+    async fn stop_members(&self, actor: &Actor, team: &Team, members: &[Member]) -> Result<bool> {
+        let (engine, wanted, now, members) = (self.clone(), team.clone(), self.now(), members.to_vec());
+        let requests: Vec<Request> = members.iter().map(|member| self.request(actor, &member.name)).collect();
+        let write = move |tx: &mut Tx<'_>| {
+            // The sessions' rows first, as everywhere.
+            members.iter().try_for_each(|member| sessions::lock(tx, &member.session).map(drop))?;
+            let mut after = Vec::new();
+            for member in &members {
+                after.extend(stop_all(tx, &engine, &member.session)?.1);
+            }
+            let found = teams::lock(tx, &wanted.id)?;
+            if found.is_none_or(|team| team.status == TeamStatus::Shutdown) {
+                return Ok((true, after));
+            }
+            if !are_all(tx, &wanted, members.iter().map(|member| member.name.as_str()))? {
+                return Ok((false, after));
+            }
+            teams::set_status(tx, &wanted.id, (EITHER, TeamStatus::ShuttingDown), now)?;
+            teams::drop_requests(tx, &wanted.id)?;
+            for (member, request) in members.iter().zip(&requests) {
+                teams::ask(tx, &wanted.id, request, now)?;
+                teams::answer(tx, &request.id, &Answer::Stopped)?;
+                teams::set_member_state(tx, &wanted.id, &member.name, MemberState::Closed, now)?;
+                sessions::set_status(tx, &member.session, Status::Archived)?;
+            }
+            Ok((true, after))
+        };
+        let (is_begun, after) = self.persist(write).await?;
+        self.follow(after);
+        Ok(is_begun)
     }
 
     async fn active_members(&self, team: &Team) -> Result<Vec<Member>> {
@@ -121,9 +188,7 @@ impl Engine {
 
     /// The number under which a member is asked; the one it was asked under before, if it was.
     pub(super) async fn ask_one(&self, actor: &Actor, team: &Team, name: &str) -> Result<String> {
-        let deadline = self.now().plus(i64::from(self.settings().teams.shutdown_seconds) * 1000);
-        let request =
-            Request { id: request_id(actor, name), member: name.to_owned(), deadline, answer: None };
+        let request = self.request(actor, name);
         let (team, now) = (team.id.clone(), self.now());
         let write = move |tx: &mut Tx<'_>| {
             let asked = teams::requests(tx, &team)?.into_iter().find(|one| one.member == request.member);
@@ -205,8 +270,33 @@ impl Engine {
 
     /// Looks where a shutdown stands, and brings it to its end if it has one.
     pub(super) async fn settle_shutdown(&self, team: &Team) -> Result<Ended> {
+        self.answer_for_the_silent(team).await?;
         let id = team.id.clone();
-        let at_work = self.db().read(move |tx| teams::at_work(tx, &id)).await?;
+        let read = move |tx: &mut Tx<'_>| Ok((teams::get(tx, &id)?, teams::requests(tx, &id)?));
+        let (found, requests) = self.db().read(read).await?;
+        let status = match (found.map_or(team.status, |team| team.status), verdict(&requests)) {
+            (TeamStatus::Active, _) => self.forget_answers(team).await.map(|()| TeamStatus::Active)?,
+            // Whoever was faster may not be done with its folder.
+            (TeamStatus::Shutdown, _) => self.clear_folder(team).await.map(|()| TeamStatus::Shutdown)?,
+            (TeamStatus::ShuttingDown, Verdict::Waiting) => TeamStatus::ShuttingDown,
+            (TeamStatus::ShuttingDown, Verdict::Ends) => {
+                self.end_team(team, &requests).await.map(|()| TeamStatus::Shutdown)?
+            }
+            (TeamStatus::ShuttingDown, Verdict::Kept { member, reason }) => {
+                self.keep_team(team, &member, &reason).await.map(|()| TeamStatus::Active)?
+            }
+        };
+        Ok(Ended { status, members: outcomes(&requests) })
+    }
+
+    async fn answer_for_the_silent(&self, team: &Team) -> Result<()> {
+        let id = team.id.clone();
+        let read = move |tx: &mut Tx<'_>| {
+            // One for whom others work is at work.
+            let with_runs = teams::with_runs(tx, &id)?.into_iter().map(|member| member.name);
+            Ok(teams::at_work(tx, &id)?.into_iter().chain(with_runs).collect::<Vec<_>>())
+        };
+        let at_work = self.db().read(read).await?;
         for request in self.requests(team).await? {
             let is_working = at_work.contains(&request.member);
             let Some(answer) = at_deadline(&request, is_working, self.now()) else { continue };
@@ -216,25 +306,7 @@ impl Engine {
                 self.follow(after);
             }
         }
-        let requests = self.requests(team).await?;
-        let id = team.id.clone();
-        let status =
-            self.db().read(move |tx| teams::get(tx, &id)).await?.map_or(team.status, |team| team.status);
-        if status != TeamStatus::ShuttingDown {
-            // Somebody was asked to leave a team that goes on.
-            let id = team.id.clone();
-            self.persist(move |tx| teams::drop_answered(tx, &id)).await?;
-            self.write_team(team).await?;
-            return Ok(Ended { status, members: outcomes(&requests) });
-        }
-        let ended = |status| Ended { status, members: outcomes(&requests) };
-        match verdict(&requests) {
-            Verdict::Waiting => Ok(ended(TeamStatus::ShuttingDown)),
-            Verdict::Ends => self.end_team(team, &requests).await.map(|()| ended(TeamStatus::Shutdown)),
-            Verdict::Kept { member, reason } => {
-                self.keep_team(team, &member, &reason).await.map(|()| ended(TeamStatus::Active))
-            }
-        }
+        Ok(())
     }
 
     /// Somebody objects: the team goes on, and its lead knows why.
@@ -259,24 +331,16 @@ impl Engine {
         self.write_team(team).await
     }
 
-    /// Stops everybody at once.
-    async fn stop_team(&self, team: &Team, members: Vec<Member>) -> Result<Ended> {
-        let mut outcomes = Vec::new();
-        for member in members {
-            // A session that is gone needs no stopping.
-            if let Err(error) = self.stop(&member.session).await {
-                tracing::warn!(%error, session.key = %member.session, "a member could not be stopped");
-            }
-            let (id, name, now) = (team.id.clone(), member.name.clone(), self.now());
-            let write = move |tx: &mut Tx<'_>| {
-                teams::set_member_state(tx, &id, &name, MemberState::Closed, now)?;
-                sessions::set_status(tx, &member.session, Status::Archived).map(drop)
-            };
-            self.persist(write).await?;
-            outcomes.push(Outcome { name: member.name, request_id: None, answer: Some(Answer::Stopped) });
-        }
-        self.end_team(team, &[]).await?;
-        Ok(Ended { status: TeamStatus::Shutdown, members: outcomes })
+    /// Somebody was asked to leave a team that goes on, and has answered.
+    async fn forget_answers(&self, team: &Team) -> Result<()> {
+        let id = team.id.clone();
+        let write = move |tx: &mut Tx<'_>| match teams::lock(tx, &id)? {
+            // All have been asked meanwhile: what they say is heard.
+            Some(Team { status: TeamStatus::ShuttingDown, .. }) => Ok(()),
+            _ => teams::drop_answered(tx, &id),
+        };
+        self.persist(write).await?;
+        self.write_team(team).await
     }
 
     /// The end: nobody is left, the name is free, and what was is kept aside.
@@ -296,7 +360,7 @@ impl Engine {
             note_undeliverable(tx, &wanted, &left, now)?;
             store_all(tx, &wanted, std::slice::from_ref(&post), &settings, now).map(Some)
         };
-        let Some(ready) = self.persist(write).await? else { return Ok(()) };
+        let Some(ready) = self.persist(write).await? else { return self.clear_folder(team).await };
         self.reach(KillPoint::ShutdownEnded).await;
         ready.into_iter().for_each(|lane| self.lanes.wake(lane));
         let data = json!({ "team": team.name, "change": "ended" });
@@ -327,9 +391,20 @@ impl Engine {
     }
 }
 
-/// The same call asks under the same number.
-fn request_id(actor: &Actor, name: &str) -> String {
-    format!("{}-{name}-stop", actor.call())
+/// Whether these are all who are in the team.
+fn are_all<'a>(
+    tx: &mut Tx<'_>,
+    team: &Team,
+    names: impl Iterator<Item = &'a str>,
+) -> polyclaw_store::Result<bool> {
+    let members = teams::members(tx, &team.id)?;
+    let there = members.iter().filter(|member| member.state == MemberState::Active);
+    let there: HashSet<&str> = there.map(|member| member.name.as_str()).collect();
+    Ok(there == names.collect())
+}
+
+fn stopped(member: Member) -> Outcome {
+    Outcome { name: member.name, request_id: None, answer: Some(Answer::Stopped) }
 }
 
 fn outcomes(requests: &[Request]) -> Vec<Outcome> {

@@ -11,7 +11,9 @@ use polyclaw_domain::policy::Lent;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::run::{Limits, RunKind};
 use polyclaw_domain::session::Session;
-use polyclaw_domain::team::{self, MAX_CAPABILITIES, Member, MemberState, Refusal, Team, TeamRole};
+use polyclaw_domain::team::{
+    self, MAX_CAPABILITIES, Member, MemberState, Refusal, Team, TeamRole, TeamStatus,
+};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::{Tx, agents, letters, sessions, tasks, teams};
 use serde::Serialize;
@@ -143,6 +145,10 @@ fn join(
     let known = teams::member(tx, &team.id, &new.name)?;
     if let Some(again) = known.clone().filter(|member| member.session == session) {
         return Ok(Ok(Life { member: again, replaced: None, first: None, ready: None }));
+    }
+    // It may have been asked to end since it was looked at: whoever came now would be asked by nobody.
+    if team.status != TeamStatus::Active {
+        return Ok(Err(Refusal::NotActive(team.name.clone(), team.status).into()));
     }
     if let Err(refused) =
         check(tx, &team, (&lead, &agent), new, (known.as_ref(), settings.teams.max_members))?

@@ -171,12 +171,19 @@ impl Engine {
 /// What a checker's work comes to. Only one that ended well has looked.
 fn judged(status: RunStatus, said: String) -> Check {
     match status {
-        RunStatus::Ok if said.trim_start().to_uppercase().starts_with("PASS") => Check::Passed,
+        RunStatus::Ok if is_pass(&said) => Check::Passed,
         RunStatus::Ok if !said.trim().is_empty() => Check::Failed(said),
         RunStatus::Ok => Check::NotMade("the checker said nothing".to_owned()),
         RunStatus::Running => Check::NotMade("the checker is still at work".to_owned()),
         status => Check::NotMade(format!("the checker's work ended with '{}': {said}", status.as_str())),
     }
+}
+
+/// It begins with that one word: whatever else a checker begins with, it did not say so.
+fn is_pass(said: &str) -> bool {
+    let plain = said.trim_start_matches(|c: char| c.is_whitespace() || "*_`#>\"'".contains(c));
+    let (word, rest) = plain.split_at(plain.find(|c: char| !c.is_alphabetic()).unwrap_or(plain.len()));
+    word.eq_ignore_ascii_case("pass") && !rest.starts_with(['/', '?', '|', '-'])
 }
 
 /// Whether a command said no itself. One that could not be started, or was ended from outside, says nothing of the task.
@@ -223,7 +230,14 @@ mod tests {
     #[test]
     fn only_a_checker_that_ended_well_has_looked() {
         assert_eq!(judged(RunStatus::Ok, " pass: all there".to_owned()), Check::Passed);
-        assert_eq!(judged(RunStatus::Ok, "FAIL".to_owned()), Check::Failed("FAIL".to_owned()));
+        for passed in ["PASS", "**PASS**", "Pass. Nothing to add", "`PASS`\nlooked at all three"] {
+            assert_eq!(judged(RunStatus::Ok, passed.to_owned()), Check::Passed, "{passed}");
+        }
+        for failed in
+            ["FAIL", "PASS/FAIL: FAIL", "Passing is impossible", "Passed? No", "pass-through is broken"]
+        {
+            assert_eq!(judged(RunStatus::Ok, failed.to_owned()), Check::Failed(failed.to_owned()));
+        }
         let looked_not = RunStatus::ALL.into_iter().map(|status| (status, "FAIL", status != RunStatus::Ok));
         for (status, said, is_not_made) in looked_not.chain([(RunStatus::Ok, " ", true)]) {
             let check = judged(status, said.to_owned());

@@ -2,7 +2,7 @@
 
 use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::run::Artifact;
-use polyclaw_domain::task::{self, Refusal, Task, TaskNo, TaskState, Verify};
+use polyclaw_domain::task::{self, Refusal, Task, TaskNo, TaskState, Verify, Worker};
 use polyclaw_domain::team::MemberState;
 use polyclaw_store::tasks::{self, Change, Claim, Ending, Filter};
 use polyclaw_store::{Tx, teams};
@@ -162,7 +162,9 @@ impl Engine {
             let changed = match update.state {
                 Some(TaskState::InProgress) => tasks::start(tx, &id, no, &worker, (now, lease_ms))?,
                 Some(TaskState::Pending) => tasks::release(tx, &id, no, &worker, now)?,
-                _ => tasks::get(tx, &id, no)?.ok_or(Refusal::Unknown(no)),
+                _ => tasks::get(tx, &id, no)?
+                    .ok_or(Refusal::Unknown(no))
+                    .and_then(|task| may_add(task, &worker)),
             };
             match changed {
                 Ok(_) if update.change != Change::default() => {
@@ -225,6 +227,15 @@ impl Engine {
     pub(super) async fn tell_ledger(&self, insider: &Insider) -> Result<()> {
         self.reach(KillPoint::LedgerWritten).await;
         self.relay_ledger(&insider.team).await
+    }
+}
+
+/// What is said of a task that somebody holds is said by them, or by the lead.
+fn may_add(task: Task, worker: &Worker) -> std::result::Result<Task, Refusal> {
+    let other = task.lease.as_ref().filter(|lease| !worker.is_lead && lease.session != worker.session);
+    match other {
+        Some(lease) => Err(Refusal::Taken(task.no, lease.owner.clone())),
+        None => Ok(task),
     }
 }
 

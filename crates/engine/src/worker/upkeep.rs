@@ -8,7 +8,7 @@ use polyclaw_domain::event::{Event, EventKind};
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_store::jobs::{self, Claim, Renewal};
-use polyclaw_store::{events, holders, ingress, pairings, rounds, schedules};
+use polyclaw_store::{CONNECTED, events, holders, ingress, pairings, rounds, schedules, teams};
 use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -121,6 +121,12 @@ pub(crate) async fn listen(engine: &Engine) -> Result<()> {
             _ if signal.0 == "outbox" => engine.outbox_wake.notify_one(),
             _ if signal.0 == holders::FREED => engine.holdings.look(),
             _ if signal.0 == schedules::CHANGED => engine.time_wake.notify_one(),
+            _ if signal.0 == teams::BEGUN => engine.look_after_teams(),
+            // What was said while nobody listened may have been anything.
+            _ if signal.0 == CONNECTED => {
+                engine.look_after_teams();
+                engine.lanes.wake_all();
+            }
             _ => engine.lanes.wake_all(),
         }
     }

@@ -54,9 +54,8 @@ macro_rules! on_both {
             $(#[test] fn $check() { crate::teams::fixture::on_sqlite(super::$check); })*
         }
 
-        #[test]
-        fn on_postgres() {
-            $(crate::teams::fixture::on_postgres(stringify!($check), $check);)*
+        mod on_postgres {
+            $(#[test] fn $check() { crate::teams::fixture::on_postgres(super::$check); })*
         }
     };
 }

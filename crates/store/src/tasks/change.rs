@@ -155,9 +155,8 @@ pub fn update(
     (worker, now): (&Worker, Millis),
 ) -> Result<Changed> {
     const FORM: &str = "UPDATE tasks SET active_form = $3 WHERE team_id = $1 AND task_no = $2";
-    // The ledger's row first, so that no other edge comes between the look and the write.
-    const LOCK: &str = "SELECT team_id FROM ledgers WHERE team_id = $1 /* lock */";
-    tx.query(LOCK, params![team], |row| row.text(0))?;
+    // So that no other edge comes between the look and the write.
+    lock(tx, team)?;
     let Some(task) = get(tx, team, no)? else { return Ok(Err(Refusal::Unknown(no))) };
     if task.state.has_ended() {
         return Ok(Err(Refusal::Ended(no, task.state)));
@@ -193,6 +192,12 @@ fn assign(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo, name: &str) -> Result<bool
     Ok(tx.execute(SQL, params![team, no.0, name])? > 0)
 }
 
+/// Takes the ledger's row, which comes before those of its tasks.
+fn lock(tx: &mut Tx<'_>, team: &TeamId) -> Result<()> {
+    const SQL: &str = "SELECT team_id FROM ledgers WHERE team_id = $1 /* lock */";
+    tx.query(SQL, params![team], |row| row.text(0)).map(drop)
+}
+
 /// How a task ends.
 #[derive(Clone, Debug)]
 pub struct Ending {
@@ -211,6 +216,8 @@ pub fn end(
     worker: &Worker,
     (ending, now): (&Ending, Millis),
 ) -> Result<std::result::Result<Vec<TaskNo>, Refusal>> {
+    // Of two that end at the same time the second sees what the first has freed, and whatever waits for both is told once.
+    lock(tx, team)?;
     let Some(task) = get(tx, team, no)? else { return Ok(Err(Refusal::Unknown(no))) };
     let refusal = match may_end(&task, worker) {
         Ok(fence) if fence == ending.fence && set_ended(tx, &task, worker, (ending, now))? => None,

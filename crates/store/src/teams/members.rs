@@ -135,11 +135,22 @@ pub fn without_session(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<String>> {
     tx.query(SQL, params![team], |row| row.text(0))
 }
 
-/// Names of members whose sessions have a turn that runs or waits.
+/// Names of members whose sessions have a turn that runs or waits for its place. One that waits for a person does neither.
 pub fn at_work(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<String>> {
     const SQL: &str = "SELECT DISTINCT m.name FROM members m JOIN jobs j ON j.session_key = m.session_key
-        WHERE m.team_id = $1 AND m.state = 'active' AND j.state IN ('queued', 'running') ORDER BY m.name";
+        WHERE m.team_id = $1 AND m.state = 'active' AND j.state IN ('queued', 'running') AND j.held <> 2
+        ORDER BY m.name";
     tx.query(SQL, params![team], |row| row.text(0))
+}
+
+/// Members for whom sub-agents or delegates are at work.
+pub fn with_runs(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<Member>> {
+    const SQL: &str = select!(
+        "WHERE team_id = $1 AND state = 'active' AND EXISTS
+           (SELECT 1 FROM runs r WHERE r.owner_key = members.session_key AND r.status = 'running')
+         ORDER BY joined_at, name"
+    );
+    tx.query(SQL, params![team], read)
 }
 
 fn read(row: &Row<'_>) -> Result<Member> {

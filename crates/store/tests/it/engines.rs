@@ -29,8 +29,7 @@ pub fn on_ledger_file<F: Future<Output = Result<()>>>(check: impl FnOnce(Db) -> 
     drive(check(Db::open_ledger(&folder.path().join("ledger.db")).unwrap()));
 }
 
-pub fn on_postgres<F: Future<Output = Result<()>>>(name: &str, check: impl FnOnce(Db) -> F) {
-    eprintln!("{name}");
+pub fn on_postgres<F: Future<Output = Result<()>>>(check: impl FnOnce(Db) -> F) {
     drive(check(Shared::new().open().unwrap()));
 }
 

@@ -2,8 +2,7 @@
 //! PostgreSQL. What only one engine can do has a file of its own.
 #![allow(clippy::unwrap_used, reason = "a test that can not go on has failed")]
 
-/// Makes a test of each check for each engine; on PostgreSQL one for all, since a cluster takes a second to
-/// start and some test runners give every test a process of its own.
+/// Makes a test of each check for each engine.
 macro_rules! on_every_engine {
     ($($check:ident),* $(,)?) => {
         mod sqlite {
@@ -14,9 +13,8 @@ macro_rules! on_every_engine {
             $(#[test] fn $check() { $crate::engines::in_memory(super::$check); })*
         }
 
-        #[test]
-        fn on_postgres() {
-            $($crate::engines::on_postgres(stringify!($check), $check);)*
+        mod on_postgres {
+            $(#[test] fn $check() { $crate::engines::on_postgres(super::$check); })*
         }
     };
 }
@@ -28,9 +26,8 @@ macro_rules! on_every_ledger {
             $(#[test] fn $check() { $crate::engines::on_ledger_file(super::$check); })*
         }
 
-        #[test]
-        fn on_postgres() {
-            $($crate::engines::on_postgres(stringify!($check), $check);)*
+        mod on_postgres {
+            $(#[test] fn $check() { $crate::engines::on_postgres(super::$check); })*
         }
     };
 }

@@ -14,7 +14,7 @@ on_every_engine!(
     a_run_knows_whether_its_owner_is_still_at_what_it_was_begun_for
 );
 
-fn run(id: &str, child: &str, deadline: Option<Millis>) -> Run {
+pub fn run(id: &str, child: &str, deadline: Option<Millis>) -> Run {
     Run {
         id: RunId::new(id),
         kind: RunKind::Subagent,

@@ -58,6 +58,7 @@ on_every_ledger!(
     a_dependency_blocks_until_it_is_completed,
     a_dependency_that_is_done_already_blocks_nothing,
     a_chain_is_freed_link_by_link,
+    a_task_at_work_that_has_to_wait_stays_with_its_owner,
     what_closes_a_circle_is_refused,
     two_dependencies_are_counted_down,
     a_failed_dependency_keeps_blocking,
@@ -498,4 +499,22 @@ fn a_list_sorts_nothing() {
         assert!(!plans[0].contains("TEMP B-TREE") && !plans[1].contains("TEMP B-TREE"), "{plans:?}");
         Ok(())
     });
+}
+
+/// What it waits for was said after it was taken: it is not freed, and not taken from whoever has it.
+async fn a_task_at_work_that_has_to_wait_stays_with_its_owner(db: Db) -> Result<()> {
+    some(&db, &[("a", &[]), ("b", &[])]).await?;
+    let fence = claim(&db, &worker("ann"), Some(2)).await?.unwrap().lease.unwrap().fence;
+    let change = Change { needs: vec![TaskNo(1)], ..Change::default() };
+    db.write(move |tx| tasks::update(tx, &team(), TaskNo(2), &change, (&lead(), NOW))).await?.unwrap();
+    claim(&db, &worker("bob"), Some(1)).await?.unwrap();
+    assert_eq!(
+        end(&db, &worker("bob"), 1, TaskState::Completed).await?.unwrap(),
+        [],
+        "nobody is told of one that somebody has"
+    );
+    let lease = get(&db, 2).await?.lease.unwrap();
+    assert_eq!((lease.owner.as_str(), lease.fence), ("ann", fence));
+    end(&db, &worker("ann"), 2, TaskState::Completed).await?.unwrap();
+    Ok(())
 }

@@ -1,9 +1,11 @@
 use polyclaw_domain::id::{AgentId, TeamId, TraceId};
+use polyclaw_domain::run::Run;
 use polyclaw_domain::team::shutdown::{Answer, Request};
 use polyclaw_domain::team::{Member, MemberState, Team, TeamStatus};
-use polyclaw_store::{Db, Error, Result, teams};
+use polyclaw_store::{Db, Error, Result, jobs, runs, teams};
 
 use crate::rows::{NOW, address, claim, claimer, key, queue, with_sessions};
+use crate::runs::run;
 
 on_every_engine!(
     a_name_is_taken_until_its_team_has_ended,
@@ -144,5 +146,16 @@ async fn who_is_at_work_is_known_from_the_turns(db: Db) -> Result<()> {
     queue(&db, vec![crate::rows::job("t1", "b"), crate::rows::job("t2", "a")]).await?;
     claim(&db, claimer("n/1")).await?.unwrap();
     assert_eq!(db.read(|tx| teams::at_work(tx, &TeamId::new("t"))).await?, ["ann", "bob"]);
+    let waiting = db.read(|tx| jobs::load(tx, &key("a"))).await?.queued.unwrap();
+    db.write(move |tx| jobs::wait_for_person(tx, &waiting)).await?;
+    let team = TeamId::new("t");
+    let (at_work, with_runs) = db
+        .write(move |tx| {
+            runs::insert(tx, &Run { owner: key("c"), ..run("r", "child", None) })?;
+            Ok((teams::at_work(tx, &team)?, teams::with_runs(tx, &team)?))
+        })
+        .await?;
+    assert_eq!(at_work, ["bob"], "whose turn waits for a person is not at work");
+    assert_eq!(with_runs.iter().map(|member| member.name.as_str()).collect::<Vec<_>>(), ["cat"]);
     Ok(())
 }

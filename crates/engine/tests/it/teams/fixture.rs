@@ -29,6 +29,8 @@ pub struct Hall {
 }
 
 pub const TEAM: &str = "web";
+/// Tasks that a team may have open.
+pub const OPEN: u32 = 40;
 
 /// Whom a prompt is for: the block of the team says so.
 pub fn who(prompt: &Prompt) -> String {
@@ -70,8 +72,7 @@ pub fn on_sqlite<F: Future<Output = ()>>(check: impl FnOnce(Hall) -> F) {
     drive(async { check(Hall::on(db, folder).await).await });
 }
 
-pub fn on_postgres<F: Future<Output = ()>>(name: &str, check: impl FnOnce(Hall) -> F) {
-    eprintln!("{name}");
+pub fn on_postgres<F: Future<Output = ()>>(check: impl FnOnce(Hall) -> F) {
     let url = Cluster::of_process().fresh_database().unwrap();
     let db = Db::open(&Target::Postgres { url, connections: 4 }).unwrap();
     drive(async { check(Hall::on(db, tempfile::tempdir().unwrap()).await).await });
@@ -97,6 +98,7 @@ impl Hall {
         ground.ledgers = Arc::new(Ledgers::beside(&db, folder.path().join("teams")));
         ground.settings.teams_folder = Some(folder.path().join("teams"));
         ground.settings.teams.shutdown_seconds = 3;
+        ground.settings.teams.max_open_tasks = OPEN;
         let world = ground.wake(Faulty::never());
         let hall = Self { world, model, folder, scripts };
         hall.world.says("hello").await;

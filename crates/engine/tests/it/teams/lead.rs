@@ -6,13 +6,13 @@ use polyclaw_domain::session::Status;
 use polyclaw_domain::task::{TaskNo, TaskState};
 use polyclaw_engine::team::{Actor, Finish, NewMember, NewTask, NewTeam, Outgoing, Update};
 use polyclaw_store::tasks::Change;
-use polyclaw_store::{sessions, tasks};
+use polyclaw_store::{events, sessions, tasks};
 use polyclaw_testkit::Line;
 use polyclaw_testkit::world::World;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::fixture::{Hall, TEAM, actor, call, code, lead, letter, say};
+use super::fixture::{Hall, OPEN, TEAM, actor, call, code, lead, letter, say};
 
 on_both!(
     the_lead_sees_who_is_there_and_what_they_do,
@@ -32,6 +32,9 @@ on_both!(
     whoever_never_had_a_task_is_told_who_has_it,
     a_team_whose_lead_is_gone_can_be_taken_over,
     tasks_are_found_by_what_was_written_on_them,
+    a_note_is_of_whoever_holds_the_task,
+    only_so_many_tasks_are_open,
+    a_member_does_not_become_the_lead,
 );
 
 pub fn finish(state: TaskState, summary: &str) -> Finish {
@@ -63,6 +66,12 @@ async fn the_lead_sees_who_is_there_and_what_they_do(hall: Hall) {
         assert!(shown.contains(expected), "{expected:?} is not in {shown}");
     }
     let status = hall.world.engine.team_view(&lead(), TEAM).await.unwrap();
+    hall.script("lead", vec![call("TeamStatus", json!({ "team_name": TEAM }))]);
+    hall.world.says("in detail").await;
+    let shown = hall.shown("lead").pop().unwrap();
+    for expected in ["last_active_at", "\"name\":\"ann\"", "draw"] {
+        assert!(shown.contains(expected), "{expected:?} is not in {shown}");
+    }
     // The time at which it was last active is that of its last turn, and one at work is said to be.
     let since = status.members[0].member.last_active_at;
     let gate = Arc::new(Semaphore::new(0));
@@ -106,16 +115,17 @@ async fn an_assigned_task_wakes_its_member(hall: Hall) {
 
 async fn of_several_idle_members_the_first_is_asked(hall: Hall) {
     let hall = hall.with_team().await;
-    for name in ["ann", "bob", "cat"] {
+    for name in ["cat", "ann", "bob"] {
         hall.join(name).await;
     }
     hall.task("one", &[]).await;
     hall.rest().await;
     assert_eq!(
-        (hall.times("ann", "Task #1 is free"), hall.shown("bob").len(), hall.shown("cat").len()),
-        (1, 0, 0)
+        (hall.times("cat", "Task #1 is free"), hall.shown("ann").len(), hall.shown("bob").len()),
+        (1, 0, 0),
+        "whoever joined first"
     );
-    assert!(hall.inbox("ann")[0]["content"].as_str().unwrap().starts_with("Task #1 is free: one"));
+    assert!(hall.inbox("cat")[0]["content"].as_str().unwrap().starts_with("Task #1 is free: one"));
     assert!(!hall.path(&format!("{TEAM}/inbox/messages.jsonl")).exists(), "every letter is somebody's");
 }
 
@@ -210,7 +220,13 @@ async fn a_team_ends_with_the_last_of_three_approvals(hall: Hall) {
 
 async fn the_team_is_known_after_a_compaction(hall: Hall) {
     let hall = hall.with_team().await;
-    hall.join("ann").await;
+    let ann = hall.join("ann").await;
+    for subject in ["draw", "hang"] {
+        let no = hall.task(subject, &[]).await;
+        hall.world.engine.claim_task(&actor(&ann.session_key), TEAM, Some(no)).await.unwrap();
+    }
+    let done = finish(TaskState::Completed, "x");
+    hall.world.engine.finish_task(&actor(&ann.session_key), TEAM, TaskNo(2), done).await.unwrap();
     for round in 0..4 {
         hall.world.says(&format!("round {round}")).await;
         hall.world.engine.compact(&World::key("me")).await.unwrap();
@@ -219,7 +235,14 @@ async fn the_team_is_known_after_a_compaction(hall: Hall) {
     hall.world.says("who is there").await;
     let shown = hall.shown("lead").pop().unwrap();
     assert!(shown.contains("Summary of the conversation"), "{shown}");
-    assert!(shown.contains("Team: web (active)") && shown.contains("- ann (member, "), "{shown}");
+    for known in [
+        "Team: web (active)",
+        "- ann (member, ",
+        "1 in progress, 0 blocked, 1 done",
+        "#1 [claimed] draw by ann",
+    ] {
+        assert!(shown.contains(known), "{known:?} is not in {shown}");
+    }
 }
 
 async fn a_failing_member_is_told_and_the_team_goes_on(hall: Hall) {
@@ -231,7 +254,7 @@ async fn a_failing_member_is_told_and_the_team_goes_on(hall: Hall) {
         retry_after_ms: None,
     };
     hall.script("ann", vec![vec![Line::Fail(failure)]]);
-    hall.join("ann").await;
+    let ann = hall.join("ann").await;
     hall.join("bob").await;
     hall.send(&lead(), "ann", "go").await.unwrap();
     hall.until("the lead knows", async || hall.times("lead", "ann is idle: failed") > 0).await;
@@ -242,6 +265,12 @@ async fn a_failing_member_is_told_and_the_team_goes_on(hall: Hall) {
     hall.rest().await;
     let shown = hall.shown("ann").pop().unwrap();
     assert!(shown.contains(">go<") && shown.contains(">again<"), "what a failed turn showed is shown again");
+    let failed =
+        hall.world.engine.db().read(|tx| events::list(tx, 0, Some("turn.failed"), None, 9)).await.unwrap();
+    assert_eq!(
+        failed.iter().map(|event| event.session.as_deref()).collect::<Vec<_>>(),
+        [Some(ann.session_key.as_str())]
+    );
 }
 
 async fn a_replacement_has_the_tasks_and_the_mail(hall: Hall) {
@@ -410,4 +439,41 @@ async fn tasks_are_found_by_what_was_written_on_them(hall: Hall) {
     assert_eq!(code(&hall.try_task(NewTask::default()).await), "invalid_task");
     let long = NewTask { subject: "x".repeat(201), ..NewTask::default() };
     assert_eq!(code(&hall.try_task(long).await), "invalid_task");
+}
+
+async fn only_so_many_tasks_are_open(hall: Hall) {
+    let hall = hall.with_team().await;
+    for n in 0..OPEN {
+        hall.task(&format!("task {n}"), &[]).await;
+    }
+    let more = || NewTask { subject: "one more".into(), ..NewTask::default() };
+    assert_eq!(code(&hall.try_task(more()).await), "too_many_tasks");
+    hall.world
+        .engine
+        .finish_task(&lead(), TEAM, TaskNo(1), finish(TaskState::Failed, "given up"))
+        .await
+        .unwrap();
+    assert_eq!(code(&hall.try_task(more()).await), "ok", "those that have ended do not count");
+}
+
+async fn a_note_is_of_whoever_holds_the_task(hall: Hall) {
+    let hall = hall.with_team().await;
+    let (ann, bob) = (hall.join("ann").await, hall.join("bob").await);
+    hall.task("draw", &[]).await;
+    let engine = &hall.world.engine;
+    engine.claim_task(&actor(&ann.session_key), TEAM, Some(TaskNo(1))).await.unwrap();
+    let note = |text: &str| Update {
+        state: None,
+        change: Change { note: Some(text.to_owned()), ..Change::default() },
+    };
+    let add = async |by, text| engine.update_task(&by, TEAM, TaskNo(1), note(text)).await;
+    assert_eq!(code(&add(actor(&bob.session_key), "never mind").await), "task_taken");
+    assert_eq!(code(&add(actor(&ann.session_key), "half done").await), "ok");
+    assert_eq!(add(lead(), "hurry").await.unwrap().note.as_deref(), Some("hurry"));
+}
+
+async fn a_member_does_not_become_the_lead(hall: Hall) {
+    let hall = hall.with_team().await;
+    let ann = hall.join("ann").await;
+    assert_eq!(code(&hall.world.engine.set_lead(TEAM, &ann.session_key).await), "not_lead");
 }

@@ -2,10 +2,12 @@ use std::sync::Arc;
 
 use polyclaw_domain::mail::LetterKind;
 use polyclaw_domain::session::Status;
+use polyclaw_domain::task::TaskNo;
 use polyclaw_domain::team::TeamStatus;
 use polyclaw_domain::team::shutdown::Answer;
-use polyclaw_engine::team::{Actor, Ended, Outgoing, Spawned};
-use polyclaw_testkit::Line;
+use polyclaw_engine::team::{Actor, Ended, NewMember, Outgoing, Spawned, Wanted};
+use polyclaw_store::jobs;
+use polyclaw_testkit::{Faulty, Line};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -22,10 +24,14 @@ on_both!(
     a_member_that_objects_keeps_the_team,
     silence_of_one_at_work_keeps_the_team,
     silence_of_the_idle_is_consent,
-    one_that_falls_idle_meanwhile_is_not_waited_for,
+    one_that_falls_idle_meanwhile_does_not_keep_the_team,
+    children_at_work_keep_the_team,
+    nobody_joins_a_team_that_is_to_end,
     force_asks_nobody,
+    the_next_of_a_name_finds_nothing_of_the_last,
     a_restart_changes_nothing,
     the_number_of_teams_is_bounded,
+    teams_that_begin_at_once_are_counted,
 );
 
 async fn a_new_team_has_a_folder_a_config_and_a_ledger(hall: Hall) {
@@ -145,7 +151,7 @@ async fn a_member_that_agreed_does_nothing_more(hall: Hall) {
     hall.rest().await;
     assert_eq!(hall.shown("ann").len(), 1, "its turn has ended with its consent");
     let session = ann.session_key.clone();
-    let load = hall.world.engine.db().read(move |tx| polyclaw_store::jobs::load(tx, &session)).await.unwrap();
+    let load = hall.world.engine.db().read(move |tx| jobs::load(tx, &session)).await.unwrap();
     assert!(load.running.is_none() && load.queued.is_none());
     assert_eq!(status(&hall).await, None);
 }
@@ -170,11 +176,24 @@ async fn silence_of_one_at_work_keeps_the_team(hall: Hall) {
     let gate = std::sync::Arc::new(Semaphore::new(0));
     let wait = vec![Line::Gate(std::sync::Arc::clone(&gate)), Line::Say("done".to_owned())];
     hall.script("ann", vec![wait]);
-    hall.join("ann").await;
+    let (ann, bob) = (hall.join("ann").await, hall.join("bob").await);
     hall.send(&lead(), "ann", "work for long").await.unwrap();
     hall.until("ann works", async || !hall.shown("ann").is_empty()).await;
-    shut(&hall, false).await;
+    let engine = &hall.world.engine;
+    let left = hall.task("left", &[]).await;
+    engine.claim_task(&actor(&bob.session_key), TEAM, Some(left)).await.unwrap();
+    let ended = shut(&hall, false).await;
+    let (by, yes) = answer(&hall, &ended, &bob, true);
+    engine.send_letter(&by, TEAM, yes).await.unwrap();
     hall.until("the team is kept", async || status(&hall).await == Some(TeamStatus::Active)).await;
+    let stands = async |key| engine.session(key).await.unwrap().status;
+    assert_eq!(stands(&ann.session_key).await, Status::Active);
+    assert_eq!(stands(&bob.session_key).await, Status::Archived, "whoever agreed has left");
+    hall.until("its task is free", async || {
+        let tasks = engine.list_tasks(&lead(), TEAM, Wanted::default()).await.unwrap();
+        tasks.iter().all(|task| task.lease.is_none())
+    })
+    .await;
     gate.add_permits(9);
     hall.rest().await;
     assert!(hall.times("lead", "still at work") > 0);
@@ -192,8 +211,67 @@ async fn silence_of_the_idle_is_consent(hall: Hall) {
     assert!(hall.times("lead", "ann was idle") > 0);
 }
 
+/// What it began is not done: it keeps what it holds, and its silence is no consent.
+async fn children_at_work_keep_the_team(hall: Hall) {
+    let hall = hall.with_team().await;
+    let [child, own] = [(); 2].map(|()| Arc::new(Semaphore::new(0)));
+    let behind = |gate: &Arc<Semaphore>| vec![Line::Gate(Arc::clone(gate)), Line::Say("done".to_owned())];
+    hall.script("ann", vec![call("sessions_spawn", json!({ "task": "an errand" })), behind(&own)]);
+    // Whoever is no member speaks as the lead does.
+    hall.script("lead", vec![behind(&child)]);
+    let ann = hall.join("ann").await.session_key;
+    hall.send(&lead(), "ann", "begin").await.unwrap();
+    hall.until("a child works", async || hall.times("lead", "an errand") > 0).await;
+    own.add_permits(1);
+    hall.until("ann rests", async || {
+        let ann = ann.clone();
+        hall.world.engine.db().read(move |tx| jobs::load(tx, &ann)).await.unwrap().is_idle()
+    })
+    .await;
+    shut(&hall, false).await;
+    hall.until("the team is kept", async || status(&hall).await == Some(TeamStatus::Active)).await;
+    child.add_permits(9);
+    hall.rest().await;
+    assert!(hall.times("lead", "still at work") > 0);
+}
+
+/// Sessions of members that are open.
+async fn left_of_teams(hall: &Hall) -> i64 {
+    const SQL: &str =
+        "SELECT COUNT(*) FROM sessions WHERE session_key LIKE '%:teammate:%' AND status = 'active'";
+    hall.world.engine.db().read(|tx| tx.query_one(SQL, &[], |row| row.int(0))).await.unwrap().unwrap()
+}
+
+/// It is looked at and found active; when it is joined it is to end.
+async fn nobody_joins_a_team_that_is_to_end(hall: Hall) {
+    let hall = hall.with_team().await;
+    hall.join("ann").await;
+    let new =
+        |n: usize| NewMember { name: format!("m{n}"), task: Some("begin".into()), ..NewMember::default() };
+    for n in 0..4 {
+        let engine = &hall.world.engine;
+        let (joined, ended) = tokio::join!(hall.try_join(new(n)), async {
+            tokio::time::sleep(std::time::Duration::from_millis(u64::try_from(n).unwrap())).await;
+            engine.shut_team(&lead(), TEAM, "", true).await
+        });
+        assert_eq!(ended.unwrap().status, TeamStatus::Shutdown);
+        match joined {
+            Ok(spawned) => {
+                let session = engine.session(&spawned.session_key).await.unwrap();
+                assert_eq!(session.status, Status::Archived, "who was there is gone with the team");
+            }
+            Err(refused) => assert!(
+                ["team_not_active", "unknown_team", "store_closed"].contains(&refused.code()),
+                "{refused}"
+            ),
+        }
+        assert_eq!(left_of_teams(&hall).await, 0);
+        hall.create(TEAM).await.unwrap();
+    }
+}
+
 /// It is at work when it is asked, and ends its turn without a word about it.
-async fn one_that_falls_idle_meanwhile_is_not_waited_for(hall: Hall) {
+async fn one_that_falls_idle_meanwhile_does_not_keep_the_team(hall: Hall) {
     let hall = hall.with_team().await;
     let gate = Arc::new(Semaphore::new(0));
     hall.script("ann", vec![vec![Line::Gate(Arc::clone(&gate)), Line::Say("done".to_owned())]]);
@@ -224,6 +302,23 @@ async fn force_asks_nobody(hall: Hall) {
     assert_eq!(status(&hall).await, None);
 }
 
+/// As if whoever ended it had died when the name was free and the folder still there.
+async fn the_next_of_a_name_finds_nothing_of_the_last(hall: Hall) {
+    let hall = hall.with_team().await;
+    hall.task("of the last", &[]).await;
+    assert_eq!(shut(&hall, true).await.status, TeamStatus::Shutdown);
+    let aside = std::fs::read_dir(hall.path(".trash")).unwrap().next().unwrap().unwrap().path();
+    std::fs::rename(aside, hall.path(TEAM)).unwrap();
+    hall.create(TEAM).await.unwrap();
+    assert_eq!(hall.task("of the next", &[]).await, TaskNo(1));
+    hall.rest().await;
+    let Hall { world, folder, .. } = hall;
+    let world = world.killed().await.wake(Faulty::never());
+    let found = world.engine.list_tasks(&lead(), TEAM, Wanted::default()).await.unwrap();
+    assert_eq!(found.iter().map(|task| task.subject.as_str()).collect::<Vec<_>>(), ["of the next"]);
+    drop(folder);
+}
+
 /// The engine dies in the middle of a shutdown; the next goes on with it.
 async fn a_restart_changes_nothing(hall: Hall) {
     let hall = hall.with_team().await;
@@ -232,7 +327,7 @@ async fn a_restart_changes_nothing(hall: Hall) {
     hall.rest().await;
     shut(&hall, false).await;
     let Hall { world, model, folder, .. } = hall;
-    let world = world.killed().await.wake(polyclaw_testkit::Faulty::never());
+    let world = world.killed().await.wake(Faulty::never());
     let operator = Actor::Operator { call: "look".to_owned() };
     let view = world.engine.team_view(&operator, TEAM).await.unwrap();
     assert_eq!((view.team.status, view.members.len(), view.open.len()), (TeamStatus::ShuttingDown, 1, 1));
@@ -255,4 +350,16 @@ async fn the_number_of_teams_is_bounded(hall: Hall) {
     hall.script("lead", vec![call("team_status", json!({ "team_name": "team3" }))]);
     hall.world.says("how is it").await;
     assert!(hall.times("lead", "0 of 0 ended") > 0, "the plain name of a tool means the same");
+}
+
+async fn teams_that_begin_at_once_are_counted(hall: Hall) {
+    let names: Vec<String> =
+        (0..20).map(|n| format!("team{}", n / 2)).chain(["one-more".to_owned()]).collect();
+    let made = futures_util::future::join_all(names.iter().map(|name| hall.create(name))).await;
+    let mut codes: Vec<&str> = made.iter().map(code).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    assert!(codes.iter().all(|code| ["ok", "team_exists", "too_many_teams"].contains(code)), "{codes:?}");
+    assert_eq!(made.iter().filter(|made| made.is_ok()).count(), 10);
+    assert_eq!(hall.world.engine.teams(false).await.unwrap().len(), 10);
 }

@@ -251,8 +251,13 @@ async fn nobody_is_told_idle_while_shutting_down(hall: Hall) {
         hall.times("ann", "shutdown_request") > 0 && hall.times("bob", "shutdown_request") > 0
     })
     .await;
+    hall.until("the team has ended", async || !hall.path(TEAM).exists()).await;
     hall.rest().await;
     assert_eq!(hall.times("lead", "is idle"), 0);
+    // Nor was it written to be seen later.
+    let kept = std::fs::read_dir(hall.path(".trash")).unwrap().next().unwrap().unwrap().path();
+    let inbox = std::fs::read_to_string(kept.join("inbox/lead/messages.jsonl")).unwrap();
+    assert!(inbox.contains("has ended") && !inbox.contains("\"type\":\"idle\""), "{inbox}");
 }
 
 async fn others_see_the_summary_only(hall: Hall) {

@@ -1,3 +1,5 @@
+use std::collections::HashSet;
+
 use polyclaw_domain::agent::{AgentSpec, SandboxMode};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::job::Lane;
@@ -42,7 +44,8 @@ async fn a_member_is_a_session_of_its_own(hall: Hall) {
     let hall = hall.with_team().await;
     let ann = hall.try_join(NewMember { task: Some("begin".into()), ..named("ann") }).await.unwrap();
     let session = hall.world.engine.session(&ann.session_key).await.unwrap();
-    assert!(ann.session_key.as_str().starts_with("agent:main:teammate:"), "{}", ann.session_key);
+    let own = ann.session_key.as_str().strip_prefix("agent:main:teammate:").unwrap();
+    assert_eq!(own, own.to_lowercase(), "a key has one spelling");
     assert_eq!((session.lane, session.spawn_depth), (Lane::Teammate, 1));
     assert_eq!((session.owner, session.team_role), (Some(World::key("me")), Some(TeamRole::Member)));
     assert!(!session.delivers);
@@ -227,10 +230,20 @@ async fn a_shutdown_closes_sessions(hall: Hall) {
 async fn members_that_join_at_once_are_all_there(hall: Hall) {
     let hall = hall.with_team().await;
     let names: Vec<String> = (0..8).map(|n| format!("m{n}")).collect();
-    let joins = names.iter().map(|name| hall.try_join(named(name)));
-    for joined in futures_util::future::join_all(joins).await {
-        joined.unwrap();
-    }
+    let engine = hall.world.engine.clone();
+    // Each on a thread of its own.
+    let join = |name: &String| {
+        let (engine, name) = (engine.clone(), name.clone());
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(engine.spawn_teammate(&lead(), TEAM, named(&name))).unwrap().session_key
+        })
+    };
+    let joins: Vec<_> = names.iter().map(join).collect();
+    let joined = tokio::task::spawn_blocking(|| {
+        joins.into_iter().map(|one| one.join().unwrap()).collect::<HashSet<_>>()
+    });
+    assert_eq!(joined.await.unwrap().len(), 8, "each has a session of its own");
     let view = hall.world.engine.team_view(&lead(), TEAM).await.unwrap();
     let mut found: Vec<String> = view.members.iter().map(|one| one.member.name.clone()).collect();
     found.sort_unstable();

@@ -7,10 +7,11 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use polyclaw_domain::task::{Refusal, TaskNo};
-use polyclaw_store::tasks::{self, Change, Filter, Kind, NewTask};
+use polyclaw_domain::task::{Refusal, TaskNo, TaskState};
+use polyclaw_store::tasks::{self, Change, Claimed, Ending, Filter, Kind, NewTask};
 use polyclaw_store::{Db, Result, Tx};
 use postgres::{Client, NoTls};
+use serde_json::json;
 use tempfile::TempDir;
 
 use super::{asked, claim, code, get, lead, list, some, task, team, worker};
@@ -84,6 +85,8 @@ at_every_place!(
     readers_keep_the_picture_they_began_with,
     who_comes_second_is_told_who_was_first,
     two_who_close_a_circle_together_do_not,
+    two_that_end_together_free_what_waits_for_both,
+    who_is_refused_one_task_keeps_the_other,
     who_dies_in_a_transaction_leaves_nothing_behind,
 );
 
@@ -203,6 +206,43 @@ fn two_who_close_a_circle_together_do_not(place: &Place) {
     assert_eq!(code(held.let_go()), "ok");
     assert_eq!(code(other.join().unwrap()), "dependency_cycle");
     assert!(answer(get(&first, 2)).unwrap().needs.is_empty(), "so one of them can be begun");
+}
+
+/// The second to end sees that it is the last: what waits for both is free by one of them, and told once.
+fn two_that_end_together_free_what_waits_for_both(place: &Place) {
+    let (first, second) = (place.open(), place.open());
+    drive(some(&first, &[("a", &[]), ("b", &[]), ("c", &[1, 2])]));
+    let end = |no: i64| {
+        let ending = Ending { state: TaskState::Completed, summary: None, artifacts: Vec::new(), fence: 0 };
+        move |tx: &mut Tx<'_>| tasks::end(tx, &team(), TaskNo(no), &lead(), (&ending, NOW))
+    };
+    let held = hold(first.clone(), end(1));
+    let other = end(2);
+    let other = thread::spawn(move || answer(second.write(other)).unwrap());
+    place.until_waiting(&other);
+    assert_eq!(held.let_go().unwrap(), []);
+    assert_eq!(other.join().unwrap().unwrap(), [TaskNo(3)]);
+    let events = answer(first.read(|tx| tasks::events(tx, &team(), 0, 99))).unwrap();
+    let told = events.iter().filter(|event| event.data["unblocked"] == json!([3]));
+    assert_eq!(told.count(), 1);
+}
+
+/// Of two tasks that one transaction takes, one is being taken by another: it waits, is told so, and has the first.
+fn who_is_refused_one_task_keeps_the_other(place: &Place) {
+    let (first, second) = (place.open(), place.open());
+    drive(some(&first, &[("a", &[]), ("b", &[])]));
+    let held = hold(first.clone(), |tx| tasks::claim(tx, TaskNo(1), &asked("ann", "k")));
+    let both = |tx: &mut Tx<'_>| {
+        [2, 1].into_iter().map(|no| tasks::claim(tx, TaskNo(no), &asked("bob", &no.to_string()))).collect()
+    };
+    let bob = thread::spawn(move || answer(second.write(both)).unwrap());
+    place.until_waiting(&bob);
+    assert!(held.let_go().is_ok());
+    let got: Vec<Claimed> = bob.join().unwrap();
+    assert_eq!(got[0].as_ref().unwrap().no, TaskNo(2));
+    assert_eq!(got[1].as_ref().unwrap_err(), &Refusal::Taken(TaskNo(1), "ann".into()));
+    let owner = |no: i64| answer(get(&first, no)).unwrap().lease.unwrap().owner;
+    assert_eq!((owner(1), owner(2)), ("ann".to_owned(), "bob".to_owned()));
 }
 
 /// Where the ledger is of one who is to die in it.
