@@ -11,7 +11,7 @@
 //! | lifecycle 8 | `lifecycle::a_member_that_agrees_is_closed_and_the_lead_knows` |
 //! | lifecycle 9 | `lifecycle::a_member_that_objects_keeps_the_team` |
 //! | lifecycle 10 | `lifecycle::silence_of_one_at_work_keeps_the_team` |
-//! | lifecycle 11 | `lifecycle::silence_of_the_idle_is_consent`, `lifecycle::one_that_falls_idle_meanwhile_is_not_waited_for` |
+//! | lifecycle 11 | `lifecycle::silence_of_the_idle_is_consent`, `lifecycle::one_that_falls_idle_meanwhile_does_not_keep_the_team` |
 //! | mailbox 1, 3 | `mail::a_letter_is_in_one_inbox_and_no_other` |
 //! | mailbox 2 | `mail::a_letter_is_shown_at_the_next_inference` |
 //! | mailbox 4 | `mail::what_is_only_said_reaches_nobody` |
@@ -27,7 +27,7 @@
 //! | mailbox 18 | `mail::mail_waits_for_a_member_that_is_away` |
 //! | mailbox 19 | `mail::three_letters_come_in_order_and_once` |
 //! | spawning 1, 2, 3, 5, 10, 13, 14 | `members::a_member_is_a_session_of_its_own` |
-//! | spawning 4 | `members::a_confined_lead_has_confined_members`; `privilege::no_member_has_a_tool_that_its_lead_lacks` |
+//! | spawning 4 | `members::a_confined_lead_has_confined_members`, `privilege::no_member_has_a_tool_that_its_lead_lacks` |
 //! | spawning 6, 15 | `members::the_first_task_is_the_first_prompt_with_the_team_beside_it` |
 //! | spawning 7 | `members::a_model_of_its_own_is_used` |
 //! | spawning 8 | `members::a_member_can_be_another_agent` |
@@ -46,7 +46,7 @@
 //! | lead 15 | `lead::a_failing_member_is_told_and_the_team_goes_on` |
 //! | lead 16 | `lead::a_replacement_has_the_tasks_and_the_mail` |
 //! | lead 17 | `lead::progress_is_reported` |
-//! | lead 18 | `story::a_team_builds_something_and_its_lead_tells_of_it` |
+//! | lead 18 | `crash::a_team_builds_a_page_though_a_check_fails_and_a_member_is_killed`, `crash::a_team_on_postgres_builds_the_same_page`, `story::a_team_builds_something_and_its_lead_tells_of_it` |
 
 macro_rules! on_both {
     ($($check:ident),* $(,)?) => {

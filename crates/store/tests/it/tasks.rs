@@ -2,31 +2,32 @@
 //!
 //! | scenario | test |
 //! |---|---|
-//! | tasks 1, 2, 3 | `a_task_is_stored_with_all_it_was_given` |
-//! | tasks 4, 5, 12 | `tasks_are_listed_open_ones_first_and_by_what_is_asked` |
-//! | tasks 17 | `tasks_are_found_by_what_was_written_on_them` of the engine: metadata is compared there |
-//! | tasks 6, 7 | `a_claimed_task_has_an_owner_a_time_and_its_active_form` |
-//! | tasks 8; concurrency 10, 11 | `a_task_of_another_is_refused_and_stays_as_it_was` |
+//! | tasks 1, 2, 3 | `tasks::a_task_is_stored_with_all_it_was_given` |
+//! | tasks 4, 5, 12 | `tasks::tasks_are_listed_open_ones_first_and_by_what_is_asked` |
+//! | tasks 6, 7 | `tasks::a_claimed_task_has_an_owner_a_time_and_its_active_form` |
+//! | tasks 8 | `tasks::a_task_of_another_is_refused_and_stays_as_it_was` |
 //! | tasks 9 | `claims::of_two_claims_at_once_one_wins`, `meetings::who_comes_second_is_told_who_was_first` |
-//! | tasks 10 | `a_completed_task_keeps_who_did_it` |
-//! | tasks 11, 13 | `a_dependency_blocks_until_it_is_completed` |
-//! | tasks 14 | `a_chain_is_freed_link_by_link` |
-//! | tasks 15 | `what_closes_a_circle_is_refused`, `meetings::two_who_close_a_circle_together_do_not` |
-//! | tasks 16 | `two_dependencies_are_counted_down` |
+//! | tasks 10 | `tasks::a_completed_task_keeps_who_did_it` |
+//! | tasks 11, 13 | `tasks::a_dependency_blocks_until_it_is_completed` |
+//! | tasks 14 | `tasks::a_chain_is_freed_link_by_link` |
+//! | tasks 15 | `tasks::what_closes_a_circle_is_refused`, `meetings::two_who_close_a_circle_together_do_not` |
+//! | tasks 16 | `tasks::two_dependencies_are_counted_down`, `meetings::two_that_end_together_free_what_waits_for_both` |
+//! | tasks 17 | `lead::tasks_are_found_by_what_was_written_on_them` |
 //! | concurrency 1 | `meetings::nobody_who_reads_waits_for_one_who_writes` |
 //! | concurrency 2 | `meetings::readers_keep_the_picture_they_began_with`, `files::readers_see_one_picture_while_others_write` |
-//! | concurrency 3, 13 | `files::a_second_writer_waits_and_sees_no_error` |
-//! | concurrency 4 | `files::one_who_writes_keeps_out_others_who_write_and_nobody_else` |
-//! | concurrency 5, 9 | `claims::sixty_four_claimers_in_four_processes_share_a_file`, `…_share_a_server` |
-//! | concurrency 6 | `postgres::two_who_take_tasks_crosswise_both_come_through` |
-//! | concurrency 7 | `files::a_long_reader_keeps_no_log_from_being_moved` |
-//! | concurrency 8 | `files::a_long_log_is_moved_into_the_file` |
+//! | concurrency 3, 13 | `meetings::who_comes_second_is_told_who_was_first`, `files::a_second_writer_waits_and_sees_no_error` |
+//! | concurrency 4 | `files::one_who_writes_keeps_out_others_who_write_and_nobody_else`, `meetings::nobody_who_reads_waits_for_one_who_writes` |
+//! | concurrency 5, 9 | `claims::sixty_four_claimers_in_four_processes_share_a_file`, `claims::sixty_four_claimers_in_four_processes_share_a_server` |
+//! | concurrency 6 | `meetings::who_is_refused_one_task_keeps_the_other`, `claims::what_is_cut_off_leaves_nothing_behind` |
+//! | concurrency 7 | `files::a_long_reader_keeps_no_log_from_being_moved`, `meetings::readers_keep_the_picture_they_began_with` |
+//! | concurrency 8 | `files::a_long_log_is_moved_into_the_file`, `checkpoint::a_log_that_has_grown_is_moved_and_a_short_one_is_left` |
+//! | concurrency 10, 11 | `tasks::a_task_of_another_is_refused_and_stays_as_it_was` |
 //! | concurrency 12 | `meetings::who_comes_second_is_told_who_was_first` |
-//! | concurrency 14, 15 | the tests of `sqlite::wait` and of `pg`, beside what they test |
-//! | concurrency 16 | `claims::claims_of_many_tasks_in_any_order_never_deadlock`, and as 6 |
-//! | concurrency 17 | `meetings::who_dies_in_a_transaction_leaves_nothing_behind`, `postgres::who_stands_still_in_a_transaction_is_cut_off` |
-//! | concurrency 18 | `postgres::a_claim_steps_over_what_another_is_taking`, `postgres::a_pool_serves_as_many_as_it_has_connections` |
-//! | concurrency 19 | `places::a_team_has_one_connection_however_often_it_is_opened` |
+//! | concurrency 14, 15 | `wait::pauses_stay_short_and_end_with_patience`, `turn::behind_one_that_does_not_move_nobody_waits_for_ever`, `pg::what_fails_is_tried_so_often_and_then_told`, `pg::the_loser_stays_away_longer_each_time` |
+//! | concurrency 16 | `meetings::who_is_refused_one_task_keeps_the_other`, `claims::claims_of_many_tasks_in_any_order_never_deadlock`, `postgres::two_who_take_tasks_crosswise_both_come_through` |
+//! | concurrency 17 | `meetings::who_dies_in_a_transaction_leaves_nothing_behind`, `wait::one_who_waited_in_vain_is_told_and_the_next_who_writes_is_served`, `postgres::who_stands_still_in_a_transaction_is_cut_off` |
+//! | concurrency 18 | `claims::many_claimers_share_what_is_free`, `postgres::a_claim_steps_over_what_another_is_taking`, `postgres::a_pool_serves_as_many_as_it_has_connections` |
+//! | concurrency 19 | `places::a_team_has_one_connection_however_often_it_is_opened`, `places::ledgers_on_a_server_have_the_connections_that_are_there` |
 
 mod claims;
 mod files;

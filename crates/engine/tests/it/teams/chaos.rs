@@ -336,34 +336,48 @@ async fn members_that_talk_in_circles_wait_for_a_person() {
     world.says("go on").await;
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert!(turns(&model) > before, "a person let them go on");
+    world.engine.shut_team(&lead(), TEAM, "", false).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    assert!(world.engine.teams(false).await.unwrap().is_empty(), "who waits for a person keeps no team");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_task_of_one_that_shows_no_life_is_free_after_its_lease_and_one_at_work_keeps_it() {
-    let model = Scripted::new(|prompt| match who(prompt).as_str() {
-        "ann" => vec![
-            Line::Pause(Duration::from_secs(100)),
-            Line::Call("look".to_owned(), json!({ "at": said(prompt).len() })),
-        ],
-        _ => vec![Line::Say("noted".to_owned())],
+    let model = Scripted::new(|prompt| {
+        let has_begun = prompt.messages.iter().any(|one| matches!(one, PromptMessage::ToolResult { .. }));
+        match who(prompt).as_str() {
+            "cat" if !has_begun => {
+                vec![Line::Call("sessions_spawn".to_owned(), json!({ "task": "an errand" }))]
+            }
+            // A child speaks as the lead does.
+            "lead" if !said(prompt).contains("an errand") => vec![Line::Say("noted".to_owned())],
+            "bob" | "cat" => vec![Line::Say("noted".to_owned())],
+            _ => vec![
+                Line::Pause(Duration::from_secs(100)),
+                Line::Call("look".to_owned(), json!({ "at": said(prompt).len() })),
+            ],
+        }
     });
     let ground = Ground::on(Db::in_memory().unwrap(), model as _).await;
     let world = ground.wake(Faulty::never());
     world.says("hello").await;
     team(&world).await;
-    for (name, no) in [("ann", 1), ("bob", 2)] {
+    for (name, no) in [("ann", 1), ("bob", 2), ("cat", 3)] {
         join(&world, name, false).await;
         let new =
             NewTask { subject: format!("t{no}"), assignee: Some(name.to_owned()), ..NewTask::default() };
         world.engine.create_task(&lead(), TEAM, new).await.unwrap();
         world.engine.claim_task(&by(&world, name).await, TEAM, Some(TaskNo(no))).await.unwrap();
     }
-    let outgoing = Outgoing { to: Some("ann".into()), ..letter(LetterKind::Message, "work for long") };
-    world.engine.send_letter(&lead(), TEAM, outgoing).await.unwrap();
+    for name in ["ann", "cat"] {
+        let outgoing = Outgoing { to: Some(name.into()), ..letter(LetterKind::Message, "work for long") };
+        world.engine.send_letter(&lead(), TEAM, outgoing).await.unwrap();
+    }
     tokio::time::sleep(Duration::from_secs(700)).await;
     let open = world.engine.list_tasks(&lead(), TEAM, Wanted::default()).await.unwrap();
     let states: Vec<_> = open.iter().map(|task| (task.no.0, task.state)).collect();
-    assert_eq!(states, [(2, TaskState::Pending), (1, TaskState::Claimed)]);
+    let expected = [(3, TaskState::Claimed), (2, TaskState::Pending), (1, TaskState::Claimed)];
+    assert_eq!(states, expected, "one works itself, and a child works for one");
     let late = Finish { state: TaskState::Completed, summary: Some("late".into()), artifacts: vec![] };
     let refused =
         world.engine.finish_task(&by(&world, "bob").await, TEAM, TaskNo(2), late).await.unwrap_err();

@@ -1,19 +1,24 @@
 //! Two teams at once, with members of the same name; and two who look at a team's files while they are written.
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use polyclaw_domain::id::TeamId;
 use polyclaw_domain::mail::{Letter, LetterKind};
 use polyclaw_domain::session::Status;
 use polyclaw_domain::task::TaskNo;
 use polyclaw_domain::team::TeamStatus;
-use polyclaw_engine::team::{NewMember, NewTask, Outgoing, Spawned, Wanted};
-use polyclaw_store::letters;
+use polyclaw_engine::team::{NewMember, NewTask, NewTeam, Outgoing, Spawned, Wanted};
+use polyclaw_store::{Db, Ledgers, Target, letters};
+use polyclaw_testkit::postgres::Cluster;
+use polyclaw_testkit::world::{Ground, World};
+use polyclaw_testkit::{Faulty, Scripted};
 use serde_json::Value;
 
-use super::fixture::{Hall, TEAM, actor, code, lead, letter};
+use super::fixture::{Hall, TEAM, actor, code, drive, lead, letter, say};
 
 on_both!(
     mail_goes_to_the_namesake_in_its_own_team,
@@ -140,4 +145,46 @@ async fn whoever_reads_a_config_reads_all_of_it(hall: Hall) {
     let left = std::fs::read_dir(hall.path(TEAM)).unwrap().map(|one| one.unwrap().file_name());
     let left: Vec<_> = left.filter(|name| name.to_string_lossy().ends_with(".tmp")).collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+/// A node at rest hears that a team begins on another, and looks after it when that one dies.
+#[test]
+fn a_node_looks_after_a_team_that_began_on_another() {
+    let url = Cluster::of_process().fresh_database().unwrap();
+    let [here, there] =
+        [(); 2].map(|()| Db::open(&Target::Postgres { url: url.clone(), connections: 4 }).unwrap());
+    let node = async |db: Db, family: &str| {
+        let mut ground = Ground::on(db.clone(), Scripted::new(|_| say("noted")) as _).await;
+        ground.ledgers = Arc::new(Ledgers::beside(&db, PathBuf::new()));
+        ground.settings.teams.lease_seconds = 1;
+        ground.family = family.to_owned();
+        ground.wake(Faulty::never())
+    };
+    drive(async {
+        let here = node(here, "here").await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let there = node(there, "there").await;
+        there.says("hello").await;
+        let new = NewTeam {
+            name: TEAM.to_owned(),
+            description: String::new(),
+            agent_type: String::new(),
+            lead: World::key("me"),
+            turn: None,
+        };
+        there.engine.create_team(&lead(), new).await.unwrap();
+        let new = NewMember { name: "ann".into(), ..NewMember::default() };
+        let ann = there.engine.spawn_teammate(&lead(), TEAM, new).await.unwrap();
+        let task = NewTask { subject: "draw".into(), ..NewTask::default() };
+        there.engine.create_task(&lead(), TEAM, task).await.unwrap();
+        there.engine.claim_task(&actor(&ann.session_key), TEAM, None).await.unwrap();
+        drop(there.killed().await);
+        loop {
+            let tasks = here.engine.list_tasks(&lead(), TEAM, Wanted::default()).await.unwrap();
+            if tasks[0].lease.is_none() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    });
 }
