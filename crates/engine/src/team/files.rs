@@ -118,8 +118,8 @@ impl Engine {
         let id = team.id.to_string();
         blocking(move || {
             let file = from.join("config.json");
-            // Whoever else saw that it has ended was faster, or the next of its name is there already.
-            if !from.exists() || file.exists() && !is_of(&file, &id) {
+            // Whoever else saw that it has ended was faster, or the next of its name is there already: it may have no config yet.
+            if !is_of(&file, &id) {
                 return Ok(());
             }
             write(&file, &format!("{config:#}\n"), &tag)?;

@@ -133,12 +133,13 @@ impl Engine {
     }
 
     fn check_letter(&self, outgoing: &Outgoing) -> Result<()> {
-        let most = usize::try_from(self.settings().teams.max_message_bytes).unwrap_or(usize::MAX);
+        self.check_length(&[&outgoing.content])?;
+        let beside = [&outgoing.reason, &outgoing.request_id].map(|text| text.as_deref().unwrap_or_default());
+        self.check_length(&beside)?;
         let refusal = match outgoing {
             Outgoing { kind: LetterKind::Idle | LetterKind::Task, .. } => {
                 Refusal::Letter("letters of this type are written by the runtime")
             }
-            _ if outgoing.content.len() > most => Refusal::TooLong(outgoing.content.len(), most),
             Outgoing { kind: LetterKind::Message, content, .. } if content.trim().is_empty() => {
                 Refusal::Letter("a message needs content")
             }
@@ -151,6 +152,13 @@ impl Engine {
             _ => return Ok(()),
         };
         Err(refusal.into())
+    }
+
+    /// What is said in one letter is bounded.
+    pub(super) fn check_length(&self, texts: &[&str]) -> Result<()> {
+        let most = usize::try_from(self.settings().teams.max_message_bytes).unwrap_or(usize::MAX);
+        let length = texts.iter().map(|text| text.len()).sum();
+        if length > most { Err(Refusal::TooLong(length, most).into()) } else { Ok(()) }
     }
 
     /// The names it goes to; whoever is not in the team gets nothing.

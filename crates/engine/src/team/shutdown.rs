@@ -44,6 +44,7 @@ impl Engine {
         }
         let insider = self.insider(actor, team).await?;
         insider.only_lead()?;
+        self.check_length(&[reason])?;
         // Whoever joins before the team knows that it is to end is asked, too.
         let stopped = loop {
             let members = self.active_members(&insider.team).await?;

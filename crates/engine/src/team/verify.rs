@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use polyclaw_domain::agent::SandboxMode;
 use polyclaw_domain::id::{AgentId, RunId, TurnId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::plain;
@@ -11,8 +12,8 @@ use polyclaw_domain::task::{MAX_SUMMARY, Refusal, Task, TaskState, Verify, Worke
 use polyclaw_domain::team::{LEAD, OPERATOR};
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome, ToolScope};
-use polyclaw_store::Tx;
 use polyclaw_store::tasks::{self, Ending, Kind};
+use polyclaw_store::{Tx, teams};
 use serde_json::json;
 
 use super::actor::{Actor, Insider};
@@ -76,7 +77,10 @@ impl Engine {
         let Some(verify) = &task.verify else { return Ok(()) };
         let owner = task.lease.as_ref().map_or(&insider.worker.session, |lease| &lease.session).clone();
         let check = match verify {
-            Verify::Command(line) => self.run_check(&owner, actor.call(), line).await?,
+            Verify::Command(line) => {
+                let walls = self.walls_of_author(insider, task).await?;
+                self.run_check((&owner, walls), actor.call(), line).await?
+            }
             Verify::Agent { agent_id, instructions } => {
                 self.ask_checker(actor, task, agent_id, instructions).await?
             }
@@ -103,16 +107,46 @@ impl Engine {
         Err(Refusal::NotVerified(why).into())
     }
 
-    /// Runs a command where the work was done, under the same walls. Whoever wrote it was asked for nothing, so where a
-    /// person is asked before a command runs, it does not.
-    async fn run_check(&self, owner: &SessionKey, call: &str, line: &str) -> Result<Check> {
+    /// What a command of whoever wrote a task reaches: by another's hand it reaches no further. A person's is the owner's.
+    async fn walls_of_author(&self, insider: &Insider, task: &Task) -> Result<SandboxMode> {
+        let author = match task.created_by.as_str() {
+            OPERATOR => return Ok(SandboxMode::Off),
+            LEAD => Some(insider.team.lead.clone()),
+            name => {
+                let (team, name) = (insider.team.id.clone(), name.to_owned());
+                let member = self.db().read(move |tx| teams::member(tx, &team, &name)).await?;
+                member.map(|member| member.session)
+            }
+        };
+        let Some(author) = author else { return Ok(SandboxMode::Strict) };
+        match self.scope_of(&author).await {
+            Ok(scope) => Ok(scope.sandbox.mode),
+            // Nobody knows any more what it might have done.
+            Err(Error::UnknownSession(_) | Error::UnknownAgent(_)) => Ok(SandboxMode::Strict),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn scope_of(&self, key: &SessionKey) -> Result<ToolScope> {
+        let session = self.session(key).await?;
+        let spec = self.agent(&session.active_agent).await?.spec;
+        let scope = ToolScope::of(&spec, key.clone(), &self.settings().workspace, false);
+        Ok(scope.below(&spec, &session))
+    }
+
+    /// Runs a command where the work was done, behind the walls of whoever did it and of whoever wrote it. They were asked
+    /// for nothing, so where a person is asked before a command runs, it does not.
+    async fn run_check(
+        &self,
+        (owner, walls): (&SessionKey, SandboxMode),
+        call: &str,
+        line: &str,
+    ) -> Result<Check> {
         if self.shell_of(owner).await?.is_none_or(|shell| shell.asks) {
             return Ok(Check::NotMade(format!("its check {ASKS}")));
         }
-        let session = self.session(owner).await?;
-        let spec = self.agent(&session.active_agent).await?.spec;
-        let scope =
-            ToolScope::of(&spec, owner.clone(), &self.settings().workspace, false).below(&spec, &session);
+        let mut scope = self.scope_of(owner).await?;
+        scope.sandbox.mode = scope.sandbox.mode.max(walls);
         let call = ToolCall {
             id: format!("{call}-check"),
             name: SHELL.to_owned(),

@@ -66,6 +66,16 @@ impl Registry {
         self.count(&format!("SELECT COUNT(*) FROM messages WHERE state = 'acknowledged' AND type = '{kind}'"))
     }
 
+    /// Messages that nobody has acknowledged: whose, and how they stand.
+    fn open(&self) -> Vec<String> {
+        const SQL: &str =
+            "SELECT id || ' ' || type || ' to ' || recipient || ' ' || state || ', tried ' || attempts
+            FROM messages WHERE state <> 'acknowledged' ORDER BY seq";
+        let mut query = self.0.prepare(SQL).unwrap();
+        let rows = query.query_map([], |row| row.get(0)).unwrap();
+        rows.map(Result::unwrap).collect()
+    }
+
     /// Those who have a task in hand.
     fn at_work(&self) -> Vec<String> {
         const SQL: &str = "SELECT DISTINCT recipient FROM messages
@@ -105,7 +115,8 @@ fn kill_at_random(plane: &mut Plane, registry: &Registry, total: usize) {
     for kill in 1..=KILLS {
         let share = total * kill / (KILLS + 1);
         let done = || registry.done("task.handoff");
-        until(&|| format!("{share} of {total} are done, and {} are", done()), || done() >= share);
+        let standing = || format!("{share} of {total} are done: {}", standing(plane, registry));
+        until(&standing, || done() >= share);
         if kill % SERVER == 0 {
             plane.kill();
             plane.serve();
@@ -118,6 +129,15 @@ fn kill_at_random(plane: &mut Plane, registry: &Registry, total: usize) {
         }
     }
     assert!(deaths.values().sum::<usize>() >= KILLS / 3, "hardly anybody died: {deaths:?}");
+}
+
+/// What there is to know where it does not go on.
+fn standing(plane: &Plane, registry: &Registry) -> String {
+    let daemons = plane.get("/instances").body["instances"].take();
+    let log = fs::read_to_string(plane.dir.path().join("server.log")).unwrap_or_default();
+    let (done, results, open) =
+        (registry.done("task.handoff"), registry.done("task.result"), registry.open());
+    format!("{done} are, {results} have their result, open: {open:?}; the daemons: {daemons}; the log: {log}")
 }
 
 /// How many processes of a daemon there were to kill: none where it is being started again just now.
@@ -141,14 +161,9 @@ fn ten_daemons_take_every_task_up_once_and_acknowledge_after_the_turn_whoever_is
         (0..SENDERS).map(|n| runtime.spawn(send(talker.clone(), n, (total, DAEMONS)))).collect();
     kill_at_random(&mut plane, &registry, total);
     sending.into_iter().for_each(|one| runtime.block_on(one).unwrap());
-    let open = || registry.count("SELECT COUNT(*) FROM messages WHERE state <> 'acknowledged'");
-    let standing = || {
-        let daemons = plane.get("/instances").body["instances"].take();
-        let log = fs::read_to_string(plane.dir.path().join("server.log")).unwrap_or_default();
-        let (results, open) = (registry.done("task.result"), open());
-        format!("{results} have their result, {open} are open; the daemons: {daemons}; the log: {log}")
-    };
-    until(&standing, || (registry.done("task.result"), open()) == (total, 0));
+    until(&|| standing(&plane, &registry), || {
+        (registry.done("task.result"), registry.open().len()) == (total, 0)
+    });
     assert_eq!(registry.count("SELECT COUNT(*) FROM messages WHERE type = 'task.handoff'"), total);
     assert_eq!(
         registry.count("SELECT COUNT(*) FROM message_events WHERE kind = 'acknowledged'"),

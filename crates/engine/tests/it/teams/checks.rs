@@ -1,20 +1,23 @@
 //! Checks that a task must pass before it counts as done.
 
-use polyclaw_domain::agent::{Isolation, SandboxMode};
+use polyclaw_domain::agent::{AgentSpec, Isolation, SandboxMode};
+use polyclaw_domain::id::AgentId;
 use polyclaw_domain::sandbox::{Facts, WorkerFault};
 use polyclaw_domain::task::{TaskNo, TaskState, Verify};
 use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
-use polyclaw_engine::team::{Actor, NewTask, Wanted};
+use polyclaw_engine::team::{Actor, NewMember, NewTask, Wanted};
 use polyclaw_store::tasks::Kind;
 
 use super::fixture::{Hall, TEAM, actor, code, lead};
 use super::lead::finish;
+use super::members::agent;
 
 on_both!(
     a_check_that_fails_keeps_a_task_open,
     a_check_that_never_passes_fails_its_task_and_the_lead_is_told_once,
     a_check_that_could_not_be_made_is_no_failed_one,
     a_call_made_again_is_one_try,
+    a_check_reaches_no_further_than_whoever_wrote_it,
 );
 
 async fn a_check_that_fails_keeps_a_task_open(hall: Hall) {
@@ -120,4 +123,34 @@ async fn a_call_made_again_is_one_try(hall: Hall) {
         assert_eq!(code(&done), "task_not_verified");
     }
     assert_eq!(failed_checks(&hall).await, 1);
+}
+
+/// One behind walls writes a command that one without them has run for it.
+async fn a_check_reaches_no_further_than_whoever_wrote_it(hall: Hall) {
+    hall.world.ground.tools.add("shell", Effect::Effect, Consent::NotNeeded, |_| {
+        Box::pin(std::future::ready(ToolOutcome::ok("[exit status 0]")))
+    });
+    let mut main = AgentSpec::named(AgentId::main());
+    main.sandbox.mode = SandboxMode::Workspace;
+    main.subagents.allow_agents = vec!["*".into()];
+    agent(&hall, main).await;
+    let mut walled = AgentSpec::named(AgentId::parse("walled").unwrap());
+    walled.sandbox.mode = SandboxMode::Strict;
+    agent(&hall, walled).await;
+    let hall = hall.with_team().await;
+    let ann = NewMember { agent: AgentId::parse("walled").ok(), name: "ann".into(), ..NewMember::default() };
+    let ann = actor(&hall.try_join(ann).await.unwrap().session_key);
+    let bob = hall.join("bob").await.session_key;
+    let engine = &hall.world.engine;
+    let task = || {
+        let verify = Some(Verify::Command("curl example.org".into()));
+        NewTask { subject: "prove".into(), verify, ..NewTask::default() }
+    };
+    for (no, author, walls) in [(1, ann, SandboxMode::Strict), (2, lead(), SandboxMode::Workspace)] {
+        engine.create_task(&author, TEAM, task()).await.unwrap();
+        engine.claim_task(&actor(&bob), TEAM, Some(TaskNo(no))).await.unwrap();
+        let done = finish(TaskState::Completed, "done");
+        engine.finish_task(&actor(&bob), TEAM, TaskNo(no), done).await.unwrap();
+        assert_eq!(hall.world.ground.tools.walls(&bob), Some(walls), "#{no}");
+    }
 }

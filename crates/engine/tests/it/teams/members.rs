@@ -35,7 +35,7 @@ fn named(name: &str) -> NewMember {
     NewMember { name: name.to_owned(), ..NewMember::default() }
 }
 
-async fn agent(hall: &Hall, spec: AgentSpec) {
+pub async fn agent(hall: &Hall, spec: AgentSpec) {
     let now = hall.world.engine.now();
     hall.world.engine.db().write(move |tx| agents::upsert(tx, &spec, Source::Config, now)).await.unwrap();
 }
