@@ -17,7 +17,7 @@ use crate::messages::{from_json, to_json};
 use crate::params;
 use crate::tx::{Row, Tx};
 
-pub use change::{Change, Ending, end, free_all, inherit, note, release, renew, start, update};
+pub use change::{Change, Ending, end, free_all, inherit, lock, note, release, renew, start, update};
 pub use claim::{Claim, Claimed, claim, claim_oldest, expire};
 pub(crate) use line::Lines;
 pub use log::{Happened, Kind, by_whom, events, note_event, relayed, times, unrelayed};

@@ -18,7 +18,7 @@ use crate::tx::{Row, Tx};
 
 pub use members::{
     Rested, add_member, at_work, member, member_of, members, note_ended, note_known, replace_member, rested,
-    set_member_state, with_runs, without_session,
+    set_member_state, with_runs, with_turns, without_session,
 };
 pub use requests::{answer, ask, drop_answered, drop_requests, requests};
 pub use setbacks::{
@@ -73,7 +73,7 @@ pub fn named(tx: &mut Tx<'_>, name: &str) -> Result<Option<Team>> {
 
 /// Takes the team's row for this transaction.
 pub fn lock(tx: &mut Tx<'_>, id: &TeamId) -> Result<Option<Team>> {
-    tx.query_one(select!("WHERE team_id = $1 /* lock */"), params![id], read)
+    tx.query_one(select!("WHERE team_id = $1 /* hold */"), params![id], read)
 }
 
 /// Teams that have not ended, by name.

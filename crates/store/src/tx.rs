@@ -1,6 +1,6 @@
 //! One transaction on either engine. Parameters are written `$1`, `$2`: PostgreSQL's way, which SQLite reads
 //! as names. `/* skip locked */` is a comment to SQLite and `FOR UPDATE SKIP LOCKED` to PostgreSQL, `/* lock */`
-//! likewise `FOR UPDATE`.
+//! likewise `FOR UPDATE`, and `/* hold */` `FOR NO KEY UPDATE`: rows that name it may still be made.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -230,7 +230,9 @@ impl Statements {
 }
 
 fn for_postgres(sql: &str) -> String {
-    sql.replace("/* skip locked */", "FOR UPDATE SKIP LOCKED").replace("/* lock */", "FOR UPDATE")
+    sql.replace("/* skip locked */", "FOR UPDATE SKIP LOCKED")
+        .replace("/* lock */", "FOR UPDATE")
+        .replace("/* hold */", "FOR NO KEY UPDATE")
 }
 
 /// `$3` is a name to SQLite, numbered by first appearance: each is bound by the number in its name.

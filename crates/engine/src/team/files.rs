@@ -149,26 +149,28 @@ impl Engine {
         }
     }
 
-    pub(super) async fn clear_folder(&self, team: &Team) -> Result<()> {
-        let Some(folder) = self.settings().teams_folder.clone() else { return Ok(()) };
+    /// Says whether there was one.
+    pub(super) async fn clear_folder(&self, team: &Team) -> Result<bool> {
+        let Some(folder) = self.settings().teams_folder.clone() else { return Ok(false) };
         let (path, id) = (folder.join(&team.name).join("config.json"), team.id.clone());
         let is_left = tokio::task::spawn_blocking(move || is_of(&path, id.as_str())).await.unwrap_or(false);
         if is_left {
             self.copy_letters(team).await;
             self.set_aside(team).await?;
         }
-        Ok(())
+        Ok(is_left)
     }
 
-    /// Moves away what is left of the last team of this name, before the next opens what it finds there.
-    pub(super) async fn make_room(&self, team: &Team) -> Result<()> {
-        let (name, own) = (team.name.clone(), team.id.clone());
+    /// Moves away what is left of the last team of this name, before the next opens what it finds there. Says whether there
+    /// was something.
+    pub(super) async fn make_room(&self, name: &str, next: Option<&TeamId>) -> Result<bool> {
         let ended = self.db().read(|tx| teams::ended(tx, LOOKED_AT)).await?;
-        for past in ended.into_iter().filter(|past| past.name == name && past.id != own) {
+        let mut is_moved = false;
+        for past in ended.iter().filter(|past| past.name == name && Some(&past.id) != next) {
             self.ports.ledgers.close(&past.id);
-            self.clear_folder(&past).await?;
+            is_moved |= self.clear_folder(past).await?;
         }
-        Ok(())
+        Ok(is_moved)
     }
 }
 

@@ -119,13 +119,14 @@ impl Engine {
             let posts = std::slice::from_ref(&post);
             lock_readers(tx, &wanted, posts)?;
             if !teams::without_session(tx, &wanted.id)?.contains(&name) {
-                return Ok(Vec::new());
+                return Ok(None);
             }
             teams::set_member_state(tx, &wanted.id, &name, MemberState::Lost, now)?;
-            store_all(tx, &wanted, posts, &settings, now)
+            store_all(tx, &wanted, posts, &settings, now).map(Some)
         };
-        let ready = self.persist(write).await?;
-        self.hand_out(team, ready, copies).await;
+        if let Some(ready) = self.persist(write).await? {
+            self.hand_out(team, ready, copies).await;
+        }
         Ok(())
     }
 

@@ -37,12 +37,14 @@ impl Engine {
             return Err(Error::TooLong(length, DESCRIPTION_CHARS));
         }
         self.redactor().string(&mut new.description);
+        self.make_room(&new.name, None).await?;
         let id = TeamId::new(actor.call());
         let (now, most, trace) = (self.now(), self.settings().teams.max_teams, TraceId::new(self.next_id()));
         let write = move |tx: &mut Tx<'_>| create(tx, &new, &id, (now, most), &trace);
         let (team, is_new) = self.db().write(write).await??;
-        if is_new {
-            self.make_room(&team).await?;
+        // Whoever ended the last may have come in between.
+        if self.make_room(&team.name, Some(&team.id)).await? {
+            self.ports.ledgers.close(&team.id);
         }
         self.ledger(&team)?;
         self.write_team(&team).await?;

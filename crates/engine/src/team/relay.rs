@@ -237,11 +237,11 @@ fn pick(tx: &mut Tx<'_>, team: &Team, news: &News, posts: &[Posted]) -> polyclaw
     let mut picked: Vec<Posted> = Vec::new();
     let mut idle: Vec<Member> = Vec::new();
     if !news.free.is_empty() && team.status == TeamStatus::Active {
-        let at_work = teams::at_work(tx, &team.id)?;
+        let with_turns = teams::with_turns(tx, &team.id)?;
         idle = teams::members(tx, &team.id)?;
         idle.retain(|member| {
             member.state == MemberState::Active
-                && !at_work.contains(&member.name)
+                && !with_turns.contains(&member.name)
                 && !news.busy.contains(&member.name)
         });
     }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::mail::LetterKind;
 use polyclaw_domain::session::Status;
 use polyclaw_domain::team::shutdown::{Answer, Request, Verdict, at_deadline, verdict};
@@ -51,7 +52,8 @@ impl Engine {
             let is_begun = if force {
                 self.stop_members(actor, &insider.team, &members).await?
             } else {
-                self.ask_all(&insider.team, self.questions(actor, &insider, &members, reason)).await?
+                let questions = self.questions(actor, &insider, &members, reason);
+                self.ask_all(&insider.team, members.clone(), questions).await?
             };
             if is_begun {
                 break members.into_iter().map(stopped).collect();
@@ -61,7 +63,8 @@ impl Engine {
         self.write_team(&insider.team).await?;
         let ended = self.settle_shutdown(&insider.team).await?;
         // The keeper may have brought it to its end meanwhile, and forgotten who was asked.
-        Ok(if force { Ended { members: stopped, ..ended } } else { ended })
+        let is_forgotten = force && ended.members.is_empty();
+        Ok(if is_forgotten { Ended { members: stopped, ..ended } } else { ended })
     }
 
     /// What each member is asked, and the letter that asks.
@@ -119,7 +122,12 @@ impl Engine {
 
     /// The team is shutting down and everybody is asked, or neither. Asked before, it stays as it is; `false` if there are
     /// others by now.
-    async fn ask_all(&self, team: &Team, questions: Vec<(Request, Posted)>) -> Result<bool> {
+    async fn ask_all(
+        &self,
+        team: &Team,
+        members: Vec<Member>,
+        questions: Vec<(Request, Posted)>,
+    ) -> Result<bool> {
         let (requests, posts): (Vec<_>, Vec<_>) = questions.into_iter().unzip();
         let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
         let write = move |tx: &mut Tx<'_>| {
@@ -127,8 +135,7 @@ impl Engine {
             if teams::lock(tx, &wanted.id)?.is_none_or(|team| team.status != TeamStatus::Active) {
                 return Ok(Some(None));
             }
-            let names = requests.iter().map(|request| request.member.as_str());
-            if !are_all(tx, &wanted, names)? {
+            if !are_all(tx, &wanted, &members)? {
                 return Ok(None);
             }
             teams::set_status(tx, &wanted.id, (EITHER, TeamStatus::ShuttingDown), now)?;
@@ -162,14 +169,21 @@ impl Engine {
             if found.is_none_or(|team| team.status == TeamStatus::Shutdown) {
                 return Ok((true, after));
             }
-            if !are_all(tx, &wanted, members.iter().map(|member| member.name.as_str()))? {
+            if !are_all(tx, &wanted, &members)? {
                 return Ok((false, after));
             }
             teams::set_status(tx, &wanted.id, (EITHER, TeamStatus::ShuttingDown), now)?;
+            // What those said who have left stays said.
+            let mut answered = teams::requests(tx, &wanted.id)?;
+            answered.retain(|request| request.answer.as_ref().is_some_and(Answer::lets_end));
+            answered.retain(|request| members.iter().all(|member| member.name != request.member));
             teams::drop_requests(tx, &wanted.id)?;
-            for (member, request) in members.iter().zip(&requests) {
-                teams::ask(tx, &wanted.id, request, now)?;
-                teams::answer(tx, &request.id, &Answer::Stopped)?;
+            let stopped = requests.iter().map(|one| Request { answer: Some(Answer::Stopped), ..one.clone() });
+            for request in answered.into_iter().chain(stopped) {
+                teams::ask(tx, &wanted.id, &request, now)?;
+                request.answer.iter().try_for_each(|how| teams::answer(tx, &request.id, how).map(drop))?;
+            }
+            for member in &members {
                 teams::set_member_state(tx, &wanted.id, &member.name, MemberState::Closed, now)?;
                 sessions::set_status(tx, &member.session, Status::Archived)?;
             }
@@ -192,6 +206,7 @@ impl Engine {
         let request = self.request(actor, name);
         let (team, now) = (team.id.clone(), self.now());
         let write = move |tx: &mut Tx<'_>| {
+            teams::lock(tx, &team)?;
             let asked = teams::requests(tx, &team)?.into_iter().find(|one| one.member == request.member);
             match asked {
                 Some(asked) => Ok(asked.id),
@@ -254,7 +269,10 @@ impl Engine {
             let mut after = Vec::new();
             // The session's row first, as everywhere.
             sessions::lock(tx, &session)?;
-            if teams::answer(tx, &request, &answer)? && answer.lets_end() {
+            // The name may have been given to another life meanwhile, which was asked nothing.
+            let is_same =
+                teams::member(tx, &wanted.id, &name)?.is_some_and(|member| member.session == session);
+            if is_same && teams::answer(tx, &request, &answer)? && answer.lets_end() {
                 after = stop_all(tx, &engine, &session)?.1;
                 teams::set_member_state(tx, &wanted.id, &name, MemberState::Closed, now)?;
                 sessions::set_status(tx, &session, Status::Archived)?;
@@ -278,7 +296,7 @@ impl Engine {
         let status = match (found.map_or(team.status, |team| team.status), verdict(&requests)) {
             (TeamStatus::Active, _) => self.forget_answers(team).await.map(|()| TeamStatus::Active)?,
             // Whoever was faster may not be done with its folder.
-            (TeamStatus::Shutdown, _) => self.clear_folder(team).await.map(|()| TeamStatus::Shutdown)?,
+            (TeamStatus::Shutdown, _) => self.clear_folder(team).await.map(|_| TeamStatus::Shutdown)?,
             (TeamStatus::ShuttingDown, Verdict::Waiting) => TeamStatus::ShuttingDown,
             (TeamStatus::ShuttingDown, Verdict::Ends) => {
                 self.end_team(team, &requests).await.map(|()| TeamStatus::Shutdown)?
@@ -361,7 +379,9 @@ impl Engine {
             note_undeliverable(tx, &wanted, &left, now)?;
             store_all(tx, &wanted, std::slice::from_ref(&post), &settings, now).map(Some)
         };
-        let Some(ready) = self.persist(write).await? else { return self.clear_folder(team).await };
+        let Some(ready) = self.persist(write).await? else {
+            return self.clear_folder(team).await.map(drop);
+        };
         self.reach(KillPoint::ShutdownEnded).await;
         ready.into_iter().for_each(|lane| self.lanes.wake(lane));
         let data = json!({ "team": team.name, "change": "ended" });
@@ -392,16 +412,13 @@ impl Engine {
     }
 }
 
-/// Whether these are all who are in the team.
-fn are_all<'a>(
-    tx: &mut Tx<'_>,
-    team: &Team,
-    names: impl Iterator<Item = &'a str>,
-) -> polyclaw_store::Result<bool> {
-    let members = teams::members(tx, &team.id)?;
-    let there = members.iter().filter(|member| member.state == MemberState::Active);
-    let there: HashSet<&str> = there.map(|member| member.name.as_str()).collect();
-    Ok(there == names.collect())
+/// Whether these are all who are in the team, in the lives they have now.
+fn are_all(tx: &mut Tx<'_>, team: &Team, members: &[Member]) -> polyclaw_store::Result<bool> {
+    let lives = |members: &[Member]| -> HashSet<SessionKey> {
+        let there = members.iter().filter(|member| member.state == MemberState::Active);
+        there.map(|member| member.session.clone()).collect()
+    };
+    Ok(lives(&teams::members(tx, &team.id)?) == lives(members))
 }
 
 fn stopped(member: Member) -> Outcome {

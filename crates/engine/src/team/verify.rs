@@ -217,7 +217,8 @@ fn judged(status: RunStatus, said: String) -> Check {
 fn is_pass(said: &str) -> bool {
     let plain = said.trim_start_matches(|c: char| c.is_whitespace() || "*_`#>\"'".contains(c));
     let (word, rest) = plain.split_at(plain.find(|c: char| !c.is_alphabetic()).unwrap_or(plain.len()));
-    word.eq_ignore_ascii_case("pass") && !rest.starts_with(['/', '?', '|', '-'])
+    ["pass", "passed"].iter().any(|one| word.eq_ignore_ascii_case(one))
+        && !rest.starts_with(['/', '?', '|', '-'])
 }
 
 /// Whether a command said no itself. One that could not be started, or was ended from outside, says nothing of the task.
@@ -236,6 +237,7 @@ fn note_failed(
     worker: &Worker,
     (why, call, now): (&str, &str, Millis),
 ) -> polyclaw_store::Result<bool> {
+    tasks::lock(tx, &task.team)?;
     let before = tasks::times(tx, &task.team, task.no, Kind::Unverified)?;
     if before.iter().any(|failed| failed.data["call"] == call) {
         return Ok(false);
@@ -264,7 +266,9 @@ mod tests {
     #[test]
     fn only_a_checker_that_ended_well_has_looked() {
         assert_eq!(judged(RunStatus::Ok, " pass: all there".to_owned()), Check::Passed);
-        for passed in ["PASS", "**PASS**", "Pass. Nothing to add", "`PASS`\nlooked at all three"] {
+        for passed in
+            ["PASS", "**PASS**", "Pass. Nothing to add", "Passed: all three", "`PASS`\nlooked at all three"]
+        {
             assert_eq!(judged(RunStatus::Ok, passed.to_owned()), Check::Passed, "{passed}");
         }
         for failed in

@@ -158,6 +158,7 @@ impl Engine {
         let (id, worker) = (insider.team.id.clone(), insider.worker.clone());
         let (now, lease_ms) = (self.now(), self.task_lease_ms());
         let write = move |tx: &mut Tx<'_>| {
+            tasks::lock(tx, &id)?;
             // Who may not change its state has nothing to add to it either.
             let changed = match update.state {
                 Some(TaskState::InProgress) => tasks::start(tx, &id, no, &worker, (now, lease_ms))?,

@@ -193,7 +193,7 @@ fn assign(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo, name: &str) -> Result<bool
 }
 
 /// Takes the ledger's row, which comes before those of its tasks.
-fn lock(tx: &mut Tx<'_>, team: &TeamId) -> Result<()> {
+pub fn lock(tx: &mut Tx<'_>, team: &TeamId) -> Result<()> {
     const SQL: &str = "SELECT team_id FROM ledgers WHERE team_id = $1 /* lock */";
     tx.query(SQL, params![team], |row| row.text(0)).map(drop)
 }

@@ -150,7 +150,8 @@ impl Served {
     }
 
     async fn alone(&self, one: Asked) -> Result<Claimed> {
-        self.db.write(move |tx| claim_oldest(tx, &one.claim)).await
+        let served = self.db.write(self.to_those_there(&[one], each)).await?;
+        served.into_iter().flatten().flatten().next().ok_or(Error::Closed)
     }
 }
 
@@ -165,6 +166,8 @@ impl Drop for Served {
 /// What each gets. `None`: they cannot be served this way.
 type Serve = fn(&mut Tx<'_>, &TeamId, &[Claim]) -> Result<Option<Vec<Claimed>>>;
 
-fn each(tx: &mut Tx<'_>, _: &TeamId, claims: &[Claim]) -> Result<Option<Vec<Claimed>>> {
+fn each(tx: &mut Tx<'_>, team: &TeamId, claims: &[Claim]) -> Result<Option<Vec<Claimed>>> {
+    // Behind one that was handed to them in vain, and may still be on its way: it has their keys.
+    tx.alone(&format!("claims of {team}"))?;
     claims.iter().map(|claim| claim_oldest(tx, claim)).collect::<Result<Vec<_>>>().map(Some)
 }

@@ -143,6 +143,13 @@ pub fn at_work(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<String>> {
     tx.query(SQL, params![team], |row| row.text(0))
 }
 
+/// Names of members who have a turn, even if it waits for a person: nobody wakes them.
+pub fn with_turns(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<String>> {
+    const SQL: &str = "SELECT DISTINCT m.name FROM members m JOIN jobs j ON j.session_key = m.session_key
+        WHERE m.team_id = $1 AND m.state = 'active' AND j.state IN ('queued', 'running') ORDER BY m.name";
+    tx.query(SQL, params![team], |row| row.text(0))
+}
+
 /// Members for whom sub-agents or delegates are at work.
 pub fn with_runs(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<Member>> {
     const SQL: &str = select!(

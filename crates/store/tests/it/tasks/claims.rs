@@ -10,8 +10,9 @@ use polyclaw_store::tasks::{self, Filter};
 use polyclaw_store::{Db, Error, Result, Tx};
 use serde_json::json;
 
+use super::meetings::{GUARD, Place, hold};
 use super::{asked, claim, create, get, some, task, team, worker};
-use crate::engines::{Shared, drive};
+use crate::engines::{Shared, answer, drive};
 
 on_every_ledger!(
     of_two_claims_at_once_one_wins,
@@ -250,4 +251,23 @@ fn handed_out(tx: &mut Tx<'_>, first: i64) -> Result<(Vec<i64>, i64, i64)> {
     let taken = tx.query(CLAIM, &[team().as_str().into(), (&asked).into()], |row| row.int(0))?;
     let after = reads(tx)?.unwrap();
     Ok((taken, after.0 - before.0, after.1 - before.1))
+}
+
+/// The answer to a call was lost, and the call still waits for its turn when it is made again.
+#[test]
+fn a_call_that_is_made_twice_at_once_takes_one_task() {
+    let shared = Shared::new();
+    let first = shared.open().unwrap();
+    drive(some(&first, &[("a", &[]), ("b", &[])]));
+    let held = hold(first, |tx| tx.alone(&format!("claims of {}", team())));
+    // Each on a node of its own, so that neither knows of the other.
+    let call = |db: Db| std::thread::spawn(move || answer(db.claim(asked("bob", "k"))).unwrap().unwrap().no);
+    let calls = [(); 2].map(|()| call(shared.open().unwrap()));
+    let place = Place::Server(shared);
+    let began = Instant::now();
+    while place.waiting() < 2 {
+        assert!(began.elapsed() < GUARD, "they do not wait for their turn");
+    }
+    held.let_go();
+    assert_eq!(calls.map(|call| call.join().unwrap()), [TaskNo(1), TaskNo(1)]);
 }

@@ -42,18 +42,18 @@ impl Place {
         }
     }
 
-    /// Whether somebody waits for another's transaction to end.
-    fn has_waiting(&self) -> bool {
+    /// How many wait for another's transaction to end; of a file whether somebody does.
+    pub fn waiting(&self) -> i64 {
         const WAITING: &str = "SELECT COUNT(*) FROM pg_stat_activity
             WHERE datname = current_database() AND wait_event_type = 'Lock'";
         match self {
             Self::File(folder) => {
                 let turn = File::open(folder.path().join("ledger.db-turn")).unwrap();
-                matches!(turn.try_lock(), Err(TryLockError::WouldBlock))
+                i64::from(matches!(turn.try_lock(), Err(TryLockError::WouldBlock)))
             }
             Self::Server(shared) => {
                 let mut client = Client::connect(&shared.url, NoTls).unwrap();
-                client.query_one(WAITING, &[]).unwrap().get::<_, i64>(0) > 0
+                client.query_one(WAITING, &[]).unwrap().get(0)
             }
         }
     }
@@ -61,7 +61,7 @@ impl Place {
     /// Returns when the other waits. One that does not is found out by what it answers.
     fn until_waiting<T>(&self, other: &JoinHandle<T>) {
         let began = std::time::Instant::now();
-        while !self.has_waiting() && !other.is_finished() {
+        while self.waiting() == 0 && !other.is_finished() {
             assert!(began.elapsed() < GUARD, "it neither waits nor is done");
             thread::sleep(Duration::from_millis(5));
         }
