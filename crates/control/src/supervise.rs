@@ -100,10 +100,15 @@ impl Control {
     /// It does not run, and should not: what an earlier life left is taken away.
     async fn clear(&self, one: &Instance, live: &Live) -> Result<()> {
         self.children.take_end(&one.id);
+        if one.pid.is_some() {
+            self.keep_pid(one, None).await?;
+        }
+        // Last: one that the registry knows and that left no file ended in good order, and is not started again. A server that
+        // dies in between leaves a crash that is counted twice, not one that is forgotten.
         if live.pid_left {
             let _ = std::fs::remove_file(self.place(one).pid_file());
         }
-        if one.pid.is_some() { self.keep_pid(one, None).await } else { Ok(()) }
+        Ok(())
     }
 
     /// It should run and does not.

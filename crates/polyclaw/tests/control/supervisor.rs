@@ -84,6 +84,23 @@ fn one_that_crashes_again_and_again_is_left_alone_until_somebody_starts_it() {
     assert_eq!(plane.start("one")["status"], "running", "a start by hand closes the breaker");
 }
 
+/// The server dies after it has noted a crash and before it has started the instance again.
+#[test]
+fn a_crash_that_a_dead_server_had_noted_is_mended_by_the_next() {
+    let mut plane = Plane::new();
+    let pid = plane.started("one")["pid"].as_i64().unwrap();
+    plane.kill();
+    signal("KILL", pid);
+    until(&|| "it is gone".to_owned(), || !is_alive(pid));
+    // What it does last is to take the pid's file away.
+    let registry = rusqlite::Connection::open(plane.home().join("cp/registry.db")).unwrap();
+    registry.execute("UPDATE instances SET pid = NULL, pid_started = NULL", []).unwrap();
+    plane.serve();
+    let now = || plane.get("/instances/one").body;
+    until(&|| format!("it runs again: {}", now()), || now()["status"] == "running");
+    assert_ne!(now()["pid"].as_i64(), Some(pid));
+}
+
 #[test]
 fn the_next_server_adopts_what_the_killed_one_left() {
     const NAMES: [&str; 5] = ["one", "two", "three", "four", "five"];
