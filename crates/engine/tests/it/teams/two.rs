@@ -11,13 +11,14 @@ use polyclaw_domain::mail::{Letter, LetterKind};
 use polyclaw_domain::session::Status;
 use polyclaw_domain::task::TaskNo;
 use polyclaw_domain::team::TeamStatus;
-use polyclaw_engine::team::{NewMember, NewTask, NewTeam, Outgoing, Spawned, Wanted};
+use polyclaw_engine::team::{NewMember, NewTask, Outgoing, Spawned, Wanted};
 use polyclaw_store::{Db, Ledgers, Target, letters};
 use polyclaw_testkit::postgres::Cluster;
-use polyclaw_testkit::world::{Ground, World};
+use polyclaw_testkit::world::Ground;
 use polyclaw_testkit::{Faulty, Scripted};
 use serde_json::Value;
 
+use super::chaos::team;
 use super::fixture::{Hall, TEAM, actor, code, drive, lead, letter, say};
 
 on_both!(
@@ -165,14 +166,7 @@ fn a_node_looks_after_a_team_that_began_on_another() {
         tokio::time::sleep(Duration::from_millis(500)).await;
         let there = node(there, "there").await;
         there.says("hello").await;
-        let new = NewTeam {
-            name: TEAM.to_owned(),
-            description: String::new(),
-            agent_type: String::new(),
-            lead: World::key("me"),
-            turn: None,
-        };
-        there.engine.create_team(&lead(), new).await.unwrap();
+        team(&there).await;
         let new = NewMember { name: "ann".into(), ..NewMember::default() };
         let ann = there.engine.spawn_teammate(&lead(), TEAM, new).await.unwrap();
         let task = NewTask { subject: "draw".into(), ..NewTask::default() };
