@@ -86,11 +86,10 @@ pub fn ended(tx: &mut Tx<'_>, limit: usize) -> Result<Vec<Team>> {
     tx.query(select!("WHERE status = 'shutdown' ORDER BY updated_at DESC LIMIT $1"), params![limit], read)
 }
 
-/// Whether a team of this name has ended, and none bears it now.
-pub fn is_past(tx: &mut Tx<'_>, name: &str) -> Result<bool> {
-    const SQL: &str = "SELECT COUNT(*) FROM teams WHERE name = $1 AND status = 'shutdown'";
-    let ended = tx.query_one(SQL, params![name], |row| row.int(0))?.unwrap_or(0);
-    Ok(ended > 0 && named(tx, name)?.is_none())
+/// Those of a name that have ended, the newest first.
+pub fn ended_of(tx: &mut Tx<'_>, name: &str) -> Result<Vec<Team>> {
+    const SQL: &str = select!("WHERE name = $1 AND status = 'shutdown' ORDER BY updated_at DESC");
+    tx.query(SQL, params![name], read)
 }
 
 /// Teams that a session leads, and those it led that ended.

@@ -31,7 +31,7 @@ pub struct Ended {
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     pub name: String,
-    pub request_id: Option<String>,
+    pub request_id: String,
     pub answer: Option<Answer>,
 }
 
@@ -40,31 +40,28 @@ const EITHER: &[TeamStatus] = &[TeamStatus::Active, TeamStatus::ShuttingDown];
 impl Engine {
     /// Asks every member to stop; with `force` nobody is asked. Asked again, it says where it stands.
     pub async fn shut_team(&self, actor: &Actor, team: &str, reason: &str, force: bool) -> Result<Ended> {
-        if self.ended_before(actor, team).await? {
-            return Ok(Ended { status: TeamStatus::Shutdown, members: Vec::new() });
+        if let Some(ended) = self.ended_before(actor, team).await? {
+            return Ok(ended);
         }
         let insider = self.insider(actor, team).await?;
         insider.only_lead()?;
         self.check_length(&[reason])?;
         // Whoever joins before the team knows that it is to end is asked, too.
-        let stopped = loop {
+        loop {
             let members = self.active_members(&insider.team).await?;
             let is_begun = if force {
                 self.stop_members(actor, &insider.team, &members).await?
             } else {
                 let questions = self.questions(actor, &insider, &members, reason);
-                self.ask_all(&insider.team, members.clone(), questions).await?
+                self.ask_all(&insider.team, members, questions).await?
             };
             if is_begun {
-                break members.into_iter().map(stopped).collect();
+                break;
             }
-        };
+        }
         self.reach(KillPoint::ShutdownAsked).await;
         self.write_team(&insider.team).await?;
-        let ended = self.settle_shutdown(&insider.team).await?;
-        // The keeper may have brought it to its end meanwhile, and forgotten who was asked.
-        let is_forgotten = force && ended.members.is_empty();
-        Ok(if is_forgotten { Ended { members: stopped, ..ended } } else { ended })
+        self.settle_shutdown(&insider.team).await
     }
 
     /// What each member is asked, and the letter that asks.
@@ -102,20 +99,26 @@ impl Engine {
         Request { id, member: member.to_owned(), deadline, answer: None }
     }
 
-    /// A team of this name has ended, and the asker could have ended it: made again, the call that did says so.
-    async fn ended_before(&self, actor: &Actor, name: &str) -> Result<bool> {
+    /// What became of a team of this name that has ended, if the asker could have ended it and none bears the name now:
+    /// made again, the call that did says so. A call that did never ends the next of the name.
+    async fn ended_before(&self, actor: &Actor, name: &str) -> Result<Option<Ended>> {
         let led_by = match actor {
             Actor::Session { key, .. } => Some(key.clone()),
-            Actor::InNameOf { name, .. } if name != LEAD => return Ok(false),
+            Actor::InNameOf { name, .. } if name != LEAD => return Ok(None),
             Actor::Operator { .. } | Actor::InNameOf { .. } => None,
         };
-        let name = name.to_owned();
+        let (name, own) = (name.to_owned(), format!("{}-", actor.call()));
         let read = move |tx: &mut Tx<'_>| {
-            let was_led = match &led_by {
-                Some(lead) => teams::led_by(tx, lead)?.iter().any(|team| team.name == name),
-                None => true,
+            let past = teams::ended_of(tx, &name)?;
+            let Some(team) =
+                past.into_iter().find(|team| led_by.as_ref().is_none_or(|lead| *lead == team.lead))
+            else {
+                return Ok(None);
             };
-            Ok(was_led && teams::is_past(tx, &name)?)
+            let requests = teams::requests(tx, &team.id)?;
+            let is_own = requests.iter().any(|request| request.id.starts_with(&own));
+            let is_told = is_own || teams::named(tx, &name)?.is_none();
+            Ok(is_told.then(|| Ended { status: TeamStatus::Shutdown, members: outcomes(&requests) }))
         };
         Ok(self.db().read(read).await?)
     }
@@ -374,7 +377,6 @@ impl Engine {
             if !teams::set_status(tx, &wanted.id, (EITHER, TeamStatus::Shutdown), now)? {
                 return Ok(None);
             }
-            teams::drop_requests(tx, &wanted.id)?;
             let left = letters::give_up(tx, &wanted.id)?;
             note_undeliverable(tx, &wanted, &left, now)?;
             store_all(tx, &wanted, std::slice::from_ref(&post), &settings, now).map(Some)
@@ -421,14 +423,10 @@ fn are_all(tx: &mut Tx<'_>, team: &Team, members: &[Member]) -> polyclaw_store::
     Ok(lives(&teams::members(tx, &team.id)?) == lives(members))
 }
 
-fn stopped(member: Member) -> Outcome {
-    Outcome { name: member.name, request_id: None, answer: Some(Answer::Stopped) }
-}
-
 fn outcomes(requests: &[Request]) -> Vec<Outcome> {
     let outcome = |request: &Request| Outcome {
         name: request.member.clone(),
-        request_id: Some(request.id.clone()),
+        request_id: request.id.clone(),
         answer: request.answer.clone(),
     };
     requests.iter().map(outcome).collect()

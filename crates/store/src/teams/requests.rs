@@ -34,7 +34,7 @@ pub fn drop_answered(tx: &mut Tx<'_>, team: &TeamId) -> Result<()> {
     tx.execute(SQL, params![team]).map(drop)
 }
 
-/// The team goes on, or has ended: nobody waits any more.
+/// The team goes on: nobody waits any more. One that has ended keeps them, for whoever asks how.
 pub fn drop_requests(tx: &mut Tx<'_>, team: &TeamId) -> Result<()> {
     tx.execute("DELETE FROM shutdown_requests WHERE team_id = $1", params![team]).map(drop)
 }

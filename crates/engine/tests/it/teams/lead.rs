@@ -208,7 +208,7 @@ async fn a_team_ends_with_the_last_of_three_approvals(hall: Hall) {
         assert!(hall.path(TEAM).exists());
         let request = ended.members.iter().find(|one| one.name == member.name).unwrap();
         let yes = Outgoing {
-            request_id: request.request_id.clone(),
+            request_id: Some(request.request_id.clone()),
             approve: Some(true),
             ..letter(LetterKind::ShutdownResponse, "bye")
         };

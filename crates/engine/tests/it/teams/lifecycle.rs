@@ -28,6 +28,7 @@ on_both!(
     children_at_work_keep_the_team,
     nobody_joins_a_team_that_is_to_end,
     force_asks_nobody,
+    a_shutdown_made_again_never_ends_the_next_of_the_name,
     the_next_of_a_name_finds_nothing_of_the_last,
     a_restart_changes_nothing,
     the_number_of_teams_is_bounded,
@@ -99,7 +100,7 @@ fn answer(hall: &Hall, ended: &Ended, who: &Spawned, approve: bool) -> (Actor, O
     let _ = hall;
     let asked = ended.members.iter().find(|member| member.name == who.name).unwrap();
     let outgoing = Outgoing {
-        request_id: asked.request_id.clone(),
+        request_id: Some(asked.request_id.clone()),
         approve: Some(approve),
         reason: (!approve).then(|| "still testing".to_owned()),
         ..letter(LetterKind::ShutdownResponse, "")
@@ -305,6 +306,23 @@ async fn force_asks_nobody(hall: Hall) {
     assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
     assert_eq!(hall.world.engine.session(&ann.session_key).await.unwrap().status, Status::Archived);
     assert_eq!(status(&hall).await, None);
+    let again = shut(&hall, true).await;
+    assert_eq!((again.status, &again.members[0].answer), (TeamStatus::Shutdown, &Some(Answer::Stopped)));
+}
+
+/// Its result was lost, and the name has been given to another team since.
+async fn a_shutdown_made_again_never_ends_the_next_of_the_name(hall: Hall) {
+    let hall = hall.with_team().await;
+    hall.join("ann").await;
+    let by = lead();
+    let stop = async || hall.world.engine.shut_team(&by, TEAM, "done", true).await.unwrap();
+    assert_eq!(stop().await.status, TeamStatus::Shutdown);
+    hall.create(TEAM).await.unwrap();
+    hall.join("bob").await;
+    let again = stop().await;
+    assert_eq!((again.status, again.members[0].name.as_str()), (TeamStatus::Shutdown, "ann"));
+    assert_eq!(status(&hall).await, Some(TeamStatus::Active));
+    assert_eq!(shut(&hall, true).await.members[0].name, "bob");
 }
 
 /// As if whoever ended it had died when the name was free and the folder still there.

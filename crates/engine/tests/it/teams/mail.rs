@@ -176,7 +176,7 @@ async fn a_rejection_reaches_the_lead_with_its_reason(hall: Hall) {
     let ann = hall.join("ann").await;
     let ended = hall.world.engine.shut_team(&lead(), TEAM, "", false).await.unwrap();
     let no = Outgoing {
-        request_id: ended.members[0].request_id.clone(),
+        request_id: Some(ended.members[0].request_id.clone()),
         approve: Some(false),
         reason: Some("half \"done\"".into()),
         ..letter(LetterKind::ShutdownResponse, "")

@@ -214,7 +214,7 @@ async fn mailboxes_have_every_letter_once(hall: Hall) {
     hall.rest().await;
     let asked = hall.world.engine.shut_team(&lead(), TEAM, "", false).await.unwrap();
     let no = Outgoing {
-        request_id: asked.members[0].request_id.clone(),
+        request_id: Some(asked.members[0].request_id.clone()),
         approve: Some(false),
         reason: Some("not yet".into()),
         ..letter(LetterKind::ShutdownResponse, "")

@@ -99,7 +99,7 @@ async fn one_team_ends_and_the_namesake_in_the_other_stays(hall: Hall) {
     let engine = &hall.world.engine;
     let asked = engine.shut_team(&lead(), TEAM, "done", false).await.unwrap();
     let yes = Outgoing {
-        request_id: asked.members[0].request_id.clone(),
+        request_id: Some(asked.members[0].request_id.clone()),
         approve: Some(true),
         ..letter(LetterKind::ShutdownResponse, "")
     };

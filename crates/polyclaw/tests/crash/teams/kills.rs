@@ -35,6 +35,35 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// What the members write to each other, and who reads it.
 const WORDS: [(&str, &str); 2] = [("I have it", "lead"), ("well done", "ann")];
 
+/// How a team is ended: what a person says when all is done and read. Whoever is asked to stop before need not read its
+/// mail any more.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    Asked,
+    Forced,
+}
+
+impl Ending {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Asked => "end it now",
+            Self::Forced => "end it by force",
+        }
+    }
+}
+
+/// A story that is told: where its daemon dies, and how its team ends.
+pub struct Case {
+    pub name: String,
+    pub ending: Ending,
+}
+
+impl std::fmt::Display for Case {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.write_str(&self.name)
+    }
+}
+
 /// A lead that makes a team of one with one task, answers its member, and ends the team; a member that takes the task,
 /// tells of it, completes it, and agrees to the end.
 pub fn answer(request: &Request) -> Script {
@@ -79,19 +108,19 @@ fn as_lead(request: &Request, text: &str) -> Script {
             let given = json!({ "team_name": TEAM, "recipient": "ann", "content": WORDS[1].0 });
             call(request, "SendMessage", given)
         }
-        () if done(END) => match done("\"status\":\"shut") {
-            false => call(request, "TeamShutdown", json!({ "team_name": TEAM, "reason": "all done" })),
-            true => Script::reply("it is over"),
-        },
+        () if done("\"status\":\"shut") => Script::reply("it is over"),
+        () if done(Ending::Asked.words()) => {
+            call(request, "TeamShutdown", json!({ "team_name": TEAM, "reason": "all done" }))
+        }
+        () if done(Ending::Forced.words()) => {
+            call(request, "TeamShutdown", json!({ "team_name": TEAM, "force": true }))
+        }
         () => Script::reply("all is well"),
     }
 }
 
-/// What a person says when all is done and read: whoever is asked to stop before need not read its mail any more.
-const END: &str = "end it now";
-
-/// Says so, if it is time; asked again it is the same message.
-pub async fn end_if_done(daemon: &Daemon, stage: &Stage) {
+/// Says that the team is to end, if it is time; asked again it is the same message.
+async fn end_if_done(daemon: &Daemon, stage: &Stage, ending: Ending) {
     let database = stage.sessions();
     let words = WORDS.map(|(word, _)| format!("'{word}'")).join(", ");
     let read = format!("SELECT COUNT(*) FROM letters WHERE state = 'read' AND content IN ({words})");
@@ -99,14 +128,14 @@ pub async fn end_if_done(daemon: &Daemon, stage: &Stage) {
     let is_done = (database.count(&read), database.count(ANNOUNCES), database.count(busy)) == (2, 1, 0);
     if is_done {
         // Whether it is heard depends on where the process dies.
-        let _ = daemon.say(LEAD, END, 0).await;
+        let _ = daemon.say(LEAD, ending.words(), 0).await;
     }
 }
 
 const ANNOUNCES: &str = "SELECT COUNT(*) FROM messages WHERE idempotency_key LIKE 'announce:%'";
 
 /// Waits until it dies, or the story is over without its death. Says which.
-async fn dies(daemon: &mut Daemon, stage: &Stage) -> bool {
+async fn dies(daemon: &mut Daemon, stage: &Stage, ending: Ending) -> bool {
     let began = Instant::now();
     while began.elapsed() < PATIENCE {
         if daemon.dies(Duration::from_millis(30)).await {
@@ -115,20 +144,20 @@ async fn dies(daemon: &mut Daemon, stage: &Stage) -> bool {
         if stage.is_over() {
             return false;
         }
-        end_if_done(daemon, stage).await;
+        end_if_done(daemon, stage, ending).await;
     }
     panic!("it neither dies nor comes to an end");
 }
 
-async fn dies_at(keeps: Keeps, point: KillPoint, passing: u64) -> (KillPoint, bool) {
-    let case = format!("{}:{passing}", point.as_str());
+async fn dies_at(keeps: Keeps, ending: Ending, point: KillPoint, passing: u64) -> (KillPoint, bool) {
+    let case = Case { name: format!("{}:{passing}", point.as_str()), ending };
     let model = ModelServer::start();
     model.answer(answer);
     let stage = Stage::new(keeps, &model, "", 1).await;
-    let mut daemon = stage.home().start(Some(&case)).await;
+    let mut daemon = stage.home().start(Some(&case.name)).await;
     // Whether this comes back depends on where the process dies; it is asked again below.
     let _ = daemon.say(LEAD, "build it", 0).await;
-    let died = dies(&mut daemon, &stage).await;
+    let died = dies(&mut daemon, &stage, ending).await;
     drop(daemon);
     let daemon = stage.home().start(None).await;
     daemon.say(LEAD, "build it", 0).await.unwrap();
@@ -138,23 +167,25 @@ async fn dies_at(keeps: Keeps, point: KillPoint, passing: u64) -> (KillPoint, bo
     (point, died)
 }
 
-pub async fn comes_to_its_end(daemon: &Daemon, stage: &Stage, case: &str) {
+pub async fn comes_to_its_end(daemon: &Daemon, stage: &Stage, case: &Case) {
     let began = Instant::now();
     while !stage.is_over() {
         let standing = || standing(&stage.sessions());
         assert!(began.elapsed() < PATIENCE, "{case}: the team does not end: {:#?}", standing());
-        end_if_done(daemon, stage).await;
+        end_if_done(daemon, stage, case.ending).await;
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
 /// Nothing was lost or doubled, in what is stored and in what was shown.
-pub fn is_sound(stage: &Stage, model: &ModelServer, case: &str) {
+pub fn is_sound(stage: &Stage, model: &ModelServer, case: &Case) {
     let requests = model.requests();
     let shown = requests.iter().rev().map(|request| said(request)).find(|text| who(text) == "lead");
-    is_stored_once(stage, &format!("{case}, the lead was last shown {}", shown.unwrap_or_default()));
+    let shown = shown.unwrap_or_default();
+    is_stored_once(stage, &format!("{case}, the lead was last shown {shown}"));
+    is_ended_as_asked(&stage.sessions(), &shown, case);
     let prompts: Vec<(usize, String)> = requests.iter().map(|one| (turns_before(one), said(one))).collect();
-    every_letter_is_shown_in_one_turn(&stage.sessions(), &prompts, case);
+    every_letter_is_shown_in_one_turn(&stage.sessions(), &prompts, &case.name);
 }
 
 /// One task with one owner that ended once, each word written once and read, the lead told of the end once.
@@ -173,15 +204,32 @@ fn is_stored_once(stage: &Stage, case: &str) {
         let read = format!("{all} AND state = 'read'");
         assert_eq!((database.count(&all), database.count(&read)), (1, 1), "{case}: '{word}'");
     }
-    let answers = "SELECT COUNT(*) FROM letters WHERE kind = 'shutdown_response'";
     let unread =
         "SELECT COUNT(*) FROM letters WHERE recipient = 'lead' AND kind <> 'idle' AND state <> 'read'";
-    let mail = (database.count(answers), database.count(unread));
-    assert_eq!(mail, (1, 0), "{case}: the lead's mail: {:#?}", standing(&database));
+    assert_eq!(database.count(unread), 0, "{case}: the lead's mail: {:#?}", standing(&database));
     assert_eq!(database.count(ANNOUNCES), 1, "{case}: told once");
     // Where there are several, the one that hosted the lead last has its folder.
     let is_left = stage.homes.iter().filter(|home| home.0.join("teams").join(TEAM).exists()).count();
     assert!(is_left < stage.homes.len(), "{case}: its folder is set aside");
+}
+
+/// Who was asked has answered once; who was stopped was asked nothing, and the lead knows whom it stopped.
+fn is_ended_as_asked(database: &Book, shown: &str, case: &Case) {
+    let letters = |kind: &str| database.count(&format!("SELECT COUNT(*) FROM letters WHERE kind = '{kind}'"));
+    let mail = (letters("shutdown_request"), letters("shutdown_response"));
+    let (asked, how) = match case.ending {
+        Ending::Asked => ((1, 1), "ann agreed"),
+        Ending::Forced => ((0, 0), "ann was stopped"),
+    };
+    assert_eq!(mail, asked, "{case}: {:#?}", standing(database));
+    assert!(shown.contains(how), "{case}: {shown}");
+    let names_whom = shown.contains(r#""answer":{"answer":"stopped"}"#);
+    assert_eq!(names_whom, case.ending == Ending::Forced, "{case}: {shown}");
+    assert_eq!(
+        database.count("SELECT COUNT(*) FROM members WHERE state <> 'closed'"),
+        0,
+        "{case}: all have left"
+    );
 }
 
 const LETTERS: &str = "SELECT sender || ' to ' || recipient || ' ' || kind || ' ' || state || ' ' ||
@@ -226,6 +274,7 @@ fn every_letter_is_shown_in_one_turn(database: &Book, prompts: &[(usize, String)
 /// Every one of these deaths, and how often each point was one.
 async fn killed_at(
     keeps: Keeps,
+    ending: Ending,
     deaths: impl IntoIterator<Item = (KillPoint, u64)>,
 ) -> HashMap<KillPoint, usize> {
     let (mut due, mut cases) = (deaths.into_iter(), tokio::task::JoinSet::new());
@@ -234,7 +283,7 @@ async fn killed_at(
         while cases.len() < AT_ONCE
             && let Some((point, passing)) = due.next()
         {
-            cases.spawn(dies_at(keeps, point, passing));
+            cases.spawn(dies_at(keeps, ending, point, passing));
         }
         let Some(case) = cases.join_next().await else { return deaths };
         let (point, died) = case.unwrap();
@@ -245,7 +294,7 @@ async fn killed_at(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_anywhere_a_team_loses_doubles_and_forgets_nothing() {
     let all = DEATHS.iter().flat_map(|(point, passings)| passings.clone().map(move |n| (*point, n)));
-    let deaths = killed_at(Keeps::Files, all).await;
+    let deaths = killed_at(Keeps::Files, Ending::Asked, all).await;
     for (point, _) in DEATHS {
         assert!(deaths[&point] > 0, "{point:?} was never reached: {deaths:?}");
     }
@@ -255,7 +304,17 @@ async fn killed_anywhere_a_team_loses_doubles_and_forgets_nothing() {
 /// The ledger is in the same database here, and a turn that is cut off is somebody's until its lease ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_anywhere_a_team_on_postgres_loses_doubles_and_forgets_nothing() {
-    let deaths =
-        killed_at(Keeps::Server, DEATHS.iter().map(|(point, passings)| (*point, *passings.end()))).await;
+    let last = DEATHS.iter().map(|(point, passings)| (*point, *passings.end()));
+    let deaths = killed_at(Keeps::Server, Ending::Asked, last).await;
     assert!(deaths.values().sum::<usize>() >= 11, "{deaths:?}");
+}
+
+/// Nobody has to agree, so nobody is there who could go on with it but the next daemon.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_while_it_stops_them_by_force_it_has_stopped_them_and_says_whom() {
+    let points = [KillPoint::ShutdownAsked, KillPoint::ShutdownEnded];
+    for keeps in [Keeps::Files, Keeps::Server] {
+        let deaths = killed_at(keeps, Ending::Forced, points.map(|point| (point, 1))).await;
+        assert_eq!(points.map(|point| deaths[&point]), [1, 1]);
+    }
 }

@@ -6,7 +6,7 @@ use polyclaw_domain::fault::KillPoint;
 use polyclaw_testkit::model_server::ModelServer;
 use serde_json::Value;
 
-use super::kills::{PATIENCE, answer, comes_to_its_end, is_sound};
+use super::kills::{Case, Ending, PATIENCE, answer, comes_to_its_end, is_sound};
 use super::{Keeps, LEAD, Stage, TEAM, entries};
 
 /// Every mailbox there is below a folder: the ids of its letters.
@@ -29,8 +29,9 @@ async fn a_team_over_two_nodes_is_one_team() {
     let stage = Stage::new(Keeps::Server, &model, "", 2).await;
     let daemons = [stage.homes[0].start(None).await, stage.homes[1].start(None).await];
     daemons[0].say(LEAD, "build it", 0).await.unwrap();
-    comes_to_its_end(&daemons[1], &stage, "two nodes").await;
-    is_sound(&stage, &model, "two nodes");
+    let case = Case { name: "two nodes".to_owned(), ending: Ending::Asked };
+    comes_to_its_end(&daemons[1], &stage, &case).await;
+    is_sound(&stage, &model, &case);
     // Seen from either, it is the same.
     for daemon in &daemons {
         let seen = daemon.get("/api/v1/teams?all=true").await;
@@ -52,11 +53,11 @@ async fn a_team_outlives_the_node_it_was_made_on() {
     for (point, passing) in
         [(KillPoint::LedgerWritten, 2), (KillPoint::StepStored, 5), (KillPoint::ToolRan, 6)]
     {
-        let case = format!("{}:{passing}", point.as_str());
+        let case = Case { name: format!("{}:{passing}", point.as_str()), ending: Ending::Asked };
         let model = ModelServer::start();
         model.answer(answer);
         let stage = Stage::new(Keeps::Server, &model, "", 2).await;
-        let mut dies = stage.homes[0].start(Some(&case)).await;
+        let mut dies = stage.homes[0].start(Some(&case.name)).await;
         dies.say(LEAD, "build it", 0).await.unwrap();
         // The other comes when the first has gone so far: it has no part in where that dies.
         assert!(dies.dies(PATIENCE).await, "{case} was never reached");
