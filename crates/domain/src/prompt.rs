@@ -11,7 +11,7 @@ use crate::tool::ToolCall;
 
 use picture::{Pictures, is_said};
 
-pub use fold::{SUMMARY_SYSTEM, cut, fitting, shorten, summary_request};
+pub use fold::{SUMMARY_SYSTEM, cut, fitting, shorten, shorten_text, summary_request};
 pub use picture::newest as newest_images;
 
 /// One stored message of a transcript, in ticket order.

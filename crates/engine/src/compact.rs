@@ -37,7 +37,7 @@ impl Context {
         let lines: usize = self.lines.iter().map(prompt::estimate_tokens).sum();
         let summary = self.compaction.summary.as_deref().map_or(0, prompt::text_tokens);
         let recalled = self.recalled.as_ref().map_or(0, |recall| prompt::text_tokens(&recall.text));
-        lines + summary + recalled
+        lines + summary + recalled + self.desk.tokens()
     }
 
     /// What is said before every conversation.
@@ -56,6 +56,11 @@ impl Context {
     /// What a window leaves for the conversation. One that is filled by tools alone would be folded for ever.
     fn room(&self, window: usize) -> usize {
         window.saturating_sub(self.fixed()).max(window / LEAST_ROOM)
+    }
+
+    /// What a window has for mail: a conversation is left at least as much.
+    pub(crate) fn mail_tokens(&self, engine: &Engine) -> usize {
+        self.window(engine) / LEAST_ROOM
     }
 
     /// The model says that what it was sent is too long, whatever its window is said to be. `false`: it can not be that.
@@ -84,17 +89,21 @@ impl Context {
         }
     }
 
-    /// Folds; and shows in part what no folding makes small enough. What is stored stays whole.
+    /// Lets mail wait; folds; and shows in part what no folding makes small enough. What is stored stays whole.
     pub async fn make_room(&mut self, engine: &Engine, running: &Arc<Running>) -> Driven<bool> {
-        let has_folded = self.compact(engine, running).await?;
+        let mut has_less = self.put_mail_back(engine, &running.claim).await?;
+        if has_less && !self.is_too_long(engine) {
+            return Ok(true);
+        }
+        has_less |= self.compact(engine, running).await?;
         if !self.is_too_long(engine) {
-            return Ok(has_folded);
+            return Ok(has_less);
         }
         let most = self.room(self.window(engine)) / 2;
         let shorten = |did: bool, line: &mut prompt::Line| prompt::shorten(line, most) | did;
         let has_shortened = self.lines.iter_mut().fold(false, shorten);
         self.is_shortened |= has_shortened;
-        Ok(has_shortened | has_folded)
+        Ok(self.desk.shorten(most) | has_shortened | has_less)
     }
 
     /// Folds what does not fit into a third of the room. `false`: there was nothing to fold.

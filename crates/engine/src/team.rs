@@ -4,6 +4,7 @@
 //! has to tell is told from its events (`relay`), each once, so nothing depends on two commits happening together.
 
 mod actor;
+mod desk;
 mod files;
 mod idle;
 mod keep;
@@ -30,6 +31,7 @@ use crate::error::Result;
 use crate::hub::FrameKind;
 
 pub use actor::Actor;
+pub(crate) use desk::Desk;
 pub(crate) use files::Files;
 pub(crate) use keep::keep;
 pub use make::NewTeam;
@@ -37,7 +39,7 @@ pub use polyclaw_store::tasks::Change;
 pub use post::{Outgoing, Receipt};
 pub use shutdown::{Ended, Outcome};
 pub use spawn::{NewMember, Spawned};
-pub(crate) use turn::{Desk, end_turn};
+pub(crate) use turn::end_turn;
 pub use view::View;
 pub use work::{Finish, NewTask, Update, Wanted};
 

@@ -51,9 +51,9 @@ pub fn close(tx: &mut Tx<'_>, turn: &TurnId, call_id: &str, begun: Begun, now: M
     tx.execute(SQL, params![turn, call_id, state, now]).map(drop)
 }
 
-/// Calls of a turn that were started and have no result, and of each whether it may run again. Of one that must not,
-/// nobody knows what it did.
+/// Calls of a turn that were started and have no result, and of each whether it only reads. Of others nobody knows what
+/// they did.
 pub fn open(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<(String, bool)>> {
     const SQL: &str = "SELECT call_id, effect FROM intents WHERE turn_id = $1 AND state = 'intent'";
-    tx.query(SQL, params![turn], |row| Ok((row.text(0)?, row.text(1)? != Effect::Effect.as_str())))
+    tx.query(SQL, params![turn], |row| Ok((row.text(0)?, row.text(1)? == Effect::Pure.as_str())))
 }

@@ -64,6 +64,15 @@ pub fn show(tx: &mut Tx<'_>, id: &LetterId, turn: &TurnId) -> Result<()> {
     tx.execute(SQL, params![id, turn]).map(drop)
 }
 
+/// The turn's prompts have no room for it: the next turn shows it. Nobody shows one of a team that has ended to a member,
+/// so there it stays with its turn.
+pub fn put_back(tx: &mut Tx<'_>, id: &LetterId, turn: &TurnId) -> Result<()> {
+    const SQL: &str = "UPDATE letters SET state = 'queued', turn_id = NULL
+        WHERE letter_id = $1 AND turn_id = $2 AND state = 'in_prompt' AND (recipient = 'lead' OR NOT EXISTS
+          (SELECT 1 FROM teams t WHERE t.team_id = letters.team_id AND t.status = 'shutdown'))";
+    tx.execute(SQL, params![id, turn]).map(drop)
+}
+
 /// The turn has ended: with `read_at`, what it showed is read; without, it is shown again. Returns what nobody will read.
 pub fn close(tx: &mut Tx<'_>, turn: &TurnId, read_at: Option<Millis>) -> Result<Vec<Letter>> {
     const READ: &str =

@@ -94,8 +94,9 @@ fn shorten_value(value: &mut Value, most_tokens: usize) -> bool {
     }
 }
 
-/// What something was about stands at its beginning, what is asked often at its end: both stay.
-fn shorten_text(text: &mut String, most_tokens: usize) -> bool {
+/// What something was about stands at its beginning, what is asked often at its end: both stay. Returns whether there was
+/// more.
+pub fn shorten_text(text: &mut String, most_tokens: usize) -> bool {
     let tokens = text_tokens(text);
     if tokens <= most_tokens {
         return false;

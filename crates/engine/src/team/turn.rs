@@ -3,12 +3,13 @@
 
 use polyclaw_domain::job::{JobState, Lane};
 use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::mail::{self, Letter};
+use polyclaw_domain::mail::Letter;
 use polyclaw_domain::team::state::Reader;
 use polyclaw_domain::team::{LEAD, MemberState, Team, TeamRole, TeamStatus};
 use polyclaw_store::jobs::{Claim, End};
 use polyclaw_store::{Tx, jobs, letters, teams};
 
+use super::desk::Pile;
 use super::keep::unless_ended;
 use super::post::note_undeliverable;
 use super::wake::wake;
@@ -19,26 +20,8 @@ use crate::prompt::Context;
 use crate::settings::Settings;
 use crate::turn::{Driven, Halt, check_claim};
 
-/// Letters of one prompt, in number and in bytes: the rest come with the next.
+/// Letters of one prompt: the rest come with the next.
 const MOST: usize = 50;
-const BYTES: usize = 200_000;
-
-/// What lies before somebody in a team during one turn.
-#[derive(Default)]
-pub(crate) struct Desk {
-    /// Each team's block.
-    pub state: Vec<String>,
-    pub letters: Vec<Letter>,
-    is_laid: bool,
-}
-
-impl Desk {
-    /// The letters as one text; `None` where there are none.
-    pub fn mail(&self) -> Option<String> {
-        let shown: Vec<String> = self.letters.iter().map(mail::element).collect();
-        (!shown.is_empty()).then(|| shown.join("\n"))
-    }
-}
 
 /// In which teams, and under which name, a session gets mail.
 type Names = Vec<(Team, String)>;
@@ -63,12 +46,13 @@ impl Context {
         if !std::mem::replace(&mut self.desk.is_laid, true) {
             self.lay(engine, claim, role).await.map_err(Halt::Lost)?;
         }
-        let wanted = claim.clone();
-        let due = engine.db().read(move |tx| due(tx, &wanted)).await.map_err(|e| Halt::Lost(e.into()))?;
+        let (wanted, room) = (claim.clone(), self.mail_tokens(engine));
+        let due =
+            engine.db().read(move |tx| due(tx, &wanted, room)).await.map_err(|e| Halt::Lost(e.into()))?;
         let lies_there = |letter: &Letter| self.desk.letters.iter().any(|shown| shown.id == letter.id);
         if !due.iter().all(lies_there) {
             let owned = claim.clone();
-            let write = move |tx: &mut Tx<'_>| show_due(tx, &owned);
+            let write = move |tx: &mut Tx<'_>| show_due(tx, &owned, room);
             self.desk.letters = engine.persist(write).await.map_err(Halt::Lost)?;
         }
         Ok(())
@@ -121,30 +105,24 @@ fn free_held(tx: &mut Tx<'_>, lead: &SessionKey) -> polyclaw_store::Result<()> {
     Ok(())
 }
 
-/// What this turn shows already, and what has come since.
-fn due(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<Vec<Letter>> {
-    let mut due = Vec::new();
-    let mut bytes = 0;
+/// What this turn shows already, and what has come since; as much as there is room for.
+fn due(tx: &mut Tx<'_>, claim: &Claim, room: usize) -> polyclaw_store::Result<Vec<Letter>> {
+    let (mut due, mut pile) = (Vec::new(), Pile::new(room));
     for (team, name) in names(tx, claim)? {
-        for letter in letters::due(tx, &team.id, &name, &claim.turn, MOST)? {
-            bytes += letter.content.len();
-            if bytes > BYTES && !due.is_empty() {
-                return Ok(due);
-            }
-            due.push(letter);
-        }
+        let waiting = letters::due(tx, &team.id, &name, &claim.turn, MOST)?;
+        due.extend(waiting.into_iter().take_while(|letter| pile.takes(letter)));
     }
     Ok(due)
 }
 
 /// From here on the turn's prompts hold what is due. The teams' rows are taken first: a name that is given to another
 /// session meanwhile takes its letters along, and then nothing is due here.
-fn show_due(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<Vec<Letter>> {
+fn show_due(tx: &mut Tx<'_>, claim: &Claim, room: usize) -> polyclaw_store::Result<Vec<Letter>> {
     check_claim(tx, claim)?;
     for (team, _) in names(tx, claim)? {
         teams::lock(tx, &team.id)?;
     }
-    let due = due(tx, claim)?;
+    let due = due(tx, claim, room)?;
     due.iter().try_for_each(|letter| letters::show(tx, &letter.id, &claim.turn))?;
     Ok(due)
 }

@@ -57,6 +57,7 @@ async fn call_in_room(engine: &Engine, running: &Arc<Running>, context: &mut Con
         match call(engine, running, context).await? {
             Ok(reply) => {
                 context.learn_window(engine, &reply.model);
+                context.desk.note_answered();
                 return Ok(reply);
             }
             Err(error)

@@ -144,10 +144,12 @@ async fn a_turn_whose_agent_is_gone_ends_and_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn an_effect_that_was_cut_off_is_unknown_not_unrun() {
-    let model = Scripted::new(|_| vec![Line::Call("hang".into(), json!({}))]);
-    let world = World::with(model).await;
-    world.ground.tools.add("hang", Effect::Effect, Consent::NotNeeded, |_| Box::pin(std::future::pending()));
-    world.says("go").await;
-    let transcript = glance(&world.transcript("me").await);
-    assert!(transcript[2].contains("Whether it took effect is unknown"), "{transcript:?}");
+    for effect in [Effect::Effect, Effect::Idempotent] {
+        let model = Scripted::new(|_| vec![Line::Call("hang".into(), json!({}))]);
+        let world = World::with(model).await;
+        world.ground.tools.add("hang", effect, Consent::NotNeeded, |_| Box::pin(std::future::pending()));
+        world.says("go").await;
+        let transcript = glance(&world.transcript("me").await);
+        assert!(transcript[2].contains("Whether it took effect is unknown"), "{effect:?}: {transcript:?}");
+    }
 }

@@ -67,6 +67,7 @@ mod lead;
 mod lifecycle;
 mod mail;
 mod members;
+mod narrow;
 mod setback;
 mod stop;
 mod story;

@@ -11,19 +11,23 @@ use polyclaw_testkit::{Faulty, Line, Script, Scripted};
 fn narrow(window: usize) -> Arc<Scripted> {
     Scripted::new(move |prompt: &Prompt| -> Script {
         match size(prompt) {
-            size if size > window => vec![Line::Fail(ProviderError {
-                class: ErrorClass::ContextTooLong,
-                model: "test/m".to_owned(),
-                message: format!("{size} tokens"),
-                retry_after_ms: None,
-            })],
+            size if size > window => vec![refuses(size)],
             _ if prompt.system.starts_with("Summarise") => vec![Line::Say("the summary".into())],
             _ => vec![Line::Say("yes".into())],
         }
     })
 }
 
-fn size(prompt: &Prompt) -> usize {
+pub fn refuses(size: usize) -> Line {
+    Line::Fail(ProviderError {
+        class: ErrorClass::ContextTooLong,
+        model: "test/m".to_owned(),
+        message: format!("{size} tokens"),
+        retry_after_ms: None,
+    })
+}
+
+pub fn size(prompt: &Prompt) -> usize {
     let tools = prompt.tools.iter().map(|tool| text_tokens(&tool.parameters.to_string()));
     text_tokens(&prompt.system) + said(prompt) + tools.sum::<usize>()
 }

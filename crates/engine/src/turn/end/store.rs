@@ -99,8 +99,7 @@ fn close_calls(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Vec<Messa
         let why = match (why_unreadable(call), begun.get(&call.id)) {
             (Some(wrong), _) => wrong,
             (None, None) => why.to_owned(),
-            (None, Some(true)) => cut_off(tx, &last.claim.turn, call)?,
-            (None, Some(false)) => OUTCOME_UNKNOWN.to_owned(),
+            (None, Some(reads_only)) => cut_off(tx, &last.claim.turn, call, *reads_only)?,
         };
         // Derived, so that a transaction that is run again makes the same row.
         let id = MessageId::new(format!("{}-closed-{n}", last.claim.turn));
@@ -110,14 +109,22 @@ fn close_calls(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Vec<Messa
     Ok(closed)
 }
 
-/// A call that ran when its turn ended; where another agent ran, what that had said.
-fn cut_off(tx: &mut Tx<'_>, turn: &TurnId, call: &ToolCall) -> polyclaw_store::Result<String> {
+/// A call that ran when its turn ended; where another agent ran, what that had said. Whoever reads that a letter was
+/// stopped would write it again: what may have been done is not said to be stopped.
+fn cut_off(
+    tx: &mut Tx<'_>,
+    turn: &TurnId,
+    call: &ToolCall,
+    reads_only: bool,
+) -> polyclaw_store::Result<String> {
     const STOPPED: &str = "Stopped: the turn ended while it ran.";
     let run = runs::get(tx, &RunId::of_call(turn, &call.id))?;
+    let is_known = reads_only || run.is_some();
     let said = run.and_then(|run| run.result).map(|result| result.summary());
     Ok(match said.filter(|said| !said.is_empty()) {
         Some(said) => format!("{STOPPED} It had said:\n{said}"),
-        None => STOPPED.to_owned(),
+        None if is_known => STOPPED.to_owned(),
+        None => OUTCOME_UNKNOWN.to_owned(),
     })
 }
 

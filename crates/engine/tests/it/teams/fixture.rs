@@ -19,6 +19,8 @@ use polyclaw_testkit::{Faulty, Line, Script, Scripted};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::windows::{refuses, size};
+
 type Scripts = Arc<Mutex<HashMap<String, VecDeque<Script>>>>;
 
 pub struct Hall {
@@ -26,6 +28,7 @@ pub struct Hall {
     pub model: Arc<Scripted>,
     pub folder: TempDir,
     scripts: Scripts,
+    window: Arc<AtomicUsize>,
 }
 
 pub const TEAM: &str = "web";
@@ -50,9 +53,13 @@ pub fn said(prompt: &Prompt) -> String {
     prompt.messages.iter().map(text).collect()
 }
 
-fn scripted(scripts: &Scripts) -> Arc<Scripted> {
-    let scripts = Arc::clone(scripts);
+/// Refuses what is longer than its window.
+fn scripted(scripts: &Scripts, window: &Arc<AtomicUsize>) -> Arc<Scripted> {
+    let (scripts, window) = (Arc::clone(scripts), Arc::clone(window));
     Scripted::new(move |prompt| {
+        if size(prompt) > window.load(Ordering::Relaxed) {
+            return vec![refuses(size(prompt))];
+        }
         let mut all = scripts.lock().unwrap();
         let next = all.get_mut(&who(prompt)).and_then(VecDeque::pop_front);
         next.unwrap_or_else(|| vec![Line::Say("noted".to_owned())])
@@ -93,14 +100,15 @@ pub fn lead() -> Actor {
 impl Hall {
     async fn on(db: Db, folder: TempDir) -> Self {
         let scripts = Scripts::default();
-        let model = scripted(&scripts);
+        let window = Arc::new(AtomicUsize::new(usize::MAX));
+        let model = scripted(&scripts, &window);
         let mut ground = Ground::on(db.clone(), Arc::clone(&model) as _).await;
         ground.ledgers = Arc::new(Ledgers::beside(&db, folder.path().join("teams")));
         ground.settings.teams_folder = Some(folder.path().join("teams"));
         ground.settings.teams.shutdown_seconds = 3;
         ground.settings.teams.max_open_tasks = OPEN;
         let world = ground.wake(Faulty::never());
-        let hall = Self { world, model, folder, scripts };
+        let hall = Self { world, model, folder, scripts, window };
         hall.world.says("hello").await;
         hall
     }
@@ -171,6 +179,11 @@ impl Hall {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         panic!("it never came: {what}");
+    }
+
+    /// From now on the model takes no more tokens than these, and nobody is told.
+    pub fn narrows(&self, tokens: usize) {
+        self.window.store(tokens, Ordering::Relaxed);
     }
 
     /// Everything that prompts of one person held.

@@ -1,0 +1,108 @@
+//! What lies before somebody in a team during one turn, and how much mail its model has room for.
+
+use std::collections::HashSet;
+
+use polyclaw_domain::id::LetterId;
+use polyclaw_domain::mail::{self, Letter};
+use polyclaw_domain::prompt::{shorten_text, text_tokens};
+use polyclaw_store::jobs::Claim;
+use polyclaw_store::{Tx, letters, teams};
+
+use crate::core::Engine;
+use crate::prompt::Context;
+use crate::turn::{Driven, check_claim};
+
+#[derive(Default)]
+pub(crate) struct Desk {
+    /// Each team's block.
+    pub state: Vec<String>,
+    pub letters: Vec<Letter>,
+    pub is_laid: bool,
+    /// Letters that were in a prompt which was answered.
+    answered: HashSet<LetterId>,
+}
+
+impl Desk {
+    /// The letters as one text; `None` where there are none.
+    pub fn mail(&self) -> Option<String> {
+        let shown: Vec<String> = self.letters.iter().map(mail::element).collect();
+        (!shown.is_empty()).then(|| shown.join("\n"))
+    }
+
+    /// What it takes of a prompt.
+    pub fn tokens(&self) -> usize {
+        let state: usize = self.state.iter().map(|block| text_tokens(block)).sum();
+        state + self.letters.iter().map(tokens).sum::<usize>()
+    }
+
+    pub fn note_answered(&mut self) {
+        self.answered.extend(self.letters.iter().map(|letter| letter.id.clone()));
+    }
+
+    /// Leaves of each letter what so many tokens hold. Returns whether there was more.
+    pub fn shorten(&mut self, most_tokens: usize) -> bool {
+        let shorten = |letter: &mut Letter| {
+            let reason = letter.reason.as_mut().is_some_and(|reason| shorten_text(reason, most_tokens));
+            shorten_text(&mut letter.content, most_tokens) | reason
+        };
+        self.letters.iter_mut().fold(false, |did, letter| shorten(letter) | did)
+    }
+
+    /// Takes away what has no room. What was answered stays, or it would be new twice; and the first letter does.
+    fn take_surplus(&mut self, most_tokens: usize) -> Vec<Letter> {
+        let mut pile = Pile::new(most_tokens);
+        let answered = &self.answered;
+        let has_room = |letter: &Letter| pile.takes(letter) || answered.contains(&letter.id);
+        let (kept, surplus) = std::mem::take(&mut self.letters).into_iter().partition(has_room);
+        self.letters = kept;
+        surplus
+    }
+}
+
+/// Letters of one prompt as they are laid on each other: the first always, and others until there is no room. Whatever
+/// comes after one that has none waits with it, so that order is kept.
+pub(super) struct Pile {
+    left: usize,
+    is_begun: bool,
+}
+
+impl Pile {
+    pub fn new(most_tokens: usize) -> Self {
+        Self { left: most_tokens, is_begun: false }
+    }
+
+    pub fn takes(&mut self, letter: &Letter) -> bool {
+        let left = self.left.checked_sub(tokens(letter));
+        let takes = left.is_some() || !self.is_begun;
+        (self.left, self.is_begun) = (left.unwrap_or(0), true);
+        takes
+    }
+}
+
+fn tokens(letter: &Letter) -> usize {
+    text_tokens(&mail::element(letter))
+}
+
+impl Context {
+    /// Mail that no model has answered yet, and that has no room, waits for the next turn. `false`: there is none.
+    pub async fn put_mail_back(&mut self, engine: &Engine, claim: &Claim) -> Driven<bool> {
+        let surplus = self.desk.take_surplus(self.mail_tokens(engine));
+        if surplus.is_empty() {
+            return Ok(false);
+        }
+        tracing::info!(
+            letters = surplus.len(),
+            "mail that has no room in this prompt waits for the next turn"
+        );
+        let owned = claim.clone();
+        let write = move |tx: &mut Tx<'_>| {
+            check_claim(tx, &owned)?;
+            surplus.iter().try_for_each(|letter| {
+                teams::lock(tx, &letter.team)?;
+                letters::put_back(tx, &letter.id, &owned.turn)
+            })
+        };
+        engine.persist(write).await?;
+        Ok(true)
+    }
+}
