@@ -10,7 +10,7 @@ use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::policy::Lent;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::run::{Limits, RunKind};
-use polyclaw_domain::session::Session;
+use polyclaw_domain::session::{Session, Status};
 use polyclaw_domain::team::{
     self, MAX_CAPABILITIES, Member, MemberState, Refusal, Team, TeamRole, TeamStatus,
 };
@@ -22,9 +22,11 @@ use serde_json::json;
 use super::actor::{Actor, Insider};
 use super::wake::wake;
 use crate::core::Engine;
+use crate::deed::After;
 use crate::error::{Error, Result};
 use crate::family::check_walls;
 use crate::ingress::{self, Fresh, Here, Injection, Relayed, Way};
+use crate::session::stop;
 use crate::settings::Settings;
 
 #[derive(Clone, Debug, Default)]
@@ -54,8 +56,8 @@ const DEEPEST: u32 = 5;
 /// What a join has stored.
 struct Life {
     member: Member,
-    /// The session of its earlier life, if that is to be stopped.
-    replaced: Option<SessionKey>,
+    /// The session of its earlier life, if that was there, and what its end means here.
+    replaced: Option<(SessionKey, Vec<After>)>,
     /// Its first message.
     first: Option<ingress::Stored>,
     /// The lane in which it is ready to read what waited for its name.
@@ -82,8 +84,9 @@ impl Engine {
         let (own, settings) = (Own { uuid: actor.call().to_lowercase(), lent }, self.settings());
         let write = move |tx: &mut Tx<'_>| join(tx, &wanted, (&new, &own), &settings, (&fresh, &here));
         let Life { member, replaced, first, ready } = self.db().write(write).await??;
-        if let Some(old) = replaced {
-            // What is left of its earlier life ends here.
+        if let Some((old, after)) = replaced {
+            self.follow(after);
+            // What it began ends, too.
             let _ = self.stop(&old).await;
         }
         let inherited = self.inherit(&insider, &member).await?;
@@ -164,7 +167,7 @@ fn join(
         Some(old) => {
             sessions::set_team_role(tx, &old.session, None, fresh.now)?;
             teams::replace_member(tx, &member)?;
-            Some(old.session.clone()).filter(|_| old.state == MemberState::Active)
+            (old.state == MemberState::Active).then(|| retire(tx, old, fresh.now)).transpose()?
         }
         None => teams::add_member(tx, &member).map(|()| None)?,
     };
@@ -185,6 +188,13 @@ fn join(
         // Nothing of this transaction stands.
         (Err(refused), _) => Err(polyclaw_store::Error::Conflict(ingress::in_words(&refused))),
     }
+}
+
+/// The earlier life of a member does nothing more, also where nobody comes back from here to say so.
+fn retire(tx: &mut Tx<'_>, old: &Member, now: Millis) -> polyclaw_store::Result<(SessionKey, Vec<After>)> {
+    let (_, after) = stop(tx, &old.session, now)?;
+    sessions::set_status(tx, &old.session, Status::Archived)?;
+    Ok((old.session.clone(), after))
 }
 
 fn check(

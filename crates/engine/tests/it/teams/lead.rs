@@ -306,7 +306,7 @@ async fn all_is_read(hall: &Hall, name: &str) {
 async fn what_a_replaced_member_was_reading_is_shown_to_the_next(hall: Hall) {
     let hall = hall.with_team().await;
     let forever = || vec![Line::Gate(Arc::new(Semaphore::new(0))), Line::Say("never".to_owned())];
-    hall.join("ann").await;
+    let mut ann = hall.join("ann").await.session_key;
     // First without a task, so that mail is all that can wake it, then with one.
     for (task, text) in [(None, "first"), (Some("go on".to_owned()), "second")] {
         hall.script("ann", vec![forever()]);
@@ -314,7 +314,10 @@ async fn what_a_replaced_member_was_reading_is_shown_to_the_next(hall: Hall) {
         let held = format!(">{text}<");
         hall.until("ann reads", async || hall.times("ann", &held) == 1).await;
         let new = NewMember { name: "ann".into(), task, replaces: true, ..NewMember::default() };
-        hall.try_join(new).await.unwrap();
+        let next = hall.try_join(new).await.unwrap().session_key;
+        let before = std::mem::replace(&mut ann, next);
+        let status = hall.world.engine.session(&before).await.unwrap().status;
+        assert_eq!(status, Status::Archived, "its earlier life is over");
         hall.rest().await;
         assert_eq!(hall.times("ann", &held), 2, "once to the one that was replaced, once to the next");
         all_is_read(&hall, "ann").await;
