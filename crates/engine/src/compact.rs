@@ -21,6 +21,9 @@ use crate::worker::Running;
 /// The least share of a window that a conversation is taken to have: one of so many.
 const LEAST_ROOM: usize = 8;
 
+/// Tokens of mail in one prompt: the rest comes with the next.
+const MOST_MAIL: usize = 50_000;
+
 /// Nothing works in a smaller window; one that still refuses does so for another reason.
 const LEAST_WINDOW: usize = 256;
 
@@ -58,9 +61,9 @@ impl Context {
         window.saturating_sub(self.fixed()).max(window / LEAST_ROOM)
     }
 
-    /// What a window has for mail: a conversation is left at least as much.
+    /// What there is room for of mail: with what is kept of a conversation it is never too long.
     pub(crate) fn mail_tokens(&self, engine: &Engine) -> usize {
-        self.window(engine) / LEAST_ROOM
+        MOST_MAIL.min(self.room(self.window(engine)) / 4)
     }
 
     /// The model says that what it was sent is too long, whatever its window is said to be. `false`: it can not be that.
@@ -92,6 +95,7 @@ impl Context {
     /// Lets mail wait; folds; and shows in part what no folding makes small enough. What is stored stays whole.
     pub async fn make_room(&mut self, engine: &Engine, running: &Arc<Running>) -> Driven<bool> {
         let mut has_less = self.put_mail_back(engine, &running.claim).await?;
+        has_less |= self.desk.shorten(self.room(self.window(engine)) / 2);
         if has_less && !self.is_too_long(engine) {
             return Ok(true);
         }
@@ -103,13 +107,14 @@ impl Context {
         let shorten = |did: bool, line: &mut prompt::Line| prompt::shorten(line, most) | did;
         let has_shortened = self.lines.iter_mut().fold(false, shorten);
         self.is_shortened |= has_shortened;
-        Ok(self.desk.shorten(most) | has_shortened | has_less)
+        Ok(has_shortened | has_less)
     }
 
     /// Folds what does not fit into a third of the room. `false`: there was nothing to fold.
     pub async fn compact(&mut self, engine: &Engine, running: &Arc<Running>) -> Driven<bool> {
         let manual = running.claim.kind == polyclaw_store::jobs::Kind::Compact;
-        let keep = if manual { 0 } else { self.room(self.window(engine)) / 3 };
+        let room = self.room(self.window(engine)).saturating_sub(self.desk.tokens());
+        let keep = if manual { 0 } else { room / 3 };
         let mut left = prompt::cut(&self.lines, keep);
         if left == 0 {
             return Ok(false);

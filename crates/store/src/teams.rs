@@ -20,7 +20,7 @@ pub use members::{
     Rested, add_member, at_work, member, member_of, members, note_ended, note_known, replace_member, rested,
     set_member_state, with_runs, with_turns, without_session,
 };
-pub use requests::{answer, ask, drop_answered, drop_requests, requests};
+pub use requests::{answer, ask, drop_answered, drop_requests, note_call, requests};
 pub use setbacks::{
     Retry, drop_retries, forget_failures, note_failure, retries, retry_led_by, setback, setbacks, take_retry,
 };
@@ -88,8 +88,15 @@ pub fn ended(tx: &mut Tx<'_>, limit: usize) -> Result<Vec<Team>> {
 
 /// Those of a name that have ended, the newest first.
 pub fn ended_of(tx: &mut Tx<'_>, name: &str) -> Result<Vec<Team>> {
-    const SQL: &str = select!("WHERE name = $1 AND status = 'shutdown' ORDER BY updated_at DESC");
+    const SQL: &str =
+        select!("WHERE name = $1 AND status = 'shutdown' ORDER BY updated_at DESC, team_id DESC");
     tx.query(SQL, params![name], read)
+}
+
+/// The team that a call was made to end.
+pub fn of_call(tx: &mut Tx<'_>, call: &str) -> Result<Option<Team>> {
+    const SQL: &str = select!("WHERE team_id = (SELECT team_id FROM shutdown_calls WHERE call_id = $1)");
+    tx.query_one(SQL, params![call], read)
 }
 
 /// Teams that a session leads, and those it led that ended.

@@ -94,6 +94,9 @@ fn shorten_value(value: &mut Value, most_tokens: usize) -> bool {
     }
 }
 
+/// What the words take that stand where some were left out.
+const MARK_TOKENS: usize = 20;
+
 /// What something was about stands at its beginning, what is asked often at its end: both stay. Returns whether there was
 /// more.
 pub fn shorten_text(text: &mut String, most_tokens: usize) -> bool {
@@ -102,7 +105,7 @@ pub fn shorten_text(text: &mut String, most_tokens: usize) -> bool {
         return false;
     }
     let letters = text.chars().count();
-    let kept = letters * most_tokens / tokens;
+    let kept = letters * most_tokens.saturating_sub(MARK_TOKENS) / tokens;
     let (head, tail) = (kept * 2 / 3, kept - kept * 2 / 3);
     let start: String = text.chars().take(head).collect();
     let end: String = text.chars().skip(letters - tail).collect();

@@ -1,6 +1,6 @@
 //! What lies before somebody in a team during one turn, and how much mail its model has room for.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use polyclaw_domain::id::LetterId;
 use polyclaw_domain::mail::{self, Letter};
@@ -10,7 +10,7 @@ use polyclaw_store::{Tx, letters, teams};
 
 use crate::core::Engine;
 use crate::prompt::Context;
-use crate::turn::{Driven, check_claim};
+use crate::turn::{Driven, check_claim, unless_stopping};
 
 #[derive(Default)]
 pub(crate) struct Desk {
@@ -39,13 +39,19 @@ impl Desk {
         self.answered.extend(self.letters.iter().map(|letter| letter.id.clone()));
     }
 
+    /// What an earlier life of the turn has shown, and was answered.
+    pub fn recall_answered(&mut self, due: &[Letter]) {
+        let shown = due.iter().filter(|letter| letter.turn.is_some());
+        self.answered.extend(shown.map(|letter| letter.id.clone()));
+    }
+
+    pub fn holds(&self, letters: &[Letter]) -> bool {
+        letters.iter().all(|letter| self.letters.iter().any(|shown| shown.id == letter.id))
+    }
+
     /// Leaves of each letter what so many tokens hold. Returns whether there was more.
     pub fn shorten(&mut self, most_tokens: usize) -> bool {
-        let shorten = |letter: &mut Letter| {
-            let reason = letter.reason.as_mut().is_some_and(|reason| shorten_text(reason, most_tokens));
-            shorten_text(&mut letter.content, most_tokens) | reason
-        };
-        self.letters.iter_mut().fold(false, |did, letter| shorten(letter) | did)
+        self.letters.iter_mut().fold(false, |did, letter| shorten(letter, most_tokens) | did)
     }
 
     /// Takes away what has no room. What was answered stays, or it would be new twice; and the first letter does.
@@ -59,19 +65,43 @@ impl Desk {
     }
 }
 
+/// Its words as they are shown, escaped, with what stands around them.
+fn shorten(letter: &mut Letter, most_tokens: usize) -> bool {
+    let whole = tokens(letter);
+    if whole <= most_tokens {
+        return false;
+    }
+    let bare = Letter {
+        content: String::new(),
+        reason: letter.reason.as_ref().map(|_| String::new()),
+        ..letter.clone()
+    };
+    let around = tokens(&bare);
+    let (words, room) = (whole.saturating_sub(around).max(1), most_tokens.saturating_sub(around));
+    let cut = |text: &mut String| shorten_text(text, text_tokens(text) * room / words);
+    cut(&mut letter.content) | letter.reason.as_mut().is_some_and(cut)
+}
+
+/// What of these lies before a turn that has so much room; whatever the turn shows already does, also where an earlier life
+/// of it had more room: what it is not shown any more would count as read.
+pub(super) fn fitting(letters: Vec<Letter>, most_tokens: usize) -> Vec<Letter> {
+    let mut pile = Pile::new(most_tokens);
+    letters.into_iter().filter(|letter| pile.takes(letter) || letter.turn.is_some()).collect()
+}
+
 /// Letters of one prompt as they are laid on each other: the first always, and others until there is no room. Whatever
 /// comes after one that has none waits with it, so that order is kept.
-pub(super) struct Pile {
+struct Pile {
     left: usize,
     is_begun: bool,
 }
 
 impl Pile {
-    pub fn new(most_tokens: usize) -> Self {
+    fn new(most_tokens: usize) -> Self {
         Self { left: most_tokens, is_begun: false }
     }
 
-    pub fn takes(&mut self, letter: &Letter) -> bool {
+    fn takes(&mut self, letter: &Letter) -> bool {
         let left = self.left.checked_sub(tokens(letter));
         let takes = left.is_some() || !self.is_begun;
         (self.left, self.is_begun) = (left.unwrap_or(0), true);
@@ -96,13 +126,13 @@ impl Context {
         );
         let owned = claim.clone();
         let write = move |tx: &mut Tx<'_>| {
-            check_claim(tx, &owned)?;
-            surplus.iter().try_for_each(|letter| {
-                teams::lock(tx, &letter.team)?;
-                letters::put_back(tx, &letter.id, &owned.turn)
-            })
+            let hold = check_claim(tx, &owned)?;
+            let teams: BTreeSet<_> = surplus.iter().map(|letter| &letter.team).collect();
+            teams.into_iter().try_for_each(|team| teams::lock(tx, team).map(drop))?;
+            surplus.iter().try_for_each(|letter| letters::put_back(tx, &letter.id, &owned.turn))?;
+            Ok(hold)
         };
-        engine.persist(write).await?;
+        unless_stopping(engine.persist(write).await?)?;
         Ok(true)
     }
 }

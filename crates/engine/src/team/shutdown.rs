@@ -53,7 +53,7 @@ impl Engine {
                 self.stop_members(actor, &insider.team, &members).await?
             } else {
                 let questions = self.questions(actor, &insider, &members, reason);
-                self.ask_all(&insider.team, members, questions).await?
+                self.ask_all(actor, &insider.team, members, questions).await?
             };
             if is_begun {
                 break;
@@ -99,26 +99,25 @@ impl Engine {
         Request { id, member: member.to_owned(), deadline, answer: None }
     }
 
-    /// What became of a team of this name that has ended, if the asker could have ended it and none bears the name now:
-    /// made again, the call that did says so. A call that did never ends the next of the name.
+    /// What became of the team that this call ended when it was made before; or of the last of this name, if none bears it
+    /// now and the asker could have ended that.
     async fn ended_before(&self, actor: &Actor, name: &str) -> Result<Option<Ended>> {
         let led_by = match actor {
             Actor::Session { key, .. } => Some(key.clone()),
             Actor::InNameOf { name, .. } if name != LEAD => return Ok(None),
             Actor::Operator { .. } | Actor::InNameOf { .. } => None,
         };
-        let (name, own) = (name.to_owned(), format!("{}-", actor.call()));
+        let (name, call) = (name.to_owned(), actor.call().to_owned());
         let read = move |tx: &mut Tx<'_>| {
-            let past = teams::ended_of(tx, &name)?;
-            let Some(team) =
-                past.into_iter().find(|team| led_by.as_ref().is_none_or(|lead| *lead == team.lead))
-            else {
-                return Ok(None);
+            let could_end = |team: &Team| led_by.as_ref().is_none_or(|lead| *lead == team.lead);
+            let past = match teams::of_call(tx, &call)? {
+                Some(team) => Some(team).filter(|team| team.status == TeamStatus::Shutdown),
+                None if teams::named(tx, &name)?.is_some() => None,
+                None => teams::ended_of(tx, &name)?.into_iter().find(could_end),
             };
-            let requests = teams::requests(tx, &team.id)?;
-            let is_own = requests.iter().any(|request| request.id.starts_with(&own));
-            let is_told = is_own || teams::named(tx, &name)?.is_none();
-            Ok(is_told.then(|| Ended { status: TeamStatus::Shutdown, members: outcomes(&requests) }))
+            let Some(team) = past else { return Ok(None) };
+            let members = outcomes(&teams::requests(tx, &team.id)?);
+            Ok(Some(Ended { status: TeamStatus::Shutdown, members }))
         };
         Ok(self.db().read(read).await?)
     }
@@ -127,15 +126,19 @@ impl Engine {
     /// others by now.
     async fn ask_all(
         &self,
+        actor: &Actor,
         team: &Team,
         members: Vec<Member>,
         questions: Vec<(Request, Posted)>,
     ) -> Result<bool> {
         let (requests, posts): (Vec<_>, Vec<_>) = questions.into_iter().unzip();
         let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
+        let call = actor.call().to_owned();
         let write = move |tx: &mut Tx<'_>| {
             lock_readers(tx, &wanted, &posts)?;
-            if teams::lock(tx, &wanted.id)?.is_none_or(|team| team.status != TeamStatus::Active) {
+            let found = teams::lock(tx, &wanted.id)?;
+            teams::note_call(tx, &call, &wanted.id)?;
+            if found.is_none_or(|team| team.status != TeamStatus::Active) {
                 return Ok(Some(None));
             }
             if !are_all(tx, &wanted, &members)? {
@@ -161,6 +164,7 @@ impl Engine {
     async fn stop_members(&self, actor: &Actor, team: &Team, members: &[Member]) -> Result<bool> {
         let (engine, wanted, now, members) = (self.clone(), team.clone(), self.now(), members.to_vec());
         let requests: Vec<Request> = members.iter().map(|member| self.request(actor, &member.name)).collect();
+        let call = actor.call().to_owned();
         let write = move |tx: &mut Tx<'_>| {
             // The sessions' rows first, as everywhere.
             members.iter().try_for_each(|member| sessions::lock(tx, &member.session).map(drop))?;
@@ -169,6 +173,7 @@ impl Engine {
                 after.extend(stop_all(tx, &engine, &member.session)?.1);
             }
             let found = teams::lock(tx, &wanted.id)?;
+            teams::note_call(tx, &call, &wanted.id)?;
             if found.is_none_or(|team| team.status == TeamStatus::Shutdown) {
                 return Ok((true, after));
             }
@@ -357,9 +362,9 @@ impl Engine {
     async fn forget_answers(&self, team: &Team) -> Result<()> {
         let id = team.id.clone();
         let write = move |tx: &mut Tx<'_>| match teams::lock(tx, &id)? {
+            Some(Team { status: TeamStatus::Active, .. }) => teams::drop_answered(tx, &id),
             // All have been asked meanwhile: what they say is heard.
-            Some(Team { status: TeamStatus::ShuttingDown, .. }) => Ok(()),
-            _ => teams::drop_answered(tx, &id),
+            _ => Ok(()),
         };
         self.persist(write).await?;
         self.write_team(team).await

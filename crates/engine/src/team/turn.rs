@@ -9,7 +9,7 @@ use polyclaw_domain::team::{LEAD, MemberState, Team, TeamRole, TeamStatus};
 use polyclaw_store::jobs::{Claim, End};
 use polyclaw_store::{Tx, jobs, letters, teams};
 
-use super::desk::Pile;
+use super::desk::fitting;
 use super::keep::unless_ended;
 use super::post::note_undeliverable;
 use super::wake::wake;
@@ -43,15 +43,21 @@ impl Context {
     /// Looks for mail before a model call, and at the team before the first.
     pub async fn look_at_team(&mut self, engine: &Engine, claim: &Claim) -> Driven<()> {
         let Some(role) = self.session.team_role else { return Ok(()) };
-        if !std::mem::replace(&mut self.desk.is_laid, true) {
+        let is_laid = std::mem::replace(&mut self.desk.is_laid, true);
+        if !is_laid {
             self.lay(engine, claim, role).await.map_err(Halt::Lost)?;
         }
-        let (wanted, room) = (claim.clone(), self.mail_tokens(engine));
-        let due =
-            engine.db().read(move |tx| due(tx, &wanted, room)).await.map_err(|e| Halt::Lost(e.into()))?;
-        let lies_there = |letter: &Letter| self.desk.letters.iter().any(|shown| shown.id == letter.id);
-        if !due.iter().all(lies_there) {
-            let owned = claim.clone();
+        let wanted = claim.clone();
+        let due = engine.db().read(move |tx| due(tx, &wanted)).await.map_err(|e| Halt::Lost(e.into()))?;
+        if !is_laid && self.last_step().is_some() {
+            self.desk.recall_answered(&due);
+        }
+        // Where no mail is, nobody counts how much room there is.
+        if self.desk.holds(&due) {
+            return Ok(());
+        }
+        let (owned, room) = (claim.clone(), self.mail_tokens(engine));
+        if !self.desk.holds(&fitting(due, room)) {
             let write = move |tx: &mut Tx<'_>| show_due(tx, &owned, room);
             self.desk.letters = engine.persist(write).await.map_err(Halt::Lost)?;
         }
@@ -105,12 +111,11 @@ fn free_held(tx: &mut Tx<'_>, lead: &SessionKey) -> polyclaw_store::Result<()> {
     Ok(())
 }
 
-/// What this turn shows already, and what has come since; as much as there is room for.
-fn due(tx: &mut Tx<'_>, claim: &Claim, room: usize) -> polyclaw_store::Result<Vec<Letter>> {
-    let (mut due, mut pile) = (Vec::new(), Pile::new(room));
+/// What this turn shows already, and what has come since.
+fn due(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<Vec<Letter>> {
+    let mut due = Vec::new();
     for (team, name) in names(tx, claim)? {
-        let waiting = letters::due(tx, &team.id, &name, &claim.turn, MOST)?;
-        due.extend(waiting.into_iter().take_while(|letter| pile.takes(letter)));
+        due.extend(letters::due(tx, &team.id, &name, &claim.turn, MOST)?);
     }
     Ok(due)
 }
@@ -122,7 +127,7 @@ fn show_due(tx: &mut Tx<'_>, claim: &Claim, room: usize) -> polyclaw_store::Resu
     for (team, _) in names(tx, claim)? {
         teams::lock(tx, &team.id)?;
     }
-    let due = due(tx, claim, room)?;
+    let due = fitting(due(tx, claim)?, room);
     due.iter().try_for_each(|letter| letters::show(tx, &letter.id, &claim.turn))?;
     Ok(due)
 }

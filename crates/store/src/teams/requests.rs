@@ -15,6 +15,13 @@ pub fn ask(tx: &mut Tx<'_>, team: &TeamId, request: &Request, now: Millis) -> Re
     tx.execute(SQL, params![&request.id, team, &request.member, request.deadline, now]).map(drop)
 }
 
+/// A call ends this team: made again, it means no other.
+pub fn note_call(tx: &mut Tx<'_>, call: &str, team: &TeamId) -> Result<()> {
+    const SQL: &str =
+        "INSERT INTO shutdown_calls (call_id, team_id) VALUES ($1, $2) ON CONFLICT (call_id) DO NOTHING";
+    tx.execute(SQL, params![call, team]).map(drop)
+}
+
 pub fn requests(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<Request>> {
     const SQL: &str = "SELECT request_id, member, deadline, answer_json FROM shutdown_requests
         WHERE team_id = $1 ORDER BY member";

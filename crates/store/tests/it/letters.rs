@@ -13,6 +13,7 @@ use crate::rows::{NOW, turn};
 on_every_engine!(
     letters_come_in_order_and_are_read_by_the_turn_that_ends_well,
     a_letter_is_stored_once,
+    what_has_no_room_waits_for_the_next_turn,
     a_letter_is_copied_once,
     what_a_turn_showed_is_shown_again_if_it_did_not_end_well,
     what_is_being_read_as_its_team_ends_is_settled_by_the_turn,
@@ -44,6 +45,27 @@ async fn what_is_being_read_as_its_team_ends_is_settled_by_the_turn(db: Db) -> R
             "{id}"
         );
     }
+    Ok(())
+}
+
+async fn what_has_no_room_waits_for_the_next_turn(db: Db) -> Result<()> {
+    post(&db, vec![letter("a", "bob"), letter("b", "bob"), letter("c", "lead")]).await?;
+    for id in ["a", "b", "c"] {
+        show(&db, id, "t1").await?;
+    }
+    let put_back = |id: &'static str, of: &'static str| {
+        db.write(move |tx| letters::put_back(tx, &LetterId::new(id), &turn(of)))
+    };
+    put_back("a", "t2").await?;
+    put_back("b", "t1").await?;
+    let due = |of: &'static str| db.read(move |tx| letters::due(tx, &TeamId::new("t"), "bob", &turn(of), 9));
+    assert_eq!(ids(&due("t2").await?), ["b"], "the other is still shown by its own turn");
+    assert_eq!(ids(&due("t1").await?), ["a", "b"]);
+    db.write(|tx| teams::set_status(tx, &TeamId::new("t"), (&[Active], Shutdown), NOW)).await?;
+    put_back("a", "t1").await?;
+    put_back("c", "t1").await?;
+    let left = db.write(|tx| letters::close(tx, &turn("t1"), None)).await?;
+    assert_eq!(ids(&left), ["a"], "nobody shows it to a member any more, and the lead reads on");
     Ok(())
 }
 

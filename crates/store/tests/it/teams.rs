@@ -11,6 +11,7 @@ on_every_engine!(
     a_name_is_taken_until_its_team_has_ended,
     a_member_is_its_name_and_its_sessions_are_its_lives,
     a_request_has_one_answer,
+    a_call_means_the_team_that_it_ended,
     who_fails_is_tried_again_once_at_each_moment,
     who_is_at_work_is_known_from_the_turns,
 );
@@ -131,6 +132,23 @@ async fn a_request_has_one_answer(db: Db) -> Result<()> {
     let of = id.clone();
     db.write(move |tx| teams::drop_requests(tx, &of)).await?;
     assert!(db.read(move |tx| teams::requests(tx, &id)).await?.is_empty());
+    Ok(())
+}
+
+async fn a_call_means_the_team_that_it_ended(db: Db) -> Result<()> {
+    const END: (&[TeamStatus], TeamStatus) = (&[TeamStatus::Active], TeamStatus::Shutdown);
+    for (at, id) in (0_i64..).zip(["t1", "t2", "t3"]) {
+        insert(&db, team(id, "web")).await?;
+        db.write(move |tx| teams::note_call(tx, "c", &TeamId::new(id))).await?;
+        if id != "t3" {
+            db.write(move |tx| teams::set_status(tx, &TeamId::new(id), END, NOW.plus(at))).await?;
+        }
+    }
+    let id = |team: &Team| team.id.to_string();
+    assert_eq!(db.read(|tx| teams::of_call(tx, "c")).await?.as_ref().map(id).as_deref(), Some("t1"));
+    assert_eq!(db.read(|tx| teams::of_call(tx, "d")).await?, None);
+    let ended = db.read(|tx| teams::ended_of(tx, "web")).await?;
+    assert_eq!(ended.iter().map(id).collect::<Vec<_>>(), ["t2", "t1"], "the newest first");
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use polyclaw_domain::id::{MessageId, RunId, TurnId};
 use polyclaw_domain::job::{JobState, Lane, Priority};
+use polyclaw_domain::run::RunStatus;
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome};
 use polyclaw_store::jobs::{Claim, End, Hold, Kind, NewJob};
@@ -119,7 +120,7 @@ fn cut_off(
 ) -> polyclaw_store::Result<String> {
     const STOPPED: &str = "Stopped: the turn ended while it ran.";
     let run = runs::get(tx, &RunId::of_call(turn, &call.id))?;
-    let is_known = reads_only || run.is_some();
+    let is_known = reads_only || run.as_ref().is_some_and(|run| run.status != RunStatus::Running);
     let said = run.and_then(|run| run.result).map(|result| result.summary());
     Ok(match said.filter(|said| !said.is_empty()) {
         Some(said) => format!("{STOPPED} It had said:\n{said}"),

@@ -181,6 +181,13 @@ impl Hall {
         panic!("it never came: {what}");
     }
 
+    /// The engine dies, and another goes on, which is told how many tokens its model takes.
+    pub async fn lives_on(self, told: usize) -> Self {
+        let mut ground = self.world.killed().await;
+        ground.settings.default_context_window = told;
+        Self { world: ground.wake(Faulty::never()), ..self }
+    }
+
     /// From now on the model takes no more tokens than these, and nobody is told.
     pub fn narrows(&self, tokens: usize) {
         self.window.store(tokens, Ordering::Relaxed);

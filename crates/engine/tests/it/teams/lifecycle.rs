@@ -312,17 +312,23 @@ async fn force_asks_nobody(hall: Hall) {
 
 /// Its result was lost, and the name has been given to another team since.
 async fn a_shutdown_made_again_never_ends_the_next_of_the_name(hall: Hall) {
-    let hall = hall.with_team().await;
-    hall.join("ann").await;
-    let by = lead();
-    let stop = async || hall.world.engine.shut_team(&by, TEAM, "done", true).await.unwrap();
-    assert_eq!(stop().await.status, TeamStatus::Shutdown);
-    hall.create(TEAM).await.unwrap();
-    hall.join("bob").await;
-    let again = stop().await;
-    assert_eq!((again.status, again.members[0].name.as_str()), (TeamStatus::Shutdown, "ann"));
-    assert_eq!(status(&hall).await, Some(TeamStatus::Active));
-    assert_eq!(shut(&hall, true).await.members[0].name, "bob");
+    // Of one that nobody has joined nothing is left but that it was ended.
+    for joins in [&["ann"][..], &[]] {
+        hall.create(TEAM).await.unwrap();
+        for name in joins {
+            hall.join(name).await;
+        }
+        let by = lead();
+        let stop = async || hall.world.engine.shut_team(&by, TEAM, "done", true).await.unwrap();
+        assert_eq!(stop().await.status, TeamStatus::Shutdown);
+        hall.create(TEAM).await.unwrap();
+        hall.join("bob").await;
+        let again = stop().await;
+        let stopped: Vec<&str> = again.members.iter().map(|member| member.name.as_str()).collect();
+        assert_eq!((again.status, stopped.as_slice()), (TeamStatus::Shutdown, joins));
+        assert_eq!(status(&hall).await, Some(TeamStatus::Active));
+        assert_eq!(shut(&hall, true).await.members[0].name, "bob");
+    }
 }
 
 /// As if whoever ended it had died when the name was free and the folder still there.

@@ -1,22 +1,24 @@
 //! Mail for somebody whose model has little room, and whose window nobody knows.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use polyclaw_domain::mail::LetterState;
-use polyclaw_testkit::Line;
+use polyclaw_testkit::{Line, Script};
+use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::fixture::{Hall, TEAM, lead, said, who};
+use super::fixture::{Hall, TEAM, call, lead, said, who};
 use crate::windows::size;
 
-on_both!(mail_that_has_no_room_waits_for_the_next_turn, a_letter_longer_than_the_window_is_shown_in_part);
+on_both!(
+    mail_that_has_no_room_waits_for_the_next_turn,
+    a_letter_longer_than_the_window_is_shown_in_part,
+    what_an_earlier_life_of_a_turn_laid_out_is_read_when_it_was_shown,
+    what_was_answered_is_never_new_again,
+);
 
-/// Tokens that the window of the model has beside what every prompt of ann holds.
-const ROOM: usize = 3_000;
-
-/// Lets ann have a first turn and wait in a second, and makes the model's window small.
-async fn with_narrow_ann(hall: Hall) -> (Hall, Arc<Semaphore>, usize) {
+/// Lets ann have a first turn and wait in a second. Says how long her prompts are.
+async fn with_busy_ann(hall: Hall) -> (Hall, Arc<Semaphore>, usize) {
     let hall = hall.with_team().await;
     hall.join("ann").await;
     hall.rest().await;
@@ -24,16 +26,12 @@ async fn with_narrow_ann(hall: Hall) -> (Hall, Arc<Semaphore>, usize) {
     hall.script("ann", vec![vec![Line::Gate(Arc::clone(&gate)), Line::Say("done".to_owned())]]);
     hall.send(&lead(), "ann", "begin").await.unwrap();
     hall.until("ann works", async || hall.times("ann", ">begin<") > 0).await;
-    let window = hall.model.prompts().iter().map(size).max().unwrap() + ROOM;
-    hall.narrows(window);
-    (hall, gate, window)
+    let longest = longest(&hall);
+    (hall, gate, longest)
 }
 
-/// Prompts of ann that the model took, by the turn they are of: turns of this story end with words.
-fn taken(hall: &Hall, window: usize) -> Vec<(usize, String)> {
-    let prompts = hall.model.prompts();
-    let of_ann = prompts.iter().filter(|prompt| who(prompt) == "ann" && size(prompt) <= window);
-    of_ann.map(said).map(|text| (text.matches("assistant ").count(), text)).collect()
+fn longest(hall: &Hall) -> usize {
+    hall.model.prompts().iter().map(size).max().unwrap()
 }
 
 async fn all_is_read(hall: &Hall) {
@@ -44,33 +42,41 @@ async fn all_is_read(hall: &Hall) {
     assert_eq!(hall.times("lead", "ann is idle: failed"), 0, "no turn of ann failed");
 }
 
+async fn send(hall: &Hall, letters: usize) {
+    for n in 0..letters {
+        let text = format!("[no {n}] {}", "word ".repeat(300));
+        hall.send(&lead(), "ann", &text).await.unwrap();
+    }
+}
+
+/// The letters that each prompt of ann held which the model took, from one prompt on.
+fn taken(hall: &Hall, from: usize, window: usize) -> Vec<Vec<usize>> {
+    let prompts = hall.model.prompts();
+    let of_ann = prompts[from..].iter().filter(|prompt| who(prompt) == "ann" && size(prompt) <= window);
+    let held = |text: String| (0..100).filter(|n| text.contains(&format!(">[no {n}] "))).collect();
+    of_ann.map(|prompt| held(said(prompt))).collect()
+}
+
 async fn mail_that_has_no_room_waits_for_the_next_turn(hall: Hall) {
     const LETTERS: usize = 40;
-    let (hall, gate, window) = with_narrow_ann(hall).await;
-    let letter = |n: usize| format!("[no {n}] {}", "word ".repeat(300));
-    for n in 0..LETTERS {
-        hall.send(&lead(), "ann", &letter(n)).await.unwrap();
-    }
+    let (hall, gate, usual) = with_busy_ann(hall).await;
+    let window = usual + 3_000;
+    hall.narrows(window);
+    send(&hall, LETTERS).await;
     gate.add_permits(1);
-    hall.until("the last is shown", async || {
-        taken(&hall, window).iter().any(|(_, text)| text.contains(&letter(LETTERS - 1)))
-    })
-    .await;
+    let is_last = |letters: &Vec<usize>| letters.contains(&(LETTERS - 1));
+    hall.until("the last is shown", async || taken(&hall, 0, window).iter().any(is_last)).await;
     hall.rest().await;
     all_is_read(&hall).await;
-    let mut shown: HashMap<usize, Vec<usize>> = HashMap::new();
-    for (turn, text) in taken(&hall, window) {
-        shown.entry(turn).or_default().extend((0..LETTERS).filter(|n| text.contains(&letter(*n))));
-    }
-    let mut turns: Vec<_> = shown.into_iter().filter(|(_, letters)| !letters.is_empty()).collect();
-    turns.sort_unstable();
-    assert!(turns.len() > 3, "they had no room together: {turns:?}");
-    let order: Vec<usize> = turns.into_iter().flat_map(|(_, letters)| letters).collect();
-    assert_eq!(order, (0..LETTERS).collect::<Vec<_>>(), "each whole, once and in order");
+    let shown = taken(&hall, 0, window);
+    assert!(shown.iter().filter(|letters| !letters.is_empty()).count() > 3, "no room for all: {shown:?}");
+    assert_eq!(shown.concat(), (0..LETTERS).collect::<Vec<_>>(), "each once and in order");
+    assert_eq!(hall.times("ann", "left out"), 0, "and whole");
 }
 
 async fn a_letter_longer_than_the_window_is_shown_in_part(hall: Hall) {
-    let (hall, gate, _) = with_narrow_ann(hall).await;
+    let (hall, gate, usual) = with_busy_ann(hall).await;
+    hall.narrows(usual + 3_000);
     let long = format!("the beginning {} the end", "word ".repeat(15_000));
     hall.send(&lead(), "ann", &long).await.unwrap();
     hall.send(&lead(), "ann", "and then").await.unwrap();
@@ -79,10 +85,41 @@ async fn a_letter_longer_than_the_window_is_shown_in_part(hall: Hall) {
     hall.rest().await;
     all_is_read(&hall).await;
     let shown = hall.shown("ann");
-    let in_part = shown.iter().filter(|text| text.contains("characters left out: too long for this model"));
-    let in_part: Vec<_> =
-        in_part.filter(|text| text.contains("the beginning") && text.contains("the end")).collect();
-    assert!(!in_part.is_empty());
+    let in_part = |text: &&String| {
+        ["the beginning", "characters left out: too long for this model", "the end"]
+            .iter()
+            .all(|words| text.contains(words))
+    };
+    assert!(shown.iter().any(|text| in_part(&text)));
     let stored = hall.world.engine.team_letters(TEAM, 100).await.unwrap();
     assert!(stored.iter().any(|one| one.content == long), "what is stored stays whole");
+}
+
+/// A turn of ann shows ten letters at once and does as its script says, which ends with nothing. The engine dies, and the
+/// model of the next has less room, as the engine knows or not. Says what its prompts held that were answered.
+async fn lives_on_with_less(hall: Hall, script: Vec<Script>, is_told: bool) -> (Hall, Vec<Vec<usize>>) {
+    let (hall, gate, _) = with_busy_ann(hall).await;
+    send(&hall, 10).await;
+    let prompts = script.len();
+    hall.script("ann", script);
+    gate.add_permits(1);
+    hall.until("ann reads", async || hall.times("ann", ">[no 9] ") == prompts).await;
+    let (from, window) = (hall.model.prompts().len(), longest(&hall) - 1_000);
+    hall.narrows(window);
+    let hall = hall.lives_on(if is_told { window } else { 128_000 }).await;
+    hall.rest().await;
+    all_is_read(&hall).await;
+    let shown = taken(&hall, from, window);
+    (hall, shown)
+}
+
+async fn what_an_earlier_life_of_a_turn_laid_out_is_read_when_it_was_shown(hall: Hall) {
+    let (_hall, shown) = lives_on_with_less(hall, vec![vec![Line::Hang]], true).await;
+    assert_eq!(shown.concat(), (0..10).collect::<Vec<_>>(), "{shown:?}");
+}
+
+async fn what_was_answered_is_never_new_again(hall: Hall) {
+    let look = call("TaskList", json!({ "team_name": TEAM }));
+    let (_hall, shown) = lives_on_with_less(hall, vec![look, vec![Line::Hang]], false).await;
+    assert_eq!(shown, [(0..10).collect::<Vec<_>>()], "they stay before the turn that goes on");
 }

@@ -1,0 +1,5 @@
+-- A call that ends a team means this one, whichever bears the name when it is made again.
+CREATE TABLE shutdown_calls (
+  call_id TEXT PRIMARY KEY,
+  team_id TEXT NOT NULL REFERENCES teams (team_id) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
