@@ -21,7 +21,7 @@ use crate::worker::Running;
 /// The least share of a window that a conversation is taken to have: one of so many.
 const LEAST_ROOM: usize = 8;
 
-/// Tokens of mail in one prompt: the rest comes with the next.
+/// Tokens of new mail in one prompt: the rest comes with the next turn.
 const MOST_MAIL: usize = 50_000;
 
 /// Nothing works in a smaller window; one that still refuses does so for another reason.
@@ -47,7 +47,8 @@ impl Context {
     fn fixed(&self) -> usize {
         let tools: usize = self.tools.iter().map(|tool| tool_tokens(&tool.spec)).sum();
         let client_tools: usize = self.client_tools.iter().map(|tool| tool_tokens(tool)).sum();
-        prompt::text_tokens(&self.system) + tools + client_tools
+        let state: usize = self.desk.state.iter().map(|block| prompt::text_tokens(block)).sum();
+        prompt::text_tokens(&self.system) + tools + client_tools + state
     }
 
     fn window(&self, engine: &Engine) -> usize {
@@ -61,7 +62,7 @@ impl Context {
         window.saturating_sub(self.fixed()).max(window / LEAST_ROOM)
     }
 
-    /// What there is room for of mail: with what is kept of a conversation it is never too long.
+    /// What there is room for of new mail: with what is kept of old, and of a conversation, it is not too long.
     pub(crate) fn mail_tokens(&self, engine: &Engine) -> usize {
         MOST_MAIL.min(self.room(self.window(engine)) / 4)
     }
@@ -95,7 +96,7 @@ impl Context {
     /// Lets mail wait; folds; and shows in part what no folding makes small enough. What is stored stays whole.
     pub async fn make_room(&mut self, engine: &Engine, running: &Arc<Running>) -> Driven<bool> {
         let mut has_less = self.put_mail_back(engine, &running.claim).await?;
-        has_less |= self.desk.shorten(self.room(self.window(engine)) / 2);
+        has_less |= self.desk.shorten(self.room(self.window(engine)));
         if has_less && !self.is_too_long(engine) {
             return Ok(true);
         }

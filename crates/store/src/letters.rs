@@ -58,10 +58,17 @@ pub fn due(tx: &mut Tx<'_>, team: &TeamId, name: &str, turn: &TurnId, limit: usi
 }
 
 /// From here on the turn's prompts hold it.
-pub fn show(tx: &mut Tx<'_>, id: &LetterId, turn: &TurnId) -> Result<()> {
+pub fn show(tx: &mut Tx<'_>, id: &LetterId, turn: &TurnId, now: Millis) -> Result<()> {
+    const SQL: &str = "UPDATE letters SET state = 'in_prompt', turn_id = $2, shown_at = $3
+        WHERE letter_id = $1 AND state = 'queued'";
+    tx.execute(SQL, params![id, turn, now]).map(drop)
+}
+
+/// What a turn has shown since before a moment.
+pub fn shown_before(tx: &mut Tx<'_>, turn: &TurnId, at: Millis) -> Result<Vec<LetterId>> {
     const SQL: &str =
-        "UPDATE letters SET state = 'in_prompt', turn_id = $2 WHERE letter_id = $1 AND state = 'queued'";
-    tx.execute(SQL, params![id, turn]).map(drop)
+        "SELECT letter_id FROM letters WHERE turn_id = $1 AND state = 'in_prompt' AND shown_at < $2";
+    tx.query(SQL, params![turn, at], |row| row.text(0).map(LetterId::new))
 }
 
 /// The turn's prompts have no room for it: the next turn shows it. Nobody shows one of a team that has ended to a member,

@@ -20,6 +20,7 @@ pub use members::{
     Rested, add_member, at_work, member, member_of, members, note_ended, note_known, replace_member, rested,
     set_member_state, with_runs, with_turns, without_session,
 };
+use requests::drop_request_of;
 pub use requests::{answer, ask, drop_answered, drop_requests, note_call, requests};
 pub use setbacks::{
     Retry, drop_retries, forget_failures, note_failure, retries, retry_led_by, setback, setbacks, take_retry,

@@ -109,8 +109,13 @@ pub fn shorten_text(text: &mut String, most_tokens: usize) -> bool {
     let (head, tail) = (kept * 2 / 3, kept - kept * 2 / 3);
     let start: String = text.chars().take(head).collect();
     let end: String = text.chars().skip(letters - tail).collect();
-    *text = format!("{start}\n[… {} characters left out: too long for this model …]\n{end}", letters - kept);
-    true
+    let short =
+        format!("{start}\n[… {} characters left out: too long for this model …]\n{end}", letters - kept);
+    let is_shorter = text_tokens(&short) < tokens;
+    if is_shorter {
+        *text = short;
+    }
+    is_shorter
 }
 
 #[cfg(test)]

@@ -6,11 +6,14 @@ use polyclaw_domain::id::LetterId;
 use polyclaw_domain::mail::{self, Letter};
 use polyclaw_domain::prompt::{shorten_text, text_tokens};
 use polyclaw_store::jobs::Claim;
-use polyclaw_store::{Tx, letters, teams};
+use polyclaw_store::{Tx, letters, sessions, teams};
 
 use crate::core::Engine;
 use crate::prompt::Context;
 use crate::turn::{Driven, check_claim, unless_stopping};
+
+/// Tokens of a letter that say what it was about.
+const LEAST: usize = 100;
 
 #[derive(Default)]
 pub(crate) struct Desk {
@@ -19,7 +22,7 @@ pub(crate) struct Desk {
     pub letters: Vec<Letter>,
     pub is_laid: bool,
     /// Letters that were in a prompt which was answered.
-    answered: HashSet<LetterId>,
+    pub answered: HashSet<LetterId>,
 }
 
 impl Desk {
@@ -29,37 +32,39 @@ impl Desk {
         (!shown.is_empty()).then(|| shown.join("\n"))
     }
 
-    /// What it takes of a prompt.
+    /// What mail takes of a prompt.
     pub fn tokens(&self) -> usize {
-        let state: usize = self.state.iter().map(|block| text_tokens(block)).sum();
-        state + self.letters.iter().map(tokens).sum::<usize>()
+        self.letters.iter().map(tokens).sum()
     }
 
     pub fn note_answered(&mut self) {
         self.answered.extend(self.letters.iter().map(|letter| letter.id.clone()));
     }
 
-    /// What an earlier life of the turn has shown, and was answered.
-    pub fn recall_answered(&mut self, due: &[Letter]) {
-        let shown = due.iter().filter(|letter| letter.turn.is_some());
-        self.answered.extend(shown.map(|letter| letter.id.clone()));
-    }
-
     pub fn holds(&self, letters: &[Letter]) -> bool {
         letters.iter().all(|letter| self.letters.iter().any(|shown| shown.id == letter.id))
     }
 
-    /// Leaves of each letter what so many tokens hold. Returns whether there was more.
-    pub fn shorten(&mut self, most_tokens: usize) -> bool {
-        self.letters.iter_mut().fold(false, |did, letter| shorten(letter, most_tokens) | did)
+    /// Leaves of each new letter what half of this room holds, and of those that were answered, together, an eighth; or
+    /// more, so that each can still be told from the others. Returns whether there was more.
+    pub fn shorten(&mut self, room: usize) -> bool {
+        let is_old = |letter: &Letter| self.answered.contains(&letter.id);
+        let old: Vec<usize> = self.letters.iter().filter(|letter| is_old(letter)).map(tokens).collect();
+        let most = (room / 8).max((LEAST * old.len()).min(room / 3));
+        let most_of_old = if old.iter().sum::<usize>() > most { most / old.len() } else { usize::MAX };
+        let mut did = false;
+        for letter in &mut self.letters {
+            let is_old = self.answered.contains(&letter.id);
+            did |= shorten(letter, if is_old { most_of_old } else { room / 2 });
+        }
+        did
     }
 
-    /// Takes away what has no room. What was answered stays, or it would be new twice; and the first letter does.
+    /// Takes away what has no room. What was answered stays, or it would be new twice.
     fn take_surplus(&mut self, most_tokens: usize) -> Vec<Letter> {
-        let mut pile = Pile::new(most_tokens);
-        let answered = &self.answered;
-        let has_room = |letter: &Letter| pile.takes(letter) || answered.contains(&letter.id);
-        let (kept, surplus) = std::mem::take(&mut self.letters).into_iter().partition(has_room);
+        let mut pile = Pile::new(&self.answered, most_tokens);
+        let (kept, surplus) =
+            std::mem::take(&mut self.letters).into_iter().partition(|letter| pile.takes(letter));
         self.letters = kept;
         surplus
     }
@@ -84,24 +89,28 @@ fn shorten(letter: &mut Letter, most_tokens: usize) -> bool {
 
 /// What of these lies before a turn that has so much room; whatever the turn shows already does, also where an earlier life
 /// of it had more room: what it is not shown any more would count as read.
-pub(super) fn fitting(letters: Vec<Letter>, most_tokens: usize) -> Vec<Letter> {
-    let mut pile = Pile::new(most_tokens);
+pub(super) fn fitting(letters: Vec<Letter>, answered: &HashSet<LetterId>, most_tokens: usize) -> Vec<Letter> {
+    let mut pile = Pile::new(answered, most_tokens);
     letters.into_iter().filter(|letter| pile.takes(letter) || letter.turn.is_some()).collect()
 }
 
-/// Letters of one prompt as they are laid on each other: the first always, and others until there is no room. Whatever
+/// New letters of one prompt as they are laid on each other: the first always, and others until there is no room. Whatever
 /// comes after one that has none waits with it, so that order is kept.
-struct Pile {
+struct Pile<'a> {
+    answered: &'a HashSet<LetterId>,
     left: usize,
     is_begun: bool,
 }
 
-impl Pile {
-    fn new(most_tokens: usize) -> Self {
-        Self { left: most_tokens, is_begun: false }
+impl<'a> Pile<'a> {
+    fn new(answered: &'a HashSet<LetterId>, most_tokens: usize) -> Self {
+        Self { answered, left: most_tokens, is_begun: false }
     }
 
     fn takes(&mut self, letter: &Letter) -> bool {
+        if self.answered.contains(&letter.id) {
+            return true;
+        }
         let left = self.left.checked_sub(tokens(letter));
         let takes = left.is_some() || !self.is_begun;
         (self.left, self.is_begun) = (left.unwrap_or(0), true);
@@ -126,6 +135,7 @@ impl Context {
         );
         let owned = claim.clone();
         let write = move |tx: &mut Tx<'_>| {
+            sessions::lock(tx, &owned.session)?;
             let hold = check_claim(tx, &owned)?;
             let teams: BTreeSet<_> = surplus.iter().map(|letter| &letter.team).collect();
             teams.into_iter().try_for_each(|team| teams::lock(tx, team).map(drop))?;

@@ -40,14 +40,13 @@ const EITHER: &[TeamStatus] = &[TeamStatus::Active, TeamStatus::ShuttingDown];
 impl Engine {
     /// Asks every member to stop; with `force` nobody is asked. Asked again, it says where it stands.
     pub async fn shut_team(&self, actor: &Actor, team: &str, reason: &str, force: bool) -> Result<Ended> {
-        if let Some(ended) = self.ended_before(actor, team).await? {
-            return Ok(ended);
-        }
-        let insider = self.insider(actor, team).await?;
-        insider.only_lead()?;
         self.check_length(&[reason])?;
-        // Whoever joins before the team knows that it is to end is asked, too.
-        loop {
+        let insider = loop {
+            if let Some(ended) = self.ended_before(actor, team).await? {
+                return Ok(ended);
+            }
+            let insider = self.insider(actor, team).await?;
+            insider.only_lead()?;
             let members = self.active_members(&insider.team).await?;
             let is_begun = if force {
                 self.stop_members(actor, &insider.team, &members).await?
@@ -55,10 +54,11 @@ impl Engine {
                 let questions = self.questions(actor, &insider, &members, reason);
                 self.ask_all(actor, &insider.team, members, questions).await?
             };
+            // Whoever joins before the team knows that it is to end is asked, too.
             if is_begun {
-                break;
+                break insider;
             }
-        }
+        };
         self.reach(KillPoint::ShutdownAsked).await;
         self.write_team(&insider.team).await?;
         self.settle_shutdown(&insider.team).await
@@ -123,7 +123,7 @@ impl Engine {
     }
 
     /// The team is shutting down and everybody is asked, or neither. Asked before, it stays as it is; `false` if there are
-    /// others by now.
+    /// others by now, or the call means another team.
     async fn ask_all(
         &self,
         actor: &Actor,
@@ -133,11 +133,13 @@ impl Engine {
     ) -> Result<bool> {
         let (requests, posts): (Vec<_>, Vec<_>) = questions.into_iter().unzip();
         let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
-        let call = actor.call().to_owned();
+        let actor = actor.clone();
         let write = move |tx: &mut Tx<'_>| {
             lock_readers(tx, &wanted, &posts)?;
             let found = teams::lock(tx, &wanted.id)?;
-            teams::note_call(tx, &call, &wanted.id)?;
+            if !means(tx, &actor, &wanted)? {
+                return Ok(None);
+            }
             if found.is_none_or(|team| team.status != TeamStatus::Active) {
                 return Ok(Some(None));
             }
@@ -164,7 +166,7 @@ impl Engine {
     async fn stop_members(&self, actor: &Actor, team: &Team, members: &[Member]) -> Result<bool> {
         let (engine, wanted, now, members) = (self.clone(), team.clone(), self.now(), members.to_vec());
         let requests: Vec<Request> = members.iter().map(|member| self.request(actor, &member.name)).collect();
-        let call = actor.call().to_owned();
+        let actor = actor.clone();
         let write = move |tx: &mut Tx<'_>| {
             // The sessions' rows first, as everywhere.
             members.iter().try_for_each(|member| sessions::lock(tx, &member.session).map(drop))?;
@@ -173,11 +175,11 @@ impl Engine {
                 after.extend(stop_all(tx, &engine, &member.session)?.1);
             }
             let found = teams::lock(tx, &wanted.id)?;
-            teams::note_call(tx, &call, &wanted.id)?;
-            if found.is_none_or(|team| team.status == TeamStatus::Shutdown) {
+            let is_meant = means(tx, &actor, &wanted)?;
+            if is_meant && found.is_none_or(|team| team.status == TeamStatus::Shutdown) {
                 return Ok((true, after));
             }
-            if !are_all(tx, &wanted, &members)? {
+            if !is_meant || !are_all(tx, &wanted, &members)? {
                 return Ok((false, after));
             }
             teams::set_status(tx, &wanted.id, (EITHER, TeamStatus::ShuttingDown), now)?;
@@ -416,6 +418,14 @@ impl Engine {
             })
         };
         Ok(self.ledger(team)?.write(write).await?)
+    }
+}
+
+/// Notes that a call ends this team. `false`: made before, it was to end another. Only a turn makes a call again.
+fn means(tx: &mut Tx<'_>, actor: &Actor, team: &Team) -> polyclaw_store::Result<bool> {
+    match actor {
+        Actor::Session { call, .. } => teams::note_call(tx, call, &team.id),
+        Actor::Operator { .. } | Actor::InNameOf { .. } => Ok(true),
     }
 }
 

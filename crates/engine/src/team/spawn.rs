@@ -26,7 +26,7 @@ use crate::deed::After;
 use crate::error::{Error, Result};
 use crate::family::check_walls;
 use crate::ingress::{self, Fresh, Here, Injection, Relayed, Way};
-use crate::session::stop;
+use crate::session::stop_all;
 use crate::settings::Settings;
 
 #[derive(Clone, Debug, Default)]
@@ -56,8 +56,8 @@ const DEEPEST: u32 = 5;
 /// What a join has stored.
 struct Life {
     member: Member,
-    /// The session of its earlier life, if that was there, and what its end means here.
-    replaced: Option<(SessionKey, Vec<After>)>,
+    /// What the end of its earlier life means here.
+    stopped: Vec<After>,
     /// Its first message.
     first: Option<ingress::Stored>,
     /// The lane in which it is ready to read what waited for its name.
@@ -79,16 +79,10 @@ impl Engine {
         insider.only_active()?;
         team::check_member_name(&new.name)?;
         let new = self.cleaned(new)?;
-        let (wanted, fresh, here) = (insider.team.clone(), Fresh::new(self, None), Arc::new(Here::of(self)));
         let lent = self.lent_by(&insider.team.lead, actor.turn()).await?;
-        let (own, settings) = (Own { uuid: actor.call().to_lowercase(), lent }, self.settings());
-        let write = move |tx: &mut Tx<'_>| join(tx, &wanted, (&new, &own), &settings, (&fresh, &here));
-        let Life { member, replaced, first, ready } = self.db().write(write).await??;
-        if let Some((old, after)) = replaced {
-            self.follow(after);
-            // What it began ends, too.
-            let _ = self.stop(&old).await;
-        }
+        let own = Own { uuid: actor.call().to_lowercase(), lent };
+        let Life { member, stopped, first, ready } = self.begin_life(&insider.team, new, own).await?;
+        self.follow(stopped);
         let inherited = self.inherit(&insider, &member).await?;
         if let Some((accepted, inbound, begun)) = first {
             self.announce_accepted(&accepted, inbound);
@@ -101,6 +95,19 @@ impl Engine {
         self.note_team(&insider.team, data).await;
         self.look_after_teams();
         Ok(Spawned { name: member.name, session_key: member.session, inherited })
+    }
+
+    async fn begin_life(&self, team: &Team, new: NewMember, own: Own) -> Result<Life> {
+        let (fresh, here, asked) = (Fresh::new(self, None), Arc::new(Here::of(self)), Arc::new((new, own)));
+        loop {
+            let (engine, wanted, asked) = (self.clone(), team.clone(), Arc::clone(&asked));
+            let (fresh, here) = (fresh.clone(), Arc::clone(&here));
+            let write =
+                move |tx: &mut Tx<'_>| join(tx, &engine, &wanted, (&asked.0, &asked.1), (&fresh, &here));
+            if let Some(life) = self.db().write(write).await? {
+                return life;
+            }
+        }
     }
 
     fn cleaned(&self, mut new: NewMember) -> Result<NewMember> {
@@ -125,86 +132,143 @@ impl Engine {
     }
 }
 
+/// `None`: the name was given to another while this one waited for the team's row.
 fn join(
+    tx: &mut Tx<'_>,
+    engine: &Engine,
+    team: &Team,
+    (new, own): (&NewMember, &Own),
+    (fresh, here): (&Fresh, &Here),
+) -> polyclaw_store::Result<Option<Joined>> {
+    let settings = engine.settings();
+    let most = settings.teams.max_members;
+    let before = match plan(tx, team, (new, own), most)? {
+        Ok(plan) => plan,
+        Err(refused) => return Ok(Some(Err(refused))),
+    };
+    // Whoever had the name does nothing more, nor does what it began; rows of sessions come before the team's, as
+    // everywhere. Where this is refused after all, it was stopped and is still there.
+    let mut stopped = Vec::new();
+    if let Some(old) = &before.known {
+        sessions::lock(tx, &old.session)?;
+    }
+    if let Some(old) = before.replaced() {
+        stopped = stop_all(tx, engine, &old.session)?.1;
+    }
+    // The team's row before it is looked at for good: two at once are counted one after the other.
+    teams::lock(tx, &team.id)?;
+    Ok(match plan(tx, team, (new, own), most)? {
+        Ok(plan) if plan.session_before() != before.session_before() => None,
+        Ok(plan) => {
+            Some(begin(tx, &settings, plan, (new, own), (fresh, here))?.map(|life| Life { stopped, ..life }))
+        }
+        Err(refused) => Some(Err(refused)),
+    })
+}
+
+/// What a new life would be.
+struct Plan {
+    team: Team,
+    lead: Session,
+    agent: AgentId,
+    session: SessionKey,
+    /// Whoever bears the name.
+    known: Option<Member>,
+}
+
+impl Plan {
+    fn session_before(&self) -> Option<&SessionKey> {
+        self.known.as_ref().map(|member| &member.session)
+    }
+
+    /// The life that this very call began when it was made before.
+    fn made(&self) -> Option<&Member> {
+        self.known.as_ref().filter(|member| member.session == self.session)
+    }
+
+    /// The life that ends with this one.
+    fn replaced(&self) -> Option<&Member> {
+        self.known.as_ref().filter(|old| old.state == MemberState::Active && old.session != self.session)
+    }
+}
+
+/// Where it may be.
+fn plan(
     tx: &mut Tx<'_>,
     team: &Team,
     (new, own): (&NewMember, &Own),
-    settings: &Settings,
-    (fresh, here): (&Fresh, &Here),
-) -> polyclaw_store::Result<Joined> {
-    // The row of the session that had the name comes before the team's, as everywhere.
-    if let Some(old) = teams::member(tx, &team.id, &new.name)? {
-        sessions::lock(tx, &old.session)?;
-    }
-    // The team's row before anything is looked at: two at once are counted one after the other.
-    let Some(team) = teams::lock(tx, &team.id)? else {
+    most: u32,
+) -> polyclaw_store::Result<std::result::Result<Plan, Error>> {
+    let Some(team) = teams::get(tx, &team.id)? else {
         return Ok(Err(Refusal::Unknown(team.name.clone()).into()));
     };
     let Some(lead) = sessions::get(tx, &team.lead)? else {
         return Ok(Err(Error::UnknownSession(team.lead.to_string())));
     };
     let agent = new.agent.clone().unwrap_or_else(|| lead.active_agent.clone());
-    let session = SessionKey::of(&agent, &["teammate", &own.uuid]);
     let known = teams::member(tx, &team.id, &new.name)?;
-    if let Some(again) = known.clone().filter(|member| member.session == session) {
-        return Ok(Ok(Life { member: again, replaced: None, first: None, ready: None }));
+    let session = SessionKey::of(&agent, &["teammate", &own.uuid]);
+    let plan = Plan { team, lead, agent, session, known };
+    if plan.made().is_some() {
+        return Ok(Ok(plan));
     }
     // It may have been asked to end since it was looked at: whoever came now would be asked by nobody.
-    if team.status != TeamStatus::Active {
-        return Ok(Err(Refusal::NotActive(team.name.clone(), team.status).into()));
+    if plan.team.status != TeamStatus::Active {
+        return Ok(Err(Refusal::NotActive(plan.team.name, plan.team.status).into()));
     }
-    if let Err(refused) =
-        check(tx, &team, (&lead, &agent), new, (known.as_ref(), settings.teams.max_members))?
-    {
-        return Ok(Err(refused));
+    Ok(check(tx, &plan, new, most)?.map(|()| plan))
+}
+
+fn begin(
+    tx: &mut Tx<'_>,
+    settings: &Settings,
+    plan: Plan,
+    (new, own): (&NewMember, &Own),
+    (fresh, here): (&Fresh, &Here),
+) -> polyclaw_store::Result<Joined> {
+    let there = |member: Member| Life { member, stopped: Vec::new(), first: None, ready: None };
+    if let Some(again) = plan.made() {
+        return Ok(Ok(there(again.clone())));
     }
-    let member =
-        member(&team, new, (session, agent), known.as_ref(), teams::members(tx, &team.id)?.len(), fresh.now);
+    let member = member(&plan, new, teams::members(tx, &plan.team.id)?.len(), fresh.now);
+    let Plan { team, lead, known, .. } = plan;
     let lent = Some(own.lent.clone());
     let begun = Session { model_override: new.model.clone(), lent, ..child(&member, &lead, fresh) };
     sessions::ensure(tx, &begun)?;
-    let replaced = match &known {
+    match &known {
         Some(old) => {
             sessions::set_team_role(tx, &old.session, None, fresh.now)?;
+            sessions::set_status(tx, &old.session, Status::Archived)?;
             teams::replace_member(tx, &member)?;
-            (old.state == MemberState::Active).then(|| retire(tx, old, fresh.now)).transpose()?
         }
-        None => teams::add_member(tx, &member).map(|()| None)?,
-    };
+        None => teams::add_member(tx, &member)?,
+    }
     let Some(task) = new.task.as_ref().filter(|task| !task.trim().is_empty()) else {
         let (letters, _) = letters::waiting(tx, &team.id, &member.name)?;
         let ready = match letters {
             0 => None,
             _ => wake(tx, &team, &member.session, fresh, settings)?,
         };
-        return Ok(Ok(Life { member, replaced, first: None, ready }));
+        return Ok(Ok(Life { ready, ..there(member) }));
     };
     let first = first_message(&team, &member);
     let fresh = Fresh { trace: team.trace.clone(), ..fresh.clone() };
     match ingress::inject(tx, (&member.session, task), first, &fresh, here)? {
         (Ok((accepted, begun)), inbound) => {
-            Ok(Ok(Life { member, replaced, first: Some((accepted, inbound, begun)), ready: None }))
+            Ok(Ok(Life { first: Some((accepted, inbound, begun)), ..there(member) }))
         }
         // Nothing of this transaction stands.
         (Err(refused), _) => Err(polyclaw_store::Error::Conflict(ingress::in_words(&refused))),
     }
 }
 
-/// The earlier life of a member does nothing more, also where nobody comes back from here to say so.
-fn retire(tx: &mut Tx<'_>, old: &Member, now: Millis) -> polyclaw_store::Result<(SessionKey, Vec<After>)> {
-    let (_, after) = stop(tx, &old.session, now)?;
-    sessions::set_status(tx, &old.session, Status::Archived)?;
-    Ok((old.session.clone(), after))
-}
-
 fn check(
     tx: &mut Tx<'_>,
-    team: &Team,
-    (lead, agent): (&Session, &AgentId),
+    Plan { team, lead, agent, known, .. }: &Plan,
     new: &NewMember,
-    (known, most): (Option<&Member>, u32),
+    most: u32,
 ) -> polyclaw_store::Result<std::result::Result<(), Error>> {
-    if known.is_some_and(|member| member.state == MemberState::Active && !new.replaces) {
+    if known.as_ref().is_some_and(|member| member.state == MemberState::Active && !new.replaces) {
         return Ok(Err(Refusal::MemberExists(new.name.clone()).into()));
     }
     let active = teams::members(tx, &team.id)?;
@@ -232,19 +296,13 @@ fn check(
     Ok(deep.map_err(|refused| Error::TooMany(RunKind::Subagent, refused)))
 }
 
-fn member(
-    team: &Team,
-    new: &NewMember,
-    (session, agent): (SessionKey, AgentId),
-    known: Option<&Member>,
-    n: usize,
-    now: Millis,
-) -> Member {
+fn member(plan: &Plan, new: &NewMember, n: usize, now: Millis) -> Member {
+    let known = plan.known.as_ref();
     Member {
-        team: team.id.clone(),
+        team: plan.team.id.clone(),
         name: new.name.clone(),
-        session,
-        agent,
+        session: plan.session.clone(),
+        agent: plan.agent.clone(),
         role: new
             .role
             .clone()

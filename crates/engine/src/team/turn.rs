@@ -1,13 +1,17 @@
 //! What a turn of somebody in a team is shown beside its conversation: mail, and the state of the team. Both are in its
 //! prompts only. The commit of the turn's end says that the mail was read.
 
+use std::collections::HashSet;
+
+use polyclaw_domain::id::LetterId;
 use polyclaw_domain::job::{JobState, Lane};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::mail::Letter;
 use polyclaw_domain::team::state::Reader;
 use polyclaw_domain::team::{LEAD, MemberState, Team, TeamRole, TeamStatus};
+use polyclaw_domain::time::Millis;
 use polyclaw_store::jobs::{Claim, End};
-use polyclaw_store::{Tx, jobs, letters, teams};
+use polyclaw_store::{Tx, jobs, letters, sessions, teams};
 
 use super::desk::fitting;
 use super::keep::unless_ended;
@@ -20,7 +24,7 @@ use crate::prompt::Context;
 use crate::settings::Settings;
 use crate::turn::{Driven, Halt, check_claim};
 
-/// Letters of one prompt: the rest come with the next.
+/// Letters that are looked at together: the rest come with the next turn.
 const MOST: usize = 50;
 
 /// In which teams, and under which name, a session gets mail.
@@ -46,21 +50,29 @@ impl Context {
         let is_laid = std::mem::replace(&mut self.desk.is_laid, true);
         if !is_laid {
             self.lay(engine, claim, role).await.map_err(Halt::Lost)?;
+            self.recall_answered(engine, claim).await.map_err(Halt::Lost)?;
         }
         let wanted = claim.clone();
         let due = engine.db().read(move |tx| due(tx, &wanted)).await.map_err(|e| Halt::Lost(e.into()))?;
-        if !is_laid && self.last_step().is_some() {
-            self.desk.recall_answered(&due);
-        }
         // Where no mail is, nobody counts how much room there is.
         if self.desk.holds(&due) {
             return Ok(());
         }
-        let (owned, room) = (claim.clone(), self.mail_tokens(engine));
-        if !self.desk.holds(&fitting(due, room)) {
-            let write = move |tx: &mut Tx<'_>| show_due(tx, &owned, room);
+        let (owned, room, now) = (claim.clone(), self.mail_tokens(engine), engine.now());
+        if !self.desk.holds(&fitting(due, &self.desk.answered, room)) {
+            let answered = self.desk.answered.clone();
+            let write = move |tx: &mut Tx<'_>| show_due(tx, &owned, (&answered, room), now);
             self.desk.letters = engine.persist(write).await.map_err(Halt::Lost)?;
         }
+        Ok(())
+    }
+
+    /// What an earlier life of this turn had shown when it was answered.
+    async fn recall_answered(&mut self, engine: &Engine, claim: &Claim) -> Result<()> {
+        let Some(step) = self.last_step() else { return Ok(()) };
+        let (turn, at) = (claim.turn.clone(), step.created_at);
+        let shown = engine.db().read(move |tx| letters::shown_before(tx, &turn, at)).await?;
+        self.desk.answered = shown.into_iter().collect();
         Ok(())
     }
 
@@ -122,13 +134,19 @@ fn due(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<Vec<Letter>> {
 
 /// From here on the turn's prompts hold what is due. The teams' rows are taken first: a name that is given to another
 /// session meanwhile takes its letters along, and then nothing is due here.
-fn show_due(tx: &mut Tx<'_>, claim: &Claim, room: usize) -> polyclaw_store::Result<Vec<Letter>> {
+fn show_due(
+    tx: &mut Tx<'_>,
+    claim: &Claim,
+    (answered, room): (&HashSet<LetterId>, usize),
+    now: Millis,
+) -> polyclaw_store::Result<Vec<Letter>> {
+    sessions::lock(tx, &claim.session)?;
     check_claim(tx, claim)?;
     for (team, _) in names(tx, claim)? {
         teams::lock(tx, &team.id)?;
     }
-    let due = fitting(due(tx, claim)?, room);
-    due.iter().try_for_each(|letter| letters::show(tx, &letter.id, &claim.turn))?;
+    let due = fitting(due(tx, claim)?, answered, room);
+    due.iter().try_for_each(|letter| letters::show(tx, &letter.id, &claim.turn, now))?;
     Ok(due)
 }
 

@@ -63,6 +63,8 @@ pub fn replace_member(tx: &mut Tx<'_>, member: &Member) -> Result<()> {
     ];
     tx.execute(SQL, params)?;
     super::forget_failures(tx, &member.team, &member.name)?;
+    // The earlier one was asked to stop, not this one.
+    super::drop_request_of(tx, &member.team, &member.name)?;
     letters::give_back(tx, &member.team, &member.name)
 }
 

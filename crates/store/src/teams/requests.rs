@@ -15,11 +15,13 @@ pub fn ask(tx: &mut Tx<'_>, team: &TeamId, request: &Request, now: Millis) -> Re
     tx.execute(SQL, params![&request.id, team, &request.member, request.deadline, now]).map(drop)
 }
 
-/// A call ends this team: made again, it means no other.
-pub fn note_call(tx: &mut Tx<'_>, call: &str, team: &TeamId) -> Result<()> {
+/// A call ends this team: made again, it means no other. `false`: it means another.
+pub fn note_call(tx: &mut Tx<'_>, call: &str, team: &TeamId) -> Result<bool> {
     const SQL: &str =
         "INSERT INTO shutdown_calls (call_id, team_id) VALUES ($1, $2) ON CONFLICT (call_id) DO NOTHING";
-    tx.execute(SQL, params![call, team]).map(drop)
+    const SAME: &str = "SELECT COUNT(*) FROM shutdown_calls WHERE call_id = $1 AND team_id = $2";
+    tx.execute(SQL, params![call, team])?;
+    Ok(tx.query_one(SAME, params![call, team], |row| row.int(0))?.unwrap_or(0) > 0)
 }
 
 pub fn requests(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<Request>> {
@@ -39,6 +41,12 @@ pub fn answer(tx: &mut Tx<'_>, id: &str, answer: &Answer) -> Result<bool> {
 pub fn drop_answered(tx: &mut Tx<'_>, team: &TeamId) -> Result<()> {
     const SQL: &str = "DELETE FROM shutdown_requests WHERE team_id = $1 AND answer_json IS NOT NULL";
     tx.execute(SQL, params![team]).map(drop)
+}
+
+/// Nobody waits for the answer of one.
+pub(super) fn drop_request_of(tx: &mut Tx<'_>, team: &TeamId, member: &str) -> Result<()> {
+    const SQL: &str = "DELETE FROM shutdown_requests WHERE team_id = $1 AND member = $2";
+    tx.execute(SQL, params![team, member]).map(drop)
 }
 
 /// The team goes on: nobody waits any more. One that has ended keeps them, for whoever asks how.

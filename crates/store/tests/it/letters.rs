@@ -58,6 +58,8 @@ async fn what_has_no_room_waits_for_the_next_turn(db: Db) -> Result<()> {
     };
     put_back("a", "t2").await?;
     put_back("b", "t1").await?;
+    let before = |at: i64| db.read(move |tx| letters::shown_before(tx, &turn("t1"), NOW.plus(at)));
+    assert_eq!((before(0).await?.len(), before(1).await?.len()), (0, 2), "what t1 shows");
     let due = |of: &'static str| db.read(move |tx| letters::due(tx, &TeamId::new("t"), "bob", &turn(of), 9));
     assert_eq!(ids(&due("t2").await?), ["b"], "the other is still shown by its own turn");
     assert_eq!(ids(&due("t1").await?), ["a", "b"]);
@@ -108,7 +110,7 @@ async fn due(db: &Db, to: &'static str, of: &'static str) -> Result<Vec<String>>
 }
 
 async fn show(db: &Db, id: &'static str, of: &'static str) -> Result<()> {
-    db.write(move |tx| letters::show(tx, &LetterId::new(id), &turn(of))).await
+    db.write(move |tx| letters::show(tx, &LetterId::new(id), &turn(of), NOW)).await
 }
 
 async fn letters_come_in_order_and_are_read_by_the_turn_that_ends_well(db: Db) -> Result<()> {

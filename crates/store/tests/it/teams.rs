@@ -139,7 +139,8 @@ async fn a_call_means_the_team_that_it_ended(db: Db) -> Result<()> {
     const END: (&[TeamStatus], TeamStatus) = (&[TeamStatus::Active], TeamStatus::Shutdown);
     for (at, id) in (0_i64..).zip(["t1", "t2", "t3"]) {
         insert(&db, team(id, "web")).await?;
-        db.write(move |tx| teams::note_call(tx, "c", &TeamId::new(id))).await?;
+        let is_meant = db.write(move |tx| teams::note_call(tx, "c", &TeamId::new(id))).await?;
+        assert_eq!(is_meant, id == "t1");
         if id != "t3" {
             db.write(move |tx| teams::set_status(tx, &TeamId::new(id), END, NOW.plus(at))).await?;
         }

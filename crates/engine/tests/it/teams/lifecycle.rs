@@ -29,6 +29,7 @@ on_both!(
     nobody_joins_a_team_that_is_to_end,
     force_asks_nobody,
     a_shutdown_made_again_never_ends_the_next_of_the_name,
+    a_question_to_an_earlier_life_is_none_to_the_next,
     the_next_of_a_name_finds_nothing_of_the_last,
     a_restart_changes_nothing,
     the_number_of_teams_is_bounded,
@@ -308,6 +309,20 @@ async fn force_asks_nobody(hall: Hall) {
     assert_eq!(status(&hall).await, None);
     let again = shut(&hall, true).await;
     assert_eq!((again.status, &again.members[0].answer), (TeamStatus::Shutdown, &Some(Answer::Stopped)));
+}
+
+/// One is asked to stop, says nothing, and is replaced before the time is up.
+async fn a_question_to_an_earlier_life_is_none_to_the_next(hall: Hall) {
+    let hall = hall.with_team().await;
+    hall.join("ann").await;
+    let ask = Outgoing { to: Some("ann".into()), ..letter(LetterKind::ShutdownRequest, "please stop") };
+    hall.world.engine.send_letter(&lead(), TEAM, ask).await.unwrap();
+    hall.rest().await;
+    let next = NewMember { name: "ann".into(), replaces: true, ..NewMember::default() };
+    let next = hall.try_join(next).await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(4_500)).await;
+    let session = hall.world.engine.session(&next.session_key).await.unwrap();
+    assert_eq!((session.status, status(&hall).await), (Status::Active, Some(TeamStatus::Active)));
 }
 
 /// Its result was lost, and the name has been given to another team since.

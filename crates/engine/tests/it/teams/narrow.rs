@@ -15,6 +15,7 @@ on_both!(
     a_letter_longer_than_the_window_is_shown_in_part,
     what_an_earlier_life_of_a_turn_laid_out_is_read_when_it_was_shown,
     what_was_answered_is_never_new_again,
+    what_was_answered_leaves_room_for_what_is_new,
 );
 
 /// Lets ann have a first turn and wait in a second. Says how long her prompts are.
@@ -122,4 +123,23 @@ async fn what_was_answered_is_never_new_again(hall: Hall) {
     let look = call("TaskList", json!({ "team_name": TEAM }));
     let (_hall, shown) = lives_on_with_less(hall, vec![look, vec![Line::Hang]], false).await;
     assert_eq!(shown, [(0..10).collect::<Vec<_>>()], "they stay before the turn that goes on");
+}
+
+async fn what_was_answered_leaves_room_for_what_is_new(hall: Hall) {
+    let (hall, gate, usual) = with_busy_ann(hall).await;
+    let mut settings = hall.world.ground.settings.clone();
+    settings.default_context_window = usual + 4_000;
+    hall.world.engine.reload(settings);
+    let second = Arc::new(Semaphore::new(0));
+    let look = Line::Call("TaskList".to_owned(), json!({ "team_name": TEAM }));
+    hall.script("ann", vec![vec![Line::Gate(Arc::clone(&second)), look]]);
+    // The first letter is shown, though it needs more than mail has of the room.
+    hall.send(&lead(), "ann", &format!("first {}", "word ".repeat(1_200))).await.unwrap();
+    gate.add_permits(1);
+    hall.until("ann reads", async || hall.times("ann", ">first ") == 1).await;
+    hall.send(&lead(), "ann", "one more").await.unwrap();
+    second.add_permits(1);
+    hall.until("it is there at the next step", async || hall.times("ann", ">one more<") == 1).await;
+    let shown = hall.shown("ann").into_iter().find(|text| text.contains(">one more<")).unwrap();
+    assert!(shown.contains(">first word word"), "beside what was answered: {shown}");
 }
