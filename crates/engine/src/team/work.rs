@@ -117,6 +117,15 @@ impl Engine {
         Ok(found)
     }
 
+    /// What somebody holds.
+    pub async fn held_tasks(&self, actor: &Actor, team: &str) -> Result<Vec<TaskNo>> {
+        let insider = self.insider(actor, team).await?;
+        let filter = Filter { owner: Some(insider.worker.name), limit: SHOWN, ..Filter::default() };
+        let id = insider.team.id.clone();
+        let held = self.ledger(&insider.team)?.read(move |tx| tasks::list(tx, &id, &filter)).await?;
+        Ok(held.iter().map(|task| task.no).collect())
+    }
+
     /// Claims a task, or the oldest that is free. The refusal says why.
     pub async fn claim_task(&self, actor: &Actor, team: &str, wanted: Option<TaskNo>) -> Result<Task> {
         let insider = self.insider(actor, team).await?;

@@ -166,10 +166,13 @@ pub(super) async fn list(engine: &Engine, asked: Asked<'_>, given: List) -> Done
 pub(super) async fn claim(engine: &Engine, asked: Asked<'_>, given: Claim) -> Done {
     match engine.claim_task(&asked.actor(), &given.team_name, given.task_id).await {
         Ok(task) => Ok(json!({ "success": true, "task": shown(&task) }).to_string()),
-        // That somebody else was first is an answer, not a fault.
-        Err(Error::Task(why)) => Ok(json!({ "success": false, "code": why.code(), "reason": why.to_string(),
-            "blockedBy": why.blocked_by() })
-        .to_string()),
+        // That somebody else was first is an answer, not a fault. Whoever never heard of what it claimed hears of it here.
+        Err(Error::Task(why)) => {
+            let holds = engine.held_tasks(&asked.actor(), &given.team_name).await?;
+            Ok(json!({ "success": false, "code": why.code(), "reason": why.to_string(),
+                "blockedBy": why.blocked_by(), "youHold": holds })
+            .to_string())
+        }
         Err(error) => Err(error.into()),
     }
 }

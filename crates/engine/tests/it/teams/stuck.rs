@@ -17,6 +17,7 @@ use super::fixture::{Hall, TEAM, actor, call, code, lead, letter, say};
 on_both!(
     members_list_change_and_end_tasks_with_tools,
     a_capability_is_a_member_s_own,
+    whoever_claims_in_vain_hears_what_it_holds,
     the_lead_ends_what_nobody_holds_and_lets_go_of_what_is_waited_for,
     an_update_that_is_refused_changes_nothing,
     force_needs_a_person,
@@ -165,6 +166,21 @@ async fn an_update_that_is_refused_changes_nothing(hall: Hall) {
     assert_eq!((task(1).state, task(3).needs.as_slice()), (TaskState::Claimed, &[TaskNo(2)][..]));
     let give_back = Update { state: Some(TaskState::Pending), ..Update::default() };
     engine.update_task(&lead(), TEAM, TaskNo(1), give_back).await.unwrap();
+}
+
+/// The answer to its first claim may have been lost with a turn that was given up.
+async fn whoever_claims_in_vain_hears_what_it_holds(hall: Hall) {
+    let hall = hall.with_team().await;
+    hall.task("the only one", &[]).await;
+    let claim = || call("TaskClaim", json!({ "team_name": TEAM }));
+    hall.script("ann", vec![claim(), claim(), say("I have it")]);
+    hall.script("bob", vec![claim(), say("nothing for me")]);
+    for name in ["ann", "bob"] {
+        hall.join(name).await;
+        hall.send(&lead(), name, "take one").await.unwrap();
+        hall.rest().await;
+    }
+    assert!(hall.times("ann", r#""youHold":[1]"#) > 0 && hall.times("bob", r#""youHold":[]"#) > 0);
 }
 
 async fn force_needs_a_person(hall: Hall) {
