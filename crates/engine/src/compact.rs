@@ -111,7 +111,7 @@ impl Context {
         Ok(has_shortened | has_less)
     }
 
-    /// Folds what does not fit into a third of the room. `false`: there was nothing to fold.
+    /// Folds what does not fit into a third of the room that mail leaves. `false`: there was nothing to fold.
     pub async fn compact(&mut self, engine: &Engine, running: &Arc<Running>) -> Driven<bool> {
         let manual = running.claim.kind == polyclaw_store::jobs::Kind::Compact;
         let room = self.room(self.window(engine)).saturating_sub(self.desk.tokens());

@@ -365,7 +365,7 @@ impl Engine {
         let id = team.id.clone();
         let write = move |tx: &mut Tx<'_>| match teams::lock(tx, &id)? {
             Some(Team { status: TeamStatus::Active, .. }) => teams::drop_answered(tx, &id),
-            // All have been asked meanwhile: what they say is heard.
+            // All have been asked meanwhile: what they say is heard, and kept.
             _ => Ok(()),
         };
         self.persist(write).await?;
