@@ -64,7 +64,7 @@ pub fn show(tx: &mut Tx<'_>, id: &LetterId, turn: &TurnId, now: Millis) -> Resul
     tx.execute(SQL, params![id, turn, now]).map(drop)
 }
 
-/// What a turn has shown since before a moment.
+/// What a turn shows, and showed already at a moment.
 pub fn shown_before(tx: &mut Tx<'_>, turn: &TurnId, at: Millis) -> Result<Vec<LetterId>> {
     const SQL: &str =
         "SELECT letter_id FROM letters WHERE turn_id = $1 AND state = 'in_prompt' AND shown_at < $2";

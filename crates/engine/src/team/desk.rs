@@ -48,16 +48,13 @@ impl Desk {
     /// Leaves of each new letter what half of this room holds, and of those that were answered, together, an eighth; or
     /// more, so that each can still be told from the others. Returns whether there was more.
     pub fn shorten(&mut self, room: usize) -> bool {
-        let is_old = |letter: &Letter| self.answered.contains(&letter.id);
+        let answered = &self.answered;
+        let is_old = |letter: &Letter| answered.contains(&letter.id);
         let old: Vec<usize> = self.letters.iter().filter(|letter| is_old(letter)).map(tokens).collect();
         let most = (room / 8).max((LEAST * old.len()).min(room / 3));
         let most_of_old = if old.iter().sum::<usize>() > most { most / old.len() } else { usize::MAX };
-        let mut did = false;
-        for letter in &mut self.letters {
-            let is_old = self.answered.contains(&letter.id);
-            did |= shorten(letter, if is_old { most_of_old } else { room / 2 });
-        }
-        did
+        let most_of = |letter: &Letter| if is_old(letter) { most_of_old } else { room / 2 };
+        self.letters.iter_mut().fold(false, |did, letter| shorten(letter, most_of(letter)) | did)
     }
 
     /// Takes away what has no room. What was answered stays, or it would be new twice.

@@ -119,10 +119,8 @@ impl Engine {
 
     /// What somebody holds.
     pub async fn held_tasks(&self, actor: &Actor, team: &str) -> Result<Vec<TaskNo>> {
-        let insider = self.insider(actor, team).await?;
-        let filter = Filter { owner: Some(insider.worker.name), limit: SHOWN, ..Filter::default() };
-        let id = insider.team.id.clone();
-        let held = self.ledger(&insider.team)?.read(move |tx| tasks::list(tx, &id, &filter)).await?;
+        let owner = Some(self.insider(actor, team).await?.worker.name);
+        let held = self.list_tasks(actor, team, Wanted { owner, ..Wanted::default() }).await?;
         Ok(held.iter().map(|task| task.no).collect())
     }
 
