@@ -7,7 +7,7 @@ const TEXTS = {
     chats: "Chats", new_chat: "New chat", message: "Message", placeholder: "Write a message…", send: "Send", stop: "Stop",
     keys: "Enter sends · Shift+Enter for a new line · /help for commands", agent: "Agent", you: "You",
     empty_title: "What shall we do?", empty_text: "What is said here is kept on the machine that runs Polyclaw.",
-    language: "中文", copy: "Copy", copied: "Copied", retry: "Try again", dismiss: "Dismiss", more: "Older chats",
+    language: "中文", copy: "Copy", copied: "Copied", retry: "Try again", latest: "Jump to latest", dismiss: "Dismiss", more: "Older chats",
     sending: "Sending…", not_sent: "Not sent.", waiting: "Waiting: taken up at the next step",
     resumes: "Going on with the earlier task.", steered: "Set aside for your newer message; it goes on afterwards.",
     silent: "Nothing to add.", cut: "Cut off here: the model's length limit was reached.", stopped: "Stopped.", cut_short: "Cut short.", running: "running", done: "done", error: "failed",
@@ -24,7 +24,7 @@ const TEXTS = {
     chats: "对话列表", new_chat: "新对话", message: "消息", placeholder: "输入消息…", send: "发送", stop: "停止",
     keys: "Enter 发送 · Shift+Enter 换行 · /help 查看命令", agent: "智能体", you: "你",
     empty_title: "今天做点什么？", empty_text: "对话保存在运行 Polyclaw 的机器上。",
-    language: "English", copy: "复制", copied: "已复制", retry: "重试", dismiss: "关闭", more: "更早的对话",
+    language: "English", copy: "复制", copied: "已复制", retry: "重试", latest: "跳到最新", dismiss: "关闭", more: "更早的对话",
     sending: "正在发送…", not_sent: "未发送。", waiting: "等待中：将在下一步处理",
     resumes: "继续之前的任务。", steered: "先处理你的新消息，之后继续。",
     silent: "没有要补充的。", cut: "在此截断：已达到模型的长度上限。", stopped: "已停止。", cut_short: "未说完。", running: "运行中", done: "完成", error: "失败",
@@ -271,6 +271,7 @@ async function load(mine) {
     if (mine !== chat) return;
     const running = mine.settled.has(session.running_turn_id) ? null : session.running_turn_id;
     const begun = new Set(messages.map((one) => one.turn_id));
+    const stays = !mine.session || nearEnd();
     const goesOn = mine.last !== null && mine.turns.get(running)?.started;
     for (const id of [...mine.turns.keys()]) if (id === running ? !goesOn : begun.has(id) || known.has(id)) dropTurn(mine, id);
     keepAll(mine, messages);
@@ -280,7 +281,7 @@ async function load(mine) {
     for (const one of backlog.waiting) accept(mine, one.turn_id, one.id, one.text);
     for (const one of approvals) if (one.session_key === mine.key) ask(mine, one);
     show();
-    toEnd(true);
+    toEnd(stays);
     if (!mine.source) follow(mine);
   } catch (problem) {
     if (problem.status === undefined) throw problem;
@@ -588,7 +589,11 @@ function card(mine, turnId, call, isStored) {
 // The whole view.
 
 const nearEnd = () => $("scroll").scrollHeight - $("scroll").scrollTop - $("scroll").clientHeight < 90;
-const toEnd = (wanted) => { if (wanted) $("scroll").scrollTop = $("scroll").scrollHeight; };
+const showLatest = () => { $("latest").hidden = nearEnd(); };
+function toEnd(wanted) {
+  if (wanted) $("scroll").scrollTop = $("scroll").scrollHeight;
+  showLatest();
+}
 
 function show() {
   const running = [...chat.turns.values()].filter((one) => one.started && !one.ended);
@@ -666,11 +671,20 @@ async function post(one) {
     if (chat.key === one.key) accept(chat, answer.turn_id, answer.message_id, one.text);
     loadSessions().catch(() => {});
   } catch (problem) {
-    one.state = "not_sent";
     showProblem(problem);
+    if (isRefused(problem)) giveBack(one); else one.state = "not_sent";
   }
+  const stays = nearEnd();
   show();
-  toEnd(true);
+  toEnd(stays);
+}
+
+/** The server answered and will answer the same again; anything else is sent again by itself. */
+const isRefused = ({ status }) => status >= 400 && status < 500 && ![401, 408, 429].includes(status);
+
+function giveBack(one) {
+  outgoing = outgoing.filter((other) => other !== one);
+  if (chat.key === one.key) write([one.text, $("composer-text").value].filter(Boolean).join("\n"));
 }
 
 function resend() {
@@ -721,6 +735,8 @@ function listen() {
     event.preventDefault();
     submit();
   });
+  on("scroll", "scroll", showLatest);
+  on("latest", "click", () => { $("scroll").focus({ preventScroll: true }); toEnd(true); });
   on("pick-agent", "change", show);
   on("stop", "click", () => api("POST", at(chat, "/stop")).catch(showProblem));
   on("new-chat", "click", () => { toggleSide(false); openChat(null); });

@@ -35,6 +35,8 @@ export const whenAnswered = (run: (isThere: boolean) => void) => { onAnswer = ru
 /** What a proxy says when there is nobody behind it. */
 const NOBODY = ["http_502", "http_503", "http_504"];
 export const isNobody = (problem: unknown): boolean => problem instanceof Problem && (problem.status === 0 || NOBODY.includes(problem.code));
+/** The call was understood and refused: made again it is refused again. */
+export const isRefused = (problem: unknown): boolean => problem instanceof Problem && problem.status >= 400 && problem.status < 500 && ![401, 408, 429].includes(problem.status);
 
 export async function answer(method: string, path: string, options: Options = {}): Promise<Response> {
   const { body, raw, headers, signal } = options;

@@ -1,9 +1,10 @@
 import { lineOf, type Frame, type FrameOf } from "../api/frames";
-import { Problem } from "../api/http";
+import { isRefused, Problem } from "../api/http";
 import type { Instance } from "../api/instance";
 import type { ApprovalView, Attachment, MessageView, SessionView } from "../api/instance.types";
 import { sent, stored, type Attached } from "./attached";
 import type { Outcome, Said } from "./entries";
+import { complain } from "./problem";
 import { LiveTurn } from "./turn.svelte";
 import { unsentOf, type Outgoing, type Unsent } from "./unsent.svelte";
 import { wireOf } from "./wire";
@@ -20,6 +21,8 @@ export class Chat {
   late = $state<Record<string, Outcome>>({});
   problem = $state.raw<Problem | null>(null);
   loading = $state(true);
+  /** How often something was sent from here: messages and commands. */
+  submitted = $state(0);
   readonly unsent: Unsent;
   #known = new Set<string>();
   #settled = new Set<string>();
@@ -80,12 +83,14 @@ export class Chat {
   async send(text: string, attachments: Attachment[] = []) {
     const one: Outgoing = { id: crypto.randomUUID(), text, attachments, state: "sending" };
     this.unsent.outgoing.push(one);
+    this.submitted += 1;
     await this.#post(one.id);
   }
 
   /** A command was answered, while the newest turn perhaps still runs. */
   answered(text: string) {
     this.said.push({ after: this.messages.at(-1)?.ticket ?? 0, turn: this.turns.at(-1)?.id, text });
+    this.submitted += 1;
     void this.refresh();
   }
 
@@ -100,9 +105,16 @@ export class Chat {
       this.unsent.outgoing = this.unsent.outgoing.filter((other) => other.id !== id);
       this.#accept(receipt.turn_id, receipt.message_id, one.text, sent(one.attachments));
     } catch (problem) {
+      if (isRefused(problem)) { this.#giveBack(one); complain(problem); return; }
       one.state = "not_sent";
       this.#failed(problem);
     }
+  }
+
+  /** What the server refused can be changed and sent again. */
+  #giveBack(one: Outgoing) {
+    this.unsent.outgoing = this.unsent.outgoing.filter((other) => other.id !== one.id);
+    this.unsent.restore(one.text, one.attachments.map((file) => ({ ...file, size: (file.data?.length ?? 0) * 0.75 || (file.text?.length ?? 0) })));
   }
 
   #resend() {
