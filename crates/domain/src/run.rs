@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::channel::Address;
-use crate::id::{AgentId, RunId, TraceId, TurnId};
+use crate::id::{AgentId, MessageId, RunId, TraceId, TurnId};
 use crate::key::SessionKey;
 use crate::plain;
 use crate::time::Millis;
@@ -193,6 +193,9 @@ impl Run {
 /// The kind of an announce's payload, and of the block that shows it.
 pub const ANNOUNCE: &str = "subagent_announce";
 
+/// The kind of a child's reply that is shown in the session its question came from.
+const SHOWN_REPLY: &str = "subagent_reply";
+
 /// The kind of the line that wakes a session for what its team has to say.
 pub const NEWS: &str = "team_news";
 
@@ -243,6 +246,29 @@ pub fn reply_to(meta: &Value) -> Vec<Address> {
     let is_internal = (meta["kind"] == ANNOUNCE || meta["kind"] == NEWS) && !is_dismissed(meta);
     let addresses = meta["reply_to"].as_array().filter(|_| is_internal).into_iter().flatten();
     addresses.filter_map(|address| serde_json::from_value(address.clone()).ok()).collect()
+}
+
+pub fn is_announce(meta: &Value) -> bool {
+    meta["kind"] == ANNOUNCE
+}
+
+/// What goes with a message that a person sent to a child from another session by a command: the reply is shown there.
+pub fn asked_in(session: &SessionKey) -> Value {
+    json!({ "asked_in": session })
+}
+
+/// The session whose people are shown the reply.
+pub fn shown_in(meta: &Value) -> Option<SessionKey> {
+    SessionKey::parse(meta["asked_in"].as_str()?).ok()
+}
+
+/// What goes with a child's reply that is shown in another session. It is for people: no prompt has it.
+pub fn shown_reply(child: &SessionKey, agent: &AgentId, reply: &MessageId) -> Value {
+    json!({ "kind": SHOWN_REPLY, "source_session_key": child, "source_agent_id": agent, "reply_id": reply })
+}
+
+pub fn is_shown_reply(meta: &Value) -> bool {
+    meta["kind"] == SHOWN_REPLY
 }
 
 /// News of a team for a session whose turns fail: people were told of the first, and are told when one ends well.

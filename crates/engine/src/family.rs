@@ -9,6 +9,7 @@ mod lend;
 mod mutual;
 mod pairs;
 mod put_away;
+mod replies;
 mod tree;
 mod wait;
 
@@ -19,7 +20,7 @@ use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::redact::quoted;
 use polyclaw_domain::run::Run;
-use polyclaw_store::{Tx, runs};
+use polyclaw_store::{Tx, jobs, runs};
 use tokio::time::Instant;
 
 use crate::core::Engine;
@@ -27,7 +28,7 @@ use crate::deed::After;
 use crate::error::{Error, Result};
 use crate::hub::FrameKind;
 use crate::ingress::Fresh;
-use crate::session::stop;
+use crate::session::{Stopped, stop};
 use close::close_idle;
 
 pub(crate) use begin::{AskedBy, Wish, asked_by, check_walls, reply_to};
@@ -139,17 +140,31 @@ pub(crate) fn stop_children(
 }
 
 /// A child that is at work ends its run with its turn; one that only waits has it ended here.
-fn stop_run(
+pub(crate) fn stop_run(
     tx: &mut Tx<'_>,
     engine: &Engine,
     run: &Run,
     after: &mut Vec<After>,
-) -> polyclaw_store::Result<()> {
+) -> polyclaw_store::Result<Stopped> {
     let (stopped, told) = stop(tx, &run.child, engine.now())?;
     after.extend(told);
-    if stopped.turn.is_none() {
+    if jobs::load(tx, &run.child)?.running.is_none() {
         let fresh = Fresh::new(engine, Some(run.trace.clone()));
         after.extend(close_idle(tx, run, &fresh, &engine.settings())?.map(After::Closed));
     }
-    Ok(())
+    Ok(stopped)
+}
+
+/// Ends the run of a session in which nothing is left that could end it.
+pub(crate) fn close_if_idle(
+    tx: &mut Tx<'_>,
+    engine: &Engine,
+    session: &SessionKey,
+) -> polyclaw_store::Result<Option<After>> {
+    let Some(run) = runs::of_child(tx, session)? else { return Ok(None) };
+    if !jobs::load(tx, session)?.is_idle() || !runs::at_work(tx, session)?.is_empty() {
+        return Ok(None);
+    }
+    let fresh = Fresh::new(engine, Some(run.trace.clone()));
+    Ok(close_idle(tx, &run, &fresh, &engine.settings())?.map(After::Closed))
 }

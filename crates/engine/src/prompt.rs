@@ -248,6 +248,15 @@ impl Context {
             && asked.any(|message| message.deliver && message.address.as_ref() == Some(address))
     }
 
+    /// Sessions from which people asked this child by a command.
+    pub fn shown_in(&self) -> Vec<SessionKey> {
+        let asked = self.begun.iter().chain(self.inputs()).filter(|message| message.origin.is_person());
+        let mut sessions: Vec<SessionKey> =
+            asked.filter_map(|message| message.meta.as_ref().and_then(run::shown_in)).collect();
+        sessions.dedup();
+        sessions
+    }
+
     /// Where its answer may be shown while it grows.
     pub fn watched_at(&self) -> Vec<Address> {
         if let Some(listeners) = &self.listeners {

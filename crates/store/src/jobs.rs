@@ -247,6 +247,29 @@ pub fn cancel_queued(tx: &mut Tx<'_>, session: &SessionKey, now: Millis) -> Resu
     Ok(tx.query_one(SQL, params![session, now], |row| row.text(0))?.map(TurnId::new))
 }
 
+/// Cancels whatever has not started, also what waits for a person: its session is stopped for good.
+pub fn cancel_waiting(tx: &mut Tx<'_>, session: &SessionKey, now: Millis) -> Result<Option<TurnId>> {
+    const SQL: &str = "UPDATE jobs SET state = 'cancelled', ended_at = $2, error_code = 'stopped'
+        WHERE session_key = $1 AND state = 'queued' RETURNING turn_id";
+    Ok(tx.query_one(SQL, params![session, now], |row| row.text(0))?.map(TurnId::new))
+}
+
+/// Turns that were queued after another and cancelled before they started.
+pub fn cancelled_behind(tx: &mut Tx<'_>, session: &SessionKey, turn: &TurnId) -> Result<Vec<TurnId>> {
+    const SQL: &str = "SELECT turn_id FROM jobs
+        WHERE session_key = $1 AND state = 'cancelled' AND started_at IS NULL
+          AND seq > (SELECT r.seq FROM jobs r WHERE r.turn_id = $2) ORDER BY seq";
+    tx.query(SQL, params![session, turn], |row| row.text(0).map(TurnId::new))
+}
+
+/// Whether every message of a turn that has not started was written by a person.
+pub fn is_from_people(tx: &mut Tx<'_>, turn: &TurnId) -> Result<bool> {
+    const SQL: &str = "SELECT COUNT(*), SUM(CASE WHEN origin = 'user' THEN 1 ELSE 0 END)
+        FROM messages WHERE turn_id = $1";
+    let counted = tx.query_one(SQL, params![turn], |row| Ok((row.int(0)?, row.opt_int(1)?)))?;
+    Ok(counted.is_some_and(|(all, people)| all > 0 && people == Some(all)))
+}
+
 /// Cancels a turn that has not started and has nothing to answer: it was to take up a task that is given up.
 pub fn cancel_empty(tx: &mut Tx<'_>, session: &SessionKey, now: Millis) -> Result<()> {
     const SQL: &str = "UPDATE jobs SET state = 'cancelled', ended_at = $2, error_code = 'stopped'

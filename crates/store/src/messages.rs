@@ -7,6 +7,7 @@ use polyclaw_domain::id::{MessageId, SessionId, TurnId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::{Origin, Part, Role, images};
 use polyclaw_domain::prompt::Line;
+use polyclaw_domain::run;
 use polyclaw_domain::time::Millis;
 use serde_json::{Value, json};
 
@@ -183,18 +184,22 @@ pub fn history(
     const SQL: &str = "SELECT ticket, role, origin, text, parts_json, meta_json FROM messages
         WHERE session_key = $1 AND ticket > $2 AND turn_id <> $3 AND session_id = $4 ORDER BY ticket";
     let queued = queued.map_or("", TurnId::as_str);
-    tx.query(SQL, params![session, after, queued, id], |row| {
+    let lines = tx.query(SQL, params![session, after, queued, id], |row| {
         let (role, meta) = (row.parsed(1, Role::parse)?, read_meta(row, 5)?);
+        if meta.as_ref().is_some_and(run::is_shown_reply) {
+            return Ok(None);
+        }
         let failure = meta.as_ref().filter(|_| role == Role::Assistant).and_then(failure);
-        Ok(Line {
+        Ok(Some(Line {
             ticket: row.int(0)?,
             role,
             origin: row.parsed(2, Origin::parse)?,
             text: failure.map_or_else(|| row.text(3), Ok)?,
             parts: read_parts(row, 4)?,
             author: meta.as_ref().and_then(Author::among_others),
-        })
-    })
+        }))
+    })?;
+    Ok(lines.into_iter().flatten().collect())
 }
 
 /// What a model is told of an answer that was none.

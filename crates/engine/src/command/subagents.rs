@@ -5,7 +5,7 @@ use polyclaw_domain::id::{AgentId, RunId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::Role;
 use polyclaw_domain::plain;
-use polyclaw_domain::run::{RunKind, RunStatus, Task};
+use polyclaw_domain::run::{RunKind, RunStatus, Task, asked_in};
 use polyclaw_domain::time::length;
 use polyclaw_store::{Tx, messages, runs, sessions};
 
@@ -135,7 +135,8 @@ impl Engine {
             deliver: order.place.is_some(),
             idempotency_key: format!("told:{}", self.key_of(order)),
             provenance: Provenance::Person(run.agent),
-            meta: None,
+            // Who asks from no chat reads the answer in this session.
+            meta: order.place.is_none().then(|| asked_in(session)),
         };
         let accepted = self.inject_message(&run.child, text, how).await?;
         Ok(match accepted.waiting {

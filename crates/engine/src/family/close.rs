@@ -2,21 +2,22 @@
 
 use std::sync::Arc;
 
-use polyclaw_domain::backlog::Load;
 use polyclaw_domain::budget::usd;
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::job::JobState;
+use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::{Origin, Role};
 use polyclaw_domain::run::{Outcome, Run, RunKind, RunStatus};
 use polyclaw_domain::sandbox::WorkerFault;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::messages::Message;
-use polyclaw_store::{Tx, agents, events, jobs, messages, runs, usage};
+use polyclaw_store::{Tx, agents, backlog, events, jobs, messages, runs, usage};
 use serde_json::json;
 
 use super::artifacts::artifacts;
 use super::pairs::Ended;
+use super::replies::with_earlier;
 use super::{Closed, held};
 use crate::ingress::{self, Accepted, Fresh, Here, Injection, Relayed, Way};
 use crate::settings::Settings;
@@ -40,7 +41,7 @@ pub(crate) struct Closing {
 /// Ends the run that a turn's end is the end of, if it is one, and announces it to its owner.
 pub(crate) fn close(
     tx: &mut Tx<'_>,
-    session: &polyclaw_domain::key::SessionKey,
+    session: &SessionKey,
     closing: &Closing,
     settings: &Arc<Settings>,
 ) -> polyclaw_store::Result<Option<Closed>> {
@@ -48,9 +49,8 @@ pub(crate) fn close(
         return Ok(None);
     }
     let Some(run) = runs::of_child(tx, session)? else { return Ok(None) };
-    let load = jobs::load(tx, session)?;
-    let waits = closing.state == JobState::Done && !runs::at_work(tx, session)?.is_empty();
-    if waits || is_next(tx, &load, closing.state)? {
+    // A turn that was stopped ends its run, whatever comes to the session later.
+    if closing.state != JobState::Cancelled && is_unfinished(tx, session, closing.state)? {
         return Ok(None);
     }
     let now = closing.fresh.now;
@@ -64,14 +64,14 @@ pub(crate) fn close(
     end(tx, run, (status, outcome), &closing.fresh, settings, now).map(Some)
 }
 
-/// Whether another turn of the child is to come. What stopped children told one that was stopped too waits for a person,
-/// and keeps nothing open.
-fn is_next(tx: &mut Tx<'_>, load: &Load, state: JobState) -> polyclaw_store::Result<bool> {
-    let held = match load.queued.as_ref().filter(|_| state == JobState::Cancelled) {
-        Some(turn) => jobs::waits_for_person(tx, turn)?,
-        None => false,
-    };
-    Ok(!held && (load.queued.is_some() || load.waiting > 0))
+/// Whether the child has more to do for its owner. What a person wrote to it meanwhile is answered to that person: the
+/// owner is told before.
+fn is_unfinished(tx: &mut Tx<'_>, session: &SessionKey, state: JobState) -> polyclaw_store::Result<bool> {
+    if state == JobState::Done && !runs::at_work(tx, session)?.is_empty() {
+        return Ok(true);
+    }
+    let Some(turn) = jobs::load(tx, session)?.queued else { return Ok(false) };
+    Ok(backlog::any_waiting(tx, session)? || !jobs::is_from_people(tx, &turn)?)
 }
 
 fn status(state: JobState, run: &Run, now: Millis) -> RunStatus {
@@ -93,6 +93,7 @@ fn outcome(tx: &mut Tx<'_>, run: &Run, closing: &Closing) -> polyclaw_store::Res
         let last = stored.into_iter().rev().find(|message| message.role == Role::Tool);
         text = last.map(|message| format!("(its last tool result) {}", message.text)).unwrap_or_default();
     }
+    let text = with_earlier(tx, run, &closing.turn, text)?;
     let spent = usage::of_session(tx, &run.child)?;
     let told = spent.as_ref().filter(|spent| spent.unknown_calls == 0);
     let priced = spent.as_ref().filter(|spent| spent.unpriced_calls == 0);

@@ -10,14 +10,14 @@ use polyclaw_domain::session::Session;
 use polyclaw_domain::team::{Member, MemberState, TeamStatus};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::jobs::{Kind, NewJob};
-use polyclaw_store::{Tx, agents, backlog, events, jobs, messages, sessions, teams, todos};
+use polyclaw_store::{Tx, agents, backlog, events, jobs, messages, runs, sessions, teams, todos};
 use serde_json::{Value, json};
 
 use super::Stopped;
 use crate::core::Engine;
 use crate::deed::After;
 use crate::error::Error;
-use crate::family::stop_children;
+use crate::family::{close_if_idle, stop_children, stop_run};
 use crate::hub::FrameKind;
 use crate::ingress::Fresh;
 
@@ -27,7 +27,15 @@ pub(crate) fn stop_all(
     engine: &Engine,
     key: &SessionKey,
 ) -> polyclaw_store::Result<(Stopped, Vec<After>)> {
-    let (stopped, mut after) = stop(tx, key, engine.now())?;
+    let mut after = Vec::new();
+    let stopped = match runs::of_child(tx, key)? {
+        Some(run) => stop_run(tx, engine, &run, &mut after)?,
+        None => {
+            let (stopped, told) = stop(tx, key, engine.now())?;
+            after.extend(told);
+            stopped
+        }
+    };
     let mut children = labels(stop_children(tx, engine, key, &mut after)?);
     for member in members_led_by(tx, key)? {
         let (own, told) = stop(tx, &member.session, engine.now())?;
@@ -53,7 +61,8 @@ fn members_led_by(tx: &mut Tx<'_>, lead: &SessionKey) -> polyclaw_store::Result<
     Ok(members)
 }
 
-/// Stops what one session does.
+/// Stops what one session does. One that works for another is stopped with everything that waits in it: whoever asked
+/// for the work does not want it any more.
 pub(crate) fn stop(
     tx: &mut Tx<'_>,
     key: &SessionKey,
@@ -63,12 +72,17 @@ pub(crate) fn stop(
     let interrupted_tasks = backlog::cancel(tx, key)?;
     let running = jobs::stop(tx, key)?;
     let queued = match running {
+        _ if runs::of_child(tx, key)?.is_some() => {
+            runs::let_go_held(tx, key)?;
+            jobs::cancel_waiting(tx, key, now)?
+        }
         // What a person wrote meanwhile is answered; what only agents have told begins nothing by itself.
         Some(_) => jobs::hold_talk(tx, key).map(|()| None)?,
         None => jobs::cancel_queued(tx, key, now)?,
     };
-    if let Some(turn) = &queued {
-        // It may have waited behind a turn: its messages move out from between that one's lines.
+    if let Some(turn) = queued.as_ref().filter(|_| running.is_none()) {
+        // It may have waited behind a turn: its messages move out from between that one's lines. Behind a turn that
+        // still runs they move with its end.
         messages::retake(tx, key, turn, now)?;
     }
     tx.notify(&format!("session {key}"))?;
@@ -98,9 +112,13 @@ pub(crate) fn stop_turn(
     };
     // It may have begun meanwhile.
     let Some(queued) = queued else { return Ok(Some(stop_all(tx, engine, &key)?.1)) };
-    messages::retake(tx, &key, &queued, now)?;
+    let mut after = vec![After::Publish(key.clone(), never_ran(&queued))];
+    if jobs::load(tx, &key)?.running.is_none() {
+        messages::retake(tx, &key, &queued, now)?;
+        after.extend(close_if_idle(tx, engine, &key)?);
+    }
     tx.notify(&format!("session {key}"))?;
-    Ok(Some(vec![After::Publish(key, never_ran(&queued))]))
+    Ok(Some(after))
 }
 
 pub(crate) fn renew(

@@ -63,6 +63,8 @@ struct Last {
     drafts: Arc<Drafts>,
     /// Whose order its parcels keep: another conversation's, where it speaks in that.
     queue: SessionKey,
+    /// Sessions of people who asked this child by a command: its reply is shown there.
+    shown_in: Vec<SessionKey>,
     /// What an audience elsewhere is told of the end.
     told: Option<FrameKind>,
     /// What it has said that is not stored yet.
@@ -243,6 +245,7 @@ fn ending(engine: &Engine, running: &Running, state: JobState) -> Last {
         next_turn: TurnId::new(engine.next_id()),
         drafts: Arc::clone(&running.drafts),
         queue: running.claim.session.clone(),
+        shown_in: Vec::new(),
         told: None,
         cause: None,
         said: running.said(),

@@ -62,7 +62,7 @@ macro_rules! on_both {
 
 pub mod chaos;
 mod checks;
-mod fixture;
+pub mod fixture;
 mod lead;
 mod lifecycle;
 mod mail;

@@ -40,6 +40,9 @@ pub(super) async fn commit(engine: &Engine, running: &Running, last: Last) -> Re
     if let Some(told) = &last.told {
         engine.hub.publish(&last.queue, told.clone());
     }
+    for session in &last.shown_in {
+        engine.hub.publish(session, FrameKind::Changed);
+    }
     closed.into_iter().for_each(|closed| engine.tell_closed(closed));
     if last.in_team.is_some() {
         engine.look_after_teams();

@@ -51,6 +51,9 @@ pub(super) fn say(
         leave_drafts(engine, last, "");
     }
     step.text = if silent { String::new() } else { text };
+    if !silent {
+        last.shown_in = context.shown_in();
+    }
     if let Some(closing) = &mut last.closing {
         closing.text.clone_from(&step.text);
         closing.error_code = error.map(str::to_owned);

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 
 use polyclaw_domain::id::{MessageId, RunId, TurnId};
 use polyclaw_domain::job::{JobState, Lane, Priority};
-use polyclaw_domain::run::RunStatus;
+use polyclaw_domain::message::Origin;
+use polyclaw_domain::run::{RunStatus, shown_reply};
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome};
 use polyclaw_store::jobs::{Claim, End, Hold, Kind, NewJob};
@@ -15,7 +16,7 @@ use polyclaw_store::{
 };
 
 use super::{Last, Stored};
-use crate::family;
+use crate::family::{self, Closing};
 use crate::team;
 use crate::turn::tool::OUTCOME_UNKNOWN;
 use crate::turn::{is_unreadable, open_calls, result_message, why_unreadable};
@@ -64,6 +65,12 @@ pub(super) fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Stor
     for token in last.tokens.iter().filter(|_| !given_up) {
         backlog::push(tx, &last.claim.session, token, last.now)?;
     }
+    if end.state == JobState::Cancelled {
+        // What was given up together with it moves out from between its lines.
+        for turn in jobs::cancelled_behind(tx, &last.claim.session, &last.claim.turn)? {
+            messages::retake(tx, &last.claim.session, &turn, last.now)?;
+        }
+    }
     let mut next = match jobs::release(tx, &last.claim.session)? {
         Some(lane) => Some(lane),
         None => queue_resume(tx, &last.claim, &last.next_turn, last.now)?,
@@ -76,11 +83,42 @@ pub(super) fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Stor
         tx.notify("jobs")?;
     }
     let closed = match &last.closing {
-        Some(closing) if next.is_none() => family::close(tx, &last.claim.session, closing, &last.settings)?,
-        _ => None,
+        Some(closing) => {
+            let closing = Closing { state: end.state, ..closing.clone() };
+            family::close(tx, &last.claim.session, &closing, &last.settings)?
+        }
+        None => None,
     };
+    show_reply(tx, last)?;
     tx.notify(&format!("session {}", last.claim.session))?;
     Ok(Stored { first, notices, next, closed })
+}
+
+/// A child's reply as a line of the sessions its people asked from. It is in no prompt.
+fn show_reply(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<()> {
+    let Some(reply) = last.steps.iter().rev().find(|step| Some(&step.id) == last.end.reply.as_ref()) else {
+        return Ok(());
+    };
+    let label = sessions::get(tx, &last.claim.session)?.and_then(|session| session.title);
+    let label = label.unwrap_or_else(|| last.claim.agent.to_string());
+    for (n, key) in last.shown_in.iter().enumerate() {
+        let Some(ticket) = sessions::take_tickets(tx, key, 1, last.now)? else { continue };
+        let Some(session) = sessions::get(tx, key)? else { continue };
+        let line = Message {
+            id: MessageId::new(format!("{}-shown-{n}", last.claim.turn)),
+            session: key.clone(),
+            session_id: session.id,
+            text: format!("{label}: {}", reply.text),
+            origin: Origin::Agent(last.claim.agent.clone()),
+            meta: Some(shown_reply(&last.claim.session, &last.claim.agent, &reply.id)),
+            turn: TurnId::new(format!("{}-shown", last.claim.turn)),
+            deliver: false,
+            ..reply.clone()
+        };
+        messages::insert_at(tx, &line, ticket)?;
+        tx.notify(&format!("session {key}"))?;
+    }
+    Ok(())
 }
 
 /// A turn that gave way after a person had given its task up does not come back.

@@ -1,0 +1,193 @@
+//! A sub-agent that is stopped is stopped with everything that waits in it; and its result is what it did for its owner.
+
+use std::sync::Arc;
+
+use polyclaw_domain::job::JobState;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::provider::Prompt;
+use polyclaw_domain::run::{Run, RunStatus};
+use polyclaw_store::{Db, jobs};
+use polyclaw_testkit::world::{Ground, World};
+use polyclaw_testkit::{Faulty, Line, Script, Scripted, last_user};
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+use crate::both::{on_both_databases, until};
+use crate::families::{announces, results, said, task, transcript};
+
+on_both_databases!(
+    a_killed_sub_agent_takes_up_nothing_that_waits_in_it,
+    stopping_the_parent_gives_up_what_waits_in_its_sub_agents,
+    stopping_a_sub_agents_own_session_ends_its_run,
+    a_sub_agent_that_has_not_begun_ends_when_it_is_killed,
+    a_result_is_told_though_a_person_wrote_meanwhile,
+    what_the_owner_adds_is_told_beside_the_first_result,
+);
+
+struct Stage {
+    world: World,
+    model: Arc<Scripted>,
+    gate: Arc<Semaphore>,
+}
+
+/// A parent that begins one sub-agent, which waits at a gate before it says "res".
+fn script(prompt: &Prompt, gate: &Arc<Semaphore>) -> Script {
+    let asked = last_user(prompt);
+    match (task(prompt), results(prompt)) {
+        (first, _) if first.contains("do dig") && !asked.contains("do dig") => {
+            vec![Line::Say(format!("to you: {asked}"))]
+        }
+        (first, _) if first.contains("do dig") => {
+            vec![Line::Gate(Arc::clone(gate)), Line::Say("res".into())]
+        }
+        ("begin", 0) => {
+            let task = json!({ "task": "do dig", "label": "worker" });
+            vec![Line::Call("sessions_spawn".into(), task)]
+        }
+        ("begin", 1) => vec![Line::Say("begun".into())],
+        _ => vec![Line::Say("noted".into())],
+    }
+}
+
+async fn staged(db: Db) -> Stage {
+    let gate = Arc::new(Semaphore::new(0));
+    let own = Arc::clone(&gate);
+    let model = Scripted::new(move |prompt| script(prompt, &own));
+    let world = Ground::on(db, Arc::clone(&model) as _).await.wake(Faulty::never());
+    assert_eq!(world.says("begin").await.text, "begun");
+    let stage = Stage { world, model, gate };
+    until("the child is at work", || async { stage.child_prompts() == 1 }).await;
+    stage
+}
+
+impl Stage {
+    fn child_prompts(&self) -> usize {
+        self.model.prompts().iter().filter(|prompt| task(prompt).contains("do dig")).count()
+    }
+
+    async fn command(&self, line: &str) -> String {
+        let said = self.world.engine.command(&World::key("me"), line).await.unwrap();
+        said.unwrap_or_else(|error| error.to_string())
+    }
+
+    async fn run(&self) -> Run {
+        self.world.engine.runs_of(&World::key("me"), 10).await.unwrap().pop().unwrap()
+    }
+
+    /// Something a person wrote waits in the sub-agent.
+    async fn with_a_message_waiting(self) -> Self {
+        let said = self.command("/subagents send 1 and then paint").await;
+        assert_eq!(said, "It is told at its next step.");
+        self
+    }
+
+    /// The run has ended as cancelled, nothing of the child is left to do, and it did nothing more.
+    async fn nothing_is_left(&self) {
+        until("the run ends", || async { self.run().await.status != RunStatus::Running }).await;
+        assert_eq!(self.run().await.status, RunStatus::Cancelled);
+        self.gate.add_permits(10);
+        self.world.settled().await;
+        assert_eq!(self.child_prompts(), 1, "it was asked nothing more");
+        let child = self.run().await.child;
+        let load = self.world.engine.db().read(move |tx| jobs::load(tx, &child)).await.unwrap();
+        assert!(load.is_idle(), "{load:?}");
+    }
+}
+
+async fn a_killed_sub_agent_takes_up_nothing_that_waits_in_it(db: Db) {
+    let stage = staged(db).await.with_a_message_waiting().await;
+    assert_eq!(stage.command("/subagents kill worker").await, "Stopped: worker.");
+    stage.nothing_is_left().await;
+    let told = transcript(stage.world.engine.db(), &World::key("me")).await;
+    assert_eq!(announces(&told).len(), 1, "its owner is told once");
+    // Whoever writes to it later is answered.
+    assert_eq!(stage.command("/subagents send 1 still there?").await, "It is told.");
+    stage.world.settled().await;
+    let lines = transcript(stage.world.engine.db(), &stage.run().await.child).await;
+    assert!(lines.iter().any(|line| line.text == "to you: still there?"), "{lines:#?}");
+}
+
+async fn stopping_the_parent_gives_up_what_waits_in_its_sub_agents(db: Db) {
+    let stage = staged(db).await.with_a_message_waiting().await;
+    assert_eq!(stage.command("/stop").await, "Stopped. Sub-agents stopped: worker.");
+    stage.nothing_is_left().await;
+    assert_eq!(stage.command("/stop").await, "Nothing is running.");
+}
+
+async fn stopping_a_sub_agents_own_session_ends_its_run(db: Db) {
+    let stage = staged(db).await.with_a_message_waiting().await;
+    let child = stage.run().await.child;
+    stage.world.engine.stop(&child).await.unwrap();
+    stage.nothing_is_left().await;
+}
+
+async fn a_sub_agent_that_has_not_begun_ends_when_it_is_killed(db: Db) {
+    let mut ground =
+        Ground::on(db, Scripted::new(|prompt| script(prompt, &Arc::new(Semaphore::new(0))))).await;
+    ground.settings.slots.insert(polyclaw_domain::job::Lane::Subagent, 1);
+    let world = ground.wake(Faulty::never());
+    let owner = World::key("me");
+    world.says("hello").await;
+    for text in ["do dig one", "do dig two"] {
+        let said = world.engine.command(&owner, &format!("/subagents spawn {text}")).await.unwrap();
+        assert!(said.unwrap().starts_with("Begun in "));
+    }
+    let second = |world: &World| {
+        let engine = world.engine.clone();
+        async move { engine.runs_of(&World::key("me"), 10).await.unwrap().remove(0) }
+    };
+    let child: SessionKey = second(&world).await.child;
+    let waiting = world.engine.db().read(move |tx| jobs::list(tx, Some(&child), None, 5)).await.unwrap();
+    assert_eq!(waiting.iter().map(|job| job.state).collect::<Vec<_>>(), [JobState::Queued]);
+    let said = world.engine.command(&owner, "/subagents kill 2").await.unwrap().unwrap();
+    assert_eq!(said, "Stopped: do dig two.");
+    assert_eq!(second(&world).await.status, RunStatus::Cancelled, "with the command, not with its deadline");
+    world.engine.stop(&owner).await.unwrap();
+    world.settled().await;
+}
+
+async fn a_result_is_told_though_a_person_wrote_meanwhile(db: Db) {
+    let stage = staged(db).await.with_a_message_waiting().await;
+    stage.gate.add_permits(10);
+    until("the run ends", || async { stage.run().await.status == RunStatus::Ok }).await;
+    stage.world.settled().await;
+    assert_eq!(stage.run().await.result.unwrap().text, "res");
+    let lines = transcript(stage.world.engine.db(), &World::key("me")).await;
+    let told = announces(&lines);
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0].meta.as_ref().unwrap()["result"]["summary"], "res");
+    // The answer is read where it was asked for, and no model takes it for its own words.
+    let shown: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
+    assert_eq!(
+        shown.iter().filter(|text| **text == "worker: to you: and then paint").count(),
+        1,
+        "{shown:?}"
+    );
+    stage.world.says("and now?").await;
+    let prompts = stage.model.prompts();
+    assert!(!said(prompts.last().unwrap()).contains("to you: and then paint"));
+}
+
+async fn what_the_owner_adds_is_told_beside_the_first_result(db: Db) {
+    let gate = Arc::new(Semaphore::new(0));
+    let own = Arc::clone(&gate);
+    let model = Scripted::new(move |prompt: &Prompt| match (task(prompt), results(prompt)) {
+        ("begin", 1) => {
+            let key = said(prompt).split("child_session_key\":\"").nth(1).unwrap_or_default().to_owned();
+            let key = key.split('"').next().unwrap_or_default().to_owned();
+            let send = json!({ "session_key": key, "message": "also the roof" });
+            vec![Line::Call("sessions_send".into(), send)]
+        }
+        ("begin", 2) => vec![Line::Say("begun".into())],
+        _ => script(prompt, &own),
+    });
+    let world = Ground::on(db, Arc::clone(&model) as _).await.wake(Faulty::never());
+    assert_eq!(world.says("begin").await.text, "begun");
+    gate.add_permits(10);
+    let engine = world.engine.clone();
+    let run = || async { engine.runs_of(&World::key("me"), 10).await.unwrap().pop().unwrap() };
+    until("the run ends", || async { run().await.status == RunStatus::Ok }).await;
+    let text = run().await.result.unwrap().text;
+    assert!(text.contains("also the roof") && text.ends_with("Before that: res"), "{text}");
+    world.settled().await;
+}
