@@ -25,6 +25,7 @@ pub use notes::{Note, Notes};
 pub use transcript::{Said, key, said};
 
 use crate::config::Secret;
+use crate::nesting;
 use part::Part;
 
 /// What is not JSON5. Only where is said: the file may be anything.
@@ -64,6 +65,7 @@ pub struct Translation {
 /// Reads JSON with comments, trailing commas and bare keys.
 pub fn parse(text: &str) -> Result<Value, Broken> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    nesting::check_json(text).map_err(|deep| Broken { line: deep.line, why: deep.to_string() })?;
     let mut parser = json5::Deserializer::from_str(text);
     Value::deserialize(&mut parser).map_err(|error| Broken {
         line: error.position().map_or(1, |position| position.line + 1),

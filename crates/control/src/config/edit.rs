@@ -1,5 +1,6 @@
 //! Changes to a TOML text that leave everything else as it was: comments, order, spaces.
 
+use polyclaw_domain::nesting;
 use serde_json::{Map, Value as Json};
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
@@ -13,6 +14,8 @@ pub enum Step {
 }
 
 pub fn parse(text: &str) -> Result<DocumentMut> {
+    nesting::check_toml(text)
+        .map_err(|deep| Error::NotToml { line: Some(deep.line), why: deep.to_string() })?;
     // Its message alone: all it would print besides is the line itself, with whatever secret stands there.
     text.parse().map_err(|error: toml_edit::TomlError| Error::NotToml {
         line: line_of(text, &error),

@@ -14,6 +14,8 @@ const NAMES: [&str; 3] = ["openclaw.json", "moltbot.json", "clawdbot.json"];
 /// A config is small; anything larger is not one.
 const LARGEST: u64 = 4 * 1024 * 1024;
 const DEEPEST: usize = 10;
+/// Files read for one import, the same file counted as often as it is included.
+const MAX_INCLUDES: usize = 200;
 const INCLUDE: &str = "$include";
 
 pub struct Source {
@@ -35,7 +37,7 @@ impl Source {
         // One file has one name, however it is reached: it is known again by it.
         let file = fs::canonicalize(&file).map_err(|_| missing())?;
         let root = file.parent().unwrap_or(Path::new("/")).to_owned();
-        let config = whole(read(&file)?, &root, DEEPEST)?;
+        let config = Includes { root: &root, left: MAX_INCLUDES }.whole(read(&file)?, DEEPEST)?;
         if !config.is_object() {
             return Err(bad(&file, "it is not a table"));
         }
@@ -97,27 +99,40 @@ fn bad(file: &Path, why: &str) -> Error {
     Error::BadImport { what: file.display().to_string(), why: why.to_owned() }
 }
 
-/// What a table includes stands below what it says itself. Only files of its own folder are read.
-fn whole(value: Value, root: &Path, left: usize) -> Result<Value> {
-    let Value::Object(mut map) = value else { return Ok(value) };
-    let names = match map.shift_remove(INCLUDE) {
-        Some(Value::String(name)) => vec![name],
-        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
-        _ => Vec::new(),
-    };
-    let mut base = Value::Object(serde_json::Map::new());
-    for name in names {
-        let file =
-            fs::canonicalize(root.join(&name)).map_err(|error| bad(&root.join(&name), &error.to_string()))?;
-        if left == 0 || !file.starts_with(root) {
-            return Err(bad(&file, "it is included from outside the folder, or too deeply"));
+/// Reads what a config includes. Only files of its own folder are read.
+struct Includes<'a> {
+    root: &'a Path,
+    /// Files that may still be read.
+    left: usize,
+}
+
+impl Includes<'_> {
+    /// What a table includes stands below what it says itself.
+    fn whole(&mut self, value: Value, depth: usize) -> Result<Value> {
+        let Value::Object(mut map) = value else { return Ok(value) };
+        let names = match map.shift_remove(INCLUDE) {
+            Some(Value::String(name)) => vec![name],
+            Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            _ => Vec::new(),
+        };
+        let mut base = Value::Object(serde_json::Map::new());
+        for name in names {
+            let named = self.root.join(&name);
+            let file = fs::canonicalize(&named).map_err(|error| bad(&named, &error.to_string()))?;
+            if depth == 0 || !file.starts_with(self.root) {
+                return Err(bad(&file, "it is included from outside the folder, or too deeply"));
+            }
+            self.left = self
+                .left
+                .checked_sub(1)
+                .ok_or_else(|| bad(&file, &format!("more than {MAX_INCLUDES} files are included")))?;
+            lay_over(&mut base, self.whole(read(&file)?, depth - 1)?);
         }
-        lay_over(&mut base, whole(read(&file)?, root, left - 1)?);
+        for (key, value) in map {
+            lay_over(&mut base, serde_json::json!({ key: self.whole(value, depth)? }));
+        }
+        Ok(base)
     }
-    for (key, value) in map {
-        lay_over(&mut base, serde_json::json!({ key: whole(value, root, left)? }));
-    }
-    Ok(base)
 }
 
 fn lay_over(base: &mut Value, upper: Value) {

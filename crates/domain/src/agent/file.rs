@@ -1,6 +1,7 @@
 //! A spec as a file for Git: `agents/<id>/agent.toml`.
 
 use super::AgentSpec;
+use crate::nesting;
 
 /// The whole spec as TOML. [`of_toml`] reads the same spec back.
 pub fn to_toml(spec: &AgentSpec) -> Result<String, toml::ser::Error> {
@@ -11,6 +12,7 @@ pub fn to_toml(spec: &AgentSpec) -> Result<String, toml::ser::Error> {
 }
 
 pub fn of_toml(text: &str) -> Result<AgentSpec, toml::de::Error> {
+    nesting::check_toml(text).map_err(serde::de::Error::custom)?;
     toml::from_str(text)
 }
 

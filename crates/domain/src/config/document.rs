@@ -4,9 +4,7 @@ mod json;
 mod toml;
 
 use super::name;
-
-/// Deeper nesting than this is no config, and would only exhaust the stack.
-const MAX_DEPTH: usize = 64;
+use crate::nesting;
 
 pub(super) struct Node {
     pub line: usize,
@@ -41,6 +39,8 @@ pub(super) fn is_json(text: &str, file: &str) -> bool {
 pub(super) fn read(text: &str, file: &str) -> Result<Node, Syntax> {
     let json = is_json(text, file);
     let text = text.trim_start_matches('\u{feff}');
+    let depth = if json { nesting::check_json(text) } else { nesting::check_toml(text) };
+    depth.map_err(|deep| Syntax { line: Some(deep.line), message: deep.to_string() })?;
     let mut root = if json { json::read(text)? } else { toml::read(text)? };
     root.name(String::new());
     root.list_entries();

@@ -5,12 +5,12 @@ use std::fmt;
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-use super::{Kind, Lines, MAX_DEPTH, Node, Syntax};
+use super::{Kind, Lines, Node, Syntax};
 
 pub(super) fn read(text: &str) -> Result<Node, Syntax> {
     let lines = Lines::of(text);
     let mut parser = json5::Deserializer::from_str(text);
-    let root = Place { text, lines: &lines, line: 1, depth: 0 };
+    let root = Place { text, lines: &lines, line: 1 };
     let root = root.deserialize(&mut parser).map_err(|error| syntax(&error, &lines, text))?;
     match Rest::deserialize(&mut parser) {
         Err(error) if error.code() != Some(json5::ErrorCode::EofParsingValue) => {
@@ -27,25 +27,17 @@ fn syntax(error: &json5::Error, lines: &Lines, text: &str) -> Syntax {
     Syntax { line: Some(line), message: message.replace("EOF parsing", "the file ends too early, in this:") }
 }
 
-/// Where in the text the next value stands, and how deep.
+/// Where in the text the next value stands.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     text: &'a str,
     lines: &'a Lines,
     line: usize,
-    depth: usize,
 }
 
 impl Place<'_> {
     fn node<E>(self, kind: Kind) -> Result<Node, E> {
         Ok(Node::new(self.line, kind))
-    }
-
-    fn inside<E: Error>(self) -> Result<Self, E> {
-        if self.depth == MAX_DEPTH {
-            return Err(E::custom("nested too deeply"));
-        }
-        Ok(Self { depth: self.depth + 1, ..self })
     }
 }
 
@@ -90,9 +82,8 @@ impl<'de> Visitor<'de> for Place<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Node, A::Error> {
-        let inside = self.inside()?;
         let mut items = Vec::new();
-        while let Some(mut item) = seq.next_element_seed(inside)? {
+        while let Some(mut item) = seq.next_element_seed(self)? {
             // A list has no keys to borrow; its tables have, and the first one marks the line well enough.
             if let Kind::Table(entries) = &item.kind {
                 item.line = entries.first().map_or(item.line, |(_, first)| first.line);
@@ -103,10 +94,9 @@ impl<'de> Visitor<'de> for Place<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
-        let inside = self.inside()?;
         let mut entries = Vec::new();
-        while let Some((key, line)) = map.next_key_seed(Key(inside))? {
-            entries.push((key, map.next_value_seed(Place { line, ..inside })?));
+        while let Some((key, line)) = map.next_key_seed(Key(self))? {
+            entries.push((key, map.next_value_seed(Place { line, ..self })?));
         }
         self.node(Kind::Table(entries))
     }
