@@ -3,9 +3,14 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use polyclaw_store::registry::Instance;
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
 
 use super::list::{Entry, LIST, describe};
 use crate::error::{Error, Result};
@@ -102,7 +107,8 @@ impl<'a> Walk<'a> {
         let at = self.home.join(folder);
         let listed = fs::read_dir(&at).map_err(|error| Error::files(&at, &error))?;
         let names = listed.flatten().map(|entry| entry.file_name());
-        let mut names: Vec<_> = names.filter(|name| is_of_agents(folder) || !is_passing(name)).collect();
+        let is_left_out = |name: &OsStr| is_passing(name) || is_cache(folder, name);
+        let mut names: Vec<_> = names.filter(|name| is_of_agents(folder) || !is_left_out(name)).collect();
         names.sort();
         Ok(names)
     }
@@ -117,12 +123,29 @@ impl<'a> Walk<'a> {
         if path.extension().is_some_and(|end| end == "db") && !is_of_agents(path) && is_database(&from) {
             polyclaw_store::copy(&from, &to)?;
         } else {
-            match copy(&from, &to) {
+            match self.copy(path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
                 copied => copied.map_err(|error| Error::files(&from, &error))?,
             }
         }
         self.note(path)
+    }
+
+    /// Copies what is there as it is opened: agents may put a link in its place, or in that of a folder above it, at
+    /// any moment, and no link is followed.
+    fn copy(&self, path: &Path) -> io::Result<()> {
+        let parent = open_below(self.home, path.parent().unwrap_or(Path::new("")))?;
+        let (name, to) = (path.file_name().ok_or(io::ErrorKind::NotFound)?, self.to.join(path));
+        // A pipe must not be waited for.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        match rustix::fs::openat(&parent, name, flags, Mode::empty()) {
+            Ok(file) => copy_open(fs::File::from(file), &to),
+            Err(Errno::LOOP) => {
+                let link = rustix::fs::readlinkat(&parent, name, Vec::new())?;
+                std::os::unix::fs::symlink(OsStr::from_bytes(link.as_bytes()), to)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// What was copied is on the list from now on.
@@ -134,11 +157,28 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    if from.is_symlink() {
-        return std::os::unix::fs::symlink(fs::read_link(from)?, to);
+/// A folder below `root`, through no link. One that became a link is gone, as far as a backup is concerned.
+fn open_below(root: &Path, folder: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = rustix::fs::open(root, flags, Mode::empty())?;
+    if folder.as_os_str().is_empty() {
+        return Ok(root);
     }
-    fs::copy(from, to).map(drop)
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    match rustix::fs::openat2(&root, folder, flags, Mode::empty(), resolve) {
+        Err(Errno::LOOP | Errno::NOTDIR | Errno::XDEV) => Err(io::ErrorKind::NotFound.into()),
+        opened => Ok(opened?),
+    }
+}
+
+fn copy_open(mut from: fs::File, to: &Path) -> io::Result<()> {
+    let meta = from.metadata()?;
+    if !meta.is_file() {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    let mut copy = fs::OpenOptions::new().write(true).create_new(true).mode(file::FILE_MODE).open(to)?;
+    io::copy(&mut from, &mut copy)?;
+    copy.set_permissions(meta.permissions())
 }
 
 /// What agents keep is theirs, whatever it is called and whether it is whole.
@@ -149,6 +189,12 @@ fn is_of_agents(path: &Path) -> bool {
 fn is_passing(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     name == LIST || name.starts_with(ASIDE) || PASSING.iter().any(|end| name.ends_with(end))
+}
+
+/// What an MCP server has downloaded into its own folder can be fetched again.
+fn is_cache(folder: &Path, name: &OsStr) -> bool {
+    let is_servers = folder.parent().and_then(Path::file_name).is_some_and(|above| above == "mcp");
+    is_servers && (name == ".npm" || name == ".cache")
 }
 
 fn is_database(path: &Path) -> bool {
@@ -182,6 +228,28 @@ pub(super) fn listed(folder: &Path) -> Result<Vec<Entry>> {
 mod tests {
     use super::*;
     use crate::place::Place;
+
+    /// What an agent does in the moment between the look and the copy: the copy must see it.
+    #[test]
+    fn a_link_put_in_place_of_a_file_or_folder_is_not_followed() {
+        let room = tempfile::tempdir().unwrap();
+        let (home, to, secret) =
+            (room.path().join("home"), room.path().join("to"), room.path().join("secret"));
+        fs::create_dir_all(home.join("workspace/a")).unwrap();
+        fs::create_dir_all(to.join("workspace/a")).unwrap();
+        fs::create_dir(&secret).unwrap();
+        fs::write(secret.join("key"), "secret").unwrap();
+        fs::write(home.join("workspace/a/key"), "mine").unwrap();
+        std::os::unix::fs::symlink(secret.join("key"), home.join("workspace/link")).unwrap();
+        std::os::unix::fs::symlink(&secret, home.join("workspace/b")).unwrap();
+        let walk = Walk::new(&home, &to);
+        walk.copy(Path::new("workspace/a/key")).unwrap();
+        assert_eq!(fs::read_to_string(to.join("workspace/a/key")).unwrap(), "mine");
+        walk.copy(Path::new("workspace/link")).unwrap();
+        assert_eq!(fs::read_link(to.join("workspace/link")).unwrap(), secret.join("key"), "a link stays one");
+        let swapped = walk.copy(Path::new("workspace/b/key")).unwrap_err();
+        assert_eq!(swapped.kind(), io::ErrorKind::NotFound);
+    }
 
     #[test]
     fn what_passes_is_left_out_and_what_only_looks_like_it_is_not() {
