@@ -1,6 +1,8 @@
 //! Text of strangers, made harmless to look at: bounded, and without the characters that steer a terminal, turn
 //! the direction of writing or can not be seen.
 
+use std::borrow::Cow;
+
 /// What is left out of a stranger's text. Joiners stay: emoji and several scripts need them.
 pub fn is_hidden(c: char) -> bool {
     let turns_direction =
@@ -9,6 +11,36 @@ pub fn is_hidden(c: char) -> bool {
     // Whole texts have been hidden in these two ranges.
     let smuggles = matches!(c, '\u{e0000}'..='\u{e007f}' | '\u{e0100}'..='\u{e01ef}');
     turns_direction || is_unseen || smuggles
+}
+
+/// Steers a terminal or the direction of writing, and is kept by filters that only know the oldest control characters.
+fn is_steering(c: char) -> bool {
+    matches!(c, '\u{80}'..='\u{9f}') || is_hidden(c)
+}
+
+/// The text with such characters written out, as `<U+202E>`.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    written_out(text, |c, out| out.push_str(&format!("<U+{:04X}>", u32::from(c))))
+}
+
+/// The same inside JSON: as escapes of its own, so that it stays the same JSON.
+pub fn visible_json(text: &str) -> Cow<'_, str> {
+    written_out(text, |c, out| {
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            out.push_str(&format!("\\u{unit:04x}"));
+        }
+    })
+}
+
+fn written_out(text: &str, write: impl Fn(char, &mut String)) -> Cow<'_, str> {
+    if !text.chars().any(is_steering) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_steering(c) { write(c, &mut out) } else { out.push(c) }
+    }
+    Cow::Owned(out)
 }
 
 /// One line of at most `most` characters; runs of white space are one space. A cut is visible.
@@ -78,6 +110,15 @@ mod tests {
         ] {
             assert_eq!(error(text), expected, "{text:?}");
         }
+    }
+
+    #[test]
+    fn characters_that_steer_a_terminal_are_written_out() {
+        assert_eq!(visible("a\u{9b}31m\u{202e}b é 👩\u{200d}🚀"), "a<U+009B>31m<U+202E>b é 👩\u{200d}🚀");
+        let json = serde_json::json!({ "a": "\u{9b}\u{202e}\u{e0041}" });
+        let shown = visible_json(&json.to_string()).into_owned();
+        assert!(shown.is_ascii(), "{shown}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), json);
     }
 
     #[test]

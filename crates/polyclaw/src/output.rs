@@ -1,7 +1,9 @@
 //! What commands print: for people, or with `--json` one object for machines. Colours only on a terminal.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
+use polyclaw_domain::plain;
 use serde::Serialize;
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
@@ -12,6 +14,8 @@ use crate::failure::Failure;
 pub struct Output {
     pub json: bool,
     color: bool,
+    /// Somebody looks: what would steer the terminal is written out.
+    is_seen: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +41,7 @@ impl Tone {
 
 impl Output {
     pub fn new(json: bool) -> Self {
-        Self { json, color: is_colored(&io::stdout()) }
+        Self { json, color: is_colored(&io::stdout()), is_seen: io::stdout().is_terminal() }
     }
 
     /// `{"ok": value}` for machines, the text for people.
@@ -50,13 +54,21 @@ impl Output {
         if text.is_empty() {
             return Ok(());
         }
-        quietly(writeln!(io::stdout().lock(), "{}", text.trim_end()))
+        quietly(writeln!(io::stdout().lock(), "{}", self.shown(text.trim_end())))
+    }
+
+    fn shown<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match (self.is_seen, self.json || text.starts_with('{')) {
+            (false, _) => Cow::Borrowed(text),
+            (true, true) => plain::visible_json(text),
+            (true, false) => plain::visible(text),
+        }
     }
 
     /// A piece of text as it arrives.
     pub fn piece(&self, text: &str) -> io::Result<()> {
         let mut out = io::stdout().lock();
-        quietly(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+        quietly(out.write_all(self.shown(text).as_bytes()).and_then(|()| out.flush()))
     }
 
     pub fn paint(&self, tone: Tone, text: &str) -> String {
@@ -95,9 +107,10 @@ pub fn report(failure: &Failure, json: bool) {
         if color { format!("\x1b[{}m{text}\x1b[0m", tone.code()) } else { text.to_owned() }
     };
     let mut out = io::stderr().lock();
-    let _ = writeln!(out, "{} {} [{}]", paint(Tone::Bad, "error:"), failure.message, failure.code);
+    let message = plain::visible(&failure.message);
+    let _ = writeln!(out, "{} {message} [{}]", paint(Tone::Bad, "error:"), failure.code);
     if let Some(hint) = &failure.hint {
-        let _ = writeln!(out, " {} {hint}", paint(Tone::Dim, "hint:"));
+        let _ = writeln!(out, " {} {}", paint(Tone::Dim, "hint:"), plain::visible(hint));
     }
 }
 
@@ -119,9 +132,10 @@ pub fn cell(value: &Value) -> String {
     }
 }
 
-/// Text of a model or a stranger without the control characters that would steer a terminal.
+/// Text of a model or a stranger without the control characters that would steer a terminal, and with those written out
+/// that turn the direction of writing.
 pub fn safe(text: &str) -> String {
-    text.chars().filter(|c| matches!(c, '\n' | '\t') || !c.is_control()).collect()
+    plain::visible(text).chars().filter(|c| matches!(c, '\n' | '\t') || !c.is_control()).collect()
 }
 
 fn is_colored(stream: &impl IsTerminal) -> bool {
@@ -141,7 +155,7 @@ mod tests {
 
     #[test]
     fn columns_line_up_for_wide_letters_too() {
-        let output = Output { json: false, color: false };
+        let output = Output { json: false, color: false, is_seen: false };
         let rows = [vec!["日本".into(), "x".into()], vec!["a".into(), "y".into()]];
         assert_eq!(output.table(&["id", "name"], &rows), "id    name\n日本  x\na     y");
     }

@@ -109,7 +109,7 @@ fn task_line(task: &Value) -> Line<'static> {
 
 /// What others wrote, without anything a terminal would obey.
 fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().chars().filter(|letter| !letter.is_control()).collect()
+    super::markdown::plain(value.as_str().unwrap_or_default())
 }
 
 fn array(value: &Value) -> &[Value] {
