@@ -9,6 +9,7 @@ use polyclaw_domain::agent::{self, AgentSpec, Known};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::Prompt;
+use polyclaw_domain::safety::{self, Household, SafetyWarning};
 use polyclaw_domain::tool::ToolScope;
 use polyclaw_store::agents::{self, Source, Stored};
 
@@ -23,6 +24,15 @@ pub use overlay::{LONGEST as LONGEST_OVERLAY, Overlay};
 impl Engine {
     pub async fn agents(&self) -> Result<Vec<Stored>> {
         Ok(self.db().read(agents::list).await?)
+    }
+
+    /// Unsafe settings of the instance and of every agent there is.
+    pub async fn safety_warnings(&self) -> Result<Vec<SafetyWarning>> {
+        let agents: Vec<AgentSpec> = self.agents().await?.into_iter().map(|stored| stored.spec).collect();
+        let settings = self.settings();
+        let household =
+            Household { agents: &agents, default_agent: &settings.default_agent, rules: &settings.tools };
+        Ok(safety::warnings(&settings.exposure, household))
     }
 
     pub async fn agent(&self, id: &AgentId) -> Result<Stored> {

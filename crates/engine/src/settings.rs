@@ -15,6 +15,7 @@ use polyclaw_domain::policy::Rules;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::relay::AgentToAgent;
+use polyclaw_domain::safety::Exposure;
 use polyclaw_domain::span::Telemetry;
 use polyclaw_domain::turn::Limits;
 
@@ -52,6 +53,8 @@ pub struct Settings {
     /// Providers by name; empty where they are only found later.
     pub providers: Vec<String>,
     pub mcp_servers: Vec<String>,
+    /// What makes the instance as a whole less safe.
+    pub exposure: Exposure,
     /// Agents that others may ask by A2A, and how others reach this instance.
     pub a2a: A2a,
     /// Agents elsewhere.
@@ -112,6 +115,7 @@ impl Settings {
             message_to: Vec::new(),
             providers: Vec::new(),
             mcp_servers: Vec::new(),
+            exposure: Exposure::from_config(&Config::default(), false),
             a2a: A2a::default(),
             remotes: None,
             prices: HashMap::new(),

@@ -7,6 +7,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::SystemTime;
 
 use polyclaw_domain::config::Config;
+use polyclaw_domain::safety;
 use polyclaw_provider::embedded;
 use polyclaw_store::check;
 use serde_json::Value;
@@ -90,6 +91,7 @@ pub async fn all(context: &Context) -> Vec<Check> {
     let mut checks = vec![folder(home), disk(home), clock(), token(home), configured(home, &config)];
     let config = config.unwrap_or_default();
     checks.extend(workspace::folders(home, &config));
+    checks.extend(unsafe_settings(&config));
     checks.push(sqlite());
     if config.store.url.is_none() {
         checks.push(database(home));
@@ -108,6 +110,12 @@ pub async fn all(context: &Context) -> Vec<Check> {
     checks.extend(weights(home));
     checks.extend(key(home));
     checks
+}
+
+/// One line for each unsafe setting.
+fn unsafe_settings(config: &Config) -> Vec<Check> {
+    let found = safety::config_warnings(config, rustix::process::geteuid().is_root());
+    found.into_iter().map(|found| Check::warn("safety", found.message, &found.hint)).collect()
 }
 
 fn folder(home: &Home) -> Check {

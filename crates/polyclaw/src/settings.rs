@@ -12,6 +12,7 @@ use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::redact::Redactor;
+use polyclaw_domain::safety::Exposure;
 use polyclaw_domain::turn::Limits;
 use polyclaw_engine::Settings;
 use polyclaw_engine::maintenance::Upkeep;
@@ -55,6 +56,7 @@ pub fn engine(config: &Config, choice: &Choice, home: &Home, redactor: Arc<Redac
         message_to: config.tools.message_to.clone(),
         providers: providers(choice),
         mcp_servers: config.mcp.names(),
+        exposure: Exposure::from_config(config, rustix::process::geteuid().is_root()),
         a2a: config.a2a.clone(),
         remotes: remotes(config),
         prices: prices(config),

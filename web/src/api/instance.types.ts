@@ -136,8 +136,12 @@ export type AgentSpec = {
   sandbox?: {
     /** Processor time of one program, in seconds. */
     cpu_seconds?: number | null;
+    /** All that its workspace may hold, in MiB. */
+    disk_mb?: number | null;
     /** The largest file it may write, in MiB. */
     file_mb?: number | null;
+    /** Lets its programs listen for TCP connections in `workspace` mode. Other programs and web pages on this machine can then connect to them. */
+    listen?: boolean;
     /** Memory of all its processes together, in MiB. */
     memory_mb?: number | null;
     /** How far its programs reach. */
@@ -406,6 +410,8 @@ export type Counts = {
   sessions: number;
   /** Messages and interrupted tasks not yet taken up. */
   waiting: number;
+  /** Unsafe settings, the gravest first. */
+  warnings: SafetyWarning[];
 };
 
 export type Create = {
@@ -785,6 +791,8 @@ export type McpServerView = {
   name: string;
   /** Times it was started again. */
   restarts: number;
+  /** What its program is kept to: `confined` or `off`. Absent where it is a service. */
+  sandbox?: string | null;
   /** `idle`, `starting`, `ready` or `down`. */
   standing: string;
   /** Its tools by the names that agents know. */
@@ -1143,6 +1151,15 @@ export type RunView = {
 
 export type Runs = {
   runs: RunView[];
+};
+
+/** An unsafe setting. */
+export type SafetyWarning = {
+  /** Stable, such as `running_as_root`. */
+  code: string;
+  /** What to do about it. */
+  hint: string;
+  message: string;
 };
 
 export type Said = {

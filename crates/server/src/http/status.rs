@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use polyclaw_domain::safety::SafetyWarning;
 use polyclaw_store::sessions;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -17,11 +18,31 @@ pub struct Status {
     running: i64,
     /// Messages and interrupted tasks not yet taken up.
     waiting: i64,
+    /// Unsafe settings, the gravest first.
+    warnings: Vec<Warning>,
+}
+
+/// An unsafe setting.
+#[derive(Serialize, ToSchema)]
+#[schema(as = SafetyWarning)]
+pub struct Warning {
+    /// Stable, such as `running_as_root`.
+    code: &'static str,
+    message: String,
+    /// What to do about it.
+    hint: String,
 }
 
 /// How many sessions there are, and what goes on in them.
 #[utoipa::path(get, path = "/status", tag = "instance", responses((status = 200, body = Status)))]
 pub async fn counts(State(app): State<AppState>) -> Result<Json<Status>> {
     let counts = app.engine.db().read(sessions::counts).await?;
-    Ok(Json(Status { sessions: counts.sessions, running: counts.running, waiting: counts.waiting }))
+    let found = app.engine.safety_warnings().await?;
+    let view = |found: SafetyWarning| Warning { code: found.code, message: found.message, hint: found.hint };
+    Ok(Json(Status {
+        sessions: counts.sessions,
+        running: counts.running,
+        waiting: counts.waiting,
+        warnings: found.into_iter().map(view).collect(),
+    }))
 }

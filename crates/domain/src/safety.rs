@@ -1,0 +1,244 @@
+//! Settings that make an instance less safe than it could be, named. Nothing here refuses anything: each is allowed, and
+//! whoever runs the instance should know about it.
+
+use std::net::IpAddr;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::agent::{AgentSpec, SandboxMode};
+use crate::config::{Auth, Config, McpSandbox};
+use crate::id::AgentId;
+use crate::policy::{self, Layers, Owner, Rules};
+use crate::tool::{Consent, Effect, Risk, ToolSpec};
+
+const SHELL: &str = "shell";
+
+/// One unsafe setting: a stable code, what it means, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SafetyWarning {
+    pub code: &'static str,
+    pub message: String,
+    pub hint: String,
+}
+
+/// What the config and the process say about the instance as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exposure {
+    pub is_root: bool,
+    pub bind: IpAddr,
+    pub auth: Auth,
+    /// MCP servers that run with the rights of the instance.
+    pub unconfined_servers: Vec<String>,
+}
+
+impl Exposure {
+    pub fn from_config(config: &Config, is_root: bool) -> Self {
+        let is_open = |server: &crate::config::McpServer| {
+            server.enabled && server.command.is_some() && server.sandbox == McpSandbox::Off
+        };
+        let servers = config.mcp.servers.iter().filter(|(_, server)| is_open(server));
+        Self {
+            is_root,
+            bind: config.gateway.bind,
+            auth: config.gateway.auth,
+            unconfined_servers: servers.map(|(name, _)| name.clone()).collect(),
+        }
+    }
+}
+
+/// The agents of an instance, and what holds for all of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Household<'a> {
+    pub agents: &'a [AgentSpec],
+    pub default_agent: &'a AgentId,
+    pub rules: &'a Rules,
+}
+
+/// Every unsafe setting, the gravest first.
+pub fn warnings(exposure: &Exposure, household: Household<'_>) -> Vec<SafetyWarning> {
+    [
+        exposure.is_root.then(running_as_root),
+        auth_off(exposure, household),
+        (!exposure.bind.is_loopback()).then(|| bind_exposed(exposure.bind)),
+        shell_unasked(household),
+        sandbox_off(household),
+        servers_unconfined(&exposure.unconfined_servers),
+        may_listen(household),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// The same for a config alone, without agents that were made since.
+pub fn config_warnings(config: &Config, is_root: bool) -> Vec<SafetyWarning> {
+    let (agents, default_agent, rules) =
+        (config.agents.specs(), config.agents.default_id(), config.tools.rules());
+    let household = Household { agents: &agents, default_agent: &default_agent, rules: &rules };
+    warnings(&Exposure::from_config(config, is_root), household)
+}
+
+fn warning(code: &'static str, message: impl Into<String>, hint: &str) -> SafetyWarning {
+    SafetyWarning { code, message: message.into(), hint: hint.to_owned() }
+}
+
+fn running_as_root() -> SafetyWarning {
+    warning(
+        "running_as_root",
+        "Polyclaw runs as root: a fault in it or in a sandbox is a fault of the whole machine",
+        "run it as an ordinary user; `polyclaw service install` does",
+    )
+}
+
+fn auth_off(exposure: &Exposure, household: Household<'_>) -> Option<SafetyWarning> {
+    if exposure.auth != Auth::Off {
+        return None;
+    }
+    let networked =
+        names(household, |spec| spec.sandbox.mode != SandboxMode::Strict && has_shell(spec, household));
+    let hint = "write auth = \"token\" in [gateway]";
+    Some(if networked.is_empty() {
+        warning(
+            "auth_off",
+            "the API asks for no token: every program on this machine can do everything",
+            hint,
+        )
+    } else {
+        let message = format!(
+            "the API asks for no token, and programs of {} reach it: they can give themselves every right",
+            networked.join(", ")
+        );
+        let hint = format!("{hint}, or sandbox.mode = \"strict\" for these agents");
+        SafetyWarning { code: "auth_off_with_network", message, hint }
+    })
+}
+
+fn bind_exposed(bind: IpAddr) -> SafetyWarning {
+    warning(
+        "bind_exposed",
+        format!("the API listens on {bind}, which other machines can reach without encryption"),
+        "bind = \"127.0.0.1\" in [gateway], with a reverse proxy that speaks TLS in front",
+    )
+}
+
+fn sandbox_off(household: Household<'_>) -> Option<SafetyWarning> {
+    let agents = names(household, |spec| spec.sandbox.mode == SandboxMode::Off && has_shell(spec, household));
+    (!agents.is_empty()).then(|| {
+        let message = format!("programs of {} run without a sandbox", agents.join(", "));
+        warning("sandbox_off", message, "sandbox.mode = \"workspace\" or \"strict\"")
+    })
+}
+
+fn shell_unasked(household: Household<'_>) -> Option<SafetyWarning> {
+    let is_unasked = |spec: &AgentSpec| {
+        let is_open = spec.sandbox.mode == SandboxMode::Off && has_shell(spec, household);
+        is_open && !policy::asks(&shell(), &layers(spec, household))
+    };
+    let agents = names(household, is_unasked);
+    (!agents.is_empty()).then(|| {
+        let message = format!("{} runs commands without a sandbox, and nobody is asked", agents.join(", "));
+        warning("shell_unasked", message, "approvals = { shell = \"unsafe\" } in its tools, or a sandbox")
+    })
+}
+
+fn servers_unconfined(servers: &[String]) -> Option<SafetyWarning> {
+    (!servers.is_empty()).then(|| {
+        let message = format!("MCP servers run with the rights of the instance: {}", servers.join(", "));
+        warning("mcp_sandbox_off", message, "take sandbox = \"off\" out of [mcp.servers.<name>]")
+    })
+}
+
+fn may_listen(household: Household<'_>) -> Option<SafetyWarning> {
+    let listens = |spec: &AgentSpec| spec.sandbox.listen && spec.sandbox.mode == SandboxMode::Workspace;
+    let agents = names(household, |spec| listens(spec) && has_shell(spec, household));
+    (!agents.is_empty()).then(|| {
+        let message = format!("programs of {} may listen for connections on this machine", agents.join(", "));
+        warning("sandbox_listen", message, "take listen out of its sandbox where it is not needed")
+    })
+}
+
+fn names(household: Household<'_>, is_meant: impl Fn(&AgentSpec) -> bool) -> Vec<String> {
+    household.agents.iter().filter(|spec| is_meant(spec)).map(|spec| spec.agent_id.to_string()).collect()
+}
+
+fn has_shell(spec: &AgentSpec, household: Household<'_>) -> bool {
+    policy::allows(&shell(), &layers(spec, household))
+}
+
+/// As it is where nothing confines it.
+fn shell() -> ToolSpec {
+    ToolSpec {
+        name: SHELL.to_owned(),
+        description: String::new(),
+        parameters: Value::Null,
+        effect: Effect::Effect,
+        risk: Risk::High,
+        consent: Consent::AskPerson,
+        confined: false,
+    }
+}
+
+fn layers<'a>(spec: &'a AgentSpec, household: Household<'a>) -> Layers<'a> {
+    let agent = Owner {
+        id: &spec.agent_id,
+        policy: &spec.policy.tools,
+        is_default: spec.agent_id == *household.default_agent,
+        in_config: true,
+    };
+    Layers {
+        rules: household.rules,
+        agent,
+        lent: None,
+        spawn_depth: 0,
+        has_room: true,
+        senders: &[],
+        can_ask: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn codes(text: &str, is_root: bool) -> Vec<&'static str> {
+        let config = crate::config::load(text, "config.toml", &|_| Err("none".to_owned())).unwrap();
+        config_warnings(&config, is_root).iter().map(|warning| warning.code).collect()
+    }
+
+    #[test]
+    fn a_default_config_is_safe() {
+        assert!(codes("", false).is_empty());
+    }
+
+    #[test]
+    fn each_unsafe_setting_is_named() {
+        let strict = "[agents.defaults.sandbox]\nmode = \"strict\"\n";
+        let off = "[agents.defaults.sandbox]\nmode = \"off\"\n";
+        for (text, is_root, expected) in [
+            (String::new(), true, vec!["running_as_root"]),
+            ("[gateway]\nauth = \"off\"\n".to_owned(), false, vec!["auth_off_with_network"]),
+            (format!("[gateway]\nauth = \"off\"\n{strict}"), false, vec!["auth_off"]),
+            ("[gateway]\nbind = \"0.0.0.0\"\n".to_owned(), false, vec!["bind_exposed"]),
+            (off.to_owned(), false, vec!["sandbox_off"]),
+            (format!("[tools]\napproval = \"never\"\n{off}"), false, vec!["shell_unasked", "sandbox_off"]),
+            (format!("[tools]\ndeny = [\"shell\"]\n{off}"), false, vec![]),
+            ("[mcp.servers.x]\ncommand = \"y\"\n".to_owned(), false, vec![]),
+            (
+                "[mcp.servers.x]\ncommand = \"y\"\nsandbox = \"off\"\n".to_owned(),
+                false,
+                vec!["mcp_sandbox_off"],
+            ),
+            ("[agents.defaults.sandbox]\nlisten = true\n".to_owned(), false, vec!["sandbox_listen"]),
+        ] {
+            assert_eq!(codes(&text, is_root), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_agent_is_named_only_if_it_has_the_shell() {
+        let agents = "[[agents.list]]\nid = \"main\"\ndefault = true\n[[agents.list]]\nid = \"ops\"\nsandbox = { mode = \"off\" }\n";
+        assert!(codes(agents, false).is_empty(), "not the default agent, and nobody allowed it the shell");
+        assert_eq!(codes(&format!("{agents}tools = {{ allow = [\"shell\"] }}\n"), false), ["sandbox_off"]);
+    }
+}
