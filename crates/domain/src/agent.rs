@@ -133,6 +133,19 @@ pub struct Sandbox {
     #[schemars(range(min = 1))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file_mb: Option<u32>,
+    /// All that its workspace may hold, in MiB.
+    #[schemars(range(min = 1))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk_mb: Option<u32>,
+    /// Lets its programs listen for TCP connections in `workspace` mode. Other programs and web pages on this machine can
+    /// then connect to them.
+    #[serde(skip_serializing_if = "is_false")]
+    pub listen: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// `workspace`: files of the workspace only. `strict`: no network either. `off`: what the daemon may, it may.

@@ -52,7 +52,7 @@ pub use expand::{Lookup, Source};
 pub use gateway::{Auth, Gateway};
 pub use hooks::{Hook, HookEvent};
 pub use lanes::Lanes;
-pub use mcp::{Mcp, McpApproval, McpServer, McpTools};
+pub use mcp::{Mcp, McpApproval, McpSandbox, McpServer, McpTools};
 pub use memory::Memory;
 pub use models::Model;
 pub(crate) use name::{nearest, suggest};

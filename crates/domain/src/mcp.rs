@@ -10,6 +10,9 @@ const LONGEST_NAME: usize = 64;
 pub struct ServerState {
     pub name: String,
     pub transport: &'static str,
+    /// What its program is kept to: `confined` or `off`. None where it is a service.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<&'static str>,
     pub standing: Standing,
     /// The server's own name and version.
     pub version: Option<String>,

@@ -99,6 +99,12 @@ pub struct Tried {
     pub network: bool,
     /// A socket of this machine.
     pub unix_sockets: bool,
+    /// Opening a file of the whole machine: for writing, or one that tells about the kernel.
+    #[serde(default)]
+    pub machine: bool,
+    /// Listening for TCP connections.
+    #[serde(default)]
+    pub listen: bool,
 }
 
 /// Limits of one program, as `getrlimit` gave them. `None` is no limit.
@@ -118,6 +124,7 @@ pub const CPU_SECONDS: u32 = 600;
 pub const PROCESSES: u32 = 256;
 pub const FILE_MB: u32 = 1024;
 pub const OPEN_FILES: u32 = 1024;
+pub const DISK_MB: u32 = 10_240;
 
 impl Sandbox {
     /// The limits to set, with what is left out filled in.
@@ -131,6 +138,11 @@ impl Sandbox {
             open_files: Some(OPEN_FILES.into()),
             core_bytes: Some(0),
         }
+    }
+
+    /// All that the workspace may hold, in MiB.
+    pub fn disk_limit_mb(&self) -> u64 {
+        self.disk_mb.unwrap_or(DISK_MB).into()
     }
 
     pub fn is_on(&self) -> bool {
@@ -196,7 +208,14 @@ mod tests {
             seccomp_filters: 2,
             capabilities: "0000000000000000".to_owned(),
             limits,
-            tried: Tried { outside: false, attributes: false, network: false, unix_sockets: false },
+            tried: Tried {
+                outside: false,
+                attributes: false,
+                network: false,
+                unix_sockets: false,
+                machine: false,
+                listen: false,
+            },
         };
         let facts = Facts {
             mode: SandboxMode::Strict,

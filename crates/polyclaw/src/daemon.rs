@@ -1,7 +1,9 @@
 //! Runs one instance: serves it, reads its config again on SIGHUP, drains it on SIGTERM and SIGINT.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -150,6 +152,8 @@ where
     write_url(&instance.home, &url)?;
     let mut server = http::Server::start(instance, listener)?;
     tracing::info!(%url, pid = std::process::id(), ready_ms = began.elapsed().as_millis(), "ready");
+    warn_of_unsafe_settings(instance).await;
+    tokio::spawn(sweep_workspaces(Arc::clone(instance)));
     tokio::spawn(greet(Arc::clone(instance), looked, ready));
     tokio::spawn(give_back());
     loop {
@@ -170,6 +174,30 @@ where
             Err(Failure::failed("interrupted", "a second signal: stopped at once")
                 .hint("what was running goes on at the next start").into())
         }
+    }
+}
+
+/// What an earlier life left in workspaces in the middle of a write.
+async fn sweep_workspaces(instance: Arc<Instance>) {
+    let Ok(agents) = instance.engine.agents().await else { return };
+    let root = instance.home.workspace();
+    let folders: BTreeSet<PathBuf> =
+        agents.iter().map(|agent| agent.spec.workspace.folder(&root)).chain([root.clone()]).collect();
+    let sweep = move || folders.iter().map(|folder| polyclaw_tool::sweep_temporary(folder)).sum::<usize>();
+    if let Ok(removed @ 1..) = tokio::task::spawn_blocking(sweep).await {
+        tracing::info!(removed, "temporary files of an earlier life were removed from workspaces");
+    }
+}
+
+/// Named at every start: what was meant once may be forgotten.
+async fn warn_of_unsafe_settings(instance: &Instance) {
+    match instance.engine.safety_warnings().await {
+        Ok(found) => {
+            for found in found {
+                tracing::warn!(code = found.code, hint = found.hint, "unsafe setting: {}", found.message);
+            }
+        }
+        Err(error) => tracing::warn!(%error, "unsafe settings could not be looked for"),
     }
 }
 

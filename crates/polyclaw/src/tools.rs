@@ -1,12 +1,13 @@
 //! All tools of an instance, joined: those that come with Polyclaw, and those of MCP servers.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use polyclaw_domain::config::Config;
 use polyclaw_engine::Toolboxes;
 use polyclaw_tool::worker::Isolated;
-use polyclaw_tool::{Builtin, FileBriefings, Mcp, McpSettings};
+use polyclaw_tool::{Builtin, FileBriefings, Mcp, McpHost, McpSettings};
 
 use crate::command::guard::GUARD;
 use crate::confinement;
@@ -27,11 +28,25 @@ pub fn join(config: &Config, home: &Home, briefings: &Arc<FileBriefings>, mcp: &
 
 /// The servers that are to be there.
 pub fn mcp_settings(config: &Config, home: &Home) -> BTreeMap<String, McpSettings> {
-    // The program that runs now, whatever has been put in its place on the disk since.
-    let guard = GUARD.map(str::to_owned);
-    // A home that was never started has no workspace yet; a check works there all the same.
-    let workspace = Some(home.workspace()).filter(|path| path.is_dir()).unwrap_or_else(std::env::temp_dir);
-    let of = |server| McpSettings::of(server, workspace.clone(), &guard);
-    let named = config.mcp.servers.iter().filter_map(|(name, server)| Some((name.clone(), of(server)?)));
+    let host = mcp_host(config, home);
+    let of = |name, server| McpSettings::of(name, server, &host);
+    let named =
+        config.mcp.servers.iter().filter_map(|(name, server)| Some((name.clone(), of(name, server)?)));
     named.collect()
+}
+
+fn mcp_host(config: &Config, home: &Home) -> McpHost {
+    let root = home.workspace();
+    let mut workspaces: Vec<PathBuf> =
+        config.agents.specs().iter().map(|spec| spec.workspace.folder(&root)).chain([root.clone()]).collect();
+    workspaces.sort();
+    workspaces.dedup();
+    McpHost {
+        // The program that runs now, whatever has been put in its place on the disk since.
+        guard: GUARD.map(str::to_owned).to_vec(),
+        sandbox: confinement::settings(&config.sandbox, home),
+        home: home.path().to_owned(),
+        workspaces,
+        user_home: std::env::var_os("HOME").map(PathBuf::from),
+    }
 }

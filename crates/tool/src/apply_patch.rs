@@ -48,9 +48,10 @@ struct Planned {
 pub async fn run(scope: &ToolScope, arguments: Arguments, turnstile: &Arc<Turnstile>) -> Result<ToolOutcome> {
     let workspace = scope.workspace.clone();
     let turnstile = Arc::clone(turnstile);
+    let limit_mb = scope.sandbox.disk_limit_mb();
     let report = work::blocking(move |budget| {
         let changes = patch::parse(&arguments.patch).map_err(Error::Edit)?;
-        let _turn = turnstile.pass();
+        let mut quotas = turnstile.pass();
         let mut planned: Vec<Planned> = Vec::with_capacity(changes.len());
         for (path, change) in changes {
             budget.check()?;
@@ -59,6 +60,9 @@ pub async fn run(scope: &ToolScope, arguments: Arguments, turnstile: &Arc<Turnst
                 return Err(Error::Edit(format!("{path} is in the patch twice; put its hunks together")));
             }
             planned.push(plan(place, change)?);
+        }
+        for Planned { place, content, .. } in &planned {
+            quotas.admit(place, content.as_ref().map_or(0, String::len) as u64, limit_mb)?;
         }
         write(planned)
     });

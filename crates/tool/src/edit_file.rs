@@ -42,10 +42,12 @@ pub fn spec() -> ToolSpec {
 pub async fn run(scope: &ToolScope, arguments: Arguments, turnstile: &Arc<Turnstile>) -> Result<ToolOutcome> {
     let workspace = scope.workspace.clone();
     let turnstile = Arc::clone(turnstile);
+    let limit_mb = scope.sandbox.disk_limit_mb();
     let report = work::blocking(move |_| {
-        let _turn = turnstile.pass();
+        let mut quotas = turnstile.pass();
         let place = workspace::locate(&workspace, &arguments.path)?;
         let (edited, count) = edit(&text_of(&place)?, &arguments)?;
+        quotas.admit(&place, edited.len() as u64, limit_mb)?;
         place.replace(edited.as_bytes())?;
         Ok(format!("edited {}: {count} replaced", place.shown()))
     });

@@ -31,6 +31,11 @@ pub enum Error {
     Kind { path: String, found: &'static str, wanted: &'static str },
     #[error("'{path}' has {size} bytes, the limit is {limit}")]
     TooLarge { path: String, size: u64, limit: u64 },
+    #[error(
+        "'{path}' was not written: the workspace would hold more than its quota of {limit_mb} MiB. Remove what is not \
+         needed, or ask a person to raise sandbox.disk_mb of this agent"
+    )]
+    Quota { path: String, limit_mb: u64 },
     #[error("{0}")]
     Edit(String),
     #[error("stopped: it took longer than {0} s")]
@@ -98,6 +103,7 @@ impl Error {
             Self::Io { .. } => "tool_io",
             Self::Kind { .. } => "tool_file_kind",
             Self::TooLarge { .. } => "tool_too_large",
+            Self::Quota { .. } => "workspace_quota",
             Self::Edit(_) => "tool_edit",
             Self::OutOfTime(_) => "tool_out_of_time",
             Self::Command(_) => "tool_command",

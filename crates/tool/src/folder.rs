@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
 
@@ -20,6 +21,41 @@ const TEMPORARY_END: &str = ".tmp";
 fn is_temporary(name: &OsStr) -> bool {
     let (name, end) = (name.as_bytes(), TEMPORARY_END.as_bytes());
     name.starts_with(TEMPORARY.as_bytes()) && name.ends_with(end)
+}
+
+/// Older ones are nobody's: a write takes moments.
+const OLDEST_TEMPORARY: Duration = Duration::from_secs(600);
+/// A sweep looks at no more than this.
+const MOST_SWEPT: usize = 500_000;
+
+/// Removes what processes that were killed in the middle of a write left below a workspace. How many files that were.
+pub fn sweep_temporary(workspace: &Path) -> usize {
+    let (mut removed, mut seen, mut open) = (0, 0, vec![workspace.to_owned()]);
+    while let Some(folder) = open.pop().filter(|_| seen < MOST_SWEPT) {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            seen += 1;
+            let Ok(kind) = entry.file_type() else { continue };
+            if kind.is_dir() {
+                open.push(entry.path());
+            } else if kind.is_file() && is_left_behind(&entry) && std::fs::remove_file(entry.path()).is_ok() {
+                removed += 1;
+            }
+        }
+    }
+    removed
+}
+
+/// Whether who wrote it is gone. A worker counts its processes apart: what it left is known by its age.
+fn is_left_behind(entry: &std::fs::DirEntry) -> bool {
+    let name = entry.file_name();
+    if !is_temporary(&name) {
+        return false;
+    }
+    let name = name.to_string_lossy();
+    let writer = name.strip_prefix(TEMPORARY).and_then(|rest| rest.split('-').next());
+    let is_gone = writer.is_some_and(|pid| !Path::new("/proc").join(pid).exists());
+    let age = entry.metadata().and_then(|meta| meta.modified()).ok().and_then(|at| at.elapsed().ok());
+    is_gone || age.is_some_and(|age| age > OLDEST_TEMPORARY)
 }
 
 pub struct Folder(OwnedFd);
@@ -206,6 +242,22 @@ mod tests {
         folder.replace(OsStr::new("a"), b"new").unwrap();
         assert!(home.path().join(left).exists());
         assert_eq!(std::fs::read(home.path().join("a")).unwrap(), b"new");
+    }
+
+    #[test]
+    fn temporary_files_of_processes_that_are_gone_are_swept() {
+        let home = tempfile::tempdir().unwrap();
+        let below = home.path().join("a/b");
+        std::fs::create_dir_all(&below).unwrap();
+        let own = std::process::id();
+        // No process has a number this large.
+        let (left, kept) = (".polyclaw-99999999-0.tmp", format!(".polyclaw-{own}-0.tmp"));
+        for name in [left, &kept, "notes.tmp", ".polyclaw-note"] {
+            std::fs::write(below.join(name), "x").unwrap();
+        }
+        assert_eq!(sweep_temporary(home.path()), 1);
+        assert!(!below.join(left).exists() && below.join(&kept).exists());
+        assert!(below.join("notes.tmp").exists() && below.join(".polyclaw-note").exists());
     }
 
     #[test]

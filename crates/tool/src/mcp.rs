@@ -3,6 +3,7 @@
 
 mod connection;
 mod group;
+mod launch;
 mod offer;
 mod process;
 mod result;
@@ -21,7 +22,7 @@ use polyclaw_domain::tool::{Consent, Progress, ToolCall, ToolOutcome, ToolScope,
 use crate::error::Error;
 use crate::text;
 use server::Server;
-pub use settings::Settings as McpSettings;
+pub use settings::{ServerHost as McpHost, Settings as McpSettings};
 
 /// How long a turn waits for servers that are starting. What is not there by then is not there for that turn.
 const PATIENCE: Duration = Duration::from_secs(10);

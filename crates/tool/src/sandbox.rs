@@ -11,13 +11,15 @@ mod facts;
 mod files;
 mod limits;
 mod plan;
+mod proc;
 mod start;
 mod supervise;
+mod survey;
 mod walls;
 mod watch;
 
 pub use plan::{Inherited, Profile, Way};
-pub use start::{End, Program, Sandboxes, Settings, Started};
+pub use start::{End, Grants, Program, Running, Sandboxes, Settings, Started, last_words};
 
 /// What the helper is told to be by its last argument.
 pub const STAGES: [&str; 3] = [plan::SUPERVISE, plan::INIT, plan::ENTER];

@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::arguments;
 use crate::error::{Error, Result};
-use crate::sandbox::{End, Profile, Program, Sandboxes, Started};
+use crate::sandbox::{End, Grants, Profile, Program, Sandboxes, Started};
 use crate::work;
 use crate::workspace;
 use output::Output;
@@ -82,7 +82,7 @@ pub async fn run(
         workspace: &workspace,
         folder: &folder,
         command: ["/bin/sh", "-c", &arguments.command].map(str::to_owned).to_vec(),
-        readable: Vec::new(),
+        grants: Grants::default(),
     };
     let (reader, writer) = std::io::pipe().map_err(Error::Command)?;
     let started = sandboxes.start(program, Stdio::from(writer)).await?;
@@ -160,6 +160,11 @@ fn report(outcome: &Outcome, mut text: String) -> ToolOutcome {
         Outcome::Ended(End::Signalled(signal)) => format!("killed by signal {signal}"),
         Outcome::Ended(End::OverMemory(limit)) => format!("killed: it used more than {limit} MiB of memory"),
         Outcome::Ended(End::OverProcesses(limit)) => format!("killed: it had more than {limit} processes"),
+        Outcome::Ended(End::OverDisk(limit)) => {
+            format!(
+                "killed: the workspace holds more than its quota of {limit} MiB; remove what is not needed"
+            )
+        }
         Outcome::Ended(End::Unknown) => "killed from outside".to_owned(),
         Outcome::OutOfTime(seconds) => format!("killed: it ran longer than {seconds} s"),
     };

@@ -14,6 +14,7 @@ use rustix::fs::FileType;
 
 use crate::error::{Error, Result};
 use crate::folder::{self, Folder};
+use crate::quota::Quotas;
 
 const LONGEST_PATH: usize = 4096;
 const FOLDER_MODE: u32 = 0o700;
@@ -28,12 +29,12 @@ pub struct Place {
     shown: String,
 }
 
-/// One change at a time: an edit that does not see the write before it would undo it.
+/// One change at a time: an edit that does not see the write before it would undo it. Whoever passes may ask for room.
 #[derive(Default)]
-pub struct Turnstile(Mutex<()>);
+pub struct Turnstile(Mutex<Quotas>);
 
 impl Turnstile {
-    pub fn pass(&self) -> MutexGuard<'_, ()> {
+    pub fn pass(&self) -> MutexGuard<'_, Quotas> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -99,6 +100,13 @@ impl Place {
     /// From the workspace, for output; the workspace itself is the empty path.
     pub fn inside(&self) -> &Path {
         &self.inside
+    }
+
+    /// Bytes of the file that is there now; none where there is no file.
+    pub fn size(&self) -> u64 {
+        let Some(name) = self.inside.file_name() else { return 0 };
+        let stat = self.parent().ok().and_then(|parent| parent.stat(name).ok().flatten());
+        stat.map_or(0, |stat| folder::size(&stat))
     }
 
     /// What is there now.

@@ -36,10 +36,12 @@ pub fn spec() -> ToolSpec {
 pub async fn run(scope: &ToolScope, arguments: Arguments, turnstile: &Arc<Turnstile>) -> Result<ToolOutcome> {
     let workspace = scope.workspace.clone();
     let turnstile = Arc::clone(turnstile);
+    let limit_mb = scope.sandbox.disk_limit_mb();
     let report = work::blocking(move |_| {
         fits(&arguments.path, &arguments.content)?;
-        let _turn = turnstile.pass();
+        let mut quotas = turnstile.pass();
         let place = workspace::locate(&workspace, &arguments.path)?;
+        quotas.admit(&place, arguments.content.len() as u64, limit_mb)?;
         let is_new = place.replace(arguments.content.as_bytes())?;
         let did = if is_new { "created" } else { "replaced" };
         Ok(format!("{did} {} ({} bytes)", place.shown(), arguments.content.len()))

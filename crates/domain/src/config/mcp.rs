@@ -24,18 +24,27 @@ pub struct Mcp {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct McpServer {
-    /// The program to start. It runs with the rights of the instance, outside any sandbox.
+    /// The program to start. It runs in a folder of its own, in the sandbox that `sandbox` names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     /// Its arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// Its environment, besides PATH, HOME, USER, LANG, TZ and TMPDIR: nothing else of the instance's is handed on.
+    /// Its environment, besides PATH, HOME, USER, LANG, LC_ALL, TZ, TMPDIR and PYTHONSAFEPATH: nothing else of the
+    /// instance's is handed on.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, Secret>,
-    /// The folder it starts in. The instance's workspace if left out.
+    /// The folder it starts in; never one that agents write. A folder of its own below the instance's home if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
+    /// How far the program reaches.
+    pub sandbox: McpSandbox,
+    /// Files and folders it may read although they are hidden from servers. Absolute paths.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub readable: Vec<String>,
+    /// Files and folders it may write, beside its own folder. Absolute paths.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub writable: Vec<String>,
     /// The address of a service that speaks streamable HTTP.
     #[schemars(url)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,7 +62,8 @@ pub struct McpServer {
     pub start_seconds: u32,
     /// Whether a person is asked before its tools run.
     pub approval: McpApproval,
-    /// You vouch for what it says about its tools: those it calls read-only then count as low risk.
+    /// You vouch for what it says about its tools: those it calls read-only then ask nobody and count as low risk, and
+    /// those it calls read-only or idempotent are repeated after a crash. What an untrusted server says counts for nothing.
     pub trusted: bool,
     /// Off: it is not started, and its tools are not there.
     pub enabled: bool,
@@ -66,6 +76,9 @@ impl Default for McpServer {
             args: Vec::new(),
             env: BTreeMap::new(),
             cwd: None,
+            sandbox: McpSandbox::default(),
+            readable: Vec::new(),
+            writable: Vec::new(),
             url: None,
             headers: BTreeMap::new(),
             tools: McpTools::default(),
@@ -90,13 +103,25 @@ pub struct McpTools {
     pub deny: Vec<String>,
 }
 
+/// How far the program of a server reaches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum McpSandbox {
+    /// It writes its own folder, reaches the network and reads the machine, but for Polyclaw's home, workspaces and stored
+    /// credentials.
+    #[default]
+    Confined,
+    /// It runs with the rights of the instance.
+    Off,
+}
+
 /// When a person is asked first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum McpApproval {
     /// Before every call.
     Always,
-    /// Before calls of tools that the server does not call read-only.
+    /// Before every call, but for tools that a `trusted` server calls read-only.
     #[default]
     Unsafe,
     /// Never.
@@ -127,6 +152,15 @@ impl Mcp {
     }
 }
 
+impl McpSandbox {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Confined => "confined",
+            Self::Off => "off",
+        }
+    }
+}
+
 impl McpServer {
     fn check(&self, path: &str, own_name: &str, report: &mut Report) {
         if !is_server_name(own_name) {
@@ -144,7 +178,24 @@ impl McpServer {
             (None, Some(_)) if !self.env.is_empty() || !self.args.is_empty() || self.cwd.is_some() => {
                 report.error(path, "args, env and cwd are for a server with a command", "take them out");
             }
+            (None, Some(_)) if !self.readable.is_empty() || !self.writable.is_empty() => {
+                report.error(path, "readable and writable are for a server with a command", "take them out");
+            }
             _ => {}
         }
+        for (key, paths) in [("readable", &self.readable), ("writable", &self.writable)] {
+            for (at, wrong) in paths.iter().enumerate().filter(|(_, path)| !is_folder_path(path)) {
+                let message = format!("{wrong:?} is not an absolute path of a file or folder");
+                report.error(
+                    &format!("{path}.{key}[{at}]"),
+                    message,
+                    "write it out, such as \"/srv/documents\"",
+                );
+            }
+        }
     }
+}
+
+fn is_folder_path(path: &str) -> bool {
+    path.starts_with('/') && !path.trim_matches('/').is_empty()
 }

@@ -138,10 +138,9 @@ fn its_death_is_survived_and_said() {
         transcript.contains(tool)
     });
     std::thread::sleep(std::time::Duration::from_millis(1_500));
-    // The guard, and the server itself.
     let pids = running("mark-death");
-    assert_eq!(pids.len(), 2, "{pids:?}");
-    kill(*pids.iter().max().unwrap());
+    assert_eq!(pids.len(), 1, "{pids:?}");
+    kill(pids[0]);
     assert!(asked.wait().unwrap().success());
     let said = model.last_request().tool_results()[0].1.clone();
     assert!(said.contains("the MCP server 'lab' went away during this call"), "{said}");
@@ -157,7 +156,7 @@ fn nothing_of_it_outlives_the_daemon() {
     let model = ModelServer::start();
     let home = by_stdio(&model, "mark-orphan", "");
     let mut daemon = home.daemon();
-    until("the server runs", || running("mark-orphan").len() == 2);
+    until("the server runs", || running("mark-orphan").len() == 1);
     daemon.kill();
     until("the kill took the server along", || running("mark-orphan").is_empty());
     let mut daemon = home.daemon();
@@ -266,8 +265,9 @@ fn tools_that_change_are_seen_hostile_words_do_no_harm_and_a_stop_is_passed_on()
     let folder = tempfile::tempdir().unwrap();
     let note = folder.path().join("note");
     let server = format!(
-        "command = {:?}\nargs = [{script:?}, {note:?}]\nenv = {{ LAB_KEY = \"canary-4711\" }}",
-        node()
+        "command = {:?}\nargs = [{script:?}, {note:?}]\nenv = {{ LAB_KEY = \"canary-4711\" }}\nwritable = [{:?}]",
+        node(),
+        folder.path()
     );
     let home = home(&model, &server);
     let log = std::fs::File::create(home.path().join("log")).unwrap();

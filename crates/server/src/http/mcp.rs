@@ -19,6 +19,9 @@ pub struct McpServerView {
     name: String,
     /// `stdio` or `http`.
     transport: &'static str,
+    /// What its program is kept to: `confined` or `off`. Absent where it is a service.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sandbox: Option<&'static str>,
     /// `idle`, `starting`, `ready` or `down`.
     #[schema(value_type = String)]
     standing: Standing,
@@ -44,6 +47,7 @@ pub async fn list(State(app): State<AppState>) -> Result<Json<McpServers>> {
             agents: named.map(|agent| agent.spec.agent_id.to_string()).collect(),
             name: state.name,
             transport: state.transport,
+            sandbox: state.sandbox,
             standing: state.standing,
             version: state.version,
             tools: state.tools,

@@ -214,6 +214,7 @@ impl Servers for Rack {
         let server = |name: &str, standing, error: Option<&str>| ServerState {
             name: name.to_owned(),
             transport: "stdio",
+            sandbox: Some("confined"),
             standing,
             version: None,
             tools: vec![format!("mcp_{name}_echo")],

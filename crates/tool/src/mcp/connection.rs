@@ -1,6 +1,7 @@
 //! One connection to a server: how it begins, a call on it, and how it ends.
 
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,7 +12,8 @@ use rmcp::model::{
     ClientRequest, Implementation, ProgressNotificationParam, ProgressToken, RequestId, ServerResult,
 };
 use rmcp::service::{
-    NotificationContext, Peer, PeerRequestOptions, RoleClient, RunningServiceCancellationToken, ServiceError,
+    ClientInitializeError, NotificationContext, Peer, PeerRequestOptions, RoleClient, RunningService,
+    RunningServiceCancellationToken, ServiceError,
 };
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -22,7 +24,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
 use super::offer::{self, Offer};
-use super::process::{self, Process};
+use super::process::{self, Process, Streams};
 use super::result;
 use super::settings::{Reach, Settings};
 use crate::error::{Error, Result};
@@ -98,10 +100,9 @@ impl Connection {
         let ear = Ear::default();
         let (changed, calls) = (Arc::clone(&ear.changed), Arc::clone(&ear.calls));
         let (running, process) = match &settings.reach {
-            Reach::Program { .. } => {
-                let (process, stdout, stdin) = process::start(name, settings)?;
-                let transport = AsyncRwTransport::new(stdout, stdin).with_max_line_length(LARGEST_MESSAGE);
-                match within(name, settings.start, serve_client(ear, transport)).await {
+            Reach::Program(_) => {
+                let (process, streams) = process::start(name, settings).await?;
+                match within(name, settings.start, serve(ear, streams)).await {
                     Ok(running) => (running, Some(process)),
                     Err(error) => return Err(because(name, settings, error, process.end().await)),
                 }
@@ -148,6 +149,20 @@ impl Connection {
             None => None,
         }
     }
+}
+
+type Serving = Pin<
+    Box<
+        dyn Future<Output = std::result::Result<RunningService<RoleClient, Ear>, ClientInitializeError>>
+            + Send,
+    >,
+>;
+
+/// Boxed: the compiler can not tell by itself that this may move between threads.
+fn serve(ear: Ear, streams: Streams) -> Serving {
+    let transport =
+        AsyncRwTransport::new(streams.output, streams.input).with_max_line_length(LARGEST_MESSAGE);
+    Box::pin(serve_client(ear, transport))
 }
 
 async fn within<T, E: std::fmt::Display>(

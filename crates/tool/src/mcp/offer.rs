@@ -1,5 +1,5 @@
 //! A server's tool as agents are offered it. What the server says about it is cleaned and bounded; what it says
-//! about its harmlessness counts as far as the operator vouches for it.
+//! about its harmlessness counts only if the operator vouches for it.
 
 use std::sync::Arc;
 
@@ -45,7 +45,8 @@ pub fn offers(server: &str, settings: &Settings, mut tools: Vec<Tool>) -> Vec<Of
 
 fn offer(server: &str, settings: &Settings, tool: Tool, name: String) -> Offer {
     let hints = tool.annotations.unwrap_or_default();
-    let effect = effect(&hints);
+    // A server that may lie about itself is taken for one that changes the world each time.
+    let effect = if settings.trusted { effect(&hints) } else { Effect::Effect };
     let about = plain::block(tool.description.as_deref().unwrap_or_default().trim(), LONGEST_DESCRIPTION);
     let ask = match settings.approval {
         McpApproval::Always => true,
@@ -57,7 +58,7 @@ fn offer(server: &str, settings: &Settings, tool: Tool, name: String) -> Offer {
         description: format!("(MCP server {server}) {about}"),
         parameters: schema(&tool.input_schema),
         effect,
-        risk: if settings.trusted && effect == Effect::Pure { Risk::Low } else { Risk::High },
+        risk: if effect == Effect::Pure { Risk::Low } else { Risk::High },
         consent: if ask { Consent::AskPerson } else { Consent::NotNeeded },
         // It runs elsewhere, with the rights it has there.
         confined: false,
@@ -106,16 +107,15 @@ fn clean(value: &Value, depth: usize) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use polyclaw_domain::config::McpServer;
 
     use super::*;
+    use crate::mcp::settings::ServerHost;
 
     fn settings(change: impl FnOnce(&mut McpServer)) -> Settings {
         let mut server = McpServer { command: Some("x".to_owned()), ..McpServer::default() };
         change(&mut server);
-        Settings::of(&server, PathBuf::new(), &[]).unwrap()
+        Settings::of("lab", &server, &ServerHost::default()).unwrap()
     }
 
     fn tool(value: Value) -> Tool {
@@ -127,18 +127,19 @@ mod tests {
     }
 
     #[test]
-    fn hints_decide_what_a_restart_may_do_and_trust_decides_the_risk() {
+    fn hints_count_only_where_the_config_vouches_for_the_server() {
         let read = json!({ "name": "t", "inputSchema": {}, "annotations": { "readOnlyHint": true } });
         let put = json!({ "name": "t", "inputSchema": {}, "annotations": { "idempotentHint": true } });
         let bare = json!({ "name": "t", "inputSchema": {} });
         let careful = settings(|_| {});
         let facts = |spec: &ToolSpec| (spec.effect, spec.risk, spec.consent);
-        assert_eq!(facts(&one(&careful, read.clone())), (Effect::Pure, Risk::High, Consent::NotNeeded));
-        assert_eq!(facts(&one(&careful, put.clone())), (Effect::Idempotent, Risk::High, Consent::AskPerson));
-        assert_eq!(facts(&one(&careful, bare.clone())), (Effect::Effect, Risk::High, Consent::AskPerson));
+        for tool in [&read, &put, &bare] {
+            assert_eq!(facts(&one(&careful, tool.clone())), (Effect::Effect, Risk::High, Consent::AskPerson));
+        }
         let trusted = settings(|server| server.trusted = true);
-        assert_eq!(one(&trusted, read.clone()).risk, Risk::Low);
-        assert_eq!(one(&trusted, put).risk, Risk::High);
+        assert_eq!(facts(&one(&trusted, read.clone())), (Effect::Pure, Risk::Low, Consent::NotNeeded));
+        assert_eq!(facts(&one(&trusted, put)), (Effect::Idempotent, Risk::High, Consent::AskPerson));
+        assert_eq!(facts(&one(&trusted, bare.clone())), (Effect::Effect, Risk::High, Consent::AskPerson));
         let always = settings(|server| server.approval = McpApproval::Always);
         assert_eq!(one(&always, read).consent, Consent::AskPerson);
         let never = settings(|server| server.approval = McpApproval::Never);

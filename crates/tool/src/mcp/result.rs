@@ -78,17 +78,16 @@ fn word(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use polyclaw_domain::config::{McpServer, Secret};
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::mcp::settings::ServerHost;
 
     fn shown(result: Value) -> ToolOutcome {
         let env = [("KEY".to_owned(), Secret::new("canary-4711"))].into();
         let server = McpServer { command: Some("x".to_owned()), env, ..McpServer::default() };
-        let settings = Settings::of(&server, PathBuf::new(), &[]).unwrap();
+        let settings = Settings::of("lab", &server, &ServerHost::default()).unwrap();
         outcome(&settings, serde_json::from_value(result).unwrap())
     }
 

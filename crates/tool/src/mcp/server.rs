@@ -92,6 +92,7 @@ impl Server {
         ServerState {
             name: self.name.clone(),
             transport: self.settings.reach.transport(),
+            sandbox: self.settings.reach.sandbox(),
             standing: now.standing,
             version: now.version.clone(),
             tools: now.offers.iter().map(|offer| offer.spec.name.clone()).collect(),

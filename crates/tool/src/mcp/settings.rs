@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use polyclaw_domain::config::{McpApproval, McpServer, McpTools};
+use polyclaw_domain::config::{McpApproval, McpSandbox, McpServer, McpTools, Secret};
 use polyclaw_domain::glob;
 
-/// Variables that programs need to find each other, a home and a language. Nothing secret is in them.
-const HANDED_ON: [&str; 6] = ["PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR"];
+use crate::sandbox;
+
 /// A shorter value is a word that occurs anyway.
 const SHORTEST_SECRET: usize = 6;
 
@@ -25,36 +25,64 @@ pub struct Settings {
 /// How a server is reached.
 #[derive(Clone, PartialEq)]
 pub enum Reach {
-    Program {
-        /// Runs the program so that it can not outlive us: the words before its own.
-        guard: Vec<String>,
-        command: String,
-        args: Vec<String>,
-        env: BTreeMap<String, String>,
-        cwd: PathBuf,
-    },
-    Http {
-        url: String,
-        headers: BTreeMap<String, String>,
-    },
+    Program(Box<ServerProgram>),
+    Http { url: String, headers: BTreeMap<String, String> },
+}
+
+/// A server that is started, as the config names it.
+#[derive(Clone, PartialEq)]
+pub struct ServerProgram {
+    pub command: String,
+    pub args: Vec<String>,
+    pub env: BTreeMap<String, String>,
+    pub cwd: Option<String>,
+    pub sandbox: McpSandbox,
+    pub readable: Vec<PathBuf>,
+    pub writable: Vec<PathBuf>,
+    /// Its own folder.
+    pub folder: PathBuf,
+    pub host: ServerHost,
+}
+
+/// The instance that servers are started by.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerHost {
+    /// Runs a program that is not confined so that it can not outlive us: the words before its own.
+    pub guard: Vec<String>,
+    /// How programs are confined.
+    pub sandbox: sandbox::Settings,
+    /// The instance's home: agents write in it, and its secrets are there.
+    pub home: PathBuf,
+    /// The folders that agents write, wherever they are.
+    pub workspaces: Vec<PathBuf>,
+    /// The user's own home, where credentials are kept.
+    pub user_home: Option<PathBuf>,
+}
+
+impl ServerHost {
+    /// Servers' own folders, each below its server's name.
+    const FOLDER: &str = "mcp";
+
+    fn folder_of(&self, server: &str) -> PathBuf {
+        self.home.join(Self::FOLDER).join(server)
+    }
 }
 
 impl Settings {
-    /// `None` for one that is switched off. `workspace` is where programs start that name no folder.
-    pub fn of(server: &McpServer, workspace: PathBuf, guard: &[String]) -> Option<Self> {
-        let exposed = |map: &BTreeMap<String, polyclaw_domain::config::Secret>| {
-            map.iter()
-                .map(|(name, value)| (name.clone(), value.expose().to_owned()))
-                .collect::<BTreeMap<_, _>>()
-        };
+    /// `None` for one that is switched off.
+    pub fn of(name: &str, server: &McpServer, host: &ServerHost) -> Option<Self> {
         let reach = match (&server.command, &server.url) {
-            (Some(command), _) => Reach::Program {
-                guard: guard.to_vec(),
+            (Some(command), _) => Reach::Program(Box::new(ServerProgram {
                 command: command.clone(),
                 args: server.args.clone(),
                 env: exposed(&server.env),
-                cwd: server.cwd.as_ref().map_or(workspace.clone(), |cwd| workspace.join(cwd)),
-            },
+                cwd: server.cwd.clone(),
+                sandbox: server.sandbox,
+                readable: server.readable.iter().map(PathBuf::from).collect(),
+                writable: server.writable.iter().map(PathBuf::from).collect(),
+                folder: host.folder_of(name),
+                host: host.clone(),
+            })),
             (None, Some(url)) => Reach::Http { url: url.clone(), headers: exposed(&server.headers) },
             (None, None) => return None,
         };
@@ -75,7 +103,10 @@ impl Settings {
 
     /// A text of the server's without the secrets that it was given.
     pub fn redact(&self, text: &str) -> String {
-        let (Reach::Program { env: secrets, .. } | Reach::Http { headers: secrets, .. }) = &self.reach;
+        let secrets = match &self.reach {
+            Reach::Program(program) => &program.env,
+            Reach::Http { headers, .. } => headers,
+        };
         let mut text = text.to_owned();
         for secret in secrets.values() {
             let bare = secret.strip_prefix("Bearer ").unwrap_or(secret);
@@ -87,24 +118,28 @@ impl Settings {
     }
 }
 
+fn exposed(map: &BTreeMap<String, Secret>) -> BTreeMap<String, String> {
+    map.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect()
+}
+
 impl Reach {
     pub fn transport(&self) -> &'static str {
         match self {
-            Self::Program { .. } => "stdio",
+            Self::Program(_) => "stdio",
             Self::Http { .. } => "http",
+        }
+    }
+
+    pub fn sandbox(&self) -> Option<&'static str> {
+        match self {
+            Self::Program(program) => Some(program.sandbox.as_str()),
+            Self::Http { .. } => None,
         }
     }
 }
 
-/// What a program gets of our own environment.
-pub fn handed_on() -> impl Iterator<Item = (&'static str, std::ffi::OsString)> {
-    HANDED_ON.into_iter().filter_map(|name| std::env::var_os(name).map(|value| (name, value)))
-}
-
 #[cfg(test)]
 mod tests {
-    use polyclaw_domain::config::Secret;
-
     use super::*;
 
     fn settings(allow: &[&str], deny: &[&str]) -> Settings {
@@ -116,7 +151,7 @@ mod tests {
             tools: McpTools { allow: words(allow), deny: words(deny) },
             ..McpServer::default()
         };
-        Settings::of(&server, PathBuf::from("/ws"), &[]).unwrap()
+        Settings::of("lab", &server, &ServerHost::default()).unwrap()
     }
 
     #[test]
@@ -134,6 +169,6 @@ mod tests {
     #[test]
     fn one_that_is_switched_off_is_not_there() {
         let server = McpServer { command: Some("x".to_owned()), enabled: false, ..McpServer::default() };
-        assert!(Settings::of(&server, PathBuf::new(), &[]).is_none());
+        assert!(Settings::of("lab", &server, &ServerHost::default()).is_none());
     }
 }

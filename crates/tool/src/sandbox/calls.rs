@@ -114,13 +114,17 @@ pub fn filter(plan: &Plan) -> Result<(), String> {
 }
 
 fn unknown(profile: Profile) -> Built<BpfProgram> {
-    let more = if profile == Profile::Command { UNKNOWN_TO_COMMANDS } else { &[] };
+    let more = if profile == Profile::Worker { &[] } else { UNKNOWN_TO_COMMANDS };
     compile(UNKNOWN.iter().chain(more).map(|call| (*call, Vec::new())).collect(), libc::ENOSYS)
 }
 
 fn forbidden(plan: &Plan) -> Built<BpfProgram> {
     let mut rules: Rules = FORBIDDEN.iter().chain(OF_X86).map(|call| (*call, Vec::new())).collect();
     rules.insert(libc::SYS_socket, sockets(plan.mode)?);
+    if !plan.listen {
+        // Landlock looks at `bind` only, and a socket that was never bound gets a port by `listen`.
+        rules.insert(libc::SYS_listen, Vec::new());
+    }
     rules.insert(libc::SYS_clone, any(NEW_NAMESPACES.iter().map(|flag| has(0, flag.unsigned_abs())))?);
     rules.insert(libc::SYS_ioctl, any([libc::TIOCSTI, libc::TIOCLINUX].map(|code| is(1, code)))?);
     for (call, mode) in [(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (libc::SYS_fchmodat2, 2)] {

@@ -73,11 +73,12 @@ fn become_program(plan: &Plan) -> io::Error {
         return error;
     }
     let mut command = Command::new(&plan.program[0]);
-    command.args(&plan.program[1..]).env_clear().envs(plan.environment.iter().map(|(k, v)| (k, v)));
+    command.args(&plan.program[1..]).env_clear();
     if plan.mode != SandboxMode::Off {
         let temporary = if plan.own_temporary { "/tmp".as_ref() } else { plan.temporary.as_path() };
         command.env("HOME", &plan.workspace).env("TMPDIR", temporary);
     }
+    command.envs(plan.environment.iter().map(|(k, v)| (k, v)));
     if plan.profile == Profile::Worker {
         let inherited = serde_json::to_string(&plan.inherited()).unwrap_or_default();
         command.envs(memory_settings()).env(Inherited::VARIABLE, inherited);
@@ -85,11 +86,11 @@ fn become_program(plan: &Plan) -> io::Error {
     command.exec()
 }
 
-/// A command gets no input, and above all not the socket. A worker talks over it.
+/// A command gets no input, and above all not the socket. A worker and a server talk over it.
 fn hand_over_streams(profile: Profile) -> io::Result<()> {
     match profile {
         Profile::Command => Ok(rustix::stdio::dup2_stdin(std::fs::File::open("/dev/null")?.as_fd())?),
-        Profile::Worker => Ok(rustix::stdio::dup2_stdout(io::stdin().as_fd())?),
+        Profile::Worker | Profile::Server => Ok(rustix::stdio::dup2_stdout(io::stdin().as_fd())?),
     }
 }
 

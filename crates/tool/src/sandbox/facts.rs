@@ -1,15 +1,27 @@
 //! Reads back what holds. Nothing here comes from the plan but what to try.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
-use std::net::UdpSocket;
+use std::net::{TcpListener, UdpSocket};
 use std::os::unix::net::UnixDatagram;
 
 use polyclaw_domain::agent::SandboxMode;
 use polyclaw_domain::sandbox::{Landlock, Program, Tried};
 
 use super::limits;
-use super::plan::{Hidden, Plan};
+use super::plan::{Hidden, Plan, Profile};
+
+/// Settings of the whole machine, as a sample of all that lie beside them. Opened for writing, never written.
+const MACHINE_SETTINGS: [&str; 6] = [
+    "/proc/sys/kernel/core_pattern",
+    "/proc/sys/vm/overcommit_memory",
+    "/proc/sys/fs/suid_dumpable",
+    "/proc/irq/default_smp_affinity",
+    "/proc/sysrq-trigger",
+    "/sys/kernel/profiling",
+];
+/// What tells about the kernel's memory, timers and keys.
+const KERNEL_DETAILS: [&str; 4] = ["/proc/kpageflags", "/proc/slabinfo", "/proc/timer_list", "/proc/keys"];
 
 const NAMESPACES: [&str; 6] = ["user", "pid", "mnt", "net", "ipc", "uts"];
 
@@ -70,7 +82,16 @@ fn attempt(plan: &Plan) -> Tried {
         attributes: plan.hidden.iter().any(can_change),
         network: is_there(UdpSocket::bind(("127.0.0.1", 0))),
         unix_sockets: is_there(UnixDatagram::unbound()),
+        machine: reaches_machine(plan.profile),
+        listen: is_there(TcpListener::bind(("127.0.0.1", 0))),
     }
+}
+
+fn reaches_machine(profile: Profile) -> bool {
+    let can_write = |path: &&str| OpenOptions::new().write(true).open(path).is_ok();
+    // A worker looks at all of `/proc` where it has none of its own; it is our code, and its programs do not.
+    let can_read = |path: &&str| profile != Profile::Worker && File::open(path).is_ok();
+    MACHINE_SETTINGS.iter().any(can_write) || KERNEL_DETAILS.iter().any(can_read)
 }
 
 /// Sets a mode to what it is: harmless where it is possible, which it must not be.
@@ -96,7 +117,9 @@ pub fn judge(plan: &Plan, program: &Program) -> Result<(), String> {
         (!program.tried.outside, "files outside the workspace can be read"),
         (!program.tried.attributes, "modes of files outside can be changed"),
         (!program.tried.unix_sockets, "sockets of this machine can be opened"),
+        (!program.tried.machine, "settings or details of the whole machine can be opened"),
         (plan.mode != SandboxMode::Strict || !program.tried.network, "the network can be reached"),
+        (plan.listen || !program.tried.listen, "it can listen for connections"),
         (program.limits.core_bytes == Some(0), "core files can be written"),
     ];
     match holds.iter().find(|(holds, _)| !holds) {

@@ -10,6 +10,7 @@ use polyclaw_domain::agent::SandboxMode;
 use polyclaw_domain::sandbox::Landlock;
 
 use super::plan::{Plan, Profile};
+use super::survey;
 
 /// Without these rights landlock would leave a hole: files outside could be cut to nothing.
 const LEAST: ABI = ABI::V3;
@@ -77,7 +78,7 @@ const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random"
 /// Closes the file system to this process but for what the plan names.
 pub fn close(plan: &Plan) -> Result<Landlock, String> {
     let refused = |error: RulesetError| format!("landlock: {error}");
-    let mut ruleset = ruleset(plan.mode).map_err(refused)?;
+    let mut ruleset = ruleset(plan).map_err(refused)?;
     let mut count = 0;
     for (path, access) in rules(plan) {
         // What is not there needs no exception.
@@ -98,12 +99,14 @@ pub fn close(plan: &Plan) -> Result<Landlock, String> {
     Ok(Landlock { abi, enforced: enforced.to_owned(), rules: count })
 }
 
-fn ruleset(mode: SandboxMode) -> Result<RulesetCreated, RulesetError> {
+fn ruleset(plan: &Plan) -> Result<RulesetCreated, RulesetError> {
     let files = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     let files = files.handle_access(AccessFs::from_all(LEAST))?.set_compatibility(CompatLevel::BestEffort);
     let mut all = files.handle_access(AccessFs::from_all(NEWEST))?.scope(Scope::from_all(NEWEST))?;
-    if mode == SandboxMode::Strict {
+    if plan.mode == SandboxMode::Strict {
         all = all.handle_access(AccessNet::from_all(NEWEST))?;
+    } else if !plan.listen {
+        all = all.handle_access(AccessNet::BindTcp)?;
     }
     all.create()
 }
@@ -114,7 +117,11 @@ fn rules(plan: &Plan) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
     let own = all & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev);
     let temporary = if plan.own_temporary { PathBuf::from("/tmp") } else { plan.temporary.clone() };
-    let mut rules = vec![(plan.workspace.clone(), own), (temporary, own)];
+    let mut rules = vec![(temporary, own)];
+    rules.extend(plan.written().map(|path| (path.clone(), own)));
+    if plan.profile == Profile::Server {
+        rules.extend(survey::readable_except_hidden(plan).into_iter().map(|path| (path, read)));
+    }
     if plan.own_temporary {
         rules.push((PathBuf::from("/dev/shm"), own));
     }
@@ -126,9 +133,10 @@ fn rules(plan: &Plan) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
     rules.extend(SYSTEM.iter().map(|path| (PathBuf::from(path), read)));
     rules.extend(ETC.iter().map(|name| (Path::new("/etc").join(name), look)));
     rules.extend(DEVICES.iter().map(|path| (PathBuf::from(path), device)));
-    // A worker must find the processes it is to end; what is theirs alone stays closed to it.
+    // Never for writing: most of what can be written there belongs to the whole machine. A worker must find the processes
+    // it is to end; what is theirs alone stays closed to it.
     if plan.own_proc || plan.profile == Profile::Worker {
-        rules.push((PathBuf::from("/proc"), look | AccessFs::WriteFile));
+        rules.push((PathBuf::from("/proc"), look));
     } else {
         rules.extend(PROC.iter().map(|name| (Path::new("/proc").join(name), look)));
     }

@@ -35,9 +35,15 @@ pub struct Plan {
     pub temporary: PathBuf,
     /// Read and executed, beside the system's folders.
     pub readable: Vec<PathBuf>,
+    /// Read and written, beside the workspace.
+    pub writable: Vec<PathBuf>,
     /// Tried after confinement: none may open.
     pub hidden: Vec<Hidden>,
     pub limits: Limits,
+    /// All that the workspace may hold; programs alone are watched for it.
+    pub disk_mb: Option<u64>,
+    /// Whether it may listen for TCP connections.
+    pub listen: bool,
     /// How walls are built.
     pub way: Way,
     /// How to start the helper again.
@@ -96,6 +102,11 @@ impl Inherited {
 }
 
 impl Plan {
+    /// Everything the program may write, but for its `/tmp`.
+    pub fn written(&self) -> impl Iterator<Item = &PathBuf> {
+        std::iter::once(&self.workspace).chain(&self.writable)
+    }
+
     pub fn inherited(&self) -> Inherited {
         Inherited {
             own_proc: self.own_proc,
@@ -106,12 +117,14 @@ impl Plan {
     }
 }
 
-/// What runs inside: a command of a model's, or a worker of ours that confines commands further.
+/// What runs inside: a command of a model's, a worker of ours that confines commands further, or an MCP server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
     Command,
     Worker,
+    /// Chosen by the operator, not by a model: it reads the machine but for what is hidden, and writes its own folder.
+    Server,
 }
 
 /// How namespaces come about.
@@ -146,6 +159,8 @@ pub enum Ended {
     /// Killed by the supervisor: all processes together were over a limit.
     OverMemory(u64),
     OverProcesses(u64),
+    /// Killed by the supervisor: the workspace held more than its quota.
+    OverDisk(u64),
 }
 
 /// Writes one line to the daemon. Nobody is left to tell where this fails.

@@ -28,7 +28,7 @@ const CLEAR: Duration = Duration::from_secs(10);
 const PASSED_ON: [&str; 6] = ["PATH", "LANG", "LC_ALL", "TERM", "TZ", "USER"];
 
 /// What is the same for every program of an instance.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// How to start the helper; empty where there is none, and then nothing runs.
     pub helper: Vec<String>,
@@ -57,7 +57,18 @@ pub struct Program<'a> {
     pub workspace: &'a Path,
     pub folder: &'a Path,
     pub command: Vec<String>,
+    pub grants: Grants,
+}
+
+/// What one program has beside what its profile gives.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Grants {
     pub readable: Vec<PathBuf>,
+    pub writable: Vec<PathBuf>,
+    /// Closed to this program, beside what is closed to all.
+    pub hidden: Vec<PathBuf>,
+    /// Its whole environment, but for a home and a temporary folder of its own. The usual one if left out.
+    pub environment: Option<Vec<(String, String)>>,
 }
 
 pub struct Started {
@@ -66,6 +77,11 @@ pub struct Started {
     pub lines: BufReader<OwnedReadHalf>,
     /// When this closes, the program and all it has started end.
     pub input: Option<OwnedWriteHalf>,
+    pub running: Running,
+}
+
+/// The supervisor and the run's folder. When this is dropped the folder goes as soon as the supervisor has.
+pub struct Running {
     child: Option<Supervisor>,
     temporary: Option<Temporary>,
 }
@@ -85,6 +101,7 @@ pub enum End {
     Signalled(i32),
     OverMemory(u64),
     OverProcesses(u64),
+    OverDisk(u64),
     /// The supervisor went without a word.
     Unknown,
 }
@@ -99,6 +116,21 @@ impl End {
     }
 }
 
+/// How a program ended, by the last lines of its supervisor; `tail` may begin in the middle of a line.
+pub fn last_words(tail: &[u8]) -> Option<String> {
+    let said = tail.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
+    said.filter_map(|line| match line {
+        Line::Refused(why) | Line::NoWalls(why) => Some(why),
+        Line::Ended(Ended::Exited(code)) => Some(format!("exit status: {code}")),
+        Line::Ended(Ended::Signalled(signal)) => Some(format!("signal: {signal}")),
+        Line::Ended(Ended::OverMemory(limit)) => Some(format!("it used more than {limit} MiB of memory")),
+        Line::Ended(Ended::OverProcesses(limit)) => Some(format!("it had more than {limit} processes")),
+        Line::Ended(Ended::OverDisk(limit)) => Some(format!("it wrote more than {limit} MiB")),
+        Line::Facts(_) => None,
+    })
+    .next()
+}
+
 impl From<Ended> for End {
     fn from(ended: Ended) -> Self {
         match ended {
@@ -106,6 +138,7 @@ impl From<Ended> for End {
             Ended::Signalled(signal) => Self::Signalled(signal),
             Ended::OverMemory(limit) => Self::OverMemory(limit),
             Ended::OverProcesses(limit) => Self::OverProcesses(limit),
+            Ended::OverDisk(limit) => Self::OverDisk(limit),
         }
     }
 }
@@ -154,7 +187,7 @@ impl Sandboxes {
             workspace: &room.0,
             folder: &room.0,
             command: vec!["/bin/true".to_owned()],
-            readable: Vec::new(),
+            grants: Grants::default(),
         };
         let mut started = self.start_by(way.clone(), program, Stdio::null()).await?;
         match started.ended().await {
@@ -178,24 +211,13 @@ impl Sandboxes {
         let facts =
             begun.await.unwrap_or_else(|_| Err(Error::Sandbox("the helper does not answer".to_owned())));
         let child = Supervisor { child, has_walls: plan.way != Way::Bare };
-        let (child, temporary) = (Some(child), Some(temporary));
-        match facts {
-            Ok(facts) => Ok(Started { facts, lines, input: Some(input), child, temporary }),
-            Err(error) => {
-                clear(child, temporary);
-                Err(error)
-            }
-        }
+        let running = Running { child: Some(child), temporary: Some(temporary) };
+        Ok(Started { facts: facts?, lines, input: Some(input), running })
     }
 
     fn plan(&self, way: Way, program: &Program<'_>, temporary: &Temporary) -> Plan {
-        let mut environment: Vec<_> = PASSED_ON.iter().filter_map(|name| passed_on(name)).collect();
-        if program.sandbox.mode == SandboxMode::Off {
-            environment.extend(["HOME", "TMPDIR"].iter().filter_map(|name| passed_on(name)));
-        }
-        if !environment.iter().any(|(name, _)| name == "PATH") {
-            environment.push(("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned()));
-        }
+        let grants = &program.grants;
+        let hidden = self.settings.hidden.iter().chain(&grants.hidden);
         let inherited = self.settings.inherited.as_ref();
         Plan {
             mode: program.sandbox.mode,
@@ -203,13 +225,16 @@ impl Sandboxes {
             workspace: program.workspace.to_owned(),
             folder: program.folder.to_owned(),
             temporary: temporary.0.clone(),
-            readable: self.settings.readable.iter().chain(&program.readable).cloned().collect(),
-            hidden: self.settings.hidden.iter().filter_map(|path| Hidden::find(path)).collect(),
-            limits: program.sandbox.limits(),
+            readable: self.settings.readable.iter().chain(&grants.readable).cloned().collect(),
+            writable: grants.writable.clone(),
+            hidden: hidden.filter_map(|path| Hidden::find(path)).collect(),
+            limits: limits(program),
+            disk_mb: (program.profile == Profile::Command).then(|| program.sandbox.disk_limit_mb()),
+            listen: program.sandbox.listen && program.sandbox.mode == SandboxMode::Workspace,
             way,
             helper: self.settings.helper.clone(),
             program: program.command.clone(),
-            environment,
+            environment: grants.environment.clone().unwrap_or_else(|| environment(program.sandbox.mode)),
             namespaces: inherited.map_or_else(facts::namespaces, |walls| walls.namespaces.clone()),
             own_proc: inherited.is_some_and(|walls| walls.own_proc),
             own_temporary: inherited.is_some_and(|walls| walls.own_temporary),
@@ -226,6 +251,26 @@ impl Sandboxes {
         command.args(arguments).arg(SUPERVISE).env_clear().envs(super::supervise::memory_settings());
         command.stdin(OwnedFd::from(theirs)).stdout(output).stderr(Stdio::null()).process_group(0);
         Ok((command.spawn()?, UnixStream::from_std(ours)?))
+    }
+}
+
+fn environment(mode: SandboxMode) -> Vec<(String, String)> {
+    let mut environment: Vec<_> = PASSED_ON.iter().filter_map(|name| passed_on(name)).collect();
+    if mode == SandboxMode::Off {
+        environment.extend(["HOME", "TMPDIR"].iter().filter_map(|name| passed_on(name)));
+    }
+    if !environment.iter().any(|(name, _)| name == "PATH") {
+        environment.push(("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned()));
+    }
+    environment
+}
+
+/// A server runs as long as the daemon: its time and its files are not counted.
+fn limits(program: &Program<'_>) -> domain::Limits {
+    let limits = program.sandbox.limits();
+    match program.profile {
+        Profile::Command | Profile::Worker => limits,
+        Profile::Server => domain::Limits { cpu_seconds: None, file_mb: None, ..limits },
     }
 }
 
@@ -266,19 +311,25 @@ impl Started {
     /// Ends it now, if it has not ended yet.
     pub async fn stop(&mut self) {
         drop(self.input.take());
+        self.running.reap().await;
+    }
+
+    pub fn supervisor(&self) -> Option<u32> {
+        self.running.child.as_ref().and_then(|supervisor| supervisor.child.id())
+    }
+}
+
+impl Running {
+    /// Returns when the supervisor has gone, which it does once its line is closed.
+    pub async fn reap(&mut self) {
         if let Some(mut child) = self.child.take() {
             child.reap().await;
         }
     }
-
-    pub fn supervisor(&self) -> Option<u32> {
-        self.child.as_ref().and_then(|supervisor| supervisor.child.id())
-    }
 }
 
-impl Drop for Started {
+impl Drop for Running {
     fn drop(&mut self) {
-        drop(self.input.take());
         clear(self.child.take(), self.temporary.take());
     }
 }

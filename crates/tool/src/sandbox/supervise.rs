@@ -8,16 +8,20 @@
 use std::io;
 use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use polyclaw_domain::agent::SandboxMode;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
-use super::plan::{self, ENTER, Ended, INIT, Line, MISUSED, Plan, REFUSED, Way};
+use super::plan::{self, ENTER, Ended, INIT, Line, MISUSED, Plan, Profile, REFUSED, Way};
 use super::walls;
 use super::watch::{self, Watch};
 
 /// Exit status of bubblewrap when it could not do what it was asked; no stage of ours has it.
 const BUBBLEWRAP_FAILED: i32 = 1;
+
+/// From the end of a server's input to the end of the server.
+const SERVER_GRACE: Duration = Duration::from_secs(2);
 
 /// First stage: reads the plan and builds the walls.
 pub fn supervise() -> u8 {
@@ -97,7 +101,7 @@ fn attend(plan: &Plan) -> u8 {
         Err(error) => return refuse(&format!("it could not be started: {error}")),
     };
     let Some(program) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return REFUSED };
-    let ended = follow(program, &Watch::new(plan));
+    let ended = follow(program, plan);
     if plan.way == Way::Bare {
         kill_all();
     }
@@ -109,19 +113,35 @@ fn attend(plan: &Plan) -> u8 {
 }
 
 /// `None` if the daemon is gone.
-fn follow(program: Pid, watch: &Watch) -> Option<Ended> {
+fn follow(program: Pid, plan: &Plan) -> Option<Ended> {
+    let mut watch = Watch::new(plan);
     let handle = rustix::process::pidfd_open(program, rustix::process::PidfdFlags::empty()).ok();
     loop {
         if let Some(ended) = reap(program) {
             return Some(ended);
         }
-        if watch::wait(handle.as_ref()) {
-            return None;
+        if watch.wait(handle.as_ref()) {
+            return closing(program, plan);
         }
         if let Some(over) = watch.look() {
             return Some(over);
         }
     }
+}
+
+/// The line to the daemon is closed. To a server that is the end of its input: it gets a moment to end by itself.
+fn closing(program: Pid, plan: &Plan) -> Option<Ended> {
+    if plan.profile != Profile::Server {
+        return None;
+    }
+    let limit = Instant::now() + SERVER_GRACE;
+    while Instant::now() < limit {
+        if let Some(ended) = reap(program) {
+            return Some(ended);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    None
 }
 
 /// Collects whoever has ended, and says so if it was the program.

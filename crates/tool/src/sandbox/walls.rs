@@ -13,6 +13,7 @@ use rustix::mount::{
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::plan::Plan;
+use super::proc;
 
 const TEMPORARY: &str = "/tmp";
 const SHARED_MEMORY: &str = "/dev/shm";
@@ -52,11 +53,11 @@ fn keep_capabilities() -> io::Result<()> {
 pub fn bubblewrap(plan: &Plan, path: &Path) -> io::Result<Vec<String>> {
     // Not /proc/self/exe: that would be bubblewrap.
     let own = fs::read_link("/proc/self/exe")?.to_string_lossy().into_owned();
-    let wrap = bubblewrap_arguments(plan, path);
+    let wrap = bubblewrap_arguments(plan, path)?;
     Ok(wrap.into_iter().chain([own]).chain(plan.helper[1..].iter().cloned()).collect())
 }
 
-fn bubblewrap_arguments(plan: &Plan, path: &Path) -> Vec<String> {
+fn bubblewrap_arguments(plan: &Plan, path: &Path) -> io::Result<Vec<String>> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let mut words = vec![text(path)];
     let mut add = |more: &[&str]| words.extend(more.iter().map(|word| (*word).to_owned()));
@@ -76,9 +77,15 @@ fn bubblewrap_arguments(plan: &Plan, path: &Path) -> Vec<String> {
     for kept in below_temporary(plan) {
         add(&["--ro-bind", &text(&kept), &text(&kept)]);
     }
-    add(&["--bind", &text(&plan.workspace), &text(&plan.workspace)]);
-    add(&["--"]);
-    words
+    for path in plan.written() {
+        add(&["--bind", &text(path), &text(path)]);
+    }
+    let closed = proc::Closed::make(&plan.temporary)?;
+    for (path, is_folder) in proc::masked() {
+        add(&["--ro-bind", &text(closed.over(is_folder)), &text(&path)]);
+    }
+    add(&["--remount-ro", "/proc", "--"]);
+    Ok(words)
 }
 
 /// Whether this machine says no, and not only this moment.
@@ -94,6 +101,7 @@ pub fn furnish(plan: &mut Plan) -> io::Result<()> {
         mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
         mount("proc", "/proc", "proc", NO_DEVICES | MountFlags::NOEXEC, None)?;
         replace_temporary(plan)?;
+        proc::mask(Path::new(SHARED_MEMORY))?;
         mount("shm", SHARED_MEMORY, "tmpfs", NO_DEVICES, Some(c"size=64m,mode=1777"))?;
         seal(plan)?;
     }
@@ -102,6 +110,10 @@ pub fn furnish(plan: &mut Plan) -> io::Result<()> {
         // Numbers below 300 are given once and never again: the room for those at work is above.
         let most = 300 + 2 * plan.limits.processes.unwrap_or(16_384).max(16);
         fs::write("/proc/sys/kernel/pid_max", most.to_string()).ok();
+    }
+    if !plan.way.is_bubblewrap() {
+        let flags = MountFlags::BIND | MountFlags::RDONLY | NO_DEVICES | MountFlags::NOEXEC;
+        mount_remount("/proc", flags, c"")?;
     }
     Ok(())
 }
@@ -116,13 +128,15 @@ fn has_own_process_ids() -> bool {
 
 /// Makes all that is mounted read-only but for what may be written: landlock does not guard modes and owners.
 fn seal(plan: &Plan) -> io::Result<()> {
-    mount_bind_recursive(&plan.workspace, &plan.workspace)?;
+    for path in plan.written() {
+        mount_bind_recursive(path, path)?;
+    }
     let table = fs::read_to_string("/proc/self/mountinfo")?;
     for line in table.lines() {
         let words: Vec<&str> = line.split(' ').collect();
         let [_, _, _, _, point, options, ..] = words[..] else { continue };
         let point = unescaped(point);
-        let is_open = point.starts_with(&plan.workspace)
+        let is_open = plan.written().any(|path| point.starts_with(path))
             || [TEMPORARY, SHARED_MEMORY].iter().any(|open| point == Path::new(open))
             || point.starts_with("/proc");
         if is_open {
@@ -177,7 +191,7 @@ fn replace_temporary(plan: &Plan) -> io::Result<()> {
 fn below_temporary(plan: &Plan) -> Vec<PathBuf> {
     // The helper starts itself once more inside.
     let own = fs::read_link("/proc/self/exe").ok();
-    let wanted = [&plan.workspace].into_iter().chain(&plan.readable).chain(&own);
+    let wanted = plan.written().chain(&plan.readable).chain(&own);
     let below = wanted.filter(|path| path.starts_with(TEMPORARY) && path.exists()).cloned();
     outermost(below.collect(), &plan.workspace)
 }

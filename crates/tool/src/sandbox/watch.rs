@@ -3,18 +3,58 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Pid;
 
-use super::plan::{Ended, Plan};
+use super::plan::{Ended, Plan, Profile};
+use crate::quota::used_bytes;
 
 /// Between two looks. Long enough to cost nothing, short enough that a bomb does not get far.
-const EVERY_MS: i64 = 50;
+const COMMAND_PAUSE_MS: i64 = 50;
+/// A server waits most of its life, and nobody else chose its program than the operator.
+const SERVER_PAUSE_MS: i64 = 500;
 
 pub struct Watch {
     memory_mb: u64,
     processes: u64,
+    pause_ms: i64,
+    disk: Option<Disk>,
+}
+
+/// The workspace's size, looked at as often as looking is cheap.
+struct Disk {
+    folder: PathBuf,
+    limit_mb: u64,
+    /// What is there already does not stop a program that may be about to remove it.
+    most: u64,
+    next: Instant,
+}
+
+/// Between two looks at a workspace; longer where a look takes long.
+const SHORTEST_DISK_PAUSE: Duration = Duration::from_millis(250);
+const DISK_PAUSE_PER_LOOK: u32 = 20;
+const MIB: u64 = 1024 * 1024;
+
+impl Disk {
+    fn new(folder: &Path, limit_mb: u64) -> Self {
+        let began = Instant::now();
+        let most = limit_mb.saturating_mul(MIB).max(used_bytes(folder, u64::MAX));
+        let next = Instant::now() + SHORTEST_DISK_PAUSE.max(began.elapsed() * DISK_PAUSE_PER_LOOK);
+        Self { folder: folder.to_owned(), limit_mb, most, next }
+    }
+
+    fn look(&mut self) -> Option<Ended> {
+        let began = Instant::now();
+        if began < self.next {
+            return None;
+        }
+        let used = used_bytes(&self.folder, self.most);
+        self.next = Instant::now() + SHORTEST_DISK_PAUSE.max(began.elapsed() * DISK_PAUSE_PER_LOOK);
+        (used > self.most).then_some(Ended::OverDisk(self.limit_mb))
+    }
 }
 
 impl Watch {
@@ -22,28 +62,33 @@ impl Watch {
         Self {
             memory_mb: plan.limits.memory_mb.unwrap_or(u64::MAX),
             processes: plan.limits.processes.unwrap_or(u64::MAX),
+            disk: plan.disk_mb.map(|limit_mb| Disk::new(&plan.workspace, limit_mb)),
+            pause_ms: if plan.profile == Profile::Server { SERVER_PAUSE_MS } else { COMMAND_PAUSE_MS },
         }
     }
 
+    /// Waits for the program's end, for the daemon's, or for the next look. True if the daemon is gone.
+    pub fn wait(&self, program: Option<&OwnedFd>) -> bool {
+        let input = io::stdin();
+        let mut ends = vec![PollFd::from_borrowed_fd(input.as_fd(), PollFlags::RDHUP)];
+        ends.extend(program.map(|fd| PollFd::new(fd, PollFlags::IN)));
+        let pause = Timespec { tv_sec: 0, tv_nsec: self.pause_ms * 1_000_000 };
+        let gone = PollFlags::HUP | PollFlags::RDHUP | PollFlags::ERR;
+        poll(&mut ends, Some(&pause)).is_ok() && ends[0].revents().intersects(gone)
+    }
+
     /// The limit that is passed, if any.
-    pub fn look(&self) -> Option<Ended> {
+    pub fn look(&mut self) -> Option<Ended> {
         let all = descendants();
         if all.len() as u64 > self.processes {
             return Some(Ended::OverProcesses(self.processes));
         }
         let used: u64 = all.iter().map(|pid| resident_kb(*pid)).sum();
-        (used / 1024 > self.memory_mb).then_some(Ended::OverMemory(self.memory_mb))
+        if used / 1024 > self.memory_mb {
+            return Some(Ended::OverMemory(self.memory_mb));
+        }
+        self.disk.as_mut().and_then(Disk::look)
     }
-}
-
-/// Waits for the program's end, for the daemon's, or for the next look. True if the daemon is gone.
-pub fn wait(program: Option<&OwnedFd>) -> bool {
-    let input = io::stdin();
-    let mut ends = vec![PollFd::from_borrowed_fd(input.as_fd(), PollFlags::RDHUP)];
-    ends.extend(program.map(|fd| PollFd::new(fd, PollFlags::IN)));
-    let pause = Timespec { tv_sec: 0, tv_nsec: EVERY_MS * 1_000_000 };
-    let gone = PollFlags::HUP | PollFlags::RDHUP | PollFlags::ERR;
-    poll(&mut ends, Some(&pause)).is_ok() && ends[0].revents().intersects(gone)
 }
 
 /// Every process that comes from this one.

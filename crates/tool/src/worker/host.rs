@@ -13,7 +13,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 use super::wire::{self, FETCH, LONGEST_ANSWER, Message, PROGRESS, RUN, Run};
 use crate::error::{Error, Result};
 use crate::http_fetch;
-use crate::sandbox::{End, Profile, Program, Sandboxes, Started};
+use crate::sandbox::{End, Grants, Profile, Program, Sandboxes, Started};
 
 /// A worker beside its programs needs memory of its own, and its limits are to be met after theirs: a program that
 /// goes too far is ended, not the worker that looks after it.
@@ -73,7 +73,7 @@ impl Host {
             workspace,
             folder: workspace,
             command: command.to_vec(),
-            readable: Vec::new(),
+            grants: Grants::default(),
         };
         Ok(Self { started: sandboxes.start(program, Stdio::null()).await?, calls: 0 })
     }

@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::{Bench, confining};
 
 /// A bench whose programs are confined in one way only.
-fn by(way: Way, mode: SandboxMode) -> Bench {
+pub fn by(way: Way, mode: SandboxMode) -> Bench {
     let mut bench = Bench::new();
     let sandbox = polyclaw_tool::sandbox::Settings { ways: vec![way], ..confining(bench.home.path()) };
     bench.tools = Builtin::new(Settings { sandbox, ..Settings::default() });
@@ -22,7 +22,7 @@ fn by(way: Way, mode: SandboxMode) -> Bench {
 }
 
 /// The ways this user has: root is confined by namespaces or not at all.
-fn ways() -> Vec<Way> {
+pub fn ways() -> Vec<Way> {
     let bubblewrap = Path::new("/usr/bin/bwrap");
     assert!(bubblewrap.exists(), "scripts/need.sh test installs bubblewrap");
     let walls = [Way::Own, Way::Bubblewrap(bubblewrap.to_owned())];
@@ -177,6 +177,7 @@ async fn limits_are_read_back_and_hold() {
         cpu_seconds: Some(2),
         processes: Some(20),
         file_mb: Some(1),
+        ..Sandbox::default()
     };
     let (_, facts) = facts(&bench, "true").await;
     let limits = facts.limits;
@@ -238,5 +239,19 @@ async fn file_tools_say_how_paths_were_opened() {
         let outcome = bench.call("read_file", json!({ "path": path })).await;
         let files = outcome.facts.unwrap().files.unwrap();
         assert!(files.resolved.contains("beneath"), "{files:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_fills_the_workspace_is_stopped() {
+    for way in ways() {
+        let mut bench = by(way, SandboxMode::Workspace);
+        bench.scope.sandbox.disk_mb = Some(20);
+        // Many small files: no limit of one file sees them. It has an end of its own.
+        let fill = "i=0; while [ $i -lt 3000 ]; do head -c 1000000 /dev/zero > f$i; i=$((i+1)); sleep 0.01; done; echo filled";
+        let text = bench.refused("shell", json!({ "command": fill })).await;
+        assert!(text.contains("quota of 20 MiB") && !text.contains("filled\n"), "{text}");
+        let text = bench.ok("shell", json!({ "command": "sleep 1; rm f*; echo removed" })).await;
+        assert!(text.starts_with("removed"), "what makes room is not stopped: {text}");
     }
 }

@@ -212,3 +212,25 @@ async fn a_patch_stays_in_the_workspace() {
     assert_eq!(fs::read_to_string(&outside).unwrap(), "secret");
     assert_eq!(fs::read_dir(bench.home.path()).unwrap().count(), 2, "nothing new outside");
 }
+
+#[tokio::test]
+async fn a_full_workspace_takes_no_more_files_and_says_why() {
+    let mut bench = Bench::new();
+    bench.scope.sandbox.disk_mb = Some(1);
+    let half = "x".repeat(600_000);
+    bench.ok("write_file", json!({ "path": "a", "content": half })).await;
+    for (tool, arguments) in [
+        ("write_file", json!({ "path": "b", "content": half })),
+        ("edit_file", json!({ "path": "a", "old_text": "x", "new_text": "xx", "replace_all": true })),
+        (
+            "apply_patch",
+            json!({ "patch": format!("*** Begin Patch\n*** Add File: b\n+{half}\n*** End Patch\n") }),
+        ),
+    ] {
+        let text = bench.refused(tool, arguments).await;
+        assert!(text.contains("quota of 1 MiB"), "{tool}: {text}");
+    }
+    assert!(!bench.path("b").exists());
+    bench.ok("write_file", json!({ "path": "a", "content": "less" })).await;
+    bench.ok("write_file", json!({ "path": "b", "content": half })).await;
+}

@@ -8,6 +8,7 @@ mod files;
 mod http;
 mod images;
 mod listing;
+mod machine;
 mod search;
 mod shell;
 mod site;

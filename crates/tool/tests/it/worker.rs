@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 
 use crate::{Bench, confining};
 
-struct Shop {
-    bench: Bench,
+pub struct Shop {
+    pub bench: Bench,
     tools: Arc<Isolated>,
 }
 
-fn usual() -> Settings {
+pub fn usual() -> Settings {
     let seconds = Duration::from_secs;
     Settings {
         command: vec!["/proc/self/exe".to_owned(), "worker".to_owned()],
@@ -31,7 +31,7 @@ fn usual() -> Settings {
     }
 }
 
-fn shop(settings: Settings, mode: SandboxMode) -> Shop {
+pub fn shop(settings: Settings, mode: SandboxMode) -> Shop {
     let mut bench = Bench::new();
     bench.scope.isolation = Isolation::Process;
     bench.scope.sandbox.mode = mode;
@@ -40,7 +40,7 @@ fn shop(settings: Settings, mode: SandboxMode) -> Shop {
 }
 
 impl Shop {
-    async fn call(&self, name: &str, arguments: Value) -> ToolOutcome {
+    pub async fn call(&self, name: &str, arguments: Value) -> ToolOutcome {
         let call = ToolCall { id: "c".to_owned(), name: name.to_owned(), arguments };
         let progress = |text: &str| self.bench.progress.lock().unwrap().push_str(text);
         self.tools.run(&self.bench.scope, &TurnId::new("t"), &call, &progress).await

@@ -179,7 +179,7 @@ pub const SHELL: &[Attempt] = &[
     ),
     attempt(
         "tcp server",
-        Network,
+        Real,
         "python3 -c 'import socket; s=socket.socket(); s.bind((\"127.0.0.1\",0)); s.listen(); print(\"ESCAPED\")'",
     ),
     attempt(
@@ -314,8 +314,14 @@ pub const SHELL: &[Attempt] = &[
         "python3 -c 'import ctypes; r=ctypes.CDLL(None).shmget(0x706f6c79,4096,0o1600); print(\"ESCAPED\" if r>=0 else r); r>=0 and ctypes.CDLL(None).shmctl(r,0,None)'",
     ),
     attempt("shared memory by name", Real, "ls /dev/shm | grep outside-{mark} && echo ESCAPED"),
-    attempt("kernel settings", Harmful, "echo '|/bin/true' > /proc/sys/kernel/core_pattern && echo ESCAPED"),
-    attempt("sysrq", Harmful, "echo h > /proc/sysrq-trigger && echo ESCAPED"),
+    // Opened for writing, never written: these are settings of the whole machine.
+    attempt("kernel settings", Real, "(: >> /proc/sys/kernel/core_pattern) && echo ESCAPED"),
+    attempt("memory settings", Real, "(: >> /proc/sys/vm/overcommit_memory) && echo ESCAPED"),
+    attempt("interrupt settings", Closed, "(: >> /proc/irq/default_smp_affinity) && echo ESCAPED"),
+    attempt("sysrq", Closed, "test -e /proc/sysrq-trigger && (: >> /proc/sysrq-trigger) && echo ESCAPED"),
+    attempt("kernel pages", Closed, "(: < /proc/kpageflags) && echo ESCAPED"),
+    attempt("kernel timers", Closed, "(: < /proc/timer_list) && echo ESCAPED"),
+    attempt("kernel keys", Real, "(: < /proc/keys) && echo ESCAPED"),
     attempt("hostname", Harmful, "hostname {mark} && echo ESCAPED"),
     attempt("clock", Harmful, "date -s @1 && echo ESCAPED"),
     attempt("more rights by su", Closed, "su nobody -s /bin/sh -c 'echo ESCAPED' </dev/null"),

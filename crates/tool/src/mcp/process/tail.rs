@@ -1,0 +1,67 @@
+//! The end of a stream, kept aside while it is read: a supervisor's last line follows what its program wrote.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, ReadBuf};
+
+const KEPT_BYTES: usize = 1_024;
+
+#[derive(Clone, Default)]
+pub struct Tail(Arc<Mutex<Vec<u8>>>);
+
+impl Tail {
+    pub fn bytes(&self) -> Vec<u8> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn push(&self, bytes: &[u8]) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend_from_slice(&bytes[bytes.len().saturating_sub(KEPT_BYTES)..]);
+        let excess = kept.len().saturating_sub(KEPT_BYTES);
+        kept.drain(..excess);
+    }
+}
+
+pub struct Tailed<R> {
+    inner: R,
+    tail: Tail,
+}
+
+impl<R> Tailed<R> {
+    pub fn new(inner: R, tail: Tail) -> Self {
+        Self { inner, tail }
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Tailed<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = ready!(Pin::new(&mut self.inner).poll_read(context, buffer));
+        self.tail.push(&buffer.filled()[before..]);
+        Poll::Ready(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_end_is_kept_and_all_is_passed_on() {
+        let text = [b"x".repeat(5_000), b"the end".to_vec()].concat();
+        let tail = Tail::default();
+        let mut read = Vec::new();
+        Tailed::new(&text[..], tail.clone()).read_to_end(&mut read).await.unwrap();
+        assert_eq!(read, text);
+        assert_eq!(tail.bytes(), text[text.len() - KEPT_BYTES..]);
+    }
+}
