@@ -87,7 +87,7 @@ fn running_as_root() -> SafetyWarning {
     warning(
         "running_as_root",
         "Polyclaw runs as root: a fault in it or in a sandbox is a fault of the whole machine",
-        "run it as an ordinary user; `polyclaw service install` does",
+        "run it as an ordinary user",
     )
 }
 

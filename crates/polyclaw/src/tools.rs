@@ -1,7 +1,7 @@
 //! All tools of an instance, joined: those that come with Polyclaw, and those of MCP servers.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use polyclaw_domain::config::Config;
@@ -39,6 +39,7 @@ fn mcp_host(config: &Config, home: &Home) -> McpHost {
     let root = home.workspace();
     let mut workspaces: Vec<PathBuf> =
         config.agents.specs().iter().map(|spec| spec.workspace.folder(&root)).chain([root.clone()]).collect();
+    workspaces.extend(control_home(home.path()));
     workspaces.sort();
     workspaces.dedup();
     McpHost {
@@ -49,4 +50,9 @@ fn mcp_host(config: &Config, home: &Home) -> McpHost {
         workspaces,
         user_home: std::env::var_os("HOME").map(PathBuf::from),
     }
+}
+
+/// The home of a control plane that this one lies in: the other instances' agents write there.
+fn control_home(home: &Path) -> Option<PathBuf> {
+    home.ancestors().skip(1).find(|above| above.join("cp/registry.db").exists()).map(Path::to_owned)
 }

@@ -85,10 +85,13 @@ pub fn prepare(program: &ServerProgram) -> Result<Launch, String> {
     let mut readable = program.readable.clone();
     readable.extend(named_paths(program));
     readable.push(cwd.clone());
-    let hidden = hidden(program, &folder);
+    let hidden = hidden(program);
     let opens_hidden = |path: &PathBuf| hidden.iter().any(|hidden| hidden.starts_with(path));
     readable.retain(|path| program.readable.contains(path) || !opens_hidden(path));
-    let writable = program.writable.iter().filter(|path| path.exists()).cloned().collect();
+    if let Some(missing) = program.writable.iter().find(|path| !path.exists()) {
+        return Err(format!("{} of its writable paths is not there", missing.display()));
+    }
+    let writable = program.writable.clone();
     Ok(Launch { folder, cwd, grants: Grants { readable, writable, hidden, environment } })
 }
 
@@ -152,14 +155,14 @@ fn named_paths(program: &ServerProgram) -> impl Iterator<Item = PathBuf> {
 }
 
 /// Closed to it, unless the config opens it by name.
-fn hidden(program: &ServerProgram, own: &Path) -> Vec<PathBuf> {
+fn hidden(program: &ServerProgram) -> Vec<PathBuf> {
     let host = &program.host;
     let credentials =
         host.user_home.iter().flat_map(|home| CREDENTIALS.iter().map(move |name| home.join(name)));
     let all = credentials.chain(host.workspaces.iter().cloned()).filter_map(|path| path.canonicalize().ok());
     let opened: Vec<&PathBuf> = program.readable.iter().chain(&program.writable).collect();
-    let is_opened = |path: &PathBuf| opened.iter().any(|by| path.starts_with(by) || by.starts_with(path));
-    all.filter(|path| !own.starts_with(path) && !is_opened(path)).collect()
+    let is_opened = |path: &PathBuf| opened.iter().any(|by| path.starts_with(by));
+    all.filter(|path| !is_opened(path)).collect()
 }
 
 #[cfg(test)]
