@@ -75,6 +75,7 @@ impl Engine {
             lane: Lane::Main,
             node: self.node().clone(),
             attempt: 1,
+            blamed_deaths: 0,
             was_held: false,
             inputs: 0,
             has_person: false,

@@ -2,6 +2,7 @@
 
 mod running;
 mod said;
+mod take_over;
 mod upkeep;
 
 use std::collections::HashMap;
@@ -16,6 +17,7 @@ use polyclaw_domain::job::Lane;
 use polyclaw_store::jobs::{self, Claim, Claimer};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::core::Engine;
 use crate::error::Result;
@@ -25,7 +27,7 @@ use crate::turn;
 
 pub(crate) use running::{Running, Waiting};
 pub(crate) use said::Said;
-use upkeep::take_over;
+use take_over::{Quarantine, take_over};
 pub(crate) use upkeep::{family, keep, listen, sweep};
 
 /// A claimed turn, with its rows if they are few.
@@ -43,22 +45,27 @@ pub(crate) async fn work(engine: &Engine) -> Result<()> {
     let mut served = HashMap::new();
     let mut turns = JoinSet::new();
     let look_around = Duration::from_secs(if engine.db().is_shared() { 1 } else { 10 });
+    let mut quarantine = Quarantine::default();
     let mut orphans = true;
+    let mut next_look = Instant::now();
     loop {
         if std::mem::take(&mut orphans) {
-            let taken = take_over(engine, &mut turns).await;
+            let taken = take_over(engine, &mut turns, &mut quarantine).await;
             orphans = later(engine, taken).await;
+            let usual = Instant::now() + look_around;
+            next_look = quarantine.until().map_or(usual, |until| usual.min(until));
             engine.lanes.wake_all();
         }
         tokio::select! {
             () = engine.lanes.woken() => {}
             Some(begun) = started.recv() => start(engine, begun, &mut turns),
             Some(ended) = turns.join_next() => note(ended),
-            () = tokio::time::sleep(look_around) => orphans = true,
+            () = tokio::time::sleep_until(next_look) => orphans = true,
         }
         while let Some(ended) = turns.try_join_next() {
             note(ended);
         }
+        orphans |= quarantine.may_go_on(engine);
         if engine.is_draining() {
             return drain(engine, &mut started, turns).await;
         }
@@ -73,6 +80,10 @@ async fn drain(
     started: &mut mpsc::UnboundedReceiver<Start>,
     mut turns: JoinSet<()>,
 ) -> Result<()> {
+    let node = engine.node.clone();
+    if let Err(error) = engine.db().write(move |tx| jobs::note_drain(tx, &node)).await {
+        tracing::warn!(%error, "turns that do not end in time will count as cut off");
+    }
     started.close();
     while let Some(start) = started.recv().await {
         engine.give_back(start).await;
@@ -177,6 +188,20 @@ impl Engine {
     fn note_running(&self, running: &Arc<Running>) {
         let mut all = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         all.insert(running.claim.turn.clone(), Arc::clone(running));
+    }
+
+    /// Gives back what this node still drives. Call it when nothing drives it any more: the process is about to end.
+    pub async fn hand_back_all(&self) {
+        let claims: Vec<Claim> = {
+            let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+            running.values().map(|running| running.claim.clone()).collect()
+        };
+        let hand_back = move |tx: &mut polyclaw_store::Tx<'_>| {
+            claims.iter().try_for_each(|claim| jobs::hand_back(tx, claim))
+        };
+        if let Err(error) = self.db().write(hand_back).await {
+            tracing::error!(%error, "turns could not be given back: they are taken over when their lease ends");
+        }
     }
 
     /// A turn that was claimed and will not begin here.

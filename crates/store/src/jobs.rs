@@ -12,12 +12,12 @@ use crate::params;
 use crate::tx::{Row, Tx};
 
 mod claim;
+mod deaths;
 mod end;
 
 pub(crate) use claim::earlier_lives;
-pub use claim::{
-    Claim, Claimer, Hold, ORPHANS, Renewal, begin, claim, holds, hosts, orphans, renew, take_over,
-};
+pub use claim::{Claim, Claimer, Hold, Renewal, begin, claim, holds, hosts, renew, take_over};
+pub use deaths::{ORPHANS, OrphanSearch, note_deaths, note_drain, orphans, suspects};
 pub use end::{End, end, hand_back, release};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,7 +16,8 @@ pub struct Turns {
     /// How long the whole turn may take.
     #[schemars(range(min = 1))]
     pub timeout_minutes: u32,
-    /// How often a turn is begun, when the process dies under it, before it counts as failed.
+    /// How often the process may die under a turn, with no step stored meanwhile, before the turn is given up. Graceful
+    /// stops and deaths that other turns shared do not count.
     #[schemars(range(min = 1))]
     pub attempts: u32,
     /// How long a process that stopped renewing keeps its turns before another takes them over.

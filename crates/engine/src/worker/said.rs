@@ -85,6 +85,7 @@ mod tests {
             lane: Lane::Main,
             node: NodeId::new("n"),
             attempt: 1,
+            blamed_deaths: 0,
             trace: TraceId::new("trace"),
             hop: 0,
             inputs: 1,

@@ -1,71 +1,21 @@
-//! Beside the worker: leases are renewed, what a dead node left is taken over, other nodes are heard, old rows forgotten.
+//! Beside the worker: leases are renewed, other nodes are heard, old rows forgotten.
 
-use std::collections::HashSet;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use polyclaw_domain::event::{Event, EventKind};
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_store::jobs::{self, Claim, Renewal};
-use polyclaw_store::{CONNECTED, events, holders, ingress, pairings, rounds, schedules, teams};
-use serde_json::json;
-use tokio::task::JoinSet;
+use polyclaw_store::{CONNECTED, holders, ingress, pairings, rounds, schedules, teams};
 use tokio::time::Instant;
 
-use super::{Running, Start, claimer, start};
 use crate::core::Engine;
 use crate::error::Result;
 use crate::hub::FrameKind;
 
-/// Goes on with turns whose node has died: at once for an earlier life of this node, else when the lease ends.
-pub(super) async fn take_over(engine: &Engine, turns: &mut JoinSet<()>) -> Result<()> {
-    while take_over_some(engine, turns).await? == jobs::ORPHANS {}
-    Ok(())
-}
-
-/// As many as one look finds; says how many.
-async fn take_over_some(engine: &Engine, turns: &mut JoinSet<()>) -> Result<usize> {
-    let claimer = claimer(engine);
-    let family = family(engine);
-    let driven: HashSet<TurnId> =
-        engine.running.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
-    let write = move |tx: &mut polyclaw_store::Tx<'_>| {
-        let mut taken = Vec::new();
-        let orphans = jobs::orphans(tx, &claimer.node, family.as_deref(), claimer.now)?;
-        for (turn, _) in orphans.into_iter().filter(|(turn, _)| !driven.contains(turn)) {
-            if let Some(claim) = jobs::take_over(tx, &turn, &claimer, family.as_deref())? {
-                events::record(tx, &taken_over(&claim), claimer.now)?;
-                taken.push(claim);
-            }
-        }
-        Ok(taken)
-    };
-    let taken = engine.db().write(write).await?;
-    let count = taken.len();
-    for claim in taken {
-        tracing::info!(turn.id = %claim.turn, session.key = %claim.session, attempt = claim.attempt,
-            "going on with a turn its node left behind");
-        let slot = engine.lanes.add(claim.lane);
-        start(engine, Start { running: Running::new(claim, None), slot }, turns);
-    }
-    Ok(count)
-}
-
 /// Which other names are this node's own; `None` where no other node can be.
 pub(crate) fn family(engine: &Engine) -> Option<String> {
     engine.db().is_shared().then(|| engine.family.clone())
-}
-
-fn taken_over(claim: &Claim) -> Event {
-    Event {
-        kind: EventKind::TurnTakenOver,
-        session: Some(claim.session.clone()),
-        turn: Some(claim.turn.clone()),
-        agent: Some(claim.agent.clone()),
-        trace: Some(claim.trace.clone()),
-        data: json!({ "attempt": claim.attempt }),
-    }
 }
 
 /// Renews the leases of turns that are alive, and ends runs when their time is over. A turn that stalls is ended by its own

@@ -14,6 +14,7 @@ mod classifier;
 mod clock;
 mod commands;
 mod concern;
+mod deaths;
 mod delegation_seed;
 mod delivery;
 mod drafts;

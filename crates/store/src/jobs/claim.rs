@@ -24,6 +24,8 @@ pub struct Claim {
     pub lane: Lane,
     pub node: NodeId,
     pub attempt: u32,
+    /// Deaths of its process in a row that can only be this turn's doing.
+    pub blamed_deaths: u32,
     /// The inputs waited behind another turn and must move behind what it stored.
     pub was_held: bool,
     pub inputs: usize,
@@ -130,7 +132,7 @@ fn start(tx: &mut Tx<'_>, seq: i64, claimer: &Claimer) -> Result<Option<Claim>> 
           started_at = $4
         WHERE seq = $1 AND state = 'queued' AND held = 0
         RETURNING turn_id, session_key, agent_id, kind, lane, node, attempt, was_held, inputs, steers, hop,
-          trace_id, cancel";
+          trace_id, cancel, blamed_deaths";
     let now = tx.lease_clock(claimer.now);
     // The clock of the transaction, so that a turn never seems to start before the one it waited for has ended.
     tx.query_one(SQL, params![seq, &claimer.node, now.plus(claimer.lease_ms), now], read)
@@ -149,6 +151,7 @@ pub fn begin(tx: &mut Tx<'_>, job: &NewJob, claimer: &Claimer) -> Result<Claim> 
         lane: job.lane,
         node: claimer.node.clone(),
         attempt: 1,
+        blamed_deaths: 0,
         was_held: false,
         inputs: job.inputs,
         has_person: job.steers,
@@ -203,26 +206,6 @@ pub fn holds(tx: &mut Tx<'_>, claim: &Claim) -> Result<Hold> {
     })
 }
 
-/// How many orphans one look finds at most.
-pub const ORPHANS: usize = 64;
-
-/// Running turns whose node has gone: its lease has ended, or it is an earlier life of this one. In the order of
-/// the index of running turns: by `seq` SQLite would read every turn there ever was.
-pub fn orphans(
-    tx: &mut Tx<'_>,
-    node: &NodeId,
-    family: Option<&str>,
-    now: Millis,
-) -> Result<Vec<(TurnId, SessionKey)>> {
-    const SQL: &str = "SELECT turn_id, session_key FROM jobs
-        WHERE state = 'running'
-          AND (lease_until < $2 OR node <> $1 AND substr(node, 1, length($3)) = $3)
-        ORDER BY lane, agent_id, started_at LIMIT $4";
-    let now = tx.lease_clock(now);
-    let earlier = earlier_lives(family);
-    tx.query(SQL, params![node, now, &earlier, ORPHANS], |row| Ok((TurnId::new(row.text(0)?), row.key(1)?)))
-}
-
 /// Whether a session's last turn ran on this node, in whichever of its lives. One that had none yet is hosted by all.
 pub fn hosts(tx: &mut Tx<'_>, session: &SessionKey, node: &NodeId, family: Option<&str>) -> Result<bool> {
     const SQL: &str =
@@ -245,11 +228,13 @@ pub fn take_over(
     claimer: &Claimer,
     family: Option<&str>,
 ) -> Result<Option<Claim>> {
-    const SQL: &str = "UPDATE jobs SET node = $2, lease_until = $3, attempt = attempt + 1
+    // A node that takes over from itself has one more life to count.
+    const SQL: &str = "UPDATE jobs SET node = $2, lease_until = $3, attempt = attempt + 1,
+          cut_off_node = CASE WHEN cut_off_node = $2 THEN NULL ELSE cut_off_node END
         WHERE turn_id = $1 AND state = 'running'
           AND (lease_until < $4 OR node <> $2 AND substr(node, 1, length($5)) = $5)
         RETURNING turn_id, session_key, agent_id, kind, lane, node, attempt, was_held, inputs, steers, hop,
-          trace_id, cancel";
+          trace_id, cancel, blamed_deaths";
     let now = tx.lease_clock(claimer.now);
     let earlier = earlier_lives(family);
     tx.query_one(SQL, params![turn, &claimer.node, now.plus(claimer.lease_ms), now, &earlier], read)
@@ -270,5 +255,6 @@ fn read(row: &Row<'_>) -> Result<Claim> {
         hop: row.small(10)?,
         trace: TraceId::new(row.text(11)?),
         stopping: row.flag(12)?,
+        blamed_deaths: row.small(13)?,
     })
 }

@@ -2,7 +2,7 @@ use std::collections::HashSet;
 
 use polyclaw_domain::id::{NodeId, TurnId};
 use polyclaw_domain::job::{JobState, Lane, Priority};
-use polyclaw_store::jobs::{self, Claimer, NewJob};
+use polyclaw_store::jobs::{self, Claimer, NewJob, OrphanSearch};
 use polyclaw_store::{Db, Error, Result, sessions};
 
 use crate::rows::{
@@ -116,13 +116,19 @@ async fn a_held_turn_starts_only_when_released(db: Db) -> Result<()> {
     Ok(())
 }
 
+fn search(node: &str, family: Option<&str>) -> OrphanSearch {
+    let family = family.map(ToOwned::to_owned);
+    OrphanSearch { node: NodeId::new(node), family, now: NOW, suspect_after: 3 }
+}
+
 async fn orphans(
     db: &Db,
     node: &'static str,
     family: impl Into<Option<&'static str>>,
 ) -> Result<Vec<TurnId>> {
     let family = family.into();
-    let found = db.read(move |tx| jobs::orphans(tx, &NodeId::new(node), family, NOW)).await?;
+    let search = search(node, family);
+    let found = db.read(move |tx| jobs::orphans(tx, &search)).await?;
     Ok(found.into_iter().map(|(turn, _)| turn).collect())
 }
 

@@ -105,11 +105,14 @@ const HOT: &[(&str, Body, &[&str])] = &[
     ("postpone", |tx| jobs::postpone(tx, &key("7")), &["jobs_one_"]),
     ("answering", |tx| jobs::answering(tx, &turn("t7")).map(drop), &["turn_id=?"]),
     ("counts", |tx| jobs::counts(tx).map(drop), &["jobs_"]),
+    ("job orphans", |tx| jobs::orphans(tx, &search()).map(drop), &["jobs_running"]),
+    ("job suspects", |tx| jobs::suspects(tx, &search()).map(drop), &["jobs_running"]),
     (
-        "job orphans",
-        |tx| jobs::orphans(tx, &NodeId::new("one/1"), Some("one"), NOW).map(drop),
-        &["jobs_running"],
+        "turn deaths",
+        |tx| jobs::note_deaths(tx, &search()),
+        &["jobs_running", "messages_turn", "jobs_cut_off"],
     ),
+    ("drained turns", |tx| jobs::note_drain(tx, &NodeId::new("one/1")), &["jobs_"]),
     ("backlog", |tx| backlog::waiting(tx, &key("7")).map(drop), &["backlog_waiting"]),
     ("backlog taken", |tx| backlog::taken_by(tx, &turn("t7")).map(drop), &["backlog_taken"]),
     ("backlog given up", |tx| backlog::cancel(tx, &key("7")).map(drop), &["backlog_waiting"]),
@@ -221,6 +224,11 @@ fn listed() -> sessions::Filter {
 
 fn listed_turns(peer: Option<&str>) -> turns::Filter {
     turns::Filter { session: peer.map(key), state: None, before: Some(10_000), limit: 101 }
+}
+
+fn search() -> jobs::OrphanSearch {
+    let family = Some("one".to_owned());
+    jobs::OrphanSearch { node: NodeId::new("one/1"), family, now: NOW, suspect_after: 3 }
 }
 
 fn call() -> ToolCall {

@@ -1,0 +1,173 @@
+//! Processes that die under their turns. A turn that makes progress is never given up, a machine that dies often costs
+//! nobody an answer, and a turn that kills its process each time is given up.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use polyclaw_domain::job::JobState;
+use polyclaw_engine::ingress::Accepted;
+use polyclaw_testkit::world::{Ground, World};
+use polyclaw_testkit::{Faulty, Line, Scripted, last_user};
+use tokio::sync::Semaphore;
+
+use crate::worker;
+
+/// Answers when the gate is opened, and counts how often it was asked.
+fn slow(gate: &Arc<Semaphore>, asked: &Arc<AtomicUsize>) -> Arc<Scripted> {
+    let (gate, asked) = (Arc::clone(gate), Arc::clone(asked));
+    Scripted::new(move |prompt| {
+        asked.fetch_add(1, Ordering::SeqCst);
+        vec![Line::Gate(Arc::clone(&gate)), Line::Say(format!("reply to {}", last_user(prompt)))]
+    })
+}
+
+/// Waits for something that comes by itself; time is virtual.
+async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    for _ in 0..10_000 {
+        if is_so().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it never came to this: {what}");
+}
+
+async fn asked_more(asked: &AtomicUsize, before: usize) {
+    until("the model is asked", async || asked.load(Ordering::SeqCst) > before).await;
+}
+
+async fn killed(world: World) -> World {
+    world.killed().await.wake(Faulty::never())
+}
+
+#[tokio::test(start_paused = true)]
+async fn graceful_restarts_during_one_slow_call_never_count() {
+    let (gate, asked) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
+    let mut world = World::with(slow(&gate, &asked)).await;
+    let accepted = world.sends("me", "hi").await.unwrap();
+    for restart in 0..6 {
+        asked_more(&asked, restart).await;
+        world.engine.start_draining();
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        world = killed(world).await;
+    }
+    asked_more(&asked, 6).await;
+    gate.add_permits(1);
+    let answer = world.answer(&accepted).await;
+    assert_eq!((answer.state, answer.text.as_str()), (JobState::Done, "reply to hi"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn claims_that_are_handed_back_go_on_and_do_not_count() {
+    let (gate, asked) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
+    let mut world = World::with(slow(&gate, &asked)).await;
+    let accepted = world.sends("me", "hi").await.unwrap();
+    for restart in 0..6 {
+        asked_more(&asked, restart).await;
+        world.engine.hand_back_all().await;
+        world = killed(world).await;
+    }
+    asked_more(&asked, 6).await;
+    gate.add_permits(1);
+    assert_eq!(world.answer(&accepted).await.state, JobState::Done);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_stores_a_step_in_every_life_is_finished() {
+    let gate = Arc::new(Semaphore::new(0));
+    let mut world = World::with(worker(8, &gate)).await;
+    let accepted = world.sends("me", "work").await.unwrap();
+    for life in 0..8 {
+        let before = world.transcript("me").await.len();
+        gate.add_permits(1);
+        until("a step is stored", async || world.transcript("me").await.len() > before).await;
+        assert_eq!(world.state(&accepted.turn_id).await, JobState::Running, "life {life}");
+        world = killed(world).await;
+    }
+    gate.add_permits(9);
+    let answer = world.answer(&accepted).await;
+    assert_eq!((answer.state, answer.text.as_str()), (JobState::Done, "the work is done"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_kills_its_process_each_time_is_given_up_and_the_person_is_told() {
+    let (gate, asked) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
+    let mut world = World::with(slow(&gate, &asked)).await;
+    let accepted = world.sends("me", "hi").await.unwrap();
+    for death in 0..3 {
+        asked_more(&asked, death).await;
+        world = killed(world).await;
+    }
+    let answer = world.answer(&accepted).await;
+    assert_eq!(answer.error_code.as_deref(), Some("too_many_attempts"));
+    assert_eq!(answer.text, "I gave up after 3 attempts that were all cut off before a step was done.");
+    assert_eq!(asked.load(Ordering::SeqCst), 3);
+    gate.add_permits(1);
+    assert_eq!(world.says("again").await.state, JobState::Done, "the session goes on");
+}
+
+async fn dozen(world: &World) -> Vec<Accepted> {
+    let mut accepted = Vec::new();
+    for n in 0..12 {
+        accepted.push(world.sends(&format!("p{n}"), &format!("hi {n}")).await.unwrap());
+    }
+    accepted
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_dies_six_times_under_a_dozen_turns_costs_nobody_an_answer() {
+    let (gate, asked) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
+    let mut ground: Ground = World::with(slow(&gate, &asked)).await.killed().await;
+    ground.settings.slots.values_mut().for_each(|slots| *slots = 16);
+    let mut world = ground.wake(Faulty::never());
+    let accepted = dozen(&world).await;
+    for _ in 0..6 {
+        let before = asked.load(Ordering::SeqCst);
+        asked_more(&asked, before.saturating_sub(1)).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        world = killed(world).await;
+    }
+    gate.add_permits(100);
+    for (n, one) in accepted.iter().enumerate() {
+        let answer = world.answer(one).await;
+        assert_eq!((answer.state, answer.text), (JobState::Done, format!("reply to hi {n}")));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_poisonous_turn_among_others_is_found_and_the_others_are_answered() {
+    let poisoned = Arc::new(AtomicUsize::new(0));
+    let poison = Arc::clone(&poisoned);
+    let model = Scripted::new(move |prompt| match last_user(prompt).contains("hi 5") {
+        true => {
+            poison.fetch_add(1, Ordering::SeqCst);
+            vec![Line::Hang]
+        }
+        false => vec![Line::Pause(Duration::from_secs(5)), Line::Say("fine".into())],
+    });
+    let mut world = World::with(model).await;
+    let accepted = dozen(&world).await;
+    let mut deaths = 0;
+    loop {
+        let before = poisoned.load(Ordering::SeqCst);
+        let poison_runs = async {
+            until("the poison runs", async || poisoned.load(Ordering::SeqCst) > before).await;
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        };
+        tokio::select! {
+            () = poison_runs => {}
+            answer = world.answer(&accepted[5]) => {
+                assert_eq!(answer.error_code.as_deref(), Some("too_many_attempts"));
+                break;
+            }
+        }
+        deaths += 1;
+        assert!(deaths < 20, "it is never found");
+        world = killed(world).await;
+    }
+    for (n, one) in accepted.iter().enumerate().filter(|(n, _)| *n != 5) {
+        let answer = world.answer(one).await;
+        assert_eq!((answer.state, answer.text.as_str()), (JobState::Done, "fine"), "{n}");
+    }
+}

@@ -1,0 +1,172 @@
+//! Turns whose process died. A turn that kills its process each time must not be started for ever, and a machine that
+//! dies often must not cost anybody an answer. The rows tell the two apart: a turn that stored a step since its last
+//! death is never blamed, and of turns that died together none is.
+
+use polyclaw_domain::id::{NodeId, TurnId};
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::time::Millis;
+
+use super::claim::earlier_lives;
+use crate::error::Result;
+use crate::params;
+use crate::tx::{Row, Tx};
+
+/// How many orphans one look finds at most.
+pub const ORPHANS: usize = 64;
+
+/// In company a turn is blamed only after this many times the deaths that are enough when it runs alone.
+const COMPANY_FACTOR: u32 = 2;
+
+/// Turns that always die together are blamed all the same after this many times those deaths: a process is not started for ever.
+const LAST_RESORT_FACTOR: u32 = 10;
+
+/// Who looks for the turns of dead processes.
+#[derive(Clone, Debug)]
+pub struct OrphanSearch {
+    pub node: NodeId,
+    /// What the names of this node's earlier lives begin with; `None` where no other node can be.
+    pub family: Option<String>,
+    pub now: Millis,
+    /// A turn that died as often as this without a step is a suspect: suspects are started one at a time.
+    pub suspect_after: u32,
+}
+
+impl OrphanSearch {
+    fn earlier(&self) -> String {
+        earlier_lives(self.family.as_deref())
+    }
+}
+
+/// Running turns whose node has gone: its lease has ended, or it is an earlier life of this one. In the order of
+/// the index of running turns: by `seq` SQLite would read every turn there ever was. Suspects are left out.
+pub fn orphans(tx: &mut Tx<'_>, search: &OrphanSearch) -> Result<Vec<(TurnId, SessionKey)>> {
+    const SQL: &str = "SELECT turn_id, session_key FROM jobs
+        WHERE state = 'running' AND deaths_without_step < $5
+          AND (lease_until < $2 OR node <> $1 AND substr(node, 1, length($3)) = $3)
+        ORDER BY lane, agent_id, started_at LIMIT $4";
+    let now = tx.lease_clock(search.now);
+    let earlier = search.earlier();
+    let params = params![&search.node, now, &earlier, ORPHANS, search.suspect_after];
+    tx.query(SQL, params, |row| Ok((TurnId::new(row.text(0)?), row.key(1)?)))
+}
+
+/// Orphans that died often without a step, the least blamed first, so that each gets its chance to run alone.
+pub fn suspects(tx: &mut Tx<'_>, search: &OrphanSearch) -> Result<Vec<TurnId>> {
+    const SQL: &str = "SELECT turn_id FROM jobs
+        WHERE state = 'running' AND deaths_without_step >= $4
+          AND (lease_until < $2 OR node <> $1 AND substr(node, 1, length($3)) = $3)
+        ORDER BY blamed_deaths, seq";
+    let now = tx.lease_clock(search.now);
+    let earlier = search.earlier();
+    let params = params![&search.node, now, &earlier, search.suspect_after];
+    tx.query(SQL, params, |row| Ok(TurnId::new(row.text(0)?)))
+}
+
+/// Counts the deaths of processes that nobody has counted yet. Claims that were handed back died with nobody.
+pub fn note_deaths(tx: &mut Tx<'_>, search: &OrphanSearch) -> Result<()> {
+    const SQL: &str = "SELECT DISTINCT node FROM jobs
+        WHERE state = 'running' AND node <> 'handed-back'
+          AND (cut_off_node IS NULL OR cut_off_node <> node)
+          AND (lease_until < $2 OR node <> $1 AND substr(node, 1, length($3)) = $3)";
+    let now = tx.lease_clock(search.now);
+    let earlier = search.earlier();
+    let params = params![&search.node, now, &earlier];
+    for dead in tx.query(SQL, params, |row| row.text(0))? {
+        note_death(tx, &dead, search)?;
+    }
+    Ok(())
+}
+
+/// A running turn of a process that died.
+struct Victim {
+    turn: TurnId,
+    steps: u32,
+    /// Deaths in a row without a step, this one included.
+    deaths: u32,
+    blamed: u32,
+    is_counted: bool,
+    is_orphan: bool,
+}
+
+fn note_death(tx: &mut Tx<'_>, dead: &str, search: &OrphanSearch) -> Result<()> {
+    const NOTE: &str = "UPDATE jobs SET deaths_without_step = $2, blamed_deaths = $3, steps_at_death = $4,
+          cut_off_node = node
+        WHERE turn_id = $1";
+    let victims = victims(tx, dead, search)?;
+    let gone = taken_over_since(tx, dead)?;
+    for victim in victims.iter().filter(|victim| victim.is_orphan && !victim.is_counted) {
+        let others = victims.iter().filter(|other| other.turn != victim.turn).map(|other| other.deaths);
+        let others: Vec<u32> = others.chain(gone.iter().copied()).collect();
+        let blamed = victim.blamed + u32::from(is_blamed(victim.deaths, &others, search.suspect_after));
+        let blamed = if victim.deaths == 0 { 0 } else { blamed };
+        tx.execute(NOTE, params![&victim.turn, victim.deaths, blamed, victim.steps])?;
+    }
+    Ok(())
+}
+
+/// Whether a death is this turn's own doing, as far as anybody can tell. `others` are the turns that died with it.
+fn is_blamed(deaths: u32, others: &[u32], enough: u32) -> bool {
+    let is_worst = others.iter().all(|other| *other < deaths);
+    match deaths {
+        0 => false,
+        _ if others.is_empty() => true,
+        _ if is_worst => deaths > enough.saturating_mul(COMPANY_FACTOR),
+        _ => deaths > enough.saturating_mul(LAST_RESORT_FACTOR),
+    }
+}
+
+fn victims(tx: &mut Tx<'_>, dead: &str, search: &OrphanSearch) -> Result<Vec<Victim>> {
+    const SQL: &str = "SELECT turn_id, deaths_without_step, blamed_deaths, steps_at_death,
+          (SELECT COUNT(*) FROM messages WHERE messages.turn_id = jobs.turn_id
+             AND role IN ('assistant', 'tool')),
+          CASE WHEN cut_off_node = node THEN 1 ELSE 0 END,
+          CASE WHEN lease_until < $3 OR node <> $2 AND substr(node, 1, length($4)) = $4 THEN 1 ELSE 0 END
+        FROM jobs WHERE state = 'running' AND node = $1";
+    let now = tx.lease_clock(search.now);
+    let read = |row: &Row<'_>| {
+        let (before, steps, is_counted) = (row.small(1)?, row.small(4)?, row.int(5)? != 0);
+        let deaths = match () {
+            () if is_counted => before,
+            () if steps > row.small(3)? => 0,
+            () => before.saturating_add(1),
+        };
+        Ok(Victim {
+            turn: TurnId::new(row.text(0)?),
+            steps,
+            deaths,
+            blamed: row.small(2)?,
+            is_counted,
+            is_orphan: row.int(6)? != 0,
+        })
+    };
+    let earlier = search.earlier();
+    tx.query(SQL, params![dead, &search.node, now, &earlier], read)
+}
+
+/// The deaths of turns that died with this process and run elsewhere by now, or have ended.
+fn taken_over_since(tx: &mut Tx<'_>, dead: &str) -> Result<Vec<u32>> {
+    const SQL: &str = "SELECT deaths_without_step FROM jobs
+        WHERE cut_off_node = $1 AND (state <> 'running' OR node <> $1)";
+    tx.query(SQL, params![dead], |row| row.small(0))
+}
+
+/// A process that is asked to stop dies in good order: whatever it does not finish was not killed by any turn.
+pub fn note_drain(tx: &mut Tx<'_>, node: &NodeId) -> Result<()> {
+    const SQL: &str = "UPDATE jobs SET cut_off_node = node WHERE state = 'running' AND node = $1";
+    tx.execute(SQL, params![node]).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_is_blamed_alone_or_when_it_is_the_worst_of_many_deaths() {
+        assert!(!is_blamed(0, &[], 3), "it stored a step");
+        assert!(is_blamed(1, &[], 3), "nobody else was there");
+        assert!(!is_blamed(6, &[1, 0], 3), "the machine may be sick");
+        assert!(is_blamed(7, &[1, 0], 3), "it was there each time, the others were not");
+        assert!(!is_blamed(30, &[30, 1], 3), "one of two");
+        assert!(is_blamed(31, &[31, 1], 3), "no process is started for ever");
+    }
+}
