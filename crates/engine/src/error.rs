@@ -238,6 +238,9 @@ impl Error {
             Self::Store(polyclaw_store::Error::ReadOnly(_)) => {
                 Some("check the owner and mode of the home folder")
             }
+            Self::Store(polyclaw_store::Error::FilesReplaced(_)) => {
+                Some("put the very files back, or restart the instance; nothing more is accepted until then")
+            }
             Self::Store(polyclaw_store::Error::Corrupt(_)) => {
                 Some("a database file is damaged: `polyclaw doctor` says which; restore it from a copy")
             }

@@ -87,6 +87,9 @@ pub enum Error {
     UnknownResponse(String),
     #[error("{0}")]
     NotReady(&'static str),
+    /// Only a person can mend the database.
+    #[error("{reason}")]
+    StoreNotReady { code: &'static str, reason: &'static str },
     /// The turn is over and this sentence is its answer.
     #[error("{sentence}")]
     TurnFailed { code: String, sentence: String },
@@ -156,8 +159,17 @@ impl Error {
             Self::NotExposed(_) => "not_exposed",
             Self::UnknownResponse(_) => "unknown_response",
             Self::NotReady(_) => "not_ready",
+            Self::StoreNotReady { code, .. } => code,
             Self::TurnFailed { code, .. } => code,
             Self::Panicked => "internal",
+        }
+    }
+
+    /// For the health page, which names the state of the database alone.
+    pub(crate) fn code_of_store(&self) -> &'static str {
+        match self {
+            Self::StoreNotReady { code, .. } => code,
+            _ => "unavailable",
         }
     }
 
@@ -180,7 +192,7 @@ impl Error {
             Self::EtagMissing => StatusCode::PRECONDITION_REQUIRED,
             Self::EtagStale => StatusCode::PRECONDITION_FAILED,
             Self::WrongContentType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::NotReady(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::NotReady(_) | Self::StoreNotReady { .. } => StatusCode::SERVICE_UNAVAILABLE,
             // What OpenAI's clients know for money that is spent.
             Self::TurnFailed { .. } if self.is_of_budget() => StatusCode::TOO_MANY_REQUESTS,
             Self::TurnFailed { .. } => StatusCode::BAD_GATEWAY,

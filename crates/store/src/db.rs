@@ -10,7 +10,7 @@ use crate::body::{Body, Value, opened};
 use crate::error::{Error, Result};
 use crate::live::Signal;
 use crate::migrate::{BRAIN, LEDGER, MAIN, REGISTRY};
-use crate::pg::Postgres;
+use crate::pg::{self, Postgres};
 use crate::probe;
 use crate::sqlite::{Inline, Sqlite};
 use crate::tasks::{self, Claim, Claimed, Lines};
@@ -32,12 +32,19 @@ struct Opened {
     engine: Engine,
     /// A write was refused for want of space, of rights or of a disk that works, and none was seen to work since.
     refused: AtomicBool,
+    /// A page or a row was found that makes no sense: it stays so until somebody restores a backup.
+    damaged: AtomicBool,
     claims: Lines,
 }
 
 impl From<Engine> for Db {
     fn from(engine: Engine) -> Self {
-        Self(Arc::new(Opened { engine, refused: AtomicBool::new(false), claims: Lines::default() }))
+        Self(Arc::new(Opened {
+            engine,
+            refused: AtomicBool::new(false),
+            damaged: AtomicBool::new(false),
+            claims: Lines::default(),
+        }))
     }
 }
 
@@ -61,6 +68,16 @@ impl Engine {
             Self::Sqlite(sqlite) => sqlite.read(body).await,
             Self::Inline(inline) => inline.write(body),
             Self::Postgres(postgres) => postgres.read(body).await,
+        }
+    }
+}
+
+impl Target {
+    /// Whether the database can be reached at all. Blocks.
+    pub fn reach(&self) -> Result<()> {
+        match self {
+            Self::Sqlite(_) => Ok(()),
+            Self::Postgres { url, .. } => pg::reach(url),
         }
     }
 }
@@ -119,7 +136,27 @@ impl Db {
         if written.as_ref().is_err_and(is_refusal) {
             self.0.refused.store(true, Ordering::Relaxed);
         }
+        self.note_damage(&written);
         opened(written?)
+    }
+
+    fn note_damage<T>(&self, outcome: &Result<T>) {
+        if matches!(outcome, Err(Error::Corrupt(_))) {
+            self.0.damaged.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Damage was met since the database was opened.
+    pub fn is_damaged(&self) -> bool {
+        self.0.damaged.load(Ordering::Relaxed)
+    }
+
+    /// Whether the files of SQLite are still those that were opened. May look at the disk.
+    pub fn check_files(&self) -> Result<()> {
+        match &self.0.engine {
+            Engine::Sqlite(sqlite) => sqlite.check_files(),
+            Engine::Inline(_) | Engine::Postgres(_) => Ok(()),
+        }
     }
 
     /// Takes the oldest task that is free, together with whoever asks for one at the same time.
@@ -177,7 +214,9 @@ impl Db {
         T: Send + 'static,
         F: FnMut(&mut Tx<'_>) -> Result<T> + Send + 'static,
     {
-        opened(self.0.engine.read(Body::new(body)).await?)
+        let found = self.0.engine.read(Body::new(body)).await;
+        self.note_damage(&found);
+        opened(found?)
     }
 
     /// Why nothing can be written, where a write was refused: then one is tried, so that the trouble ends by itself.
@@ -231,5 +270,5 @@ impl Db {
 
 /// What may be over later without anybody changing what is asked.
 fn is_refusal(error: &Error) -> bool {
-    matches!(error, Error::Full(_) | Error::ReadOnly(_) | Error::Unavailable { .. })
+    matches!(error, Error::Full(_) | Error::ReadOnly(_) | Error::Unavailable { .. } | Error::FilesReplaced(_))
 }

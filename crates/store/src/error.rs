@@ -21,6 +21,9 @@ pub enum Error {
     NewerSchema { found: i64, known: i64 },
     #[error("SQLite {0} is linked; 3.51.3 or newer is needed, and not 3.52.0")]
     BadSqlite(String),
+    /// Whatever is written into such files is gone with the process.
+    #[error("the database's files were removed or replaced under the running process: {0}")]
+    FilesReplaced(String),
     #[error("the database is damaged: {0}")]
     Corrupt(String),
     /// The database is sound, and what it holds makes no sense.
@@ -44,6 +47,7 @@ impl Error {
             Self::Unavailable { .. } | Self::Collided(_) | Self::Closed => "store_unavailable",
             Self::NewerSchema { .. } => "newer_schema",
             Self::BadSqlite(_) => "bad_sqlite",
+            Self::FilesReplaced(_) => "store_files_replaced",
             Self::Corrupt(_) => "store_corrupt",
             Self::Unreadable(_) => "store_unreadable",
             Self::TakenBack | Self::Other(_) => "store_failed",
@@ -52,7 +56,14 @@ impl Error {
 
     /// Trying again later may work without anybody changing what is asked.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Unavailable { .. } | Self::Collided(_) | Self::Full(_) | Self::ReadOnly(_))
+        matches!(
+            self,
+            Self::Unavailable { .. }
+                | Self::Collided(_)
+                | Self::Full(_)
+                | Self::ReadOnly(_)
+                | Self::FilesReplaced(_)
+        )
     }
 }
 

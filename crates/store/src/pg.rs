@@ -62,6 +62,11 @@ enum Fate {
     Unknown,
 }
 
+/// Connects, and leaves again.
+pub(crate) fn reach(url: &str) -> Result<()> {
+    connect(url).map(drop)
+}
+
 impl Postgres {
     pub fn open(url: &str, connections: usize) -> Result<Self> {
         let mut client = connect(url)?;

@@ -11,6 +11,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::oneshot;
 
+use self::files::Files;
 use self::turn::Turn;
 use self::wait::PATIENCE;
 use crate::body::{Body, Value};
@@ -19,6 +20,7 @@ use crate::migrate::{self, Schema};
 use crate::tx::Tx;
 
 mod checkpoint;
+mod files;
 mod turn;
 mod wait;
 
@@ -31,6 +33,8 @@ pub(crate) struct Sqlite {
     writer: Arc<Writer>,
     queue: mpsc::Sender<Call>,
     readers: mpsc::Sender<Query>,
+    /// Of a database that belongs to this process alone.
+    files: Option<Files>,
 }
 
 type Query = Box<dyn FnOnce(&Connection) + Send>;
@@ -56,7 +60,13 @@ impl Call {
 
 impl Sqlite {
     pub fn open(path: &Path, schema: Schema) -> Result<Self> {
-        Self::open_with(path, schema, |_| Ok(None))
+        let opened = Self::open_with(path, schema, |_| Ok(None))?;
+        Ok(Self { files: Some(Files::opened(path)), ..opened })
+    }
+
+    /// Whether the files are still those that were opened.
+    pub fn check_files(&self) -> Result<()> {
+        self.files.as_ref().map_or(Ok(()), |files| files.check(&self.writer))
     }
 
     /// A file that other processes write, too: whoever finds it taken waits, and is served within moments.
@@ -104,7 +114,7 @@ impl Sqlite {
             let queries = Arc::clone(&queries);
             spawn("store-reader", move || read_queue(&connection, &queries))?;
         }
-        Ok(Self { path: path.to_owned(), writer, queue, readers })
+        Ok(Self { path: path.to_owned(), writer, queue, readers, files: None })
     }
 
     pub fn path(&self) -> &Path {
@@ -121,6 +131,7 @@ impl Sqlite {
     }
 
     pub async fn write(&self, mut body: Body) -> Result<Value> {
+        self.check_files()?;
         if let Some(answer) = self.writer.write_now(&mut body) {
             return answer;
         }

@@ -56,6 +56,13 @@ impl Daemon {
 
     /// `surround` may put another command around the daemon's; it must end up in the same process.
     pub async fn start_with(config: &str, surround: impl FnOnce(Command, &Path) -> Command) -> Self {
+        let mut daemon = Self::spawn(config, surround);
+        daemon.wait_ready().await;
+        daemon
+    }
+
+    /// The same, whether or not it gets ready.
+    pub fn spawn(config: &str, surround: impl FnOnce(Command, &Path) -> Command) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path().join("home");
         std::fs::create_dir(&home).unwrap();
@@ -75,10 +82,7 @@ impl Daemon {
             .stderr(log);
         let child = command.spawn().unwrap();
         let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(60)).build().unwrap();
-        let mut daemon =
-            Self { child, url: format!("http://127.0.0.1:{port}"), client, home, _folder: folder };
-        daemon.wait_ready().await;
-        daemon
+        Self { child, url: format!("http://127.0.0.1:{port}"), client, home, _folder: folder }
     }
 
     pub fn pid(&self) -> u32 {
@@ -103,6 +107,48 @@ impl Daemon {
     pub fn assert_alive(&mut self) {
         let ended = self.child.try_wait().unwrap();
         assert!(ended.is_none(), "the daemon ended: {ended:?}\n{}", self.log());
+    }
+
+    /// Whether it ends by itself in this time.
+    pub async fn ends_within(&mut self, limit: Duration) -> bool {
+        let began = Instant::now();
+        while began.elapsed() < limit {
+            if self.child.try_wait().unwrap().is_some() {
+                return true;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        false
+    }
+
+    /// What it wrote before it ended.
+    pub fn stderr(&self) -> String {
+        std::fs::read_to_string(self.home.join("daemon.log")).unwrap_or_default()
+    }
+
+    /// Dies as a process does that is killed.
+    pub async fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Another life in the same home.
+    pub async fn start_again(&mut self) {
+        let port = polyclaw_testkit::free_port();
+        let log = OpenOptions::new().create(true).append(true).open(self.home.join("daemon.log")).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_polyclaw"));
+        command
+            .args(["daemon", "--port", &port.to_string()])
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
+            .env("POLYCLAW_HOME", &self.home)
+            .env("POLYCLAW_TOKEN", TOKEN)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log);
+        self.child = command.spawn().unwrap();
+        self.url = format!("http://127.0.0.1:{port}");
+        self.wait_ready().await;
     }
 
     pub fn log(&self) -> String {

@@ -6,6 +6,7 @@
 mod daemon;
 mod descriptors;
 mod disk;
+mod files;
 mod fork;
 mod fuzz;
 mod postgres;

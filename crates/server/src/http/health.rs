@@ -77,14 +77,30 @@ pub async fn ready(State(app): State<AppState>) -> Result<Json<Ready>> {
     if app.engine.is_draining() {
         return Err(Error::NotReady("shutting down"));
     }
-    if !app.engine.task_states().iter().all(is_working) {
-        return Err(Error::NotReady("a background loop is starting again"));
-    }
+    // Loops that start again are often no more than a sign of this.
+    check_database(&app)?;
     if !is_store_reachable(&app).await {
+        check_database(&app)?;
         return Err(Error::NotReady("the database does not answer"));
     }
     check_writes(&app).await.map_err(|fault| Error::NotReady(reason(&fault)))?;
+    if !app.engine.task_states().iter().all(is_working) {
+        return Err(Error::NotReady("a background loop is starting again"));
+    }
     Ok(Json(Ready { ready: true }))
+}
+
+/// What only a person can mend.
+fn check_database(app: &AppState) -> Result<()> {
+    let db = app.engine.db();
+    if let Err(fault) = db.check_files() {
+        return Err(Error::StoreNotReady { code: fault.code(), reason: reason(&fault) });
+    }
+    if db.is_damaged() {
+        let reason = "the database is damaged: stop the instance and restore a backup";
+        return Err(Error::StoreNotReady { code: "store_corrupt", reason });
+    }
+    Ok(())
 }
 
 /// The listening loop has nothing to hear where no other node can be.
@@ -98,7 +114,11 @@ async fn is_store_reachable(app: &AppState) -> bool {
 }
 
 async fn store_status(app: &AppState) -> &'static str {
-    if !is_store_reachable(app).await {
+    let is_reachable = is_store_reachable(app).await;
+    if let Err(error) = check_database(app) {
+        return error.code_of_store();
+    }
+    if !is_reachable {
         return "unavailable";
     }
     check_writes(app).await.map_or_else(|fault| fault.code(), |()| "ok")
@@ -113,6 +133,9 @@ async fn check_writes(app: &AppState) -> std::result::Result<(), Fault> {
 fn reason(fault: &Fault) -> &'static str {
     match fault {
         Fault::Full(_) => "the disk is full: no message can be kept",
+        Fault::FilesReplaced(_) => {
+            "the database's files were removed or replaced: no message can be kept; restart the instance"
+        }
         Fault::ReadOnly(_) => "the database can not be written: no message can be kept",
         _ => "the database takes no writes: no message can be kept",
     }
