@@ -1,5 +1,7 @@
 //! Runs one instance: serves it, reads its config again on SIGHUP, drains it on SIGTERM and SIGINT.
 
+mod store_wait;
+
 use std::collections::BTreeSet;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -19,7 +21,7 @@ use crate::current::Current;
 use crate::failure::{Exit, Failure};
 use crate::home::{self, Home};
 use crate::http;
-use crate::instance::{Instance, Overrides};
+use crate::instance::{Instance, Overrides, target};
 use crate::log;
 use crate::redaction::{self, CleanLog};
 
@@ -47,6 +49,7 @@ where
     log::catch_panics();
     raise_open_files();
     leave_no_core();
+    store_wait::wait_for_store(&config, &target(&config, home));
     let instance = Arc::new(Instance::open(home.clone(), config, redactor, overrides)?);
     let listener = bind(&instance.config.gateway)?;
     let runtime = runtime()?;
@@ -242,7 +245,11 @@ async fn drain(instance: &Instance, tasks: &mut Tasks, server: http::Server) {
     instance.engine.start_draining();
     match tokio::time::timeout(DRAIN, tasks.ended()).await {
         Ok(()) => tracing::info!("drained"),
-        Err(_) => tracing::warn!("some turns reached no boundary in time; they go on at the next start"),
+        Err(_) => {
+            tracing::warn!("some turns reached no boundary in time; they go on at the next start");
+            tasks.working.shutdown().await;
+            instance.engine.hand_back_all().await;
+        }
     }
     let _ = tokio::join!(
         tokio::time::timeout(LAST_WORDS, server.stop()),

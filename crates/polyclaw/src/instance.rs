@@ -380,7 +380,7 @@ fn shared(config: &Config, home: &Home) -> Shared {
     Shared { folders: config.skills.folders(home.path()), told: config.skills.told() }
 }
 
-fn target(config: &Config, home: &Home) -> Target {
+pub(crate) fn target(config: &Config, home: &Home) -> Target {
     match &config.store.url {
         Some(url) => Target::Postgres { url: url.expose().to_owned(), connections: CONNECTIONS },
         None => Target::Sqlite(home.database()),

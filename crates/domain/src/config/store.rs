@@ -14,6 +14,10 @@ pub struct Store {
     /// in SQLite files below the instance's home.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<Secret>,
+    /// How long a start waits for PostgreSQL when it can not be reached; it exits then. Without it a start waits until
+    /// PostgreSQL is there, and `/ready` says so meanwhile. 0 exits at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_seconds: Option<u32>,
 }
 
 impl Store {

@@ -196,3 +196,38 @@ async fn a_database_that_becomes_read_only_is_waited_for_too() {
     assert_eq!(model.request_count(), 2);
     daemon.assert_alive();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_while_the_database_is_away_waits_for_it_and_says_so() {
+    let model = ModelServer::start();
+    model.answer(|_| Script::reply("here"));
+    let database = Cluster::of_process().fresh_database().unwrap();
+    let (chaos, url) = Chaos::before_url(&database);
+    chaos.set(Weather::Gone);
+    let mut daemon =
+        Daemon::spawn(&config(&model, &format!("[store]\nurl = \"{url}\"")), |program, _| program);
+    let began = Instant::now();
+    while daemon.ready().await != 503 {
+        daemon.assert_alive();
+        assert!(began.elapsed() < PATIENCE, "nobody answers: {}", daemon.log());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(daemon.get("/ready").await["error"]["code"], "store_unavailable");
+    let refused = daemon.say("me", "hi", 1).await.unwrap();
+    assert_eq!((refused.status, refused.code()), (503, "store_unavailable"));
+    chaos.set(Weather::Fair);
+    daemon.wait_ready().await;
+    assert_eq!(insist(&daemon, "me", "hi").await, "here");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_waits_no_longer_than_it_is_told() {
+    let model = ModelServer::start();
+    let database = Cluster::of_process().fresh_database().unwrap();
+    let (chaos, url) = Chaos::before_url(&database);
+    chaos.set(Weather::Gone);
+    let rest = format!("[store]\nurl = \"{url}\"\nwait_seconds = 1");
+    let mut daemon = Daemon::spawn(&config(&model, &rest), |program, _| program);
+    assert!(daemon.ends_within(PATIENCE).await, "it waits on: {}", daemon.log());
+    assert!(daemon.stderr().contains("store_unavailable"), "{}", daemon.stderr());
+}
