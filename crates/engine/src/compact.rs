@@ -1,14 +1,17 @@
 //! Compaction: old history becomes a summary before the context is full. Tool pairs are never split.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::prompt::{self, SUMMARY_SYSTEM};
-use polyclaw_domain::provider::{Delta, ErrorClass, ModelRef, Prompt, PromptMessage, ProviderError, Reply};
+use polyclaw_domain::provider::{
+    Delta, ErrorClass, ModelRef, Prompt, PromptMessage, ProviderError, Reply, Usage,
+};
 use polyclaw_store::sessions::Compaction;
 use polyclaw_store::{Tx, events, sessions};
 use serde_json::json;
+use tokio::sync::Notify;
 
 use crate::budget::{self, Spent};
 use crate::context::tool_tokens;
@@ -23,6 +26,15 @@ const LEAST_ROOM: usize = 8;
 
 /// Tokens of new mail in one prompt: the rest comes with the next turn.
 const MOST_MAIL: usize = 50_000;
+
+/// A summary may take this share of the room, one of so many: with what is kept beside it there is room again.
+const SUMMARY_SHARE: usize = 6;
+
+/// Folding less than this share of the room, one of so many, is not worth a call: it would be made again every turn.
+const WORTH_SHARE: usize = 16;
+
+/// No summary is cut shorter than this.
+const LEAST_SUMMARY: usize = 64;
 
 /// Nothing works in a smaller window; one that still refuses does so for another reason.
 const LEAST_WINDOW: usize = 256;
@@ -96,6 +108,7 @@ impl Context {
     /// Lets mail wait; folds; and shows in part what no folding makes small enough. What is stored stays whole.
     pub async fn make_room(&mut self, engine: &Engine, running: &Arc<Running>) -> Driven<bool> {
         let mut has_less = self.put_mail_back(engine, &running.claim).await?;
+        has_less |= self.bound_summary(engine, running).await?;
         has_less |= self.desk.shorten(self.room(self.window(engine)));
         if has_less && !self.is_too_long(engine) {
             return Ok(true);
@@ -117,7 +130,8 @@ impl Context {
         let room = self.room(self.window(engine)).saturating_sub(self.desk.tokens());
         let keep = if manual { 0 } else { room / 3 };
         let mut left = prompt::cut(&self.lines, keep);
-        if left == 0 {
+        let folded: usize = self.lines[..left].iter().map(prompt::estimate_tokens).sum();
+        if left == 0 || !manual && folded * WORTH_SHARE < room {
             return Ok(false);
         }
         self.flush(engine, running, left).await?;
@@ -140,6 +154,24 @@ impl Context {
         self.window(engine) / 2
     }
 
+    /// What a summary may take.
+    fn summary_tokens(&self, engine: &Engine) -> usize {
+        (self.room(self.window(engine)) / SUMMARY_SHARE).max(LEAST_SUMMARY)
+    }
+
+    /// Cuts a summary that was stored for a larger window, or before summaries were bounded.
+    async fn bound_summary(&mut self, engine: &Engine, running: &Running) -> Driven<bool> {
+        let most = self.summary_tokens(engine);
+        let mut compaction = self.compaction.clone();
+        let is_shorter =
+            compaction.summary.as_mut().is_some_and(|summary| prompt::shorten_text(summary, most));
+        if is_shorter {
+            self.store_compaction(engine, running, &compaction).await?;
+            self.compaction = compaction;
+        }
+        Ok(is_shorter)
+    }
+
     /// Folds as many of the first lines as one request takes, at most `left`.
     async fn fold(
         &mut self,
@@ -150,15 +182,18 @@ impl Context {
         let most = self.request_tokens(engine);
         let at = prompt::fitting(&self.lines[..left], most);
         let request = prompt::summary_request(self.compaction.summary.as_deref(), &self.lines[..at], most);
+        let most_summary = self.summary_tokens(engine);
         let ask = Prompt {
-            system: SUMMARY_SYSTEM.to_owned(),
+            system: format!("{SUMMARY_SYSTEM} Write at most {} words.", most_summary / 2),
             messages: vec![PromptMessage::user(request)],
             ..Prompt::default()
         };
-        let reply = match self.ask_aside(engine, running, (ask, Duration::MAX)).await? {
+        let limits = AsideLimits { time: Duration::MAX, tokens: most_summary * 2 };
+        let mut reply = match self.ask_aside(engine, running, (ask, limits)).await? {
             Ok(reply) => reply,
             Err(error) => return Ok(Err(error)),
         };
+        prompt::shorten_text(&mut reply.text, most_summary);
         let compaction = Compaction { summary: Some(reply.text), through: self.lines[at - 1].ticket };
         self.store_compaction(engine, running, &compaction).await?;
         self.lines.drain(..at);
@@ -171,16 +206,26 @@ impl Context {
         &mut self,
         engine: &Engine,
         running: &Running,
-        (mut ask, patience): (Prompt, Duration),
+        (mut ask, limits): (Prompt, AsideLimits),
     ) -> Driven<Result<Reply, ProviderError>> {
         let Some(model) = self.candidates.first() else { return Err(Halt::no_model(engine)) };
         let redactor = engine.redactor();
         redactor.prompt(&mut ask);
         let reservation = budget::reserve(engine, running, self, &mut ask).await?;
         running.spend(Some(Spent::begun(model, reservation.clone())));
-        let sink = |_: Delta| running.pulse();
-        let asked = engine.provider().stream(&self.candidates, &ask, &sink);
-        match tokio::time::timeout(patience, asked).await.unwrap_or_else(|_| Err(too_slow(model))) {
+        let written = Written::new(limits.tokens);
+        let sink = |delta: Delta| {
+            running.pulse();
+            written.add(delta);
+        };
+        let asked =
+            tokio::time::timeout(limits.time, engine.provider().stream(&self.candidates, &ask, &sink));
+        let answered = tokio::select! {
+            biased;
+            answered = asked => answered.unwrap_or_else(|_| Err(too_slow(model))),
+            () = written.is_full.notified() => Ok(written.reply(model)),
+        };
+        match answered {
             Ok(mut reply) => {
                 redact::reply(&redactor, &mut reply);
                 let spent = Spent::replied(engine, &reply, reservation);
@@ -221,6 +266,47 @@ impl Context {
         running.spend(None);
         budget::tell(engine, &running.claim, notices);
         unless_stopping(hold)
+    }
+}
+
+/// How long an answer that nobody reads along may take, and get.
+#[derive(Clone, Copy)]
+pub(crate) struct AsideLimits {
+    pub time: Duration,
+    pub tokens: usize,
+}
+
+/// What was written of an answer so far. One that does not end is not waited for.
+struct Written {
+    text: Mutex<String>,
+    most_bytes: usize,
+    is_full: Notify,
+}
+
+impl Written {
+    fn new(most_tokens: usize) -> Self {
+        // No token is longer, by the estimate that all limits here go by.
+        const LONGEST_TOKEN: usize = 8;
+        let most_bytes = most_tokens.saturating_mul(LONGEST_TOKEN);
+        Self { text: Mutex::default(), most_bytes, is_full: Notify::new() }
+    }
+
+    fn add(&self, delta: Delta) {
+        let mut text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
+        match delta {
+            Delta::Text(more) => text.push_str(&more),
+            Delta::Reasoning(_) => {}
+            Delta::Restart => text.clear(),
+        }
+        if text.len() > self.most_bytes {
+            self.is_full.notify_one();
+        }
+    }
+
+    /// What there is, as if the model had stopped there. What it cost nobody said.
+    fn reply(&self, model: &ModelRef) -> Reply {
+        let text = self.text.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Reply { text, calls: Vec::new(), usage: Usage::default(), model: model.clone(), truncated: true }
     }
 }
 

@@ -11,13 +11,14 @@ use polyclaw_store::{Tx, events};
 use serde_json::json;
 
 use crate::budget;
+use crate::compact::AsideLimits;
 use crate::core::Engine;
 use crate::prompt::Context;
 use crate::turn::{Driven, check_claim, event, lost, unless_stopping};
 use crate::worker::Running;
 
 /// A turn waits no longer for this; what is not written down by then is in the summary still.
-const PATIENCE: Duration = Duration::from_secs(30);
+const LIMITS: AsideLimits = AsideLimits { time: Duration::from_secs(30), tokens: 8_000 };
 
 impl Context {
     /// Asks the model for the facts of the first `at` lines and stores them. A failure is told and costs nothing else.
@@ -32,7 +33,7 @@ impl Context {
             max_tokens: Some(flush::ANSWER_TOKENS),
             ..Prompt::default()
         };
-        let reply = match self.ask_aside(engine, running, (ask, PATIENCE)).await? {
+        let reply = match self.ask_aside(engine, running, (ask, LIMITS)).await? {
             Ok(reply) => reply,
             Err(error) => {
                 let class = error.class.as_str();

@@ -94,3 +94,30 @@ async fn where_nothing_helps_a_way_out_is_named() {
     let said = world.says("hello").await.text;
     assert!(said.contains("/new"), "{said}");
 }
+
+/// Writes summaries that do not end, and answers everything else in a word.
+fn endless() -> Arc<Scripted> {
+    Scripted::new(|prompt: &Prompt| match prompt.system.starts_with("Summarise") {
+        true => vec![Line::Say("word ".repeat(200)); 1_000],
+        false => vec![Line::Say("yes".into())],
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn endless_summaries_are_cut_and_not_asked_for_again_every_turn() {
+    let model = endless();
+    let world = World::with(Arc::clone(&model) as _).await;
+    let mut settings = world.ground.settings.clone();
+    settings.default_context_window = 16_000;
+    world.engine.reload(settings);
+    for n in 0..40 {
+        let text = format!("message {n} {}", "word ".repeat(800));
+        assert_eq!(world.says(&text).await.text, "yes");
+        let prompts = model.prompts();
+        let last = prompts.last().unwrap();
+        assert!(format!("{:?}", last.messages).contains(&format!("message {n} ")), "the newest is lost");
+        assert!(size(last) < 16_000, "{n}: {}", size(last));
+    }
+    let folds = model.prompts().iter().filter(|prompt| prompt.system.starts_with("Summarise")).count();
+    assert!((1..=15).contains(&folds), "{folds} summaries for 40 messages");
+}
