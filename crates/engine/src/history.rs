@@ -6,13 +6,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use polyclaw_domain::id::SessionId;
 use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::message::Part;
 use polyclaw_domain::prompt::Line;
+use serde_json::Value;
 
-/// Text kept in all; the session that spoke longest ago goes first.
+/// What is kept in all; the session that spoke longest ago goes first.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 
 /// What a line costs beside its text.
-const LINE_BYTES: usize = 160;
+const LINE_BYTES: usize = 256;
+
+/// What a part of a line, and a value in a call's arguments, costs beside its text.
+const PART_BYTES: usize = 128;
 
 #[derive(Default)]
 pub(crate) struct Histories(Mutex<Kept>);
@@ -38,8 +43,29 @@ impl History {
     }
 
     fn bytes(&self) -> usize {
-        self.lines.iter().map(|line| line.text.len() + LINE_BYTES * (1 + line.parts.len())).sum()
+        let parts = |line: &Line| line.parts.iter().map(part_bytes).sum::<usize>();
+        self.lines.iter().map(|line| line.text.len() + LINE_BYTES + parts(line)).sum()
     }
+}
+
+fn part_bytes(part: &Part) -> usize {
+    PART_BYTES
+        + match part {
+            Part::ToolCall(call) => call.id.len() + call.name.len() + value_bytes(&call.arguments),
+            Part::ToolResult { call_id, name, .. } => call_id.len() + name.len(),
+            Part::Attachment(file) => file.name.len() + file.text.as_ref().map_or(0, String::len),
+        }
+}
+
+/// A tree takes many times the memory of its text.
+fn value_bytes(value: &Value) -> usize {
+    PART_BYTES
+        + match value {
+            Value::String(text) => text.len(),
+            Value::Array(list) => list.iter().map(value_bytes).sum(),
+            Value::Object(map) => map.iter().map(|(key, value)| key.len() + value_bytes(value)).sum(),
+            _ => 0,
+        }
 }
 
 impl Histories {
@@ -97,6 +123,18 @@ mod tests {
             author: None,
         };
         History { session_id: SessionId::new("s"), through: 0, lines: vec![line] }
+    }
+
+    #[test]
+    fn what_calls_were_made_with_counts_too() {
+        let mut long = history(10);
+        let arguments = serde_json::json!({ "content": "x".repeat(MAX_BYTES) });
+        let call = polyclaw_domain::tool::ToolCall { id: "c".into(), name: "write_file".into(), arguments };
+        long.lines[0].parts.push(Part::ToolCall(call));
+        let key = SessionKey::direct(&AgentId::main(), "chat", "a");
+        let histories = Histories::default();
+        histories.keep(key.clone(), long);
+        assert!(histories.take(&key).is_none(), "too large to keep at all");
     }
 
     #[test]

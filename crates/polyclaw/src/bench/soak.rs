@@ -4,46 +4,137 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use polyclaw_testkit::model_server::{Request, Script};
+use serde_json::json;
+
 use crate::bench::subject::Subject;
 use crate::bench::{Bar, Report, rate};
 
 const SESSIONS: usize = 500;
 
-pub async fn run(report: &mut Report, seconds: Duration) -> anyhow::Result<()> {
+/// Callers of the mixed load; each begins a new conversation after so many messages.
+const CALLERS: usize = 16;
+const MESSAGES_PER_SESSION: usize = 20;
+/// Between two messages of a caller: the load is to last, not to be as high as it can be.
+const PACE: Duration = Duration::from_millis(200);
+const MINUTE: Duration = Duration::from_secs(60);
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Minutes of a mixed load instead: chats, tools, sub-agents and memory, with the memory in use at each minute.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=600))]
+    minutes: Option<u32>,
+}
+
+pub async fn run(report: &mut Report, args: &Args, seconds: Duration) -> anyhow::Result<()> {
+    match args.minutes {
+        Some(minutes) => run_mixed(report, minutes).await,
+        None => run_chats(report, seconds).await,
+    }
+}
+
+async fn run_chats(report: &mut Report, seconds: Duration) -> anyhow::Result<()> {
     let subject = Arc::new(Subject::start("").await?);
-    let (done, errors) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let load = Load { subject, ends_at: Instant::now() + seconds, counts: Arc::default() };
     let began = Instant::now();
-    let callers: Vec<_> = (0..SESSIONS)
-        .map(|n| {
-            let (subject, done, errors) = (Arc::clone(&subject), Arc::clone(&done), Arc::clone(&errors));
-            tokio::spawn(async move {
-                while began.elapsed() < seconds {
-                    match subject.turn(&format!("soak-{n}-{}", began.elapsed().as_secs() / 30)).await {
-                        Ok(()) => done.fetch_add(1, Ordering::Relaxed),
-                        Err(error) => {
-                            tracing::error!(%error, "a call of the benchmark failed");
-                            errors.fetch_add(1, Ordering::Relaxed)
-                        }
-                    };
-                }
-            })
-        })
-        .collect();
+    let callers: Vec<_> = (0..SESSIONS).map(|n| tokio::spawn(load.clone().chat(n, began))).collect();
     for quarter in 1..=4 {
         tokio::time::sleep_until((began + seconds * quarter / 4).into()).await;
-        report.add(format!("memory after {quarter} of 4 quarters"), subject.memory_mb()?, "MB", None);
+        report.add(format!("memory after {quarter} of 4 quarters"), load.subject.memory_mb()?, "MB", None);
     }
     for caller in callers {
         caller.await?;
     }
-    #[expect(clippy::cast_precision_loss, reason = "counts of operations are small")]
-    let errors = errors.load(Ordering::Relaxed) as f64;
-    report.add("errors, 500 sessions", errors, "", Some(Bar::AtMost(0.0)));
-    report.add(
-        "turns per second, 500 sessions",
-        rate(done.load(Ordering::Relaxed), began.elapsed()),
-        "/s",
-        None,
-    );
+    load.report(report, "500 sessions", began);
     Ok(())
+}
+
+async fn run_mixed(report: &mut Report, minutes: u32) -> anyhow::Result<()> {
+    let subject = Arc::new(Subject::start("[turns]\nautomatic_budget = 1000000\n").await?);
+    subject.model.answer(answer_mixed);
+    let began = Instant::now();
+    let load = Load { subject, ends_at: began + MINUTE * minutes, counts: Arc::default() };
+    let callers: Vec<_> = (0..CALLERS).map(|n| tokio::spawn(load.clone().mix(n))).collect();
+    let mut marks = Vec::new();
+    for minute in 1..=minutes {
+        tokio::time::sleep_until((began + MINUTE * minute).into()).await;
+        marks.push(load.subject.memory_mb()?);
+        report.add(format!("memory after minute {minute}"), load.subject.memory_mb()?, "MB", None);
+    }
+    for caller in callers {
+        caller.await?;
+    }
+    if let (Some(tenth), Some(last)) = (marks.get(9), marks.last()) {
+        report.add("memory at the end over minute 10", last / tenth, "x", Some(Bar::AtMost(1.1)));
+    }
+    load.report(report, "mixed load", began);
+    Ok(())
+}
+
+/// Does what the word in front of a message asks for, once, and answers.
+fn answer_mixed(request: &Request) -> Script {
+    let asked = request.last_user_text();
+    let done = request.messages().iter().rev().take_while(|message| message["role"] != "user").count();
+    let (name, arguments) = match asked.split_whitespace().next().unwrap_or_default() {
+        "tool" => ("write_file", json!({ "path": "soak.txt", "content": "x".repeat(2_000) })),
+        "child" => ("sessions_spawn", json!({ "task": "say something" })),
+        "memory" => ("memory_store", json!({ "content": asked })),
+        _ => ("", json!({})),
+    };
+    match request.tool_names().contains(&name) && done == 0 {
+        true => Script::new().call("c", name, arguments),
+        false => Script::reply("word ".repeat(80)),
+    }
+}
+
+#[derive(Clone)]
+struct Load {
+    subject: Arc<Subject>,
+    ends_at: Instant,
+    counts: Arc<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    done: AtomicUsize,
+    errors: AtomicUsize,
+}
+
+impl Load {
+    async fn chat(self, n: usize, began: Instant) {
+        while Instant::now() < self.ends_at {
+            self.count(self.subject.turn(&format!("soak-{n}-{}", began.elapsed().as_secs() / 30)).await);
+        }
+    }
+
+    async fn mix(self, n: usize) {
+        const KINDS: [&str; 4] = ["chat", "tool", "child", "memory"];
+        for count in 0.. {
+            if Instant::now() >= self.ends_at {
+                return;
+            }
+            let text = format!("{} {n}-{count} {}", KINDS[count % KINDS.len()], "z".repeat(200));
+            let user = format!("mixed-{n}-{}", count / MESSAGES_PER_SESSION);
+            self.count(self.subject.says(&user, &text).await);
+            tokio::time::sleep(PACE).await;
+        }
+    }
+
+    fn count(&self, outcome: anyhow::Result<()>) {
+        match outcome {
+            Ok(()) => self.counts.done.fetch_add(1, Ordering::Relaxed),
+            Err(error) => {
+                tracing::error!(%error, "a call of the benchmark failed");
+                self.counts.errors.fetch_add(1, Ordering::Relaxed)
+            }
+        };
+    }
+
+    fn report(&self, report: &mut Report, what: &str, began: Instant) {
+        #[expect(clippy::cast_precision_loss, reason = "counts of operations are small")]
+        let errors = self.counts.errors.load(Ordering::Relaxed) as f64;
+        report.add(format!("errors, {what}"), errors, "", Some(Bar::AtMost(0.0)));
+        let done = self.counts.done.load(Ordering::Relaxed);
+        report.add(format!("turns per second, {what}"), rate(done, began.elapsed()), "/s", None);
+    }
 }

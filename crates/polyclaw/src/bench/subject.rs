@@ -56,8 +56,13 @@ impl Subject {
 
     /// One turn through the OpenAI-shaped endpoint of the daemon.
     pub async fn turn(&self, user: &str) -> anyhow::Result<()> {
+        self.says(user, "hi").await
+    }
+
+    /// The same with words of its own.
+    pub async fn says(&self, user: &str, text: &str) -> anyhow::Result<()> {
         let body =
-            json!({ "model": "polyclaw", "user": user, "messages": [{ "role": "user", "content": "hi" }] });
+            json!({ "model": "polyclaw", "user": user, "messages": [{ "role": "user", "content": text }] });
         self.post("/v1/chat/completions", &body).await.map(drop)
     }
 

@@ -90,8 +90,9 @@ enum What {
     Start,
     /// 500 sessions at once for as long as you say.
     #[command(after_help = "Examples:
-  polyclaw bench soak --seconds 300")]
-    Soak,
+  polyclaw bench soak --seconds 300
+  polyclaw bench soak --minutes 60")]
+    Soak(bench::soak::Args),
     /// Everything but size, growth and soak.
     #[command(after_help = "Examples:
   polyclaw bench all --json")]
@@ -147,8 +148,8 @@ async fn measure(args: &Args) -> anyhow::Result<Report> {
     if matches!(args.what, What::Size) {
         bench::size::run(&mut report, seconds).await?;
     }
-    if matches!(args.what, What::Soak) {
-        bench::soak::run(&mut report, seconds).await?;
+    if let What::Soak(soak) = &args.what {
+        bench::soak::run(&mut report, soak, seconds).await?;
     }
     if matches!(args.what, What::Turns | What::All) {
         bench::turns::run(&mut report, seconds).await?;
