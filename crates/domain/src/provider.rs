@@ -185,6 +185,13 @@ pub struct Reply {
     pub truncated: bool,
 }
 
+impl Reply {
+    /// It has neither words nor calls.
+    pub fn is_empty(&self) -> bool {
+        self.calls.is_empty() && self.text.trim().is_empty()
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorClass {
@@ -199,6 +206,10 @@ pub enum ErrorClass {
     Unreachable,
     /// The answer could not be read.
     Malformed,
+    /// The answer has neither words nor calls.
+    Empty,
+    /// This machine has no file descriptor left to make a connection with.
+    OutOfDescriptors,
     /// No such provider or model is configured.
     NotConfigured,
 }
@@ -207,6 +218,19 @@ impl ErrorClass {
     /// Another model may do better; a request that is wrong in itself will be wrong everywhere.
     pub fn try_next(self) -> bool {
         !matches!(self, Self::BadRequest | Self::ContextTooLong)
+    }
+
+    /// The same call may work when it is made again, without anybody changing anything.
+    pub fn is_transient(self) -> bool {
+        matches!(
+            self,
+            Self::Overload
+                | Self::Timeout
+                | Self::Unreachable
+                | Self::Malformed
+                | Self::Empty
+                | Self::OutOfDescriptors
+        )
     }
 
     pub fn as_str(self) -> &'static str {
@@ -220,6 +244,8 @@ impl ErrorClass {
             Self::ContextTooLong => "context_too_long",
             Self::Unreachable => "unreachable",
             Self::Malformed => "malformed",
+            Self::Empty => "empty",
+            Self::OutOfDescriptors => "out_of_descriptors",
             Self::NotConfigured => "not_configured",
         }
     }

@@ -99,6 +99,12 @@ pub(crate) struct Context {
 /// Lines from which on a history is kept between turns: about where it is too long for the above.
 const KEPT: usize = 48;
 
+/// A tool result that is neither empty nor an error.
+pub(crate) fn is_meaningful_result(message: &Message) -> bool {
+    let is_error = |part: &Part| matches!(part, Part::ToolResult { is_error: true, .. });
+    message.role == Role::Tool && !message.text.trim().is_empty() && !message.parts.iter().any(is_error)
+}
+
 impl Context {
     /// Reads a long history only from where the last turn of its session left it.
     pub async fn load(engine: &Engine, claim: &Claim) -> Driven<Self> {
@@ -321,6 +327,11 @@ impl Context {
     /// What the model last asked for.
     pub fn last_step(&self) -> Option<&Message> {
         self.stored.iter().rev().find(|message| message.role == Role::Assistant)
+    }
+
+    /// Another session waits for what this one does, and a tool has given it something to show.
+    pub fn has_result_for_owner(&self) -> bool {
+        self.session.owner.is_some() && self.stored.iter().any(is_meaningful_result)
     }
 
     /// How many answers of the model are stored of this turn.

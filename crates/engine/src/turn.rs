@@ -39,6 +39,8 @@ pub(crate) use patience::Patience;
 pub(crate) use unreadable::is_unreadable;
 use unreadable::why_unreadable;
 
+const EMPTY_REPLY: &str = "empty_reply";
+
 /// How a turn ended early.
 pub(crate) enum Halt {
     /// The claim is no longer ours, or the database gave up: whoever holds it next goes on.
@@ -79,6 +81,15 @@ impl From<ProviderError> for Halt {
     fn from(error: ProviderError) -> Self {
         let code = match error.class {
             ErrorClass::NotConfigured => "no_model",
+            ErrorClass::Empty => {
+                let sentence = format!("The model {} returned an empty answer.", error.model);
+                return Self::Failed { code: EMPTY_REPLY, sentence };
+            }
+            ErrorClass::OutOfDescriptors => {
+                let sentence = "I could not ask the model: this machine has no file descriptor left \
+                    (too many open files). Raise the limit of open files, or close what is not needed.";
+                return Self::Failed { code: "too_many_open_files", sentence: sentence.to_owned() };
+            }
             _ => "provider_failed",
         };
         let way_out = match (error.class, error.retry_after_ms) {
@@ -177,11 +188,14 @@ pub(crate) async fn give_up(engine: &Engine, running: &Arc<Running>) {
 /// The turn under its watchdogs: a person's stop, silence, and the whole turn's limit.
 async fn watched(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
     let settings = engine.settings();
+    let deaths = running.claim.blamed_deaths;
     // One that was cut off while it waited for a person goes round in no circle.
-    if running.claim.attempt > settings.attempts && !approval::is_open(engine, &running.claim.turn).await? {
+    if deaths >= settings.attempts && !approval::is_open(engine, &running.claim.turn).await? {
         return Err(Halt::Failed {
             code: "too_many_attempts",
-            sentence: format!("I gave up after {} attempts that were all cut off.", settings.attempts),
+            sentence: format!(
+                "I gave up after {deaths} attempts that were all cut off before a step was done."
+            ),
         });
     }
     let mut run = std::pin::pin!(run(engine, running));

@@ -46,6 +46,8 @@ pub(crate) fn rest(class: ErrorClass, retry_after_ms: Option<u64>) -> Option<i64
     let usual = match class {
         ErrorClass::RateLimit => 30 * SECOND,
         ErrorClass::Overload => 10 * SECOND,
+        // One that hangs costs a whole timeout each time it is asked.
+        ErrorClass::Timeout => 120 * SECOND,
         ErrorClass::Quota | ErrorClass::Auth => 60 * SECOND,
         _ => return None,
     };

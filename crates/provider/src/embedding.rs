@@ -6,7 +6,7 @@ use polyclaw_domain::provider::{ModelRef, ProviderError};
 use tracing::Dispatch;
 use tracing::instrument::WithSubscriber;
 
-use crate::endpoint::{Clients, Endpoint};
+use crate::endpoint::{Clients, Connection, Endpoint};
 use crate::error::Error;
 use crate::fault::Fault;
 use crate::settings::{ApiKey, ProviderSettings};
@@ -46,7 +46,8 @@ impl RemoteEmbeddings {
 
     async fn batch(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, Fault> {
         let count = texts.len();
-        let call = self.endpoint.client.embed_batch(self.endpoint.target(&self.model.model), texts, None);
+        let client = self.endpoint.client(Connection::Pooled)?;
+        let call = client.embed_batch(self.endpoint.target(&self.model.model), texts, None);
         let mut embeddings = call.with_subscriber(Dispatch::none()).await?.embeddings;
         embeddings.sort_by_key(genai::embed::Embedding::index);
         let vectors: Vec<Vec<f32>> =

@@ -1,13 +1,16 @@
 //! One configured provider, ready to be called.
 
 use std::net::IpAddr;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use genai::resolver::AuthData;
 use genai::{Client, ModelIden, ServiceTarget};
+use polyclaw_domain::provider::ErrorClass;
 use reqwest::Url;
 
 use crate::error::Error;
+use crate::fault::Fault;
 use crate::settings::{ApiKey, Kind, ProviderSettings};
 use crate::{http, wire};
 
@@ -18,8 +21,10 @@ pub(crate) struct Endpoint {
     pub first_token_timeout: Duration,
     /// Whether its models can see.
     pub images: bool,
-    pub client: Client,
     pub http: reqwest::Client,
+    client: Client,
+    /// Clients that keep no connection, made when the first pooled one was dead.
+    fresh: OnceLock<(reqwest::Client, Client)>,
     pub base: Url,
     pub key: Option<ApiKey>,
     /// Equal for entries that would be limited together: the same address and key.
@@ -45,10 +50,21 @@ impl Clients {
             return Ok(clients.clone());
         }
         let http = if is_local { http::local() } else { http::remote() }?;
-        let client = Client::builder().with_reqwest(http.clone()).build();
-        let client = client.map_err(|error| Error::Client(error.to_string()))?;
-        Ok(slot.insert((http, client)).clone())
+        Ok(slot.insert(with_library(http)?).clone())
     }
+}
+
+fn with_library(http: reqwest::Client) -> Result<(reqwest::Client, Client), Error> {
+    let client = Client::builder().with_reqwest(http.clone()).build();
+    Ok((http, client.map_err(|error| Error::Client(error.to_string()))?))
+}
+
+/// Which connection a call is made on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Connection {
+    Pooled,
+    /// A pooled one may have been closed by the server meanwhile: this one is made for the call.
+    Fresh,
 }
 
 impl Endpoint {
@@ -68,9 +84,34 @@ impl Endpoint {
             key: settings.api_key,
             credential: 0,
             client,
+            fresh: OnceLock::new(),
             http,
             base,
         })
+    }
+
+    pub fn http(&self, connection: Connection) -> Result<&reqwest::Client, Fault> {
+        Ok(match connection {
+            Connection::Pooled => &self.http,
+            Connection::Fresh => &self.fresh()?.0,
+        })
+    }
+
+    /// The client library's own.
+    pub fn client(&self, connection: Connection) -> Result<&Client, Fault> {
+        Ok(match connection {
+            Connection::Pooled => &self.client,
+            Connection::Fresh => &self.fresh()?.1,
+        })
+    }
+
+    fn fresh(&self) -> Result<&(reqwest::Client, Client), Fault> {
+        if let Some(clients) = self.fresh.get() {
+            return Ok(clients);
+        }
+        let made = http::fresh(is_loopback(&self.base)).and_then(with_library);
+        let made = made.map_err(|error| Fault::new(ErrorClass::Unreachable, error.to_string()))?;
+        Ok(self.fresh.get_or_init(|| made))
     }
 
     pub fn target(&self, model: &str) -> ServiceTarget {

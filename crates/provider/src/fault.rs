@@ -18,11 +18,19 @@ pub(crate) struct Fault {
     pub retry_after_ms: Option<u64>,
     /// The request has too many bytes, of whatever: an image may be the reason.
     pub is_too_large: bool,
+    /// The connection broke before an answer began. A pooled one may have been dead already: a fresh one tells.
+    pub is_stale_connection: bool,
 }
 
 impl Fault {
     pub fn new(class: ErrorClass, message: impl Into<String>) -> Self {
-        Self { class, message: message.into(), retry_after_ms: None, is_too_large: false }
+        Self {
+            class,
+            message: message.into(),
+            retry_after_ms: None,
+            is_too_large: false,
+            is_stale_connection: false,
+        }
     }
 
     pub fn malformed(message: &str) -> Self {
@@ -31,6 +39,13 @@ impl Fault {
 
     pub fn cut_off() -> Self {
         Self::malformed("the answer ended before it was complete")
+    }
+
+    /// A model that said nothing for too long, before its answer or in the middle of it.
+    pub fn silent(has_begun: bool) -> Self {
+        let message =
+            if has_begun { "silence in the middle of its answer" } else { "no first token in time" };
+        Self::new(ErrorClass::Timeout, message)
     }
 
     /// The provider says that it does not take this request: another one it may.
@@ -96,15 +111,36 @@ fn from_transport(error: &(dyn std::error::Error + Send + Sync + 'static)) -> Fa
     if let Some(Error::HttpError { status, body, headers, .. }) = error.downcast_ref::<Error>() {
         return from_status(status.as_u16(), body, headers);
     }
+    if is_out_of_descriptors(error) {
+        return Fault::new(ErrorClass::OutOfDescriptors, "this machine has no file descriptor left");
+    }
     match error.downcast_ref::<reqwest::Error>() {
         Some(error) if error.is_connect() => Fault::new(ErrorClass::Unreachable, cannot_connect(error)),
         Some(error) if error.is_timeout() => Fault::new(ErrorClass::Timeout, "no answer in time"),
         Some(error) if error.is_builder() => {
             Fault::new(ErrorClass::BadRequest, "the base URL or the API key can not be put in a request")
         }
-        Some(_) => Fault::new(ErrorClass::Unreachable, "the connection broke"),
+        Some(error) => Fault {
+            is_stale_connection: error.is_request(),
+            ..Fault::new(ErrorClass::Unreachable, "the connection broke")
+        },
         None => Fault::malformed("the answer is not text"),
     }
+}
+
+/// Whether the operating system refused a socket for want of descriptors, of the process or of the machine.
+fn is_out_of_descriptors(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    const PROCESS_LIMIT: i32 = 24;
+    const MACHINE_LIMIT: i32 = 23;
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        let code = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error);
+        if matches!(code, Some(PROCESS_LIMIT | MACHINE_LIMIT)) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 fn cannot_connect(error: &reqwest::Error) -> String {
@@ -143,7 +179,7 @@ pub(crate) fn from_status(status: u16, body: &str, headers: &HeaderMap) -> Fault
     };
     let message = describe(class, &detail, &format!("HTTP {status}"));
     let retry_after_ms = retry_after(headers).or_else(|| detail.retry_after());
-    Fault { class, message, retry_after_ms, is_too_large: status == 413 }
+    Fault { retry_after_ms, is_too_large: status == 413, ..Fault::new(class, message) }
 }
 
 /// An error that arrives inside a stream that began well.
@@ -171,6 +207,8 @@ fn describe(class: ErrorClass, detail: &Detail, place: &str) -> String {
         ErrorClass::NotConfigured => "the provider does not know this model or address",
         ErrorClass::BadRequest => "the provider refused the request",
         ErrorClass::Unreachable | ErrorClass::Malformed => "the answer could not be read",
+        ErrorClass::Empty => "the answer is empty",
+        ErrorClass::OutOfDescriptors => "this machine has no file descriptor left",
     };
     match (class, detail.message()) {
         (ErrorClass::BadRequest | ErrorClass::NotConfigured, Some(said)) => {

@@ -20,6 +20,12 @@ pub(crate) fn local() -> Result<reqwest::Client, Error> {
     build(base().no_proxy())
 }
 
+/// The same with no connection kept: each call has a fresh one.
+pub(crate) fn fresh(is_local: bool) -> Result<reqwest::Client, Error> {
+    let client = base().pool_max_idle_per_host(0);
+    build(if is_local { client.no_proxy() } else { client })
+}
+
 /// For finding out what is there, which must not take long.
 pub(crate) fn probe(connect: Duration, total: Duration) -> Result<reqwest::Client, Error> {
     build(reqwest::Client::builder().no_proxy().no_gzip().connect_timeout(connect).timeout(total))

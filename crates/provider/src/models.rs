@@ -16,7 +16,7 @@ use crate::answer::Answer;
 use crate::catalog::Catalog;
 use crate::cooldown::{self, Cooldowns};
 use crate::embedded::{self, Chat};
-use crate::endpoint::{Clients, Endpoint};
+use crate::endpoint::{Clients, Connection, Endpoint};
 use crate::error::Error;
 use crate::fault::Fault;
 use crate::reading::Reading;
@@ -26,6 +26,9 @@ use crate::{calls, openai, prompt, wire};
 /// A model that only asks to slow down does not mean a long time.
 const SOON_MS: u64 = 2_000;
 
+/// A call that failed by chance is made again before anything that asks to slow down.
+const RETRY_MS: u64 = 250;
+
 /// What is asked of one candidate.
 #[derive(Clone, Copy)]
 pub(crate) struct Question<'a> {
@@ -33,10 +36,11 @@ pub(crate) struct Question<'a> {
     pub sink: Sink<'a>,
     /// Another model can be asked, so that nobody has to wait for one that is silent.
     pub has_next: bool,
+    pub connection: Connection,
 }
 
 impl Question<'_> {
-    /// How long the first token may take.
+    /// How long it may be silent, before its first token and after each.
     pub fn patience(&self, endpoint: &Endpoint) -> Option<Duration> {
         self.has_next.then_some(endpoint.first_token_timeout)
     }
@@ -92,12 +96,19 @@ impl Models {
             sink(delta);
         };
         let mut failed: Vec<ProviderError> = Vec::new();
-        for (model, has_next) in self.in_order(candidates) {
-            let question = Question { prompt, sink: &watched, has_next };
+        let order = self.in_order(candidates);
+        let last = order.len().saturating_sub(1);
+        for (at, (model, has_next)) in order.into_iter().enumerate() {
+            let question = Question { prompt, sink: &watched, has_next, connection: Connection::Pooled };
             if streamed.swap(false, Ordering::Relaxed) {
                 sink(Delta::Restart);
             }
             match self.ask(model, question).await {
+                // Whoever asked decides about the last one: it was paid for.
+                Ok(reply) if reply.is_empty() && at < last => {
+                    let fault = Fault::new(ErrorClass::Empty, "the model returned an empty answer");
+                    failed.push(self.note(model, fault));
+                }
                 Ok(reply) => return Ok(reply),
                 Err(fault) => {
                     let error = self.note(model, fault);
@@ -197,13 +208,13 @@ impl Models {
             let message = format!("no API key is configured for provider '{}'", endpoint.name);
             return Err(Fault::new(ErrorClass::Auth, message));
         }
-        let answer = match wire::pieces(endpoint.kind) {
-            None => openai::ask(endpoint, &model.model, question).await?,
-            Some(pieces) => {
-                let (sink, patience) = (question.sink, question.patience(endpoint));
-                let reading = Reading { pieces, first_token_timeout: patience, sink };
-                ask_library(endpoint, &model.model, question.prompt, reading).await?
+        let answer = match ask_wire(endpoint, &model.model, question).await {
+            // Nobody is to blame for a connection that died while it was idle.
+            Err(fault) if fault.is_stale_connection => {
+                let afresh = Question { connection: Connection::Fresh, ..question };
+                ask_wire(endpoint, &model.model, afresh).await?
             }
+            answered => answered?,
         };
         self.cooldowns.clear(endpoint.credential, &model.model);
         self.catalog.find(&endpoint.name);
@@ -224,15 +235,15 @@ impl Models {
     }
 }
 
-async fn ask_library(
-    endpoint: &Endpoint,
-    model: &str,
-    prompt: &Prompt,
-    reading: Reading<'_>,
-) -> Result<Answer, Fault> {
-    let request = prompt::request(prompt, endpoint.kind);
-    let options = prompt::options(prompt, endpoint.kind, model);
-    let call = endpoint.client.exec_chat_stream(endpoint.target(model), request, Some(&options));
+async fn ask_wire(endpoint: &Endpoint, model: &str, question: Question<'_>) -> Result<Answer, Fault> {
+    let Some(pieces) = wire::pieces(endpoint.kind) else {
+        return openai::ask(endpoint, model, question).await;
+    };
+    let reading = Reading { pieces, silence_timeout: question.patience(endpoint), sink: question.sink };
+    let request = prompt::request(question.prompt, endpoint.kind);
+    let options = prompt::options(question.prompt, endpoint.kind, model);
+    let client = endpoint.client(question.connection)?;
+    let call = client.exec_chat_stream(endpoint.target(model), request, Some(&options));
     reading.read(call.with_subscriber(Dispatch::none()).await?.stream).await
 }
 
@@ -251,6 +262,7 @@ fn over_in(error: &ProviderError) -> Option<u64> {
     match (error.class, error.retry_after_ms) {
         (ErrorClass::RateLimit | ErrorClass::Overload, Some(ms)) => Some(ms),
         (ErrorClass::RateLimit, None) => Some(SOON_MS),
+        (class, _) if class.is_transient() => Some(RETRY_MS),
         _ => None,
     }
 }

@@ -6,9 +6,10 @@ mod chunk;
 mod events;
 
 use futures_util::FutureExt;
-use polyclaw_domain::provider::{Delta, ErrorClass, Sink};
+use polyclaw_domain::provider::{Delta, Sink};
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{RequestBuilder, Response};
+use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout_at};
 
 use crate::answer::{Answer, Ending, MOST_BYTES, Stop};
@@ -25,26 +26,37 @@ use crate::wire::Pieces;
 const ERROR_BYTES: usize = 64 * 1024;
 
 pub(crate) async fn ask(endpoint: &Endpoint, model: &str, question: Question<'_>) -> Result<Answer, Fault> {
-    let (request, sink) = (request(endpoint, body::bytes(model, question.prompt)?), question.sink);
-    let Some(patience) = question.patience(endpoint) else {
-        let mut reply = Reply::new(open(request).await?, sink);
-        while !reply.read().await? {}
-        return reply.finish();
-    };
-    let deadline = Instant::now() + patience;
-    let late = |_| Fault::new(ErrorClass::Timeout, "no first token in time");
-    let mut reply = Reply::new(timeout_at(deadline, open(request)).await.map_err(late)??, sink);
-    while !reply.has_begun {
-        if timeout_at(deadline, reply.read()).await.map_err(late)?? {
-            return reply.finish();
+    let client = endpoint.http(question.connection)?;
+    let request = request(endpoint, client, body::bytes(model, question.prompt)?);
+    let patience = question.patience(endpoint);
+    let mut deadline = patience.map(|patience| Instant::now() + patience);
+    let late = |_| Fault::silent(false);
+    let mut reply = Reply::new(within(deadline, open(request)).await.map_err(late)??, question.sink);
+    loop {
+        let seen = reply.tokens;
+        match within(deadline, reply.read()).await {
+            Ok(Ok(true)) => return reply.finish(),
+            Ok(Ok(false)) => {}
+            Ok(Err(fault)) => return Err(fault),
+            // It has said why it stopped: only the end of the connection is missing.
+            Err(_) if reply.ending.stop.is_some() => return reply.finish(),
+            Err(_) => return Err(Fault::silent(reply.tokens > 0)),
+        }
+        if reply.tokens > seen {
+            deadline = patience.map(|patience| Instant::now() + patience);
         }
     }
-    while !reply.read().await? {}
-    reply.finish()
 }
 
-fn request(endpoint: &Endpoint, body: Vec<u8>) -> RequestBuilder {
-    let request = endpoint.http.post(endpoint.chat_url.clone());
+async fn within<T>(deadline: Option<Instant>, work: impl Future<Output = T>) -> Result<T, Elapsed> {
+    match deadline {
+        Some(deadline) => timeout_at(deadline, work).await,
+        None => Ok(work.await),
+    }
+}
+
+fn request(endpoint: &Endpoint, client: &reqwest::Client, body: Vec<u8>) -> RequestBuilder {
+    let request = client.post(endpoint.chat_url.clone());
     let request = request.header(CONTENT_TYPE, "application/json").header(ACCEPT, "text/event-stream");
     let request = match &endpoint.key {
         Some(key) => request.bearer_auth(key.expose()),
@@ -76,7 +88,8 @@ struct Reply<'a> {
     text: String,
     calls: Calls,
     ending: Ending,
-    has_begun: bool,
+    /// Pieces of words, thoughts and calls so far.
+    tokens: usize,
 }
 
 impl<'a> Reply<'a> {
@@ -88,7 +101,7 @@ impl<'a> Reply<'a> {
             text: String::new(),
             calls: Calls::new(Pieces::Fragments),
             ending: Ending::default(),
-            has_begun: false,
+            tokens: 0,
         }
     }
 
@@ -139,13 +152,13 @@ impl<'a> Reply<'a> {
         for (place, piece) in delta.tool_calls.into_iter().flatten().enumerate() {
             let (id, name, arguments) = piece.into_parts(place);
             self.calls.add(id, name, arguments);
-            self.has_begun = true;
+            self.tokens += 1;
         }
         Ok(())
     }
 
     fn say(&mut self, delta: Delta) {
-        self.has_begun = true;
+        self.tokens += 1;
         (self.sink)(delta);
     }
 

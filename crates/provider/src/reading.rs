@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use genai::chat::{ChatStream, ChatStreamEvent, StopReason, StreamEnd};
-use polyclaw_domain::provider::{Delta, ErrorClass, Sink, Usage};
+use polyclaw_domain::provider::{Delta, Sink, Usage};
 use tracing::Dispatch;
 use tracing::instrument::WithSubscriber;
 
@@ -19,7 +19,8 @@ pub(crate) const LINGER: Duration = Duration::from_millis(50);
 /// How an answer is to be read.
 pub(crate) struct Reading<'a> {
     pub pieces: Pieces,
-    pub first_token_timeout: Option<Duration>,
+    /// How long it may be silent, before its first token and after each.
+    pub silence_timeout: Option<Duration>,
     pub sink: Sink<'a>,
 }
 
@@ -27,8 +28,8 @@ impl Reading<'_> {
     pub async fn read(self, mut stream: ChatStream) -> Result<Answer, Fault> {
         let mut text = String::new();
         let mut calls = Calls::new(self.pieces);
-        let mut patience = self.first_token_timeout;
-        while let Some(event) = next(&mut stream, patience).await? {
+        let mut has_begun = false;
+        while let Some(event) = next(&mut stream, (self.silence_timeout, has_begun)).await? {
             match event {
                 ChatStreamEvent::Chunk(chunk) if !chunk.content.is_empty() => {
                     text.push_str(&chunk.content);
@@ -52,19 +53,20 @@ impl Reading<'_> {
             if text.len() + calls.bytes() > MOST_BYTES {
                 return Answer::cut(text, calls, Usage::default());
             }
-            patience = None;
+            has_begun = true;
         }
         Err(Fault::cut_off())
     }
 }
 
 /// The library logs whole error bodies; ours may hold prompts, so while it works nobody listens.
-async fn next(stream: &mut ChatStream, patience: Option<Duration>) -> Result<Option<ChatStreamEvent>, Fault> {
+async fn next(
+    stream: &mut ChatStream,
+    (patience, has_begun): (Option<Duration>, bool),
+) -> Result<Option<ChatStreamEvent>, Fault> {
     let next = stream.next().with_subscriber(Dispatch::none());
     let event = match patience {
-        Some(patience) => tokio::time::timeout(patience, next)
-            .await
-            .map_err(|_| Fault::new(ErrorClass::Timeout, "no first token in time"))?,
+        Some(patience) => tokio::time::timeout(patience, next).await.map_err(|_| Fault::silent(has_begun))?,
         None => next.await,
     };
     event.transpose().map_err(Fault::from)

@@ -9,7 +9,7 @@ const TEXTS = {
     empty_title: "What shall we do?", empty_text: "What is said here is kept on the machine that runs Polyclaw.",
     language: "中文", copy: "Copy", copied: "Copied", retry: "Try again", latest: "Jump to latest", dismiss: "Dismiss", more: "Older chats",
     sending: "Sending…", not_sent: "Not sent.", waiting: "Waiting: taken up at the next step",
-    resumes: "Going on with the earlier task.", steered: "Set aside for your newer message; it goes on afterwards.",
+    retrying: "The model did not answer. Retrying…", resumes: "Going on with the earlier task.", steered: "Set aside for your newer message; it goes on afterwards.",
     silent: "Nothing to add.", cut: "Cut off here: the model's length limit was reached.", stopped: "Stopped.", cut_short: "Cut short.", running: "running", done: "done", error: "failed",
     arguments: "Arguments", result: "Result", ask: "Permission needed", allow: "Allow", deny: "Deny",
     lost: "The connection is lost. Trying again…", offline: "The server does not answer.",
@@ -26,7 +26,7 @@ const TEXTS = {
     empty_title: "今天做点什么？", empty_text: "对话保存在运行 Polyclaw 的机器上。",
     language: "English", copy: "复制", copied: "已复制", retry: "重试", latest: "跳到最新", dismiss: "关闭", more: "更早的对话",
     sending: "正在发送…", not_sent: "未发送。", waiting: "等待中：将在下一步处理",
-    resumes: "继续之前的任务。", steered: "先处理你的新消息，之后继续。",
+    retrying: "模型没有响应，正在重试…", resumes: "继续之前的任务。", steered: "先处理你的新消息，之后继续。",
     silent: "没有要补充的。", cut: "在此截断：已达到模型的长度上限。", stopped: "已停止。", cut_short: "未说完。", running: "运行中", done: "完成", error: "失败",
     arguments: "参数", result: "结果", ask: "需要许可", allow: "允许", deny: "拒绝",
     lost: "连接已断开，正在重试…", offline: "服务器没有响应。",
@@ -381,6 +381,11 @@ const FRAMES = {
     const said = speech(one, frame);
     dropText(said);
     said.output.append(el("div", { class: "text" }, markdown(frame.text)));
+  },
+  "turn.retrying": (mine, frame, one) => {
+    endText(one);
+    if (frame.attempt === 1) one.output.append(note(t("retrying")));
+    $("announcer").textContent = t("retrying");
   },
   "turn.notice": (mine, frame, one) => { endText(one); one.output.append(note(frame.text)); $("announcer").textContent = frame.text; },
   "tool.started": (mine, frame, one) => {

@@ -598,6 +598,16 @@ export type Frame = {
   turn_id: string;
   text: string;
 } | {
+  event: "turn.retrying";
+  /** One turn job, from queued to its terminal state. */
+  turn_id: string;
+  model: string;
+  /** The class of the failure, for example `overload` or `unreachable`. */
+  reason: string;
+  /** Which retry of this call it is, from 1. */
+  attempt: number;
+  wait_ms: number;
+} | {
   event: "approval.asked";
   /** One question to a person. */
   approval_id: string;

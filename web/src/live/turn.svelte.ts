@@ -9,8 +9,10 @@ export interface ToolRun {
 }
 export interface Ask { kind: "ask"; id: number; approval: string; tool: string; arguments: unknown; question: string; fingerprint?: string }
 export interface Note { kind: "note"; id: number; text: string }
+/** A model call that failed by chance is made again; shown until the model says something. */
+export interface Retry { kind: "retry"; id: number; model: string; attempt: number }
 export interface Speech { kind: "delegate"; id: number; run: string; agent: string; name: string; text: string; live: boolean }
-export type Item = Words | ToolRun | Ask | Note | Speech;
+export type Item = Words | ToolRun | Ask | Note | Retry | Speech;
 
 export class LiveTurn {
   agent = $state<string | null>(null);
@@ -35,6 +37,7 @@ export class LiveTurn {
       case "turn.started": this.#begin(frame); break;
       case "turn.delta": this.#say(frame.text); break;
       case "turn.restarted": this.unsay(); this.whole = true; break;
+      case "turn.retrying": this.#add({ kind: "retry", model: frame.model, attempt: frame.attempt }); break;
       case "turn.notice": this.#add({ kind: "note", text: frame.text }); break;
       case "tool.started": this.#add({ kind: "tool", call: frame.call_id, name: frame.name, arguments: frame.arguments, output: "", state: "running", sandbox: null }); break;
       case "tool.output": this.#tool(frame.call_id, (tool) => { if (tool.state === "running") tool.output += frame.text; }); break;
@@ -77,6 +80,7 @@ export class LiveTurn {
 
   #say(text: string) {
     this.started = true;
+    this.#dropRetry();
     let last = this.items.at(-1);
     if (last?.kind !== "text" || !last.live) {
       this.#add({ kind: "text", text: this.whole ? "" : "… ", live: true });
@@ -107,8 +111,13 @@ export class LiveTurn {
     if (frame.event === "delegate.ended") { this.#pending.delete(speech.id); speech.text = frame.text; speech.live = false; }
   }
 
-  #add(item: Omit<Words, "id"> | Omit<ToolRun, "id"> | Omit<Ask, "id"> | Omit<Note, "id"> | Omit<Speech, "id">) {
+  #dropRetry() {
+    if (this.items.at(-1)?.kind === "retry") this.items.pop();
+  }
+
+  #add(item: Omit<Words, "id"> | Omit<ToolRun, "id"> | Omit<Ask, "id"> | Omit<Note, "id"> | Omit<Retry, "id"> | Omit<Speech, "id">) {
     this.flush();
+    this.#dropRetry();
     const last = this.items.at(-1);
     if (last?.kind === "text") last.live = false;
     if (last?.kind === "text" && this.stored.has(last.text.trim())) this.items.pop();

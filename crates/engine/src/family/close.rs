@@ -20,6 +20,7 @@ use super::pairs::Ended;
 use super::replies::with_earlier;
 use super::{Closed, held};
 use crate::ingress::{self, Accepted, Fresh, Here, Injection, Relayed, Way};
+use crate::prompt::is_meaningful_result;
 use crate::settings::Settings;
 use crate::worker::Said;
 
@@ -90,7 +91,8 @@ fn outcome(tx: &mut Tx<'_>, run: &Run, closing: &Closing) -> polyclaw_store::Res
     };
     if text.trim().is_empty() && !is_stopped_delegate(run, closing) {
         let stored = messages::of_turn(tx, &closing.turn)?;
-        let last = stored.into_iter().rev().find(|message| message.role == Role::Tool);
+        let results = || stored.iter().rev().filter(|message| message.role == Role::Tool);
+        let last = results().find(|message| is_meaningful_result(message)).or_else(|| results().next());
         text = last.map(|message| format!("(its last tool result) {}", message.text)).unwrap_or_default();
     }
     let text = with_earlier(tx, run, &closing.turn, text)?;

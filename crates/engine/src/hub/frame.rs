@@ -87,6 +87,17 @@ pub enum FrameKind {
     /// Something to tell whoever watches that is no part of the conversation.
     #[serde(rename = "turn.notice")]
     Notice { turn_id: TurnId, text: String },
+    /// A model call failed by chance and is made again: what streamed of it no longer counts.
+    #[serde(rename = "turn.retrying")]
+    Retrying {
+        turn_id: TurnId,
+        model: String,
+        /// The class of the failure, for example `overload` or `unreachable`.
+        reason: &'static str,
+        /// Which retry of this call it is, from 1.
+        attempt: u32,
+        wait_ms: u64,
+    },
     #[serde(rename = "approval.asked")]
     ApprovalAsked {
         approval_id: ApprovalId,

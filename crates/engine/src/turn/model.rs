@@ -5,7 +5,7 @@ use std::sync::Arc;
 use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::MessageId;
 use polyclaw_domain::message::Part;
-use polyclaw_domain::provider::{Delta, ErrorClass, Prompt, ProviderError, Reply};
+use polyclaw_domain::provider::{Delta, ErrorClass, ModelRef, Prompt, ProviderError, Reply, Usage};
 use polyclaw_domain::team::tools::listed;
 use polyclaw_domain::tool::ToolCall;
 use polyclaw_domain::turn::Turn;
@@ -19,7 +19,9 @@ use crate::live::Live;
 use crate::prompt::Context;
 use crate::redact;
 use crate::span;
-use crate::turn::{Driven, Halt, Patience, append, check_claim, lost, step_message, unless_stopping};
+use crate::turn::{
+    Driven, EMPTY_REPLY, Halt, Patience, append, check_claim, lost, step_message, unless_stopping,
+};
 use crate::worker::Running;
 
 /// One model call. A reply with tool calls is stored as a step before this returns; a final one by the end.
@@ -39,7 +41,7 @@ pub(super) async fn ask(
     reply.calls.iter_mut().for_each(listed_name);
     context.truncated = reply.truncated;
     if reply.calls.is_empty() {
-        return accept_final(reply);
+        return Ok(reply);
     }
     store_step(engine, running, context, &reply).await?;
     engine.reach(KillPoint::StepStored).await;
@@ -62,9 +64,20 @@ async fn call_in_room(engine: &Engine, running: &Arc<Running>, context: &mut Con
             }
             Err(error)
                 if error.class == ErrorClass::ContextTooLong && context.give_way(engine, running).await? => {}
-            Err(error) => patience.bear(engine, running, context, error).await?,
+            Err(error) => match patience.bear(engine, running, context, error.clone()).await {
+                Err(Halt::Failed { code: EMPTY_REPLY, .. }) if context.has_result_for_owner() => {
+                    return silent_reply(context, &error).ok_or_else(|| error.into());
+                }
+                borne => borne?,
+            },
         }
     }
+}
+
+/// A child that has nothing to say about what it did has done it: its owner is given the last result of a tool.
+fn silent_reply(context: &Context, error: &ProviderError) -> Option<Reply> {
+    let model = ModelRef::parse(&error.model).ok().or_else(|| context.candidates.first().cloned())?;
+    Some(Reply { text: String::new(), calls: Vec::new(), usage: Usage::ZERO, model, truncated: false })
 }
 
 /// A tool is stored and looked up under the name it is listed by, whichever of its names the model used.
@@ -74,12 +87,31 @@ fn listed_name(call: &mut ToolCall) {
     }
 }
 
-fn accept_final(reply: Reply) -> Driven<Reply> {
-    if reply.text.trim().is_empty() {
-        let sentence = format!("The model {} returned an empty answer.", reply.model);
-        return Err(Halt::Failed { code: "empty_reply", sentence });
+/// An answer with neither words nor calls is none.
+fn not_empty(reply: Reply) -> Result<Reply, ProviderError> {
+    if !reply.is_empty() {
+        return Ok(reply);
     }
-    Ok(reply)
+    Err(ProviderError {
+        class: ErrorClass::Empty,
+        model: reply.model.to_string(),
+        message: "the model returned an empty answer".to_owned(),
+        retry_after_ms: None,
+    })
+}
+
+/// Stores what a call cost that leaves no step behind.
+async fn store_spent(engine: &Engine, running: &Running) -> Driven<()> {
+    let (claim, now, spent) = (running.claim.clone(), engine.now(), running.spent());
+    let write = move |tx: &mut Tx<'_>| {
+        let hold = check_claim(tx, &claim)?;
+        let notices = spent.as_ref().map_or(Ok(Vec::new()), |spent| spent.store(tx, &claim, now))?;
+        Ok((hold, notices))
+    };
+    let (hold, notices) = lost(engine.persist(write).await)?;
+    running.spend(None);
+    budget::tell(engine, &running.claim, notices);
+    unless_stopping(hold)
 }
 
 /// One call, paid for: reserved before it is made, and noted until a transaction stores what it came to.
@@ -102,13 +134,16 @@ async fn call(
             let spent = Spent::replied(engine, reply, reservation);
             context.spend(&spent);
             running.spend(Some(spent));
+            if reply.is_empty() {
+                store_spent(engine, running).await?;
+            }
         }
         Err(_) => {
             running.spend(None);
             budget::release(engine, &running.claim, reservation.as_deref()).await?;
         }
     }
-    Ok(reply)
+    Ok(reply.and_then(not_empty))
 }
 
 async fn stream(

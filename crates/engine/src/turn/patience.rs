@@ -1,5 +1,6 @@
-//! A model that asks to slow down is waited for, within bounds: the work of a turn is not given up for a busy minute.
-//! Fallbacks come first: only what is left when nobody answered is waited for.
+//! A model that asks to slow down is waited for, and a call that failed by chance is made again, within bounds: the work
+//! of a turn is not given up for a busy minute or a broken connection. Fallbacks come first: only what is left when
+//! nobody answered is waited for.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -22,6 +23,13 @@ use crate::worker::Running;
 const AGAIN: u32 = 3;
 /// The first wait where the provider does not say how long; each is twice the one before.
 const FIRST: Duration = Duration::from_secs(2);
+/// How often a call that failed by chance is made again. With a quarter of all calls failing, one answer in four
+/// thousand is still missed.
+const RETRIES: u32 = 5;
+/// A model that has nothing to say is asked again less often: it was paid each time.
+const EMPTY_RETRIES: u32 = 2;
+/// The pause before the first retry; each is twice the one before.
+const RETRY_PAUSE: Duration = Duration::from_millis(250);
 /// Nobody is asked again at once, whatever they say.
 const SHORTEST: Duration = Duration::from_millis(500);
 /// Who asks for a longer rest than this is not waited for.
@@ -37,6 +45,16 @@ const LOOK: u32 = 4;
 #[derive(Default)]
 pub(crate) struct Patience {
     waits: u32,
+    retries: u32,
+}
+
+/// When a model is asked again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Again {
+    /// It asked to slow down.
+    After(Duration),
+    /// The call failed by chance.
+    Retry(Duration),
 }
 
 impl Patience {
@@ -48,15 +66,14 @@ impl Patience {
         context: &Context,
         error: ProviderError,
     ) -> Driven<()> {
-        let Some(wait) = self.next(&error, &running.claim.turn) else { return Err(error.into()) };
-        tracing::info!(model = %error.model, wait_ms = wait.as_millis(), "a model asked to slow down");
+        let Some(again) = self.next(&error, &running.claim.turn) else { return Err(error.into()) };
         // One that broke off in the middle begins anew.
         live::take_back(engine, running, context);
-        if wait >= TOLD {
-            let seconds = wait.as_millis().div_ceil(1_000);
-            let text = format!("{} asks to slow down. I ask again in {seconds} seconds.", error.model);
-            let turn_id = running.claim.turn.clone();
-            engine.hub.publish(&running.claim.session, FrameKind::Notice { turn_id, text });
+        let (Again::After(wait) | Again::Retry(wait)) = again;
+        tracing::info!(model = %error.model, class = error.class.as_str(), wait_ms = wait.as_millis(),
+            "a model is asked again");
+        if let Some(frame) = self.frame(again, &error, running) {
+            engine.hub.publish(&running.claim.session, frame);
         }
         // Shows on platforms that somebody is at work.
         let drafting = Drafting::start(engine, running, context);
@@ -67,8 +84,46 @@ impl Patience {
         rested
     }
 
-    /// How long to wait; `None` where it is no use.
-    fn next(&mut self, error: &ProviderError, turn: &TurnId) -> Option<Duration> {
+    /// What whoever watches is told of the wait.
+    fn frame(&self, again: Again, error: &ProviderError, running: &Running) -> Option<FrameKind> {
+        let turn_id = running.claim.turn.clone();
+        match again {
+            Again::Retry(wait) => Some(FrameKind::Retrying {
+                turn_id,
+                model: error.model.clone(),
+                reason: error.class.as_str(),
+                attempt: self.retries,
+                wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+            }),
+            Again::After(wait) if wait >= TOLD => {
+                let seconds = wait.as_millis().div_ceil(1_000);
+                let text = format!("{} asks to slow down. I ask again in {seconds} seconds.", error.model);
+                Some(FrameKind::Notice { turn_id, text })
+            }
+            Again::After(_) => None,
+        }
+    }
+
+    /// When to ask again; `None` where it is no use.
+    fn next(&mut self, error: &ProviderError, turn: &TurnId) -> Option<Again> {
+        match (error.class, error.retry_after_ms) {
+            (ErrorClass::Overload, Some(_)) => self.wait(error, turn).map(Again::After),
+            (class, _) if class.is_transient() => self.retry(class, turn).map(Again::Retry),
+            _ => self.wait(error, turn).map(Again::After),
+        }
+    }
+
+    fn retry(&mut self, class: ErrorClass, turn: &TurnId) -> Option<Duration> {
+        let most = if class == ErrorClass::Empty { EMPTY_RETRIES } else { RETRIES };
+        if self.retries >= most {
+            return None;
+        }
+        let pause = RETRY_PAUSE * 2_u32.pow(self.retries);
+        self.retries += 1;
+        Some(spread(pause, (turn, "retry", self.retries)))
+    }
+
+    fn wait(&mut self, error: &ProviderError, turn: &TurnId) -> Option<Duration> {
         let asked = match (error.class, error.retry_after_ms) {
             (ErrorClass::RateLimit | ErrorClass::Overload, Some(ms)) => Duration::from_millis(ms),
             (ErrorClass::RateLimit, None) => FIRST * 2_u32.pow(self.waits),
@@ -129,7 +184,8 @@ mod tests {
     /// The waits of one turn that fails in the same way again and again.
     fn waits(class: ErrorClass, retry_after_ms: Option<u64>) -> Vec<Duration> {
         let (mut patience, turn) = (Patience::default(), TurnId::new("t"));
-        std::iter::from_fn(|| patience.next(&error(class, retry_after_ms), &turn)).collect()
+        let next = || patience.next(&error(class, retry_after_ms), &turn);
+        std::iter::from_fn(next).map(|(Again::After(wait) | Again::Retry(wait))| wait).collect()
     }
 
     #[test]
@@ -149,9 +205,20 @@ mod tests {
     #[test]
     fn who_asks_for_an_hour_or_does_not_say_when_it_will_work_again_is_not_waited_for() {
         assert!(waits(ErrorClass::RateLimit, Some(3_600_000)).is_empty());
-        assert!(waits(ErrorClass::Overload, None).is_empty());
         assert_eq!(waits(ErrorClass::Overload, Some(1_000)).len(), 3);
         assert!(waits(ErrorClass::Quota, Some(1_000)).is_empty());
+    }
+
+    #[test]
+    fn a_call_that_failed_by_chance_is_made_again_soon_and_within_seconds() {
+        for class in [ErrorClass::Overload, ErrorClass::Unreachable, ErrorClass::Malformed] {
+            let waits = waits(class, None);
+            assert_eq!(waits.len(), 5);
+            assert!(waits[0] < Duration::from_millis(400), "{waits:?}");
+            assert!(waits.iter().sum::<Duration>() < Duration::from_secs(10), "{waits:?}");
+        }
+        assert_eq!(waits(ErrorClass::Empty, None).len(), 2);
+        assert!(waits(ErrorClass::BadRequest, None).is_empty() && waits(ErrorClass::Auth, None).is_empty());
     }
 
     #[test]

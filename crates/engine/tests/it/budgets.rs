@@ -306,7 +306,7 @@ async fn a_failed_turn_keeps_the_usage_of_the_calls_it_made() {
     });
     let world = World::with(model).await;
     let answer = world.says("go").await;
-    assert_eq!((answer.error_code.as_deref(), answer.usage.input_tokens), (Some("empty_reply"), Some(20)));
+    assert_eq!((answer.error_code.as_deref(), answer.usage.input_tokens), (Some("empty_reply"), Some(40)));
 }
 
 #[tokio::test(start_paused = true)]

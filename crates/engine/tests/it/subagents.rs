@@ -372,3 +372,26 @@ async fn stopping_the_parent_of_forty_running_sessions_ends_all_of_them_within_f
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(world.engine.held_announces(100).await.unwrap(), []);
 }
+
+/// A child that looks at something and then says nothing; its owner begins it and answers.
+fn with_silent_child(prompt: &Prompt) -> Script {
+    match (task(prompt), results(prompt)) {
+        (first, 0) if first.contains("do look") => vec![Line::Call("look".into(), json!({}))],
+        (first, _) if first.contains("do look") => vec![],
+        (_, 0) if last_user(prompt).contains("begin") => {
+            vec![spawn(json!({ "task": "do look around", "label": "looker" }))]
+        }
+        _ => vec![Line::Say("parent".into())],
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_ends_without_words_returns_its_last_tool_result() {
+    let world = World::with(Scripted::new(with_silent_child)).await;
+    world.says("begin").await;
+    world.settled().await;
+    let run = runs(&world).await.remove(0);
+    let result = run.result.unwrap();
+    assert_eq!((run.status, result.error_code), (RunStatus::Ok, None));
+    assert!(result.text.contains("look"), "{}", result.text);
+}

@@ -12,6 +12,11 @@ use crate::stream::Frame;
 /// Output of one tool that is kept for its card.
 const KEPT_OUTPUT: usize = 16 * 1024;
 
+fn retrying(data: &Value) -> String {
+    let model = data["model"].as_str().unwrap_or("the model");
+    format!("{model} did not answer. Retrying ({})…", data["attempt"])
+}
+
 impl Model {
     pub(super) fn apply(&mut self, frame: &Frame) -> Vec<Effect> {
         let data = &frame.data;
@@ -25,6 +30,7 @@ impl Model {
             "turn.delta" => self.delta(data, turn),
             "turn.reasoning" => self.reason(data, turn),
             "turn.restarted" => self.restart(),
+            "turn.retrying" => self.note(retrying(data), Tone::Plain),
             "turn.notice" => {
                 self.note(data["text"].as_str().unwrap_or_default().to_owned(), Tone::Plain);
             }

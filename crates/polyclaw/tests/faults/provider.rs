@@ -33,7 +33,10 @@ async fn whatever_the_service_does_the_turn_ends_with_a_code_and_the_next_is_ans
     let model = ModelServer::start();
     let mut daemon = Daemon::start(&config(&model, "[turns]\nstall_seconds = 1")).await;
     for (name, script, code) in cases() {
-        model.push(script);
+        model.answer(move |request| match request.last_user_text().as_str() {
+            "again" => Script::reply("echo: again"),
+            _ => script.clone(),
+        });
         let began = Instant::now();
         let failed = daemon.say(name, name, 30).await.unwrap();
         let reply = &failed.body["reply"];
@@ -63,5 +66,89 @@ async fn a_service_that_asks_to_slow_down_is_asked_again_and_answers() {
         assert_eq!(answered.reply(), format!("echo: {name}"), "{answered:?}");
         assert!(began.elapsed() >= Duration::from_secs(2), "{name} took {:?}", began.elapsed());
     }
+    daemon.assert_alive();
+}
+
+/// What goes wrong by chance.
+fn by_chance() -> Vec<(&'static str, Script)> {
+    vec![
+        ("500", refusal(500)),
+        ("503", refusal(503)),
+        ("no-body", Script::empty()),
+        ("bad-json", Script::reply("half").malformed_json()),
+        ("html", Script::new().malformed_sse().unfinished()),
+        ("no-end", Script::reply("half").unfinished()),
+        ("cut", Script::reply("half").wait(Duration::from_millis(5)).cut()),
+        ("reset", Script::new().cut()),
+        ("nothing", Script::new()),
+    ]
+}
+
+#[tokio::test]
+async fn a_failure_by_chance_is_not_noticed_in_the_answer() {
+    let model = ModelServer::start();
+    let mut daemon = Daemon::start(&config(&model, "")).await;
+    for (name, script) in by_chance() {
+        model.push(script.clone());
+        model.push(script);
+        let answered = daemon.say(name, name, 30).await.unwrap();
+        assert_eq!(answered.reply(), format!("echo: {name}"), "{answered:?}");
+        let transcript = daemon.transcript(name).await;
+        assert_eq!(transcript.len(), 2, "nothing is left of what failed: {name} {transcript:?}");
+    }
+    daemon.assert_alive();
+}
+
+/// The same numbers in every run.
+struct Dice(std::sync::Mutex<u64>);
+
+impl Dice {
+    fn roll(&self, sides: u64) -> u64 {
+        let mut state = self.0.lock().unwrap();
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        *state % sides
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_a_quarter_of_all_calls_failing_less_than_one_answer_in_a_hundred_is_an_error() {
+    const PEOPLE: usize = 12;
+    const MESSAGES: usize = 20;
+    let model = ModelServer::start();
+    let dice = Dice(std::sync::Mutex::new(0x5eed_0001));
+    model.answer(move |request| {
+        let asked = request.last_user_text();
+        match dice.roll(4) {
+            0 => {
+                let mut faults = by_chance();
+                let at = usize::try_from(dice.roll(faults.len() as u64)).unwrap();
+                faults.swap_remove(at).1
+            }
+            _ => Script::reply(format!("echo: {asked}")),
+        }
+    });
+    let mut daemon = Daemon::start(&config(&model, "")).await;
+    let talk = |person: usize| {
+        let daemon = &daemon;
+        async move {
+            let mut errors = 0;
+            for n in 0..MESSAGES {
+                let text = format!("p{person}-{n}");
+                let answer = daemon.say(&format!("p{person}"), &text, 60).await.unwrap();
+                match answer.body["reply"]["state"].as_str() {
+                    Some("done") => assert_eq!(answer.reply(), format!("echo: {text}")),
+                    _ => errors += 1,
+                }
+            }
+            errors
+        }
+    };
+    let errors: usize = futures_util::future::join_all((0..PEOPLE).map(talk)).await.into_iter().sum();
+    let calls = model.request_count();
+    println!("{errors} of {} messages got an error, {calls} calls", PEOPLE * MESSAGES);
+    assert!(calls > PEOPLE * MESSAGES * 5 / 4, "too few calls failed: {calls}");
+    assert!(errors * 100 < PEOPLE * MESSAGES, "{errors} of {} messages got an error", PEOPLE * MESSAGES);
     daemon.assert_alive();
 }

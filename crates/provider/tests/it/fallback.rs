@@ -85,7 +85,7 @@ async fn whoever_can_be_waited_for_the_shortest_speaks_unless_the_request_is_wro
         ((429, None), (429, Some(7_200)), ErrorClass::RateLimit, None),
         ((429, Some(9)), (429, Some(7)), ErrorClass::RateLimit, Some(7_000)),
         ((503, Some(5)), (401, None), ErrorClass::Overload, Some(5_000)),
-        ((503, None), (401, None), ErrorClass::Auth, None),
+        ((503, None), (401, None), ErrorClass::Overload, None),
         ((429, Some(5)), (400, None), ErrorClass::BadRequest, None),
     ];
     for (first, second, class, retry_after_ms) in cases {
@@ -195,4 +195,43 @@ async fn the_last_candidate_may_take_its_time() {
     bench.server.push(Script::new().wait(Duration::from_millis(150)).text("late"));
     let reply = bench.ask_all(&["slow/a", "slow/b"], &user("hi")).await.0.unwrap();
     assert_eq!((reply.model.model.as_str(), reply.text.as_str()), ("b", "late"));
+}
+
+#[tokio::test]
+async fn silence_in_mid_stream_goes_to_the_fallback_and_is_remembered() {
+    for kind in [Kind::OpenAiCompatible, Kind::Anthropic] {
+        let bench = Bench::with(|server| {
+            let mut slow = ProviderSettings::new("slow", kind).base_url(server.url()).api_key(KEY);
+            slow.first_token_timeout = Duration::from_millis(100);
+            vec![slow, ProviderSettings::new("here", Kind::OpenAiCompatible).base_url(server.url())]
+        });
+        bench.server.answer(|request| match request.model() {
+            "a" => Script::reply("half").hang(),
+            _ => Script::reply("whole"),
+        });
+        let candidates = ["slow/a", "here/b"];
+        let (reply, deltas) = bench.ask_all(&candidates, &user("hi")).await;
+        assert_eq!(reply.unwrap().model.to_string(), "here/b", "{kind:?}");
+        assert_eq!(deltas, [text("half"), Delta::Restart, text("whole")], "{kind:?}");
+        bench.ask_all(&candidates, &user("hi")).await.0.unwrap();
+        assert_eq!(asked(&bench), ["a", "b", "b"], "a model that hung is not asked first again: {kind:?}");
+        bench.clock.advance(120_000);
+        bench.server.answer(|_| Script::reply("back"));
+        let (reply, _) = bench.ask_all(&candidates, &user("hi")).await;
+        assert_eq!(reply.unwrap().model.to_string(), "slow/a", "{kind:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_empty_answer_goes_to_the_fallback() {
+    for model in ["openai/empty", "anthropic/empty"] {
+        let bench = Bench::new();
+        bench.server.answer(|request| match request.model() {
+            "empty" => Script::new(),
+            _ => Script::reply("ok"),
+        });
+        let reply = bench.ask_all(&[model, "openai/good"], &user("hi")).await.0.unwrap();
+        assert_eq!(reply.model.model, "good", "{model}");
+        assert!(bench.ask(model, &user("hi")).await.unwrap().is_empty(), "{model}: nobody else is left");
+    }
 }

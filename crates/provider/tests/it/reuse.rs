@@ -1,5 +1,6 @@
 use std::time::{Duration, Instant};
 
+use polyclaw_provider::{Kind, ProviderSettings};
 use polyclaw_testkit::model_server::{Gate, Script};
 
 use crate::fixture::{Bench, SHAPES, user};
@@ -44,4 +45,45 @@ async fn a_call_costs_little() {
     let each = started.elapsed() / 200;
     println!("{each:?} per call");
     assert!(each < Duration::from_millis(20), "{each:?} per call");
+}
+
+/// A server that answers, says that it keeps the connection, and closes it as soon as the next request arrives.
+fn forgetful() -> std::net::SocketAddr {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for connection in listener.incoming() {
+            let Ok(mut connection) = connection else { return };
+            std::thread::spawn(move || {
+                let mut request = vec![0; 64 * 1024];
+                if connection.read(&mut request).is_err() {
+                    return;
+                }
+                let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"ok\"},\"finish_reason\":\"stop\"}]}\n\n\
+                            data: [DONE]\n\n";
+                let head = format!(
+                    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: {}\r\n\r\n",
+                    body.len()
+                );
+                let _ = connection.write_all(format!("{head}{body}").as_bytes());
+                // The next request on this connection is read, and never answered.
+                let _ = connection.read(&mut request);
+            });
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn a_pooled_connection_that_the_server_closed_is_never_the_reason_for_a_failure() {
+    let address = forgetful();
+    let bench = Bench::with(|_| {
+        let url = format!("http://{address}/v1");
+        vec![ProviderSettings::new("closing", Kind::OpenAiCompatible).base_url(url)]
+    });
+    for n in 0..5 {
+        let answered = bench.ask("closing/m", &user("hi")).await;
+        assert_eq!(answered.unwrap().text, "ok", "{n}");
+    }
 }

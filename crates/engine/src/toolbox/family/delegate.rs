@@ -150,16 +150,21 @@ pub(super) fn no_grant(spec: &AgentSpec, session: &Session, call: &ToolCall) -> 
     rejected(code(&error), &error.to_string(), agent, 0)
 }
 
+/// Failures of a turn for which its model, or the way to it, is the reason.
+const MODEL_CODES: [&str; 5] =
+    ["provider_failed", "no_model", "empty_reply", "stalled", "too_many_open_files"];
+
 fn answer(run: &Run, duration_ms: i64) -> Value {
     let result = run.result.clone().unwrap_or_default();
     let worker = [WorkerFault::PoolExhausted, WorkerFault::WorkerCrash]
         .map(WorkerFault::as_str)
         .into_iter()
         .find(|code| result.error_code.as_deref() == Some(code));
+    let model = MODEL_CODES.into_iter().find(|code| result.error_code.as_deref() == Some(code));
     let (status, code) = match run.status {
         RunStatus::Ok => ("completed", None),
         RunStatus::Timeout | RunStatus::Running => ("timeout", Some("timeout")),
-        RunStatus::Error | RunStatus::Cancelled => ("error", Some(worker.unwrap_or("internal"))),
+        RunStatus::Error | RunStatus::Cancelled => ("error", Some(worker.or(model).unwrap_or("internal"))),
     };
     let text = Some(&result.text).filter(|text| !text.is_empty());
     let is_whole = run.status == RunStatus::Ok;
