@@ -58,8 +58,9 @@ async fn run_mixed(report: &mut Report, minutes: u32) -> anyhow::Result<()> {
     let mut marks = Vec::new();
     for minute in 1..=minutes {
         tokio::time::sleep_until((began + MINUTE * minute).into()).await;
-        marks.push(load.subject.memory_mb()?);
-        report.add(format!("memory after minute {minute}"), load.subject.memory_mb()?, "MB", None);
+        let memory = load.subject.memory_mb()?;
+        marks.push(memory);
+        report.add(format!("memory after minute {minute}"), memory, "MB", None);
     }
     for caller in callers {
         caller.await?;

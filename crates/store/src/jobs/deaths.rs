@@ -118,17 +118,18 @@ fn is_blamed(deaths: u32, others: &[u32], enough: u32) -> bool {
 fn victims(tx: &mut Tx<'_>, dead: &str, search: &OrphanSearch) -> Result<Vec<Victim>> {
     const SQL: &str = "SELECT turn_id, deaths_without_step, blamed_deaths, steps_at_death,
           (SELECT COUNT(*) FROM messages WHERE messages.turn_id = jobs.turn_id
-             AND role IN ('assistant', 'tool')),
-          CASE WHEN cut_off_node = node THEN 1 ELSE 0 END,
-          CASE WHEN lease_until < $3 OR node <> $2 AND substr(node, 1, length($4)) = $4 THEN 1 ELSE 0 END
+             AND role IN ('assistant', 'tool')), cut_off_node, lease_until
         FROM jobs WHERE state = 'running' AND node = $1";
     let now = tx.lease_clock(search.now);
+    let is_earlier_life = search.node.as_str() != dead && dead.starts_with(&search.earlier());
     let read = |row: &Row<'_>| {
-        let (before, steps, is_counted) = (row.small(1)?, row.small(4)?, row.int(5)? != 0);
-        let deaths = match () {
-            () if is_counted => before,
-            () if steps > row.small(3)? => 0,
-            () => before.saturating_add(1),
+        let (before, steps) = (row.small(1)?, row.small(4)?);
+        let is_counted = row.opt_text(5)?.as_deref() == Some(dead);
+        let has_new_step = steps > row.small(3)?;
+        let deaths = match (is_counted, has_new_step) {
+            (true, _) => before,
+            (false, true) => 0,
+            (false, false) => before.saturating_add(1),
         };
         Ok(Victim {
             turn: TurnId::new(row.text(0)?),
@@ -136,11 +137,10 @@ fn victims(tx: &mut Tx<'_>, dead: &str, search: &OrphanSearch) -> Result<Vec<Vic
             deaths,
             blamed: row.small(2)?,
             is_counted,
-            is_orphan: row.int(6)? != 0,
+            is_orphan: is_earlier_life || row.opt_time(6)?.is_some_and(|until| until < now),
         })
     };
-    let earlier = search.earlier();
-    tx.query(SQL, params![dead, &search.node, now, &earlier], read)
+    tx.query(SQL, params![dead], read)
 }
 
 /// The deaths of turns that died with this process and run elsewhere by now, or have ended.
