@@ -2,7 +2,9 @@
 
 mod family;
 mod file;
+mod grants;
 mod model;
+mod question;
 mod review;
 mod workspace;
 
@@ -14,8 +16,10 @@ pub use crate::policy::ToolPolicy;
 use crate::provider::{ModelRef, ReasoningEffort};
 pub use family::{Delegation, Subagents};
 pub use file::{of_toml, to_toml};
+pub use grants::{widened, widens};
 pub use model::ModelChoice;
-pub use review::{Known, Problem, in_words, review, widens};
+pub use question::{in_words, question_to_change};
+pub use review::{Known, Problem, review};
 pub use workspace::Workspace;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

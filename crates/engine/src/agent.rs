@@ -61,14 +61,18 @@ impl Engine {
         self.review(&spec)?;
         let (stored, now) = (spec.clone(), self.now());
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
-            if is_taken(tx, &stored)? || agents::get(tx, &stored.agent_id)?.is_some() {
-                return Ok(false);
+            if agents::get(tx, &stored.agent_id)?.is_some() {
+                return Ok(Some(Error::AgentExists(stored.agent_id.to_string())));
             }
-            agents::upsert(tx, &stored, Source::Api, now).map(|()| true)
+            let taken = name_taken(tx, &stored)?;
+            if taken.is_none() {
+                agents::upsert(tx, &stored, Source::Api, now)?;
+            }
+            Ok(taken)
         };
         match self.db().write(write).await? {
-            true => self.exported(&spec.agent_id).await,
-            false => Err(Error::AgentExists(spec.agent_id.to_string())),
+            None => self.exported(&spec.agent_id).await,
+            Some(refused) => Err(refused),
         }
     }
 
@@ -79,14 +83,15 @@ impl Engine {
         self.review(&spec)?;
         let (stored, now) = (spec.clone(), self.now());
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
-            if is_taken(tx, &stored)? {
-                return Ok(false);
+            let taken = name_taken(tx, &stored)?;
+            if taken.is_none() {
+                agents::upsert(tx, &stored, Source::Api, now)?;
             }
-            agents::upsert(tx, &stored, Source::Api, now).map(|()| true)
+            Ok(taken)
         };
         match self.db().write(write).await? {
-            true => self.exported(&spec.agent_id).await,
-            false => Err(Error::AgentExists(spec.name)),
+            None => self.exported(&spec.agent_id).await,
+            Some(refused) => Err(refused),
         }
     }
 
@@ -138,7 +143,12 @@ impl Engine {
 }
 
 /// Another agent has the name.
-fn is_taken(tx: &mut polyclaw_store::Tx<'_>, spec: &AgentSpec) -> polyclaw_store::Result<bool> {
-    let listed = agents::list(tx)?;
-    Ok(listed.iter().any(|other| other.spec.name == spec.name && other.spec.agent_id != spec.agent_id))
+fn name_taken(tx: &mut polyclaw_store::Tx<'_>, spec: &AgentSpec) -> polyclaw_store::Result<Option<Error>> {
+    Ok(same_name(&agents::list(tx)?, spec))
+}
+
+pub(crate) fn same_name(listed: &[Stored], spec: &AgentSpec) -> Option<Error> {
+    let is_same = |other: &&Stored| other.spec.name == spec.name && other.spec.agent_id != spec.agent_id;
+    let found = listed.iter().find(is_same)?;
+    Some(Error::AgentNameTaken { name: spec.name.clone(), id: found.spec.agent_id.clone() })
 }

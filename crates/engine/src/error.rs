@@ -41,6 +41,10 @@ pub enum Error {
     UnfitMemory(#[from] Unfit),
     #[error("there is an agent '{0}' already")]
     AgentExists(String),
+    #[error("the name '{name}' is taken by the agent '{id}'")]
+    AgentNameTaken { name: String, id: AgentId },
+    #[error("the agent '{0}' is not available here to people who are no owners")]
+    AgentNotAllowed(AgentId),
     #[error("the agent '{0}' belongs to the config file")]
     AgentInConfig(String),
     #[error("'{0}' is the default agent: it can not be removed")]
@@ -139,12 +143,14 @@ impl Error {
             Self::Team(refusal) => refusal.code(),
             Self::Task(refusal) => refusal.code(),
             Self::UnfitMemory(_) => "unfit_memory",
-            Self::AgentExists(_) => "agent_exists",
+            Self::AgentExists(_) | Self::AgentNameTaken { .. } => "agent_exists",
+            Self::AgentNotAllowed(_) => "agent_not_allowed",
             Self::AgentInConfig(_) => "agent_in_config",
             Self::DefaultAgent(_) => "default_agent",
             Self::InvalidAgent(_) => "invalid_agent",
             Self::AmbiguousAgent(..) => "ambiguous_agent",
             Self::NotYours(Invalid::WrongPerson) => "wrong_person",
+            Self::NotYours(Invalid::OwnerOnly) => "owner_only",
             Self::NotYours(Invalid::OtherConversation) => "other_conversation",
             Self::NotYours(Invalid::OtherArguments) => "other_arguments",
             Self::EmptyMessage | Self::OnlyAName(_) => "empty_message",
@@ -185,6 +191,8 @@ impl Error {
             Self::NotYours(_) => Action::Conflict,
             Self::SecretInKey | Self::UnknownProvider(_) => Action::Reject,
             Self::AgentExists(_) | Self::AgentInConfig(_) | Self::DefaultAgent(_) => Action::Conflict,
+            Self::AgentNameTaken { .. } => Action::Conflict,
+            Self::AgentNotAllowed(_) => Action::Reject,
             Self::ErrandExists(_) | Self::ErrandInConfig(_) => Action::Conflict,
             Self::NotNow(_) | Self::Deleted | Self::MutualWait(_) => Action::Conflict,
             Self::BacklogFull(_) | Self::Draining => Action::Retry,

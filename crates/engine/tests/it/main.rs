@@ -8,6 +8,7 @@ mod approvals;
 mod asked;
 mod attached;
 mod both;
+mod authority;
 mod briefing;
 mod budgets;
 mod classifier;
