@@ -20,7 +20,7 @@ pub use grants::{widened, widens};
 pub use model::ModelChoice;
 pub use question::{in_words, question_to_change};
 pub use review::{Known, Problem, review};
-pub use workspace::Workspace;
+pub use workspace::{Workspace, own_folder};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -34,7 +34,7 @@ impl Engine {
     /// Holds a spec against what this instance has. Everything that is wrong is said at once.
     pub fn review(&self, spec: &AgentSpec) -> Result<()> {
         let settings = self.settings();
-        let scope = ToolScope::of(spec, SessionKey::main(&spec.agent_id), &settings.workspace, true);
+        let scope = ToolScope::of(spec, SessionKey::main(&spec.agent_id), &self.folder_of(spec), true);
         let known = Known {
             tools: self.tools().list(&scope).iter().map(|tool| tool.name.clone()).collect(),
             providers: settings.providers.clone(),
@@ -129,6 +129,29 @@ impl Engine {
         let workspace = self.settings().workspace.clone();
         for stored in self.agents().await?.iter().filter(|stored| stored.source == Source::Api) {
             export::write(&workspace, &stored.spec).await;
+        }
+        Ok(())
+    }
+
+    /// Makes the folders of agents that name none. Agents of earlier versions kept their files in the instance's workspace:
+    /// those stay where they are, and who wants them shared says so.
+    pub async fn make_own_folders(&self) -> Result<()> {
+        let settings = self.settings();
+        for stored in self.agents().await? {
+            let spec = stored.spec;
+            let folder = self.folder_of(&spec);
+            if spec.workspace.dir.is_some() || spec.agent_id == settings.default_agent || folder.exists() {
+                continue;
+            }
+            match std::fs::create_dir_all(&folder) {
+                Ok(()) => tracing::info!(
+                    agent.id = %spec.agent_id, folder = %folder.display(), shared = %settings.workspace.display(),
+                    "this agent has a workspace of its own; files it kept in the shared one stay there, and \
+                     workspace = \".\" lets it use that one"
+                ),
+                Err(error) => tracing::warn!(agent.id = %spec.agent_id, folder = %folder.display(), %error,
+                    "the workspace of this agent can not be made"),
+            }
         }
         Ok(())
     }

@@ -36,6 +36,7 @@ pub fn review(spec: &AgentSpec, known: &Known) -> Vec<Problem> {
     named(spec)
         .into_iter()
         .chain(shadowing(spec))
+        .chain(folder(spec))
         .chain(words)
         .chain(models(spec, known))
         .chain(servers(spec, known))
@@ -60,6 +61,11 @@ fn shadowing(spec: &AgentSpec) -> Option<Problem> {
         message: format!("/{} is a command", spec.agent_id),
         hint: "give it another id".to_owned(),
     })
+}
+
+fn folder(spec: &AgentSpec) -> Option<Problem> {
+    let (message, hint) = spec.workspace.problem()?;
+    Some(Problem { path: "workspace".to_owned(), message, hint })
 }
 
 fn models(spec: &AgentSpec, known: &Known) -> Vec<Problem> {

@@ -105,7 +105,8 @@ pub struct Agent {
     /// What it remembers, and what of it comes into a turn.
     #[serde(default)]
     pub context_policy: ContextPolicy,
-    /// The folder in which it reads and writes files: absolute, or below the instance's workspace.
+    /// The folder in which it reads and writes files: absolute, or below the instance's workspace, which is `.` itself.
+    /// Left out, the default agent has the instance's workspace and every other a folder of its own.
     #[serde(default)]
     pub workspace: Workspace,
     /// How it shows itself in chats.
@@ -251,6 +252,9 @@ impl Agents {
             }
             check_policy(&format!("agents.list[{index}].tools"), &agent.tools, &agent.mcp, report);
             self.check_family(agent, &format!("agents.list[{index}]"), report);
+            if let Some((message, hint)) = agent.workspace.problem() {
+                report.error(&format!("agents.list[{index}].workspace"), message, hint);
+            }
         }
     }
 

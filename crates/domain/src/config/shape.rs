@@ -6,10 +6,13 @@ mod leaf;
 use serde_json::{Map, Value};
 
 use super::document::{Kind, Node};
-use super::expand::{self, Lookup};
+use super::expand::{self, Lookup, Source};
 use super::name;
 use super::report::{Fault, Report};
 use crate::redact;
+
+/// Keys that name folders.
+const FOLDERS: [&str; 4] = ["workspace", "dir", "cwd", "folders"];
 
 pub(super) struct Shape<'a> {
     root: &'a Value,
@@ -42,7 +45,7 @@ impl<'a> Shape<'a> {
                 Some(self.list(items, &schema["items"], path))
             }
             (types, Kind::Text(text)) if types.contains(&"string") => {
-                let value = self.text(&text, def, schema);
+                let value = self.text(&text, def, schema).and_then(|value| self.at_home(value, path));
                 self.keep(value, path, &node)
             }
             (types, Kind::Bool(value)) if types.contains(&"boolean") => Some(value.into()),
@@ -124,6 +127,22 @@ impl<'a> Shape<'a> {
         }
         leaf::text(&expanded.text, def, schema)?;
         Ok(expanded.text.into())
+    }
+
+    /// A folder below the home of whoever runs this, written as `~/…`.
+    fn at_home(&self, value: Value, path: &str) -> Result<Value, Fault> {
+        let key = path.rsplit('.').next().unwrap_or_default();
+        let key = key.split('[').next().unwrap_or_default();
+        let below = value.as_str().and_then(|text| text.strip_prefix('~'));
+        match below.filter(|rest| rest.is_empty() || rest.starts_with('/')) {
+            Some(rest) if FOLDERS.contains(&key) => {
+                let home = (self.lookup)(Source::Env("HOME"));
+                let home = home
+                    .map_err(|why| Fault::new(format!("~ is not known: HOME {why}"), "write the whole path"));
+                Ok(format!("{}{rest}", home?.trim_end_matches('/')).into())
+            }
+            _ => Ok(value),
+        }
     }
 
     /// The proper name and the schema of a key, if the table has such a key.

@@ -90,7 +90,7 @@ pub(super) fn scope(
     asked_by: &[&Address],
 ) -> ToolScope {
     let can_ask = asked_by.iter().any(|address| can_ask(engine, address));
-    ToolScope::of(spec, session.key.clone(), &engine.settings().workspace, can_ask).below(spec, session)
+    ToolScope::of(spec, session.key.clone(), &engine.folder_of(spec), can_ask).below(spec, session)
 }
 
 /// Everyone a turn works for, as the rules about senders name them, each once, and the least authority among them.

@@ -248,7 +248,7 @@ async fn to_an_agent_that_may_do_more_a_person_switches() {
     assert_eq!(world.engine.session(&World::key("me")).await.unwrap().active_agent, weak);
 }
 
-fn in_a_folder(mut ground: Ground) -> (Ground, tempfile::TempDir) {
+pub fn in_a_folder(mut ground: Ground) -> (Ground, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     ground.settings.workspace = folder.path().to_owned();
     (ground, folder)

@@ -51,6 +51,8 @@ const CREATE: &str = r#"agent_create {"agent_id": "pwn", "description": "x", "al
 async fn ground() -> Ground {
     let mut ground = World::with(caller()).await.killed().await;
     ground.configure(CONFIG).await;
+    // Nobody writes here: where files would be made there is none.
+    ground.settings.workspace = "/dev/null/workspace".into();
     for tool in ["write_file", "memory_store"] {
         ground.tools.add(tool, Effect::Idempotent, Consent::NotNeeded, |_| {
             Box::pin(async { ToolOutcome::ok("ran") })
