@@ -225,17 +225,22 @@ impl Agents {
         Defaults { model, fallbacks, temperature, max_tokens, reasoning_effort, system_prompt }
     }
 
-    /// A rule elsewhere names an agent: it must be one of ours.
+    /// A rule elsewhere names an agent: it must be one of ours, or one that was made while the instance ran.
     pub(super) fn check_named(&self, id: &AgentId, path: &str, report: &mut Report) {
+        if let Some(hint) = self.unless_listed(id).filter(|_| report.is_sound("agents")) {
+            report.unknown_agent(id, path, hint);
+        }
+    }
+
+    /// The nearest names, if this is none of the file's agents.
+    fn unless_listed(&self, id: &AgentId) -> Option<String> {
         let main = AgentId::main();
         let mut ids: Vec<&AgentId> = self.list.iter().map(|agent| &agent.id).collect();
         if ids.is_empty() {
             ids.push(&main);
         }
-        if !ids.contains(&id) && report.is_sound("agents") {
-            let ids: Vec<&str> = ids.into_iter().map(AgentId::as_str).collect();
-            report.error(path, format!("there is no agent \"{id}\""), name::suggest(id.as_str(), &ids));
-        }
+        let names: Vec<&str> = ids.iter().map(|id| id.as_str()).collect();
+        (!ids.contains(&id)).then(|| name::suggest(id.as_str(), &names))
     }
 
     pub(super) fn check(&self, providers: &BTreeMap<String, Provider>, report: &mut Report) {
@@ -319,8 +324,9 @@ impl Agents {
     }
 
     fn check_default(&self, report: &mut Report) {
-        if let Some(id) = &self.default {
-            self.check_named(id, "agents.default", report);
+        let unknown = self.default.as_ref().and_then(|id| Some((id, self.unless_listed(id)?)));
+        if let Some((id, hint)) = unknown.filter(|_| report.is_sound("agents")) {
+            report.error("agents.default", format!("there is no agent \"{id}\""), hint);
         }
         if self.list.len() > 1 && self.default.is_none() && self.list.iter().all(|agent| !agent.default) {
             let first = &self.list[0].id;

@@ -11,6 +11,13 @@ use super::name;
 use super::report::{Fault, Report};
 use crate::redact;
 
+/// Keys that other gateways have: the section, the key, and what to write here.
+const FOREIGN_KEYS: [(&str, &str, &str); 3] = [
+    ("sandbox", "scope", "take it out: every agent has a sandbox of its own"),
+    ("intent_classifier", "enabled", "take it out: the classifier is on where it names a model"),
+    ("identity", "theme", "take it out, and write it into SOUL.md of the agent's workspace"),
+];
+
 /// Keys that name folders.
 const FOLDERS: [&str; 4] = ["workspace", "dir", "cwd", "folders"];
 
@@ -71,7 +78,7 @@ impl<'a> Shape<'a> {
         let mut seen = Vec::new();
         for (key, node) in entries {
             let Some((key, inner)) = self.property(schema, &key) else {
-                let fault = Fault::new("unknown key", self.suggest(&key, schema));
+                let fault = Fault::new("unknown key", self.correction(path, &key, schema));
                 self.report.unreadable(&name::join(path, &key), &node, fault);
                 continue;
             };
@@ -152,6 +159,13 @@ impl<'a> Shape<'a> {
         let named_by_user =
             || Some((key.to_owned(), schema.get("additionalProperties").filter(|s| s.is_object())?));
         known(key).or_else(cameled).or_else(named_by_user)
+    }
+
+    /// What to write in the place of a key that other gateways have, or else the nearest of ours.
+    fn correction(&self, path: &str, key: &str, schema: &Value) -> String {
+        let section = path.rsplit('.').next().unwrap_or_default();
+        let foreign = FOREIGN_KEYS.iter().find(|(of, name, _)| *of == section && *name == key);
+        foreign.map_or_else(|| self.suggest(key, schema), |(_, _, hint)| (*hint).to_owned())
     }
 
     fn suggest(&self, key: &str, schema: &Value) -> String {
