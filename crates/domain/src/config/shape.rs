@@ -104,7 +104,11 @@ impl<'a> Shape<'a> {
 
     fn require(&mut self, parent: &Node, seen: &[String], schema: &Value, path: &str) {
         let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        for key in required.filter(|key| !seen.iter().any(|seen| seen == key)) {
+        // A model is named by one word or by two.
+        let is_model =
+            schema["properties"].get("primary").is_some() && !seen.iter().any(|key| key == "primary");
+        let parts = ["provider", "model"].into_iter().filter(|_| is_model);
+        for key in required.chain(parts).filter(|key| !seen.iter().any(|seen| seen == key)) {
             self.report.unreadable(
                 path,
                 parent,
