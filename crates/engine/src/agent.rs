@@ -4,9 +4,10 @@ mod explain;
 mod export;
 mod find;
 mod overlay;
+mod removed;
 
 use polyclaw_domain::agent::{self, AgentSpec, Known};
-use polyclaw_domain::id::AgentId;
+use polyclaw_domain::id::{AgentId, TurnId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::Prompt;
 use polyclaw_domain::tool::ToolScope;
@@ -51,6 +52,26 @@ impl Engine {
         }
     }
 
+    /// That the agents it may begin and give work to are there. Those elsewhere are looked up where they are asked.
+    pub(crate) async fn check_family(&self, spec: &AgentSpec) -> Result<()> {
+        let listed = self.agents().await?;
+        let mut ids: Vec<&str> = listed.iter().map(|stored| stored.spec.agent_id.as_str()).collect();
+        ids.push(spec.agent_id.as_str());
+        let begun = spec.subagents.allow_agents.iter().map(|entry| ("subagents", entry));
+        let given =
+            spec.delegation.iter().flat_map(|rules| &rules.allow_agents).map(|entry| ("delegation", entry));
+        let is_unknown = |(_, entry): &(&str, &String)| {
+            *entry != "*" && polyclaw_domain::a2a::remote(entry).is_none() && !ids.contains(&entry.as_str())
+        };
+        match begun.chain(given).find(is_unknown) {
+            None => Ok(()),
+            Some((field, entry)) => Err(Error::InvalidAgent(format!(
+                "{field}.allow_agents: there is no agent {entry:?}; {}",
+                polyclaw_domain::config::suggest(entry, &ids)
+            ))),
+        }
+    }
+
     /// An agent of this id before anything is said about it.
     pub fn outset(&self, id: AgentId) -> AgentSpec {
         AgentSpec { name: id.to_string(), agent_id: id, ..self.settings().outset.clone() }
@@ -59,7 +80,8 @@ impl Engine {
     pub async fn create_agent(&self, mut spec: AgentSpec) -> Result<Stored> {
         self.redactor().spec(&mut spec);
         self.review(&spec)?;
-        let (stored, now) = (spec.clone(), self.now());
+        self.check_family(&spec).await?;
+        let (stored, now, fresh) = (spec.clone(), self.now(), self.next_id());
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
             if agents::get(tx, &stored.agent_id)?.is_some() {
                 return Ok(Some(Error::AgentExists(stored.agent_id.to_string())));
@@ -67,6 +89,7 @@ impl Engine {
             let taken = name_taken(tx, &stored)?;
             if taken.is_none() {
                 agents::upsert(tx, &stored, Source::Api, now)?;
+                removed::begin_anew(tx, &stored, (&fresh, now))?;
             }
             Ok(taken)
         };
@@ -81,6 +104,7 @@ impl Engine {
         self.redactor().spec(&mut spec);
         self.changeable(&spec.agent_id).await?;
         self.review(&spec)?;
+        self.check_family(&spec).await?;
         let (stored, now) = (spec.clone(), self.now());
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
             let taken = name_taken(tx, &stored)?;
@@ -101,8 +125,14 @@ impl Engine {
         if *id == self.settings().default_agent {
             return Err(Error::DefaultAgent(id.to_string()));
         }
-        let wanted = id.clone();
-        self.db().write(move |tx| agents::delete(tx, &wanted)).await?;
+        let (wanted, turn, now) = (id.clone(), TurnId::new(self.next_id()), self.now());
+        let ttl_ms = self.settings().delivery_ttl_ms;
+        let write = move |tx: &mut polyclaw_store::Tx<'_>| {
+            removed::switch_back(tx, &wanted, (&turn, now, ttl_ms))?;
+            agents::delete(tx, &wanted)
+        };
+        self.db().write(write).await?;
+        self.outbox_wake.notify_one();
         export::remove(&self.settings().workspace, id).await;
         self.forget_agents();
         Ok(())

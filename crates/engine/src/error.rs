@@ -13,6 +13,8 @@ pub enum Error {
     UnknownAgent(String),
     #[error("there is no provider '{0}'")]
     UnknownProvider(String),
+    #[error("its provider has no model '{0}'")]
+    UnknownModel(String),
     #[error("there is no scheduled errand '{0}'")]
     UnknownErrand(String),
     #[error("there is an errand '{0}' already")]
@@ -118,6 +120,7 @@ impl Error {
         match self {
             Self::UnknownAgent(_) => "unknown_agent",
             Self::UnknownProvider(_) => "unknown_provider",
+            Self::UnknownModel(_) => "unknown_model",
             Self::UnknownErrand(_) => "unknown_errand",
             Self::ErrandExists(_) => "errand_exists",
             Self::ErrandInConfig(_) => "errand_in_config",
@@ -189,7 +192,7 @@ impl Error {
             Self::TooLong(..) | Self::KeyTooLong(..) | Self::Relay(_) => Action::Reject,
             Self::InvalidAgent(_) | Self::InvalidErrand(_) | Self::AmbiguousAgent(..) => Action::Reject,
             Self::NotYours(_) => Action::Conflict,
-            Self::SecretInKey | Self::UnknownProvider(_) => Action::Reject,
+            Self::SecretInKey | Self::UnknownProvider(_) | Self::UnknownModel(_) => Action::Reject,
             Self::AgentExists(_) | Self::AgentInConfig(_) | Self::DefaultAgent(_) => Action::Conflict,
             Self::AgentNameTaken { .. } => Action::Conflict,
             Self::AgentNotAllowed(_) => Action::Reject,
@@ -205,7 +208,9 @@ impl Error {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::UnknownAgent(_) => Some("`polyclaw agents list` shows the agents there are"),
-            Self::UnknownProvider(_) => Some("`polyclaw models` shows the models there are"),
+            Self::UnknownProvider(_) | Self::UnknownModel(_) => {
+                Some("`polyclaw models` shows the models there are")
+            }
             Self::UnknownErrand(_) => Some("`polyclaw cron list` shows what is scheduled"),
             Self::UnknownTool(_) => Some("`polyclaw tools` shows the tools there are"),
             Self::ServerNotNamed { .. } => Some(

@@ -3,6 +3,7 @@
 use super::AgentSpec;
 use crate::command;
 use crate::config::suggest;
+use crate::plain::is_hidden;
 use crate::policy;
 use crate::provider::ModelRef;
 
@@ -37,6 +38,7 @@ pub fn review(spec: &AgentSpec, known: &Known) -> Vec<Problem> {
         .into_iter()
         .chain(shadowing(spec))
         .chain(folder(spec))
+        .chain(identity(spec))
         .chain(words)
         .chain(models(spec, known))
         .chain(servers(spec, known))
@@ -46,7 +48,7 @@ pub fn review(spec: &AgentSpec, known: &Known) -> Vec<Problem> {
 fn named(spec: &AgentSpec) -> Option<Problem> {
     let is_plain = !spec.name.trim().is_empty()
         && spec.name.chars().count() <= LONGEST_NAME
-        && !spec.name.chars().any(char::is_control);
+        && !spec.name.chars().any(|c| c.is_control() || is_hidden(c));
     (!is_plain).then(|| Problem {
         path: "name".to_owned(),
         message: format!("a name is one line of 1 to {LONGEST_NAME} characters"),
@@ -61,6 +63,15 @@ fn shadowing(spec: &AgentSpec) -> Option<Problem> {
         message: format!("/{} is a command", spec.agent_id),
         hint: "give it another id".to_owned(),
     })
+}
+
+fn identity(spec: &AgentSpec) -> Vec<Problem> {
+    let problem = |(field, message): (&str, &str)| Problem {
+        path: format!("identity.{field}"),
+        message: message.to_owned(),
+        hint: String::new(),
+    };
+    spec.identity.problems().into_iter().map(problem).collect()
 }
 
 fn folder(spec: &AgentSpec) -> Option<Problem> {
@@ -148,5 +159,30 @@ mod tests {
             .is_empty()
         );
         assert_eq!(review(&spec(json!({ "name": "a\nb" })), &known())[0].path, "name");
+    }
+
+    #[test]
+    fn an_identity_is_a_name_a_sign_and_a_picture() {
+        let paths = |identity: serde_json::Value| {
+            let found = review(&spec(json!({ "identity": identity })), &known());
+            found.into_iter().map(|problem| problem.path).collect::<Vec<_>>()
+        };
+        for fine in [
+            json!({ "name": "Frida", "emoji": "🦊", "avatar": "https://example.org/f.png" }),
+            json!({ "emoji": "👩\u{200d}💻", "avatar": "pictures/f.png" }),
+            json!({ "emoji": "✈️" }),
+        ] {
+            assert!(paths(fine.clone()).is_empty(), "{fine}");
+        }
+        for (bad, path) in [
+            (json!({ "emoji": "not an emoji at all" }), "identity.emoji"),
+            (json!({ "emoji": "лиса" }), "identity.emoji"),
+            (json!({ "avatar": "javascript:alert(1)" }), "identity.avatar"),
+            (json!({ "avatar": "../../etc/passwd" }), "identity.avatar"),
+            (json!({ "name": "a\u{202e}b" }), "identity.name"),
+        ] {
+            assert_eq!(paths(bad.clone()), [path], "{bad}");
+        }
+        assert_eq!(review(&spec(json!({ "name": "a\u{202e}b" })), &known())[0].path, "name");
     }
 }

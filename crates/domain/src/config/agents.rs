@@ -257,6 +257,9 @@ impl Agents {
             }
             check_policy(&format!("agents.list[{index}].tools"), &agent.tools, &agent.mcp, report);
             self.check_family(agent, &format!("agents.list[{index}]"), report);
+            for (field, message) in agent.identity.problems() {
+                report.error(&format!("agents.list[{index}].identity.{field}"), message, "");
+            }
             if let Some((message, hint)) = agent.workspace.problem() {
                 report.error(&format!("agents.list[{index}].workspace"), message, hint);
             }

@@ -24,7 +24,7 @@ impl Engine {
             "new" => self.new_deed(session),
             "stop" => self.stop_deed(session),
             "compact" => self.compact_deed(session),
-            "model" if !rest.is_empty() => self.model_deed(session, rest)?,
+            "model" if !rest.is_empty() => self.model_deed(session, rest).await?,
             "agent" => self.agent_deed(session, order).await?,
             "subagents" => self.subagents_deed(session, order).await?,
             "focus" => self.focus_deed(session, rest).await?,
@@ -65,7 +65,7 @@ impl Engine {
         })
     }
 
-    fn model_deed(&self, session: &SessionKey, rest: &str) -> Result<Deed> {
+    async fn model_deed(&self, session: &SessionKey, rest: &str) -> Result<Deed> {
         let (model, said) = match rest {
             "default" => (None, "Back to the agent's own model.".to_owned()),
             name => match ModelRef::parse(name) {
@@ -73,8 +73,8 @@ impl Engine {
                 Err(error) => return Ok(say(error.to_string())),
             },
         };
-        match self.check_model(model.as_ref()) {
-            Err(error @ Error::UnknownProvider(_)) => {
+        match self.check_model(model.as_ref()).await {
+            Err(error @ (Error::UnknownProvider(_) | Error::UnknownModel(_))) => {
                 return Ok(say(format!("{error}. /models shows the models there are.")));
             }
             checked => checked?,
