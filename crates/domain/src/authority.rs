@@ -1,6 +1,7 @@
 //! How much the people a turn works for may decide. It is stored with each message and carried with everything that is
 //! done for them, so that neither a crash nor a detour through other agents raises it.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::message::Origin;
@@ -12,7 +13,8 @@ const FIELD: &str = "authority";
 const MARK: &str = "authority:";
 
 /// From the least to the most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Authority {
     /// Somebody who was let in on a channel, a webhook's peer, or an agent of another instance.
     Guest,

@@ -52,7 +52,9 @@ impl Context {
 
     /// The least that those this turn works for may decide.
     pub fn authority(&self) -> Authority {
-        Authority::of_senders(&self.senders)
+        let own = Authority::of_senders(&self.senders);
+        let lent = self.session.lent.as_ref().and_then(|lent| lent.authority);
+        lent.map_or(own, |above| above.min(own))
     }
 
     /// Everyone this turn works for, as people are shown them.
