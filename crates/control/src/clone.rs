@@ -15,7 +15,7 @@ use crate::place::Place;
 use crate::view::{Change, View};
 
 /// What a clone has of the other, besides the config.
-const COPIED: [&str; 2] = ["workspace", "skills"];
+const COPIED: [&str; 3] = ["workspace", "workspaces", "skills"];
 /// The config may refer to what is kept in these.
 const SECRETS: [&str; 2] = ["secrets.json", "secrets.key"];
 

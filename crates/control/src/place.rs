@@ -8,6 +8,9 @@ use polyclaw_store::registry::Instance;
 use crate::error::{Error, Result};
 use crate::lock::{self, Held};
 
+/// The names a config may have, the first of them the usual one. The others are JSON with comments.
+const CONFIGS: [&str; 3] = ["config.toml", "config.json5", "config.json"];
+
 /// The folder that is the home itself.
 pub const HOME: &str = ".";
 
@@ -27,8 +30,14 @@ impl Place {
         &self.0
     }
 
+    /// `config.toml`, or the JSON that is there instead.
     pub fn config(&self) -> PathBuf {
-        self.0.join("config.toml")
+        self.configs().into_iter().next().unwrap_or_else(|| self.0.join(CONFIGS[0]))
+    }
+
+    /// Every config that is there. More than one is a mistake.
+    pub fn configs(&self) -> Vec<PathBuf> {
+        CONFIGS.iter().map(|name| self.0.join(name)).filter(|path| path.exists()).collect()
     }
 
     /// The config before the last change.

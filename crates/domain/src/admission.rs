@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::arrival::{Arrival, PeerKind};
+use crate::id::AgentId;
 
 /// Who may write to an account in a conversation of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -55,6 +56,10 @@ pub struct Access {
     /// an owner may.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub owners: Vec<String>,
+    /// Agents that people who are no owners may switch to or name here, beside the one that answers them and those that
+    /// may do no more than it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<AgentId>,
 }
 
 impl Default for Access {
@@ -67,6 +72,7 @@ impl Default for Access {
             groups: Vec::new(),
             require_mention: true,
             owners: Vec::new(),
+            agents: Vec::new(),
         }
     }
 }

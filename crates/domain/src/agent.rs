@@ -2,7 +2,9 @@
 
 mod family;
 mod file;
+mod grants;
 mod model;
+mod question;
 mod review;
 mod workspace;
 
@@ -10,13 +12,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::AgentId;
+use crate::plain::is_hidden;
 pub use crate::policy::ToolPolicy;
 use crate::provider::{ModelRef, ReasoningEffort};
 pub use family::{Delegation, Subagents};
 pub use file::{of_toml, to_toml};
+pub use grants::{widened, widens};
 pub use model::ModelChoice;
-pub use review::{Known, Problem, in_words, review, widens};
-pub use workspace::Workspace;
+pub use question::{in_words, question_to_change};
+pub use review::{Known, Problem, review};
+pub use workspace::{Workspace, own_folder};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -100,6 +105,38 @@ pub struct Identity {
     /// A URL, or a file in its workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub avatar: Option<String>,
+}
+
+impl Identity {
+    /// What can not be shown as it is said, by field.
+    pub fn problems(&self) -> Vec<(&'static str, &'static str)> {
+        let is_plain = |text: &str| !text.chars().any(|c| c.is_control() || is_hidden(c));
+        let is_name = |text: &str| is_plain(text) && !text.trim().is_empty() && text.chars().count() <= 64;
+        // Signs are joined of several, none of them a letter or a blank.
+        let is_sign = |text: &str| {
+            let is_word =
+                text.chars().any(|c| c.is_alphanumeric() && !c.is_ascii_digit() || c.is_whitespace());
+            !text.is_empty() && text.chars().count() <= 16 && !text.is_ascii() && !is_word
+        };
+        let is_picture = |text: &str| {
+            let is_url = text.starts_with("https://") || text.starts_with("http://");
+            is_plain(text)
+                && (is_url || !(text.contains(':') || text.starts_with('/') || text.contains("..")))
+        };
+        let wrong = |text: &Option<String>, is_right: &dyn Fn(&str) -> bool| {
+            text.as_deref().is_some_and(|text| !is_right(text))
+        };
+        let found = [
+            ("name", wrong(&self.name, &is_name), "a name is one line of 1 to 64 characters"),
+            ("emoji", wrong(&self.emoji, &is_sign), "an emoji is one sign, not words"),
+            (
+                "avatar",
+                wrong(&self.avatar, &is_picture),
+                "an avatar is an http(s) address, or a file in the agent's workspace",
+            ),
+        ];
+        found.into_iter().filter(|(_, is_wrong, _)| *is_wrong).map(|(field, _, why)| (field, why)).collect()
+    }
 }
 
 /// Where its tools run: beside the engine, or in a worker process of their own.

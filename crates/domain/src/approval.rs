@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 use crate::channel::Address;
 use crate::delivery::Button;
 use crate::hex::hex;
+use crate::plain::{is_hidden, is_unclear};
 
 /// An unanswered question becomes a tool result after this long.
 pub const EXPIRY_MS: i64 = 30 * 60 * 1000;
@@ -73,6 +74,8 @@ impl Answerer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Invalid {
     WrongPerson,
+    /// It changes who may do what.
+    OwnerOnly,
     OtherConversation,
     OtherArguments,
 }
@@ -81,6 +84,7 @@ impl Invalid {
     pub fn sentence(self) -> &'static str {
         match self {
             Self::WrongPerson => "only the one who asked for it, or the owner of this instance, can answer",
+            Self::OwnerOnly => "only an owner of this instance can answer this question",
             Self::OtherConversation => "this question was asked in another conversation: answer it there",
             Self::OtherArguments => "what would run is not what you were shown: look at the question again",
         }
@@ -90,7 +94,7 @@ impl Invalid {
 /// What a question is bound to.
 #[derive(Clone, Copy, Debug)]
 pub struct Bound<'a> {
-    /// The conversation it was asked in, if it was asked in a channel's.
+    /// The channel's conversation in which it may be answered. Without one only owners answer it.
     pub origin: Option<&'a Address>,
     pub fingerprint: &'a str,
 }
@@ -106,7 +110,8 @@ pub fn check(bound: Bound<'_>, by: &Answerer, shown: Option<&str>) -> Result<(),
         (Answerer::Sender(from), Some(origin)) if is_same_person(from, origin) => {
             Err(Invalid::OtherConversation)
         }
-        (Answerer::Sender(_), _) => Err(Invalid::WrongPerson),
+        (Answerer::Sender(_), Some(_)) => Err(Invalid::WrongPerson),
+        (Answerer::Sender(_), None) => Err(Invalid::OwnerOnly),
     }
 }
 
@@ -186,11 +191,9 @@ fn shortened(text: &str, id: &str) -> String {
 fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        let hides = matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{00ad}');
-        let tag = ('\u{e0000}'..='\u{e007f}').contains(&c);
         match c {
             '\n' => out.push(c),
-            c if c.is_control() || hides || tag => out.extend(c.escape_unicode()),
+            c if c.is_control() || is_hidden(c) || is_unclear(c) => out.extend(c.escape_unicode()),
             c => out.push(c),
         }
     }
@@ -221,10 +224,7 @@ mod tests {
         assert_eq!(check(bound, &Answerer::Owner, Some("f")), Ok(()));
         assert_eq!(check(bound, &Answerer::Owner, Some("g")), Err(Invalid::OtherArguments));
         let at_the_terminal = Bound { origin: None, ..bound };
-        assert_eq!(
-            check(at_the_terminal, &Answerer::Sender(origin.clone()), None),
-            Err(Invalid::WrongPerson)
-        );
+        assert_eq!(check(at_the_terminal, &Answerer::Sender(origin.clone()), None), Err(Invalid::OwnerOnly));
     }
 
     #[test]

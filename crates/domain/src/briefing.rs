@@ -24,6 +24,23 @@ pub const LONGEST_FILE: usize = 20_000;
 const LONGEST: usize = 60_000;
 const LONGEST_IDENTITY: usize = 64;
 
+/// Whether a path names a file that some agent is told, or a skill. What is not plain counts.
+pub fn is_instruction(path: &str) -> bool {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split(['/', '\\']) {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    let is_told = parts.last().is_some_and(|name| FILES.iter().any(|file| file.eq_ignore_ascii_case(name)));
+    let is_overlay = parts.len() > 1 && parts[0].eq_ignore_ascii_case("agents");
+    let is_skill =
+        parts.len() > 1 && parts[..parts.len() - 1].iter().any(|part| part.eq_ignore_ascii_case("skills"));
+    is_told || is_overlay || is_skill
+}
+
 /// For whom a briefing is made.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {

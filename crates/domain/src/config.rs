@@ -55,10 +55,11 @@ pub use lanes::Lanes;
 pub use mcp::{Mcp, McpApproval, McpSandbox, McpServer, McpTools};
 pub use memory::Memory;
 pub use models::Model;
-pub(crate) use name::{nearest, suggest};
+pub(crate) use name::nearest;
+pub use name::suggest;
 pub use observability::{LogFormat, LogLevel, Observability};
 pub use providers::{Provider, ProviderKind};
-pub use report::{ConfigError, ConfigErrors};
+pub use report::{ConfigError, ConfigErrors, UnknownAgent};
 pub use routing::{Broadcast, Classifier, Routing, Strategy};
 pub use sandbox::{SandboxConfig, Workers};
 pub use secret::Secret;
@@ -73,6 +74,7 @@ use document::Node;
 use report::Report;
 use shape::Shape;
 
+use crate::id::AgentId;
 use crate::provider::ModelRef;
 use crate::route::Binding;
 
@@ -129,6 +131,9 @@ pub struct Config {
     /// Every secret that the file names, as it was resolved: what must not be seen anywhere.
     #[serde(skip)]
     pub secrets: Vec<Secret>,
+    /// Rules that name agents the file does not have.
+    #[serde(skip)]
+    pub unknown_agents: Vec<UnknownAgent>,
 }
 
 impl Default for Config {
@@ -163,11 +168,19 @@ impl Default for Config {
             observability: Observability::default(),
             telemetry: Telemetry::default(),
             secrets: Vec::new(),
+            unknown_agents: Vec::new(),
         }
     }
 }
 
 impl Config {
+    /// That every agent a rule names is one of the file's, or of these.
+    pub fn check_agents(&self, known: &[AgentId]) -> Result<(), ConfigErrors> {
+        let unknown = self.unknown_agents.iter().filter(|unknown| !known.contains(&unknown.id));
+        let errors: Vec<ConfigError> = unknown.map(|unknown| unknown.error.clone()).collect();
+        if errors.is_empty() { Ok(()) } else { Err(ConfigErrors(errors)) }
+    }
+
     /// How many tokens of context a model takes, where the config says so or not.
     pub fn context_window(&self, model: &ModelRef) -> u64 {
         self.models.get(&model.to_string()).cloned().unwrap_or_default().context_window
@@ -212,7 +225,9 @@ impl Config {
 /// Reads a config from the text of a file. `file` is the name shown in messages; a name ending in `.json` or
 /// `.json5`, or text that starts like JSON, is read as JSON5 with camelCase keys, everything else as TOML.
 /// Reports every error it finds at once.
-pub fn load(text: &str, file: &str, lookup: Lookup<'_>) -> Result<Config, ConfigErrors> {
+///
+/// Agents that rules name and the file does not have are left in `unknown_agents`: see [`Config::check_agents`].
+pub fn load_open(text: &str, file: &str, lookup: Lookup<'_>) -> Result<Config, ConfigErrors> {
     let mut report = Report::new(file);
     let root = match document::read(text, file) {
         Ok(root) => root,
@@ -224,7 +239,18 @@ pub fn load(text: &str, file: &str, lookup: Lookup<'_>) -> Result<Config, Config
     let mut config = shaped(root, document::is_json(text, file), lookup, &mut report);
     config.secrets = report.take_secrets();
     config.check(&mut report);
-    if report.is_clean() { Ok(config) } else { Err(report.into_errors()) }
+    if !report.is_clean() {
+        return Err(report.into_errors());
+    }
+    config.unknown_agents = report.take_unknown_agents();
+    Ok(config)
+}
+
+/// The same where the agents that were made while the instance ran are at hand: every other name is an error.
+pub fn load(text: &str, file: &str, lookup: Lookup<'_>) -> Result<Config, ConfigErrors> {
+    let config = load_open(text, file, lookup)?;
+    config.check_agents(&[])?;
+    Ok(config)
 }
 
 /// The typed config of a tree. What could not be read is left at its default, or else its section, so that the rest

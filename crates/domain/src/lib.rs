@@ -8,6 +8,7 @@ pub mod approval;
 pub mod arrival;
 pub mod audit;
 pub mod author;
+pub mod authority;
 pub mod backlog;
 pub mod briefing;
 pub mod budget;

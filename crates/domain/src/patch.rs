@@ -9,12 +9,29 @@ pub fn patched<T: Serialize + DeserializeOwned>(thing: &T, name: &str, patch: Va
     if !patch.is_object() {
         return Err("expected an object".to_owned());
     }
+    let mut patch = patch;
+    unfold_model(&mut patch);
     let mut whole = serde_json::to_value(thing).map_err(|error| error.to_string())?;
     let named = whole[name].clone();
     merge(&mut whole, patch);
     match whole.get(name) == Some(&named) {
         true => serde_json::from_value(whole).map_err(|error| error.to_string()),
         false => Err(format!("{name} can not be changed")),
+    }
+}
+
+/// What belongs to a model may be written in its table. It is stored beside it, so a patch of the table is one of those
+/// fields too; otherwise what an earlier patch set would stand against it.
+fn unfold_model(patch: &mut Value) {
+    let Some(defaults) = patch.get_mut("defaults").and_then(Value::as_object_mut) else { return };
+    for field in ["temperature", "fallbacks"] {
+        if defaults.contains_key(field) {
+            continue;
+        }
+        let table = defaults.get_mut("model").and_then(Value::as_object_mut);
+        if let Some(inside) = table.and_then(|table| table.remove(field)) {
+            defaults.insert(field.to_owned(), inside);
+        }
     }
 }
 
@@ -48,6 +65,19 @@ mod tests {
         let mut spec = json!({ "a": 1, "b": { "c": 2, "d": 3 } });
         merge(&mut spec, json!({ "a": null, "b": { "c": 4 }, "e": [1] }));
         assert_eq!(spec, json!({ "b": { "c": 4, "d": 3 }, "e": [1] }));
+    }
+
+    #[test]
+    fn a_models_table_is_patched_as_often_as_one_likes() {
+        let mut spec = AgentSpec::named(crate::id::AgentId::main());
+        for warmth in [0.5, 0.6] {
+            let table = json!({ "provider": "p", "model": "m", "temperature": warmth, "fallbacks": ["p/n"] });
+            spec = patched(&spec, "agent_id", json!({ "defaults": { "model": table } })).unwrap();
+            assert_eq!(spec.defaults.temperature, Some(warmth));
+        }
+        let both =
+            json!({ "model": { "provider": "p", "model": "m", "temperature": 0.1 }, "temperature": 0.2 });
+        assert!(patched(&spec, "agent_id", json!({ "defaults": both })).unwrap_err().contains("given twice"));
     }
 
     #[test]

@@ -64,6 +64,32 @@ pub fn block(text: &str, most: usize) -> String {
     out
 }
 
+/// A text as it is written, in quotes and on one line: what would break the line, hide or turn something is spelled
+/// out. Beyond `most` characters only their number is told.
+pub fn literal(text: &str, most: usize) -> String {
+    let mut out = String::from('"');
+    for c in text.chars().take(most) {
+        match c {
+            '"' | '\\' | '\n' | '\r' | '\t' => out.extend(c.escape_default()),
+            c if c.is_control() || is_hidden(c) || is_unclear(c) => out.extend(c.escape_unicode()),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    match text.chars().count().saturating_sub(most) {
+        0 => out,
+        more => format!("{out} ({more} more characters)"),
+    }
+}
+
+/// What ends a line, or looks like nothing at all, beside control characters and what [`is_hidden`] names.
+pub fn is_unclear(c: char) -> bool {
+    let ends_line = matches!(c, '\u{2028}' | '\u{2029}');
+    let is_blank = matches!(c, '\u{ad}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2065}'
+        | '\u{206a}'..='\u{206f}' | '\u{3164}' | '\u{ffa0}');
+    ends_line || is_blank
+}
+
 /// What a library says of an error, without the number the system has for it.
 pub fn error(text: &str) -> String {
     let mut pieces = text.split(" (os error ");

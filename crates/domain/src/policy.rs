@@ -3,6 +3,7 @@
 //!
 //! Layers narrow only: a tool is there if no layer refuses it. Inside a layer deny wins.
 
+mod approver;
 mod explain;
 mod lent;
 mod word;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::glob::matches;
 use crate::id::AgentId;
 use crate::tool::{Consent, Risk, ToolSpec};
+pub use approver::{Approver, approver, writes_instructions};
 pub use explain::Reason;
 pub use lent::Lent;
 pub use word::{Unknown, check, covers};
@@ -207,7 +209,7 @@ pub fn allows(tool: &ToolSpec, layers: &Layers<'_>) -> bool {
 /// An agent can be stricter than the instance, the rules for children and those for senders; it can only be
 /// laxer where none of them says anything. What was lent with the question is had with it.
 pub fn asks(tool: &ToolSpec, layers: &Layers<'_>) -> bool {
-    if lent::asks_first(tool, layers) {
+    if lent::asks_first(tool, layers) || approver::lacks_authority(tool, layers) {
         return true;
     }
     let senders = layers

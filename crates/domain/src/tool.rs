@@ -111,12 +111,12 @@ pub struct ToolScope {
 }
 
 impl ToolScope {
-    /// What an agent's spec says about its tools, in one session. `root` is the instance's workspace.
-    pub fn of(spec: &AgentSpec, session: SessionKey, root: &Path, can_ask: bool) -> Self {
+    /// What an agent's spec says about its tools, in one session. `folder` is where its files are.
+    pub fn of(spec: &AgentSpec, session: SessionKey, folder: &Path, can_ask: bool) -> Self {
         Self {
             agent: spec.agent_id.clone(),
             session,
-            workspace: spec.workspace.folder(root),
+            workspace: folder.to_owned(),
             can_ask,
             memory: spec.context_policy.clone(),
             skills: spec.policy.skills.clone(),

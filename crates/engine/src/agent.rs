@@ -4,9 +4,10 @@ mod explain;
 mod export;
 mod find;
 mod overlay;
+mod removed;
 
 use polyclaw_domain::agent::{self, AgentSpec, Known};
-use polyclaw_domain::id::AgentId;
+use polyclaw_domain::id::{AgentId, TurnId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::Prompt;
 use polyclaw_domain::safety::{self, Household, SafetyWarning};
@@ -44,7 +45,7 @@ impl Engine {
     /// Holds a spec against what this instance has. Everything that is wrong is said at once.
     pub fn review(&self, spec: &AgentSpec) -> Result<()> {
         let settings = self.settings();
-        let scope = ToolScope::of(spec, SessionKey::main(&spec.agent_id), &settings.workspace, true);
+        let scope = ToolScope::of(spec, SessionKey::main(&spec.agent_id), &self.folder_of(spec), true);
         let known = Known {
             tools: self.tools().list(&scope).iter().map(|tool| tool.name.clone()).collect(),
             providers: settings.providers.clone(),
@@ -61,6 +62,26 @@ impl Engine {
         }
     }
 
+    /// That the agents it may begin and give work to are there. Those elsewhere are looked up where they are asked.
+    pub(crate) async fn check_family(&self, spec: &AgentSpec) -> Result<()> {
+        let listed = self.agents().await?;
+        let mut ids: Vec<&str> = listed.iter().map(|stored| stored.spec.agent_id.as_str()).collect();
+        ids.push(spec.agent_id.as_str());
+        let begun = spec.subagents.allow_agents.iter().map(|entry| ("subagents", entry));
+        let given =
+            spec.delegation.iter().flat_map(|rules| &rules.allow_agents).map(|entry| ("delegation", entry));
+        let is_unknown = |(_, entry): &(&str, &String)| {
+            *entry != "*" && polyclaw_domain::a2a::remote(entry).is_none() && !ids.contains(&entry.as_str())
+        };
+        match begun.chain(given).find(is_unknown) {
+            None => Ok(()),
+            Some((field, entry)) => Err(Error::InvalidAgent(format!(
+                "{field}.allow_agents: there is no agent {entry:?}; {}",
+                polyclaw_domain::config::suggest(entry, &ids)
+            ))),
+        }
+    }
+
     /// An agent of this id before anything is said about it.
     pub fn outset(&self, id: AgentId) -> AgentSpec {
         AgentSpec { name: id.to_string(), agent_id: id, ..self.settings().outset.clone() }
@@ -69,16 +90,22 @@ impl Engine {
     pub async fn create_agent(&self, mut spec: AgentSpec) -> Result<Stored> {
         self.redactor().spec(&mut spec);
         self.review(&spec)?;
-        let (stored, now) = (spec.clone(), self.now());
+        self.check_family(&spec).await?;
+        let (stored, now, fresh) = (spec.clone(), self.now(), self.next_id());
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
-            if is_taken(tx, &stored)? || agents::get(tx, &stored.agent_id)?.is_some() {
-                return Ok(false);
+            if agents::get(tx, &stored.agent_id)?.is_some() {
+                return Ok(Some(Error::AgentExists(stored.agent_id.to_string())));
             }
-            agents::upsert(tx, &stored, Source::Api, now).map(|()| true)
+            let taken = name_taken(tx, &stored)?;
+            if taken.is_none() {
+                agents::upsert(tx, &stored, Source::Api, now)?;
+                removed::begin_anew(tx, &stored, (&fresh, now))?;
+            }
+            Ok(taken)
         };
         match self.db().write(write).await? {
-            true => self.exported(&spec.agent_id).await,
-            false => Err(Error::AgentExists(spec.agent_id.to_string())),
+            None => self.exported(&spec.agent_id).await,
+            Some(refused) => Err(refused),
         }
     }
 
@@ -87,16 +114,18 @@ impl Engine {
         self.redactor().spec(&mut spec);
         self.changeable(&spec.agent_id).await?;
         self.review(&spec)?;
+        self.check_family(&spec).await?;
         let (stored, now) = (spec.clone(), self.now());
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
-            if is_taken(tx, &stored)? {
-                return Ok(false);
+            let taken = name_taken(tx, &stored)?;
+            if taken.is_none() {
+                agents::upsert(tx, &stored, Source::Api, now)?;
             }
-            agents::upsert(tx, &stored, Source::Api, now).map(|()| true)
+            Ok(taken)
         };
         match self.db().write(write).await? {
-            true => self.exported(&spec.agent_id).await,
-            false => Err(Error::AgentExists(spec.name)),
+            None => self.exported(&spec.agent_id).await,
+            Some(refused) => Err(refused),
         }
     }
 
@@ -106,8 +135,14 @@ impl Engine {
         if *id == self.settings().default_agent {
             return Err(Error::DefaultAgent(id.to_string()));
         }
-        let wanted = id.clone();
-        self.db().write(move |tx| agents::delete(tx, &wanted)).await?;
+        let (wanted, turn, now) = (id.clone(), TurnId::new(self.next_id()), self.now());
+        let ttl_ms = self.settings().delivery_ttl_ms;
+        let write = move |tx: &mut polyclaw_store::Tx<'_>| {
+            removed::switch_back(tx, &wanted, (&turn, now, ttl_ms))?;
+            agents::delete(tx, &wanted)
+        };
+        self.db().write(write).await?;
+        self.outbox_wake.notify_one();
         export::remove(&self.settings().workspace, id).await;
         self.forget_agents();
         Ok(())
@@ -138,6 +173,29 @@ impl Engine {
         Ok(())
     }
 
+    /// Makes the folders of agents that name none. Agents of earlier versions kept their files in the instance's workspace:
+    /// those stay where they are, and who wants them shared says so.
+    pub async fn make_own_folders(&self) -> Result<()> {
+        let settings = self.settings();
+        for stored in self.agents().await? {
+            let spec = stored.spec;
+            let folder = self.folder_of(&spec);
+            if spec.workspace.dir.is_some() || spec.agent_id == settings.default_agent || folder.exists() {
+                continue;
+            }
+            match std::fs::create_dir_all(&folder) {
+                Ok(()) => tracing::info!(
+                    agent.id = %spec.agent_id, folder = %folder.display(), shared = %settings.workspace.display(),
+                    "this agent has a workspace of its own; files it kept in the shared one stay there, and \
+                     workspace = \".\" lets it use that one"
+                ),
+                Err(error) => tracing::warn!(agent.id = %spec.agent_id, folder = %folder.display(), %error,
+                    "the workspace of this agent can not be made"),
+            }
+        }
+        Ok(())
+    }
+
     pub async fn opening(&self, id: &AgentId) -> Result<Prompt> {
         let spec = self.agent(id).await?.spec;
         let tools = self.tools_of(Some(id), None).await?.into_iter().filter(|explained| explained.allowed);
@@ -148,7 +206,12 @@ impl Engine {
 }
 
 /// Another agent has the name.
-fn is_taken(tx: &mut polyclaw_store::Tx<'_>, spec: &AgentSpec) -> polyclaw_store::Result<bool> {
-    let listed = agents::list(tx)?;
-    Ok(listed.iter().any(|other| other.spec.name == spec.name && other.spec.agent_id != spec.agent_id))
+fn name_taken(tx: &mut polyclaw_store::Tx<'_>, spec: &AgentSpec) -> polyclaw_store::Result<Option<Error>> {
+    Ok(same_name(&agents::list(tx)?, spec))
+}
+
+pub(crate) fn same_name(listed: &[Stored], spec: &AgentSpec) -> Option<Error> {
+    let is_same = |other: &&Stored| other.spec.name == spec.name && other.spec.agent_id != spec.agent_id;
+    let found = listed.iter().find(is_same)?;
+    Some(Error::AgentNameTaken { name: spec.name.clone(), id: found.spec.agent_id.clone() })
 }

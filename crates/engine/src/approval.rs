@@ -1,25 +1,25 @@
 //! Approvals: a turn asks a person and waits. The question is a row: it survives a restart and runs once.
 
 mod answer;
+mod notices;
 mod open;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use polyclaw_domain::approval::{self as rules, ApprovalState, EXPIRY_MS};
+use polyclaw_domain::authority::Authority;
 use polyclaw_domain::channel::Address;
-use polyclaw_domain::delivery::{Policy, gate};
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::id::{ApprovalId, TurnId};
+use polyclaw_domain::policy::Approver;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome};
 use polyclaw_store::approvals::{self, Approval};
-use polyclaw_store::outbox::{self, Parcel};
-use polyclaw_store::{Tx, events, jobs};
+use polyclaw_store::{Tx, events, jobs, outbox};
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::core::Engine;
-use crate::delivery::{Label, parcels};
 use crate::hub::FrameKind;
 use crate::prompt::Context;
 use crate::turn::{Driven, Halt, event, lost};
@@ -27,14 +27,17 @@ use crate::worker::Running;
 
 pub use answer::{Verdict, decide};
 
+/// A call to be agreed to, the tool's own words about it, and by whom.
+pub(crate) type Wanted<'a> = (&'a ToolCall, Option<&'a str>, Approver);
+
 /// Asks about one call. `None`: go ahead. Otherwise the result the model gets instead.
 pub(crate) async fn ask(
     engine: &Engine,
     running: &Arc<Running>,
     context: &Context,
-    (call, words): (&ToolCall, Option<&str>),
+    asked: Wanted<'_>,
 ) -> Driven<Option<ToolOutcome>> {
-    let wanted = question(engine, running, context, (call, words));
+    let wanted = question(engine, running, context, asked);
     let asked = store(engine, running, context, &wanted).await?;
     if asked.fingerprint != wanted.fingerprint || asked.question != wanted.question {
         let changed = "What would run is not what was asked about; it was not run.";
@@ -52,7 +55,7 @@ fn question(
     engine: &Engine,
     running: &Running,
     context: &Context,
-    (call, words): (&ToolCall, Option<&str>),
+    (call, words, approver): Wanted<'_>,
 ) -> Approval {
     let claim = &running.claim;
     Approval {
@@ -62,7 +65,7 @@ fn question(
         call_id: call.id.clone(),
         tool: call.name.clone(),
         fingerprint: rules::fingerprint(&call.name, &call.arguments),
-        origin: origin(context),
+        origin: origin(context, approver),
         question: engine.redactor().text(&rules::describe(&call.name, &call.arguments, words)).into_owned(),
         arguments: call.arguments.clone(),
         state: ApprovalState::Pending,
@@ -73,18 +76,29 @@ fn question(
     }
 }
 
-/// The channel's conversation that asked for this turn. Where the owner reads along there is none to send to.
-fn origin(context: &Context) -> Option<Address> {
-    let asked = context
+/// The channel's conversation in which the question may be answered. Where the owner reads along there is none to send
+/// to, and an owner's question is answered by nobody else, wherever it came from.
+fn origin(context: &Context, approver: Approver) -> Option<Address> {
+    match approver {
+        Approver::Asker => asking_address(context),
+        Approver::Owner if context.authority() == Authority::Owner => context.owners_address(),
+        Approver::Owner => None,
+    }
+}
+
+/// The channel's conversation that asked for this turn.
+fn asking_address(context: &Context) -> Option<Address> {
+    let mut asked = context
         .addresses()
         .into_iter()
         .filter(|(address, wanted)| *wanted && !address.is_pulled() && !address.is_remote());
-    asked.map(|(address, _)| address).next()
+    asked.next().map(|(address, _)| address)
 }
 
 /// Stores the question with the message that asks it, in one transaction, unless it is stored already.
 async fn store(engine: &Engine, running: &Running, context: &Context, wanted: &Approval) -> Driven<Approval> {
-    let (stored, sent, claim) = (wanted.clone(), messages(engine, context, wanted), running.claim.clone());
+    let sent = notices::parcels_of(engine, context, wanted).await?;
+    let (stored, claim) = (wanted.clone(), running.claim.clone());
     let write = move |tx: &mut Tx<'_>| {
         let (asked, is_new) = approvals::ask(tx, &stored)?;
         if is_new {
@@ -97,26 +111,6 @@ async fn store(engine: &Engine, running: &Running, context: &Context, wanted: &A
     let asked = lost(engine.persist(write).await)?;
     engine.outbox_wake.notify_one();
     Ok(asked)
-}
-
-/// The question as messages to the conversation that asked, through the gate as everything.
-fn messages(engine: &Engine, context: &Context, asked: &Approval) -> Vec<Parcel> {
-    let (session, turn) = (&asked.session, &asked.turn);
-    let text = rules::question(&context.spec.name, asked.id.as_str(), &asked.question);
-    let policy = Policy {
-        wanted: true,
-        session_delivers: context.session.delivers,
-        session_sends: context.session.sends,
-    };
-    let key = rules::message_key(asked.id.as_str());
-    let label = Label { session, turn, key: &key, first: 0, now: asked.created_at };
-    match &asked.origin {
-        Some(address) => {
-            let passed = gate(Some(address.clone()), policy, text);
-            passed.map(|outgoing| parcels(engine, outgoing, &label)).unwrap_or_default()
-        }
-        None => Vec::new(),
-    }
 }
 
 fn show(engine: &Engine, asked: &Approval) {

@@ -1,6 +1,6 @@
 //! What agents are told from files, and as whom they show themselves.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use polyclaw_domain::agent::{AgentSpec, Identity};
 use polyclaw_domain::briefing::{self, Briefing, Reader};
@@ -16,7 +16,13 @@ impl Engine {
     }
 
     pub(crate) fn briefing_of(&self, spec: &AgentSpec) -> Briefing {
-        self.brief(spec, &spec.workspace.folder(&self.settings().workspace), false)
+        self.brief(spec, &self.folder_of(spec), false)
+    }
+
+    /// Where an agent's files are.
+    pub(crate) fn folder_of(&self, spec: &AgentSpec) -> PathBuf {
+        let settings = self.settings();
+        spec.folder(&settings.workspace, &settings.default_agent)
     }
 
     /// How an agent shows itself to people.

@@ -8,6 +8,7 @@ mod usage;
 use std::collections::HashSet;
 
 use polyclaw_domain::approval::Answerer;
+use polyclaw_domain::authority::Authority;
 use polyclaw_domain::channel::Address;
 use polyclaw_domain::command::{COMMANDS, Command, Speaker, parse};
 use polyclaw_domain::key::SessionKey;
@@ -20,6 +21,7 @@ use crate::deed::{Deed, Done, say};
 use crate::error::{Error, Result};
 use crate::ingress::Inbound;
 use crate::receipt::{Receipt, TAKEN};
+use crate::reception::Reachable;
 
 const MODELS_SHOWN: usize = 60;
 
@@ -32,6 +34,10 @@ pub(crate) struct Order<'a> {
     pub by: Answerer,
     /// Where it was given, and what names it there: none where it came by the API.
     pub place: Option<Given<'a>>,
+    /// Which agents it can name.
+    pub reachable: Reachable,
+    /// Carried with whatever is begun by it.
+    pub authority: Authority,
 }
 
 /// Where a command was given.
@@ -44,8 +50,19 @@ pub(crate) struct Given<'a> {
 impl Engine {
     /// Runs a line of whoever holds the token, if it starts with `/`; `None` if it is no command but a message.
     pub async fn command(&self, session: &SessionKey, line: &str) -> Option<Result<String>> {
+        self.command_by(session, line, Authority::Owner).await
+    }
+
+    /// The same for a caller of the API who may do less.
+    pub async fn command_by(
+        &self,
+        session: &SessionKey,
+        line: &str,
+        authority: Authority,
+    ) -> Option<Result<String>> {
         let (command, rest) = parse(line)?;
-        let order = Order { command, rest, speaker: Speaker::Owner, by: Answerer::Owner, place: None };
+        let (speaker, by, reachable) = (Speaker::Owner, Answerer::Owner, Reachable::Every);
+        let order = Order { command, rest, speaker, by, place: None, reachable, authority };
         Some(match self.obey(session, &order).await {
             Ok(deed) => self.perform(deed).await,
             Err(error) => Err(error),
@@ -65,7 +82,13 @@ impl Engine {
         }
         let place = Given { address: &inbound.address, platform_id: inbound.platform_id.as_deref() };
         let by = answerer(speaker, &inbound.address);
-        let order = Order { command, rest, speaker, by, place: Some(place) };
+        let (reachable, authority) = match speaker {
+            Speaker::Owner => (Reachable::Every, Authority::Owner),
+            Speaker::Alone | Speaker::AmongOthers => {
+                (Reachable::from_agent(inbound.agent.clone()), Authority::Guest)
+            }
+        };
+        let order = Order { command, rest, speaker, by, place: Some(place), reachable, authority };
         let deed = self.answered(&inbound.session, &order).await?;
         self.settle_by(&receipt, deed).await.map(Some)
     }

@@ -13,6 +13,8 @@ pub enum Error {
     UnknownAgent(String),
     #[error("there is no provider '{0}'")]
     UnknownProvider(String),
+    #[error("its provider has no model '{0}'")]
+    UnknownModel(String),
     #[error("there is no scheduled errand '{0}'")]
     UnknownErrand(String),
     #[error("there is an errand '{0}' already")]
@@ -41,6 +43,10 @@ pub enum Error {
     UnfitMemory(#[from] Unfit),
     #[error("there is an agent '{0}' already")]
     AgentExists(String),
+    #[error("the name '{name}' is taken by the agent '{id}'")]
+    AgentNameTaken { name: String, id: AgentId },
+    #[error("the agent '{0}' is not available here to people who are no owners")]
+    AgentNotAllowed(AgentId),
     #[error("the agent '{0}' belongs to the config file")]
     AgentInConfig(String),
     #[error("'{0}' is the default agent: it can not be removed")]
@@ -114,6 +120,7 @@ impl Error {
         match self {
             Self::UnknownAgent(_) => "unknown_agent",
             Self::UnknownProvider(_) => "unknown_provider",
+            Self::UnknownModel(_) => "unknown_model",
             Self::UnknownErrand(_) => "unknown_errand",
             Self::ErrandExists(_) => "errand_exists",
             Self::ErrandInConfig(_) => "errand_in_config",
@@ -139,12 +146,14 @@ impl Error {
             Self::Team(refusal) => refusal.code(),
             Self::Task(refusal) => refusal.code(),
             Self::UnfitMemory(_) => "unfit_memory",
-            Self::AgentExists(_) => "agent_exists",
+            Self::AgentExists(_) | Self::AgentNameTaken { .. } => "agent_exists",
+            Self::AgentNotAllowed(_) => "agent_not_allowed",
             Self::AgentInConfig(_) => "agent_in_config",
             Self::DefaultAgent(_) => "default_agent",
             Self::InvalidAgent(_) => "invalid_agent",
             Self::AmbiguousAgent(..) => "ambiguous_agent",
             Self::NotYours(Invalid::WrongPerson) => "wrong_person",
+            Self::NotYours(Invalid::OwnerOnly) => "owner_only",
             Self::NotYours(Invalid::OtherConversation) => "other_conversation",
             Self::NotYours(Invalid::OtherArguments) => "other_arguments",
             Self::EmptyMessage | Self::OnlyAName(_) => "empty_message",
@@ -183,8 +192,10 @@ impl Error {
             Self::TooLong(..) | Self::KeyTooLong(..) | Self::Relay(_) => Action::Reject,
             Self::InvalidAgent(_) | Self::InvalidErrand(_) | Self::AmbiguousAgent(..) => Action::Reject,
             Self::NotYours(_) => Action::Conflict,
-            Self::SecretInKey | Self::UnknownProvider(_) => Action::Reject,
+            Self::SecretInKey | Self::UnknownProvider(_) | Self::UnknownModel(_) => Action::Reject,
             Self::AgentExists(_) | Self::AgentInConfig(_) | Self::DefaultAgent(_) => Action::Conflict,
+            Self::AgentNameTaken { .. } => Action::Conflict,
+            Self::AgentNotAllowed(_) => Action::Reject,
             Self::ErrandExists(_) | Self::ErrandInConfig(_) => Action::Conflict,
             Self::NotNow(_) | Self::Deleted | Self::MutualWait(_) => Action::Conflict,
             Self::BacklogFull(_) | Self::Draining => Action::Retry,
@@ -197,7 +208,9 @@ impl Error {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::UnknownAgent(_) => Some("`polyclaw agents list` shows the agents there are"),
-            Self::UnknownProvider(_) => Some("`polyclaw models` shows the models there are"),
+            Self::UnknownProvider(_) | Self::UnknownModel(_) => {
+                Some("`polyclaw models` shows the models there are")
+            }
             Self::UnknownErrand(_) => Some("`polyclaw cron list` shows what is scheduled"),
             Self::UnknownTool(_) => Some("`polyclaw tools` shows the tools there are"),
             Self::ServerNotNamed { .. } => Some(

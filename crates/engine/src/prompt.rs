@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::author::Author;
+use polyclaw_domain::authority::Authority;
 use polyclaw_domain::backlog::ResumeToken;
 use polyclaw_domain::briefing::Bootstrap;
 use polyclaw_domain::budget::Nanos;
@@ -41,7 +42,7 @@ use rows::read;
 use tools::{asked_by, client_tools, scope};
 
 pub(crate) use rows::{Rows, asked, read_first, read_short};
-pub(crate) use tools::{Offered, can_ask, senders};
+pub(crate) use tools::{Offered, authority_of, can_ask, senders};
 
 pub(crate) struct Context {
     pub agent_is_gone: bool,
@@ -239,6 +240,14 @@ impl Context {
             waiting.iter().for_each(|address| add(address, true));
         }
         addresses
+    }
+
+    /// The conversation of an owner who asked for this turn, where a question can be sent to.
+    pub fn owners_address(&self) -> Option<Address> {
+        let mut asked = self.begun.iter().chain(self.inputs()).filter(|message| message.origin.is_person());
+        let owned =
+            asked.find(|message| message.deliver && authority_of(message) == Some(Authority::Owner))?;
+        owned.address.clone().filter(|address| !address.is_pulled())
     }
 
     /// Nobody asked for this turn but one that failed before it.

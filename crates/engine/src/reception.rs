@@ -13,6 +13,7 @@ mod concern;
 mod explain;
 mod holding;
 mod order;
+mod reach;
 mod round;
 mod route;
 mod rules;
@@ -42,6 +43,7 @@ pub(crate) use channels::receive;
 pub(crate) use classifier::Judgements;
 pub use explain::{Answerer, Explanation, Hooked};
 pub(crate) use holding::Holdings;
+pub(crate) use reach::{Reachable, refusal};
 pub(crate) use round::{advance_all, seat_of};
 pub use route::Layer;
 pub use rules::Rules;
@@ -181,10 +183,26 @@ impl Engine {
             Routed::Usage(line) => self.settle(&receipt, &line).await,
             Routed::One { target, text, .. } => {
                 let parts = self.parts(&letter).await;
-                let inbound = Inbound { parts, ..inbound(&letter, target, text) };
+                let inbound = Inbound { parts, ..self.inbound(&letter, target, text) };
                 self.hand_in(inbound, &receipt).await
             }
             Routed::Several(targets) => self.take_round(&letter, targets, &receipt).await,
+        }
+    }
+
+    fn inbound(&self, letter: &Letter, target: Target, text: String) -> Inbound {
+        let priority = match letter.arrival.peer.kind {
+            PeerKind::Dm => Priority::Direct,
+            PeerKind::Group | PeerKind::Channel => Priority::Group,
+        };
+        let mut meta = Some(Author::meta(letter));
+        self.settings().reception.authority(&letter.arrival).stamp(&mut meta);
+        Inbound {
+            platform_id: Some(letter.platform_id.clone()),
+            priority,
+            meta,
+            by: target.by,
+            ..Inbound::from_person(target.session, target.agent, letter.address.clone(), text)
         }
     }
 
@@ -243,20 +261,6 @@ fn receipt(letter: &Letter, session: &SessionKey) -> Receipt {
         address: letter.address.clone(),
         platform_id: Some(letter.platform_id.clone()),
         deliver: true,
-    }
-}
-
-fn inbound(letter: &Letter, target: Target, text: String) -> Inbound {
-    let priority = match letter.arrival.peer.kind {
-        PeerKind::Dm => Priority::Direct,
-        PeerKind::Group | PeerKind::Channel => Priority::Group,
-    };
-    Inbound {
-        platform_id: Some(letter.platform_id.clone()),
-        priority,
-        meta: Some(Author::meta(letter)),
-        by: target.by,
-        ..Inbound::from_person(target.session, target.agent, letter.address.clone(), text)
     }
 }
 

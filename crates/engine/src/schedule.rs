@@ -145,7 +145,7 @@ async fn follow(engine: &Engine, errand: &Errand) -> Result<()> {
 /// An agent without a task in its file is not asked, and one that is busy is not disturbed.
 async fn can_check_in(engine: &Engine, errand: &Errand) -> Result<bool> {
     let spec = engine.agent(&errand.agent).await?.spec;
-    let workspace = spec.workspace.folder(&engine.settings().workspace);
+    let workspace = engine.folder_of(&spec);
     if !engine.ports.briefings.brief(&Reader::of(&spec, &workspace)).has_heartbeat {
         return Ok(false);
     }

@@ -118,7 +118,7 @@ impl Engine {
 
     pub async fn set_model(&self, key: &SessionKey, model: Option<ModelRef>) -> Result<()> {
         self.session(key).await?;
-        self.check_model(model.as_ref())?;
+        self.check_model(model.as_ref()).await?;
         let (wanted, now) = (key.clone(), self.now());
         self.db().write(move |tx| sessions::set_model(tx, &wanted, model.as_ref(), now)).await?;
         Ok(())
@@ -126,15 +126,21 @@ impl Engine {
 
     /// What a model is called is written down in many places; and one of a provider that is not there would only fail
     /// later, in the next turn.
-    pub(crate) fn check_model(&self, model: Option<&ModelRef>) -> Result<()> {
+    pub(crate) async fn check_model(&self, model: Option<&ModelRef>) -> Result<()> {
         let Some(model) = model else { return Ok(()) };
         if self.redactor().has_value(&model.to_string()) {
             return Err(Error::SecretInKey);
         }
         let providers = &self.settings().providers;
-        match providers.is_empty() || providers.contains(&model.provider) {
+        if !providers.is_empty() && !providers.contains(&model.provider) {
+            return Err(Error::UnknownProvider(model.provider.clone()));
+        }
+        // Of a provider that lists nothing nothing can be refused: the next turn says what is wrong.
+        let listed = self.provider().models().await;
+        let mut own = listed.iter().filter(|info| info.model.provider == model.provider).peekable();
+        match own.peek().is_none() || own.any(|info| info.model == *model) {
             true => Ok(()),
-            false => Err(Error::UnknownProvider(model.provider.clone())),
+            false => Err(Error::UnknownModel(model.to_string())),
         }
     }
 

@@ -145,6 +145,8 @@ where
         .export_agents()
         .await
         .map_err(|error| Failure::failed(error.code(), error.to_string()))?;
+    let made = instance.engine.make_own_folders().await;
+    made.map_err(|error| Failure::failed(error.code(), error.to_string()))?;
     instance.start_hooks(&instance.config)?;
     let carrying = instance.start_telemetry();
     let (looked, is_looked) = oneshot::channel();

@@ -6,7 +6,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use polyclaw_control::{file, lock};
+use polyclaw_control::{Place, file, lock};
 use polyclaw_domain::config::{self, Config, ConfigErrors, Source};
 use polyclaw_domain::hex::hex;
 
@@ -45,7 +45,7 @@ impl Home {
     }
 
     pub fn config(&self) -> PathBuf {
-        self.0.join("config.toml")
+        Place::at(self.0.clone()).config()
     }
 
     pub fn token_file(&self) -> PathBuf {
@@ -199,6 +199,10 @@ impl Home {
     /// Reads the config; a home without one has the defaults.
     pub fn read_config(&self) -> Result<Config, Failure> {
         let path = self.config();
+        if let [one, other, ..] = &*Place::at(self.0.clone()).configs() {
+            let what = format!("there are two configs: {} and {}", one.display(), other.display());
+            return Err(Failure::failed("bad_config", what).hint("keep one of them, and take the other away"));
+        }
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
@@ -229,9 +233,20 @@ impl Home {
             },
             other => look_up(other),
         };
-        config::load(text, &file, &look_up)
+        config::load_open(text, &file, &look_up)
+    }
+
+    /// The same for a change of the file alone: what only the daemon's environment has is not needed to write it. A daemon
+    /// that runs reads it with everything, and a start does.
+    pub fn load_unresolved(&self, text: &str) -> Result<Config, ConfigErrors> {
+        let file = self.config().display().to_string();
+        let look_up = |source: Source<'_>| Ok(look_up(source).unwrap_or_else(|_| UNRESOLVED.to_owned()));
+        config::load_open(text, &file, &look_up)
     }
 }
+
+/// Stands for a value that is not known where the file is changed. It has the form of the tokens of platforms.
+const UNRESOLVED: &str = "1:unresolved";
 
 /// Held while the daemon runs. Dropping it takes away what tells clients where the daemon is.
 pub struct Lock {

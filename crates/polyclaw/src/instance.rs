@@ -181,6 +181,13 @@ impl Instance {
         let (mut specs, now) = (config.agents.specs(), self.clock.now());
         specs.iter_mut().for_each(|spec| self.redactor.get().spec(spec));
         let ids: Vec<_> = specs.iter().map(|spec| spec.agent_id.clone()).collect();
+        let others = self.engine.db().read(agents::list).await?;
+        let others = others.into_iter().filter(|known| known.source == Source::Api);
+        let others: Vec<_> = others.map(|known| known.spec.agent_id).collect();
+        config.check_agents(&others).map_err(|errors| {
+            Failure::failed("bad_config", errors.to_string())
+                .hint("make the agent with `polyclaw agents add`, or mend the lines above")
+        })?;
         let stored = self.engine.db().write(move |tx| {
             agents::keep_only(tx, &ids)?;
             specs.iter().try_for_each(|spec| agents::upsert(tx, spec, Source::Config, now))

@@ -44,7 +44,7 @@ pub async fn change(
 
 /// Writes what can be taken, where nobody wrote meanwhile: whoever does so by hand takes no lock.
 fn replace(context: &Context, before: &str, after: &str) -> Result<(), Failure> {
-    let checked = context.home.load(after);
+    let checked = context.home.load_unresolved(after);
     checked
         .map_err(|errors| Failure::failed("bad_config", errors.to_string()).hint("nothing was written"))?;
     if read(context)? != before {

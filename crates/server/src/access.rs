@@ -6,6 +6,7 @@ use std::convert::Infallible;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName};
+use polyclaw_domain::authority::Authority;
 use polyclaw_domain::instance::Access;
 
 /// The scope of whoever is behind a call. It can only take away.
@@ -16,7 +17,15 @@ pub const SCOPE: HeaderName = HeaderName::from_static("polyclaw-scope");
 pub struct May(pub Access);
 
 impl May {
-    fn of(headers: &HeaderMap) -> Self {
+    /// What those may decide for whom a turn of this caller works.
+    pub fn authority(self) -> Authority {
+        match self.0 {
+            Access::Admin => Authority::Owner,
+            Access::Operate | Access::Read => Authority::Operator,
+        }
+    }
+
+    pub fn of(headers: &HeaderMap) -> Self {
         let said = headers.get_all(SCOPE).iter();
         // Of several the least counts, and a word that is not known is the least there is.
         let said = said.map(|word| word.to_str().ok().and_then(Access::parse).unwrap_or(Access::Read));

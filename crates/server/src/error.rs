@@ -305,6 +305,7 @@ fn engine_status(error: &polyclaw_engine::Error) -> StatusCode {
     match (error, error.action()) {
         (polyclaw_engine::Error::TooLong(..), _) => StatusCode::PAYLOAD_TOO_LARGE,
         (polyclaw_engine::Error::BacklogFull(_), _) => StatusCode::TOO_MANY_REQUESTS,
+        (polyclaw_engine::Error::AgentNotAllowed(_), _) => StatusCode::FORBIDDEN,
         (_, Action::Reject) => StatusCode::BAD_REQUEST,
         (_, Action::NotFound) => StatusCode::NOT_FOUND,
         (_, Action::Conflict) => StatusCode::CONFLICT,

@@ -45,6 +45,12 @@ pub fn of_account(tx: &mut Tx<'_>, channel: &str, account: &str, limit: usize) -
     tx.query(SQL, params![channel, account, limit], read)
 }
 
+/// Those of an agent, and those that were switched to it.
+pub fn of_agent(tx: &mut Tx<'_>, agent: &AgentId) -> Result<Vec<Session>> {
+    const SQL: &str = select!("WHERE agent_id = $1 OR active_agent_id = $1 ORDER BY session_key");
+    tx.query(SQL, params![agent], read)
+}
+
 /// Stores the session unless its key is taken; returns what is stored.
 pub fn ensure(tx: &mut Tx<'_>, session: &Session) -> Result<Session> {
     if let Some(found) = get(tx, &session.key)? {

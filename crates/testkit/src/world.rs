@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polyclaw_domain::agent::AgentSpec;
+use polyclaw_domain::authority::Authority;
 use polyclaw_domain::channel::{Address, Channel};
 use polyclaw_domain::config;
 use polyclaw_domain::embedding::Embedder;
@@ -159,7 +160,10 @@ impl World {
     pub fn inbound(name: &str, text: &str) -> Inbound {
         let address =
             Address { channel: "chat".into(), account: "test".into(), peer: name.into(), thread: None };
-        Inbound::from_person(Self::key(name), AgentId::main(), address, text)
+        // Most of what is tested is not about who may do what.
+        let mut meta = None;
+        Authority::Owner.stamp(&mut meta);
+        Inbound { meta, ..Inbound::from_person(Self::key(name), AgentId::main(), address, text) }
     }
 
     pub async fn sends(&self, name: &str, text: &str) -> Result<Accepted, Error> {

@@ -183,7 +183,7 @@ fn copy_open(mut from: fs::File, to: &Path) -> io::Result<()> {
 
 /// What agents keep is theirs, whatever it is called and whether it is whole.
 fn is_of_agents(path: &Path) -> bool {
-    path.iter().any(|part| part == "workspace" || part == "skills")
+    path.iter().any(|part| part == "workspace" || part == "workspaces" || part == "skills")
 }
 
 fn is_passing(name: &OsStr) -> bool {

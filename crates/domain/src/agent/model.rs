@@ -30,8 +30,13 @@ enum Form {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Table {
-    provider: String,
-    model: String,
+    /// `provider/model` in one word, in the place of both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    primary: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    provider: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,11 +46,17 @@ struct Table {
 impl<'de> Deserialize<'de> for ModelChoice {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use serde::de::Error;
-        let shape = "a model is \"provider/model\", or {provider, model, temperature?, fallbacks?}";
+        let shape =
+            "a model is \"provider/model\", {provider, model, temperature?, fallbacks?} or {primary, …}";
         match Form::deserialize(deserializer).map_err(|_| D::Error::custom(shape))? {
             Form::Text(text) => ModelRef::parse(&text).map(Self::from).map_err(D::Error::custom),
-            Form::Table(Table { provider, model, temperature, fallbacks }) => {
-                let model = ModelRef::parse(&format!("{provider}/{model}")).map_err(D::Error::custom)?;
+            Form::Table(Table { primary, provider, model, temperature, fallbacks }) => {
+                let named = match (primary, provider, model) {
+                    (Some(primary), None, None) => primary,
+                    (None, Some(provider), Some(model)) => format!("{provider}/{model}"),
+                    _ => return Err(D::Error::custom(shape)),
+                };
+                let model = ModelRef::parse(&named).map_err(D::Error::custom)?;
                 Ok(Self { model, temperature, fallbacks })
             }
         }
@@ -60,7 +71,8 @@ impl Serialize for ModelChoice {
             return model.serialize(serializer);
         }
         let ModelRef { provider, model } = model;
-        Table { provider, model, temperature, fallbacks }.serialize(serializer)
+        let (provider, model) = (Some(provider), Some(model));
+        Table { primary: None, provider, model, temperature, fallbacks }.serialize(serializer)
     }
 }
 
@@ -76,6 +88,7 @@ impl JsonSchema for ModelChoice {
             "type": ["string", "object"],
             "pattern": "^[^/]+/.+$",
             "properties": {
+                "primary": { "type": "string", "description": "provider/model, in the place of provider and model." },
                 "provider": { "type": "string", "description": "The name of a provider." },
                 "model": { "type": "string", "description": "The model, as the provider calls it." },
                 "temperature": {
@@ -90,7 +103,6 @@ impl JsonSchema for ModelChoice {
                     "description": "The models to try, in this order, when it fails.",
                 },
             },
-            "required": ["provider", "model"],
             "additionalProperties": false,
         })
     }
@@ -156,6 +168,9 @@ mod tests {
         let plain = read(json!({ "model": "p/m", "temperature": 0.5, "fallbacks": ["p/n"] })).unwrap();
         let table = json!({ "provider": "p", "model": "m", "temperature": 0.5, "fallbacks": ["p/n"] });
         assert_eq!(plain, read(json!({ "model": table })).unwrap());
+        let primary = json!({ "primary": "p/m", "temperature": 0.5, "fallbacks": ["p/n"] });
+        assert_eq!(plain, read(json!({ "model": primary })).unwrap());
+        assert!(read(json!({ "model": { "primary": "p/m", "model": "n" } })).is_err());
         assert_eq!(plain, read(serde_json::to_value(&plain).unwrap()).unwrap());
     }
 

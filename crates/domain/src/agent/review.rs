@@ -1,10 +1,10 @@
-//! What is wrong with a spec, what it means in plain words, and whether it may do more than another.
+//! What is wrong with a spec.
 
-use super::{AgentSpec, SandboxMode};
+use super::AgentSpec;
 use crate::command;
 use crate::config::suggest;
-use crate::id::AgentId;
-use crate::policy::{self, ApprovalMode, ToolPolicy};
+use crate::plain::is_hidden;
+use crate::policy;
 use crate::provider::ModelRef;
 
 /// What an instance has, for a spec to be held against.
@@ -25,10 +25,6 @@ pub struct Problem {
 
 const LONGEST_NAME: usize = 80;
 
-/// What an open list means for the agent by default.
-const EVERY_TOOL: &str =
-    "ALL there are, those of high risk too: it runs programs, reads the web, makes agents";
-
 /// Everything that is wrong with a spec, at once.
 pub fn review(spec: &AgentSpec, known: &Known) -> Vec<Problem> {
     let tools: Vec<&str> = known.tools.iter().map(String::as_str).collect();
@@ -41,6 +37,8 @@ pub fn review(spec: &AgentSpec, known: &Known) -> Vec<Problem> {
     named(spec)
         .into_iter()
         .chain(shadowing(spec))
+        .chain(folder(spec))
+        .chain(identity(spec))
         .chain(words)
         .chain(models(spec, known))
         .chain(servers(spec, known))
@@ -50,7 +48,7 @@ pub fn review(spec: &AgentSpec, known: &Known) -> Vec<Problem> {
 fn named(spec: &AgentSpec) -> Option<Problem> {
     let is_plain = !spec.name.trim().is_empty()
         && spec.name.chars().count() <= LONGEST_NAME
-        && !spec.name.chars().any(char::is_control);
+        && !spec.name.chars().any(|c| c.is_control() || is_hidden(c));
     (!is_plain).then(|| Problem {
         path: "name".to_owned(),
         message: format!("a name is one line of 1 to {LONGEST_NAME} characters"),
@@ -65,6 +63,20 @@ fn shadowing(spec: &AgentSpec) -> Option<Problem> {
         message: format!("/{} is a command", spec.agent_id),
         hint: "give it another id".to_owned(),
     })
+}
+
+fn identity(spec: &AgentSpec) -> Vec<Problem> {
+    let problem = |(field, message): (&str, &str)| Problem {
+        path: format!("identity.{field}"),
+        message: message.to_owned(),
+        hint: String::new(),
+    };
+    spec.identity.problems().into_iter().map(problem).collect()
+}
+
+fn folder(spec: &AgentSpec) -> Option<Problem> {
+    let (message, hint) = spec.workspace.problem()?;
+    Some(Problem { path: "workspace".to_owned(), message, hint })
 }
 
 fn models(spec: &AgentSpec, known: &Known) -> Vec<Problem> {
@@ -96,88 +108,6 @@ fn servers(spec: &AgentSpec, known: &Known) -> Vec<Problem> {
         hint: suggest(server, &names),
     };
     unknown.map(problem).collect()
-}
-
-/// A spec in plain words, for a person who is asked about it. The agent by default may do more with the same words.
-pub fn in_words(spec: &AgentSpec, default: &AgentId) -> String {
-    let model = spec.defaults.model.as_ref().map_or("the instance's default".to_owned(), ToString::to_string);
-    let prompt = spec.defaults.system_prompt.as_deref().unwrap_or("none of its own");
-    let mut lines = vec![
-        format!("Agent {:?} (id {}): {}", spec.name, spec.agent_id, or(&spec.description, "no description")),
-        format!("Model: {model}"),
-        format!("Tools: {}", tools_in_words(&spec.policy.tools, spec.agent_id == *default)),
-        format!("Asks a person: {}", asks_in_words(&spec.policy.tools)),
-        format!("Files: {}", spec.workspace.dir.as_deref().unwrap_or("the instance's workspace")),
-    ];
-    match spec.sandbox.mode {
-        SandboxMode::Off => lines.push("Its programs run WITHOUT a sandbox".to_owned()),
-        SandboxMode::Workspace => {}
-        SandboxMode::Strict => lines.push("Its programs have no network".to_owned()),
-    }
-    if !spec.mcp.is_empty() {
-        lines.push(format!("MCP servers: {}", spec.mcp.join(", ")));
-    }
-    lines.push(format!("Told to: {prompt}"));
-    lines.join("\n")
-}
-
-fn or<'a>(text: &'a str, otherwise: &'a str) -> &'a str {
-    if text.is_empty() { otherwise } else { text }
-}
-
-fn tools_in_words(policy: &ToolPolicy, is_default: bool) -> String {
-    let base = match (policy.profile, policy.allow.is_empty()) {
-        (Some(profile), true) => format!("the profile {:?}", profile.as_str()),
-        (Some(profile), false) => {
-            format!("of the profile {:?} only {}", profile.as_str(), policy.allow.join(", "))
-        }
-        (None, false) => policy.allow.join(", "),
-        (None, true) if is_default => EVERY_TOOL.to_owned(),
-        (None, true) => "all of low risk".to_owned(),
-    };
-    match policy.deny.is_empty() {
-        true => base,
-        false => format!("{base}, but never {}", policy.deny.join(", ")),
-    }
-}
-
-fn asks_in_words(policy: &ToolPolicy) -> String {
-    let word = |mode: ApprovalMode| match mode {
-        ApprovalMode::Never => "never",
-        ApprovalMode::Unsafe => "before what is unsafe",
-        ApprovalMode::Always => "before every call",
-    };
-    let general = policy.approval.map_or("as the instance says", word);
-    let single = policy.approvals.iter().map(|(entry, mode)| format!(", {entry} {}", word(*mode)));
-    format!("{general}{}", single.collect::<String>())
-}
-
-/// Whether `to` may do something that `from` may not. Where that is not plain, the answer is yes.
-pub fn widens(from: &AgentSpec, to: &AgentSpec) -> bool {
-    let (old, new) = (&from.policy.tools, &to.policy.tools);
-    let keeps_denied = old.deny.iter().all(|entry| new.deny.contains(entry));
-    let keeps_profile = old.profile.is_none() && new.profile.is_none() || old.profile == new.profile;
-    let keeps_list = match old.allow.is_empty() {
-        // An open list has no tool of high risk; one that names some may.
-        true => new.allow.is_empty(),
-        false => !new.allow.is_empty() && new.allow.iter().all(|entry| old.allow.contains(entry)),
-    };
-    let asks_as_often = old.approval == new.approval && old.approvals == new.approvals;
-    let same_reach = from.workspace == to.workspace
-        && from.isolation == to.isolation
-        && from.sandbox == to.sandbox
-        && from.context_policy == to.context_policy;
-    let same_money = from.budget == to.budget;
-    let same_servers = to.mcp.iter().all(|server| from.mcp.contains(server));
-    let same_skills = from.policy.skills == to.policy.skills;
-    !(keeps_denied
-        && keeps_profile
-        && keeps_list
-        && asks_as_often
-        && same_reach
-        && same_money
-        && same_servers
-        && same_skills)
 }
 
 #[cfg(test)]
@@ -232,52 +162,27 @@ mod tests {
     }
 
     #[test]
-    fn more_tools_fewer_questions_or_another_place_widen() {
-        let tools = |policy: serde_json::Value| spec(json!({ "policy": { "tools": policy } }));
-        let base = tools(json!({ "allow": ["read_file", "shell"], "deny": ["x"] }));
-        for narrower in [
-            json!({ "allow": ["read_file"], "deny": ["x", "shell"] }),
-            json!({ "allow": ["shell"], "deny": ["x"] }),
+    fn an_identity_is_a_name_a_sign_and_a_picture() {
+        let paths = |identity: serde_json::Value| {
+            let found = review(&spec(json!({ "identity": identity })), &known());
+            found.into_iter().map(|problem| problem.path).collect::<Vec<_>>()
+        };
+        for fine in [
+            json!({ "name": "Frida", "emoji": "🦊", "avatar": "https://example.org/f.png" }),
+            json!({ "emoji": "👩\u{200d}💻", "avatar": "pictures/f.png" }),
+            json!({ "emoji": "✈️" }),
         ] {
-            assert!(!widens(&base, &tools(narrower.clone())), "{narrower}");
+            assert!(paths(fine.clone()).is_empty(), "{fine}");
         }
-        for wider in [
-            json!({ "allow": [], "deny": ["x"] }),
-            json!({ "allow": ["shell", "http_fetch"], "deny": ["x"] }),
-            json!({ "allow": ["shell"] }),
-            json!({ "allow": ["shell"], "deny": ["x"], "approval": "never" }),
-            json!({ "allow": ["shell"], "deny": ["x"], "profile": "full" }),
+        for (bad, path) in [
+            (json!({ "emoji": "not an emoji at all" }), "identity.emoji"),
+            (json!({ "emoji": "лиса" }), "identity.emoji"),
+            (json!({ "avatar": "javascript:alert(1)" }), "identity.avatar"),
+            (json!({ "avatar": "../../etc/passwd" }), "identity.avatar"),
+            (json!({ "name": "a\u{202e}b" }), "identity.name"),
         ] {
-            assert!(widens(&base, &tools(wider.clone())), "{wider}");
+            assert_eq!(paths(bad.clone()), [path], "{bad}");
         }
-        let open = spec(json!({}));
-        assert!(
-            widens(&open, &tools(json!({ "allow": ["*", "shell"] }))),
-            "a list can grant what is of high risk"
-        );
-        assert!(
-            widens(&open, &spec(json!({ "workspace": "/" })))
-                && widens(&open, &spec(json!({ "sandbox": { "mode": "off" } })))
-        );
-        assert!(!widens(
-            &open,
-            &spec(json!({ "description": "other words", "defaults": { "system_prompt": "x" } }))
-        ));
-    }
-
-    #[test]
-    fn plain_words_leave_nothing_dangerous_out() {
-        let main = AgentId::main();
-        let open = spec(json!({}));
-        assert!(in_words(&open, &main).contains("Tools: all of low risk"));
-        assert!(in_words(&open, &open.agent_id).contains("Tools: ALL there are, those of high risk too"));
-        let listed = spec(json!({
-            "policy": { "tools": { "allow": ["shell"], "approval": "never", "approvals": { "shell": "never" } } },
-            "sandbox": { "mode": "off" }, "workspace": "/",
-        }));
-        let words = in_words(&listed, &main);
-        for said in ["Tools: shell", "Asks a person: never, shell never", "Files: /", "WITHOUT a sandbox"] {
-            assert!(words.contains(said), "{words}");
-        }
+        assert_eq!(review(&spec(json!({ "name": "a\u{202e}b" })), &known())[0].path, "name");
     }
 }

@@ -5,10 +5,14 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::AgentSpec;
+use crate::id::AgentId;
+
 /// Where its files are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Workspace {
-    /// Absolute, or below the instance's workspace; that itself if left out.
+    /// Absolute, or below the instance's workspace, which is `.` itself. Left out, the agent by default has that one and
+    /// every other a folder of its own beside it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dir: Option<String>,
     /// Whether files in `agents/<id>/` of the instance's workspace stand before those of the same name in it.
@@ -21,10 +25,36 @@ impl Default for Workspace {
     }
 }
 
+impl AgentSpec {
+    /// The folder of its files, for an instance with this workspace and this agent by default. None but the default agent
+    /// has the instance's workspace unless it says so: what others are told lies there.
+    pub fn folder(&self, instance: &Path, default: &AgentId) -> PathBuf {
+        match &self.workspace.dir {
+            Some(dir) => instance.join(dir),
+            None if self.agent_id == *default => instance.to_owned(),
+            None => own_folder(instance, &self.agent_id),
+        }
+    }
+}
+
+/// The folder of an agent that names none: beside the instance's workspace, so that no other agent's files hold it.
+pub fn own_folder(instance: &Path, id: &AgentId) -> PathBuf {
+    let name = instance.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    instance.with_file_name(format!("{name}s")).join(id.as_str())
+}
+
 impl Workspace {
-    /// The folder itself, for an instance whose workspace this is.
-    pub fn folder(&self, instance: &Path) -> PathBuf {
-        instance.join(self.dir.as_deref().unwrap_or_default())
+    /// What is wrong with the folder: it must be one that is meant, and not lead out of the instance's workspace.
+    pub fn problem(&self) -> Option<(String, String)> {
+        let dir = self.dir.as_deref()?;
+        if dir.split('/').any(|part| part == "..") {
+            let message = format!("{dir:?} leads out of the folder it is named in");
+            return Some((message, "write the absolute path of the folder".to_owned()));
+        }
+        let is_home = dir == "~" || dir.starts_with("~/");
+        is_home.then(|| {
+            (format!("{dir:?}: ~ is not known here"), "write the absolute path of the folder".to_owned())
+        })
     }
 }
 
@@ -71,7 +101,7 @@ impl JsonSchema for Workspace {
             "properties": {
                 "dir": {
                     "type": "string",
-                    "description": "Absolute, or below the instance's workspace; that itself if left out.",
+                    "description": "Absolute, or below the instance's workspace, which is `.` itself. Left out, the default agent has that one and every other a folder of its own.",
                 },
                 "overlay": {
                     "type": "boolean",
@@ -81,5 +111,37 @@ impl JsonSchema for Workspace {
             },
             "additionalProperties": false,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_agent_but_the_default_one_has_a_folder_of_its_own() {
+        let (root, main) = (Path::new("/home/x/workspace"), AgentId::main());
+        let at = |id: &str, dir: Option<&str>| {
+            let mut spec = AgentSpec::named(AgentId::parse(id).unwrap());
+            spec.workspace.dir = dir.map(str::to_owned);
+            spec.folder(root, &main)
+        };
+        assert_eq!(at("main", None), root);
+        assert_eq!(at("ops", None), Path::new("/home/x/workspaces/ops"));
+        assert_eq!(at("ops", Some(".")), root, "shared because it says so");
+        assert_eq!(at("ops", Some("ops")), Path::new("/home/x/workspace/ops"));
+        assert_eq!(at("main", Some("/srv/x")), Path::new("/srv/x"));
+        assert!(!at("ops", None).starts_with(root));
+    }
+
+    #[test]
+    fn a_folder_leads_nowhere_else() {
+        let problem = |dir: &str| Workspace { dir: Some(dir.into()), overlay: true }.problem().is_some();
+        for bad in ["..", "../../etc", "a/../..", "/srv/../etc", "~", "~/x"] {
+            assert!(problem(bad), "{bad}");
+        }
+        for good in [".", "ops", "/srv/x", "a..b", "~x"] {
+            assert!(!problem(good), "{good}");
+        }
     }
 }

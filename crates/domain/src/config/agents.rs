@@ -105,7 +105,8 @@ pub struct Agent {
     /// What it remembers, and what of it comes into a turn.
     #[serde(default)]
     pub context_policy: ContextPolicy,
-    /// The folder in which it reads and writes files: absolute, or below the instance's workspace.
+    /// The folder in which it reads and writes files: absolute, or below the instance's workspace, which is `.` itself.
+    /// Left out, the default agent has the instance's workspace and every other a folder of its own.
     #[serde(default)]
     pub workspace: Workspace,
     /// How it shows itself in chats.
@@ -224,17 +225,22 @@ impl Agents {
         Defaults { model, fallbacks, temperature, max_tokens, reasoning_effort, system_prompt }
     }
 
-    /// A rule elsewhere names an agent: it must be one of ours.
+    /// A rule elsewhere names an agent: it must be one of ours, or one that was made while the instance ran.
     pub(super) fn check_named(&self, id: &AgentId, path: &str, report: &mut Report) {
+        if let Some(hint) = self.unless_listed(id).filter(|_| report.is_sound("agents")) {
+            report.unknown_agent(id, path, hint);
+        }
+    }
+
+    /// The nearest names, if this is none of the file's agents.
+    fn unless_listed(&self, id: &AgentId) -> Option<String> {
         let main = AgentId::main();
         let mut ids: Vec<&AgentId> = self.list.iter().map(|agent| &agent.id).collect();
         if ids.is_empty() {
             ids.push(&main);
         }
-        if !ids.contains(&id) && report.is_sound("agents") {
-            let ids: Vec<&str> = ids.into_iter().map(AgentId::as_str).collect();
-            report.error(path, format!("there is no agent \"{id}\""), name::suggest(id.as_str(), &ids));
-        }
+        let names: Vec<&str> = ids.iter().map(|id| id.as_str()).collect();
+        (!ids.contains(&id)).then(|| name::suggest(id.as_str(), &names))
     }
 
     pub(super) fn check(&self, providers: &BTreeMap<String, Provider>, report: &mut Report) {
@@ -251,6 +257,12 @@ impl Agents {
             }
             check_policy(&format!("agents.list[{index}].tools"), &agent.tools, &agent.mcp, report);
             self.check_family(agent, &format!("agents.list[{index}]"), report);
+            for (field, message) in agent.identity.problems() {
+                report.error(&format!("agents.list[{index}].identity.{field}"), message, "");
+            }
+            if let Some((message, hint)) = agent.workspace.problem() {
+                report.error(&format!("agents.list[{index}].workspace"), message, hint);
+            }
         }
     }
 
@@ -315,8 +327,9 @@ impl Agents {
     }
 
     fn check_default(&self, report: &mut Report) {
-        if let Some(id) = &self.default {
-            self.check_named(id, "agents.default", report);
+        let unknown = self.default.as_ref().and_then(|id| Some((id, self.unless_listed(id)?)));
+        if let Some((id, hint)) = unknown.filter(|_| report.is_sound("agents")) {
+            report.error("agents.default", format!("there is no agent \"{id}\""), hint);
         }
         if self.list.len() > 1 && self.default.is_none() && self.list.iter().all(|agent| !agent.default) {
             let first = &self.list[0].id;

@@ -5,6 +5,7 @@ use std::fmt;
 
 use super::document::{Node, Syntax};
 use super::secret::{HIDDEN, Secret};
+use crate::id::AgentId;
 
 /// One thing that is wrong with a config file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +75,15 @@ pub(super) struct Report {
     /// Values that came from outside the file and what to show in their place.
     hidden: Vec<(String, String)>,
     secrets: Vec<Secret>,
+    /// Rules that name agents the file does not have: they may have been made while the instance runs.
+    unknown_agents: Vec<UnknownAgent>,
+}
+
+/// A rule that names an agent the file does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownAgent {
+    pub id: AgentId,
+    pub error: ConfigError,
 }
 
 impl Report {
@@ -86,7 +96,20 @@ impl Report {
             unread: BTreeSet::new(),
             hidden: Vec::new(),
             secrets: Vec::new(),
+            unknown_agents: Vec::new(),
         }
+    }
+
+    /// The same as [`Self::error`] about an agent that may still be known to the instance's database.
+    pub fn unknown_agent(&mut self, id: &AgentId, path: &str, hint: String) {
+        let before = self.errors.len();
+        self.error(path, format!("there is no agent \"{id}\""), hint);
+        let found = self.errors.split_off(before).into_iter();
+        self.unknown_agents.extend(found.map(|error| UnknownAgent { id: id.clone(), error }));
+    }
+
+    pub fn take_unknown_agents(&mut self) -> Vec<UnknownAgent> {
+        std::mem::take(&mut self.unknown_agents)
     }
 
     pub fn syntax(&mut self, syntax: Syntax) {
@@ -163,6 +186,7 @@ impl Report {
     }
 
     pub fn into_errors(mut self) -> ConfigErrors {
+        self.errors.extend(self.unknown_agents.drain(..).map(|unknown| unknown.error));
         for error in &mut self.errors {
             for (value, shown) in &self.hidden {
                 error.message = error.message.replace(value, shown);

@@ -6,10 +6,20 @@ mod leaf;
 use serde_json::{Map, Value};
 
 use super::document::{Kind, Node};
-use super::expand::{self, Lookup};
+use super::expand::{self, Lookup, Source};
 use super::name;
 use super::report::{Fault, Report};
 use crate::redact;
+
+/// Keys that other gateways have: the section, the key, and what to write here.
+const FOREIGN_KEYS: [(&str, &str, &str); 3] = [
+    ("sandbox", "scope", "take it out: every agent has a sandbox of its own"),
+    ("intent_classifier", "enabled", "take it out: the classifier is on where it names a model"),
+    ("identity", "theme", "take it out, and write it into SOUL.md of the agent's workspace"),
+];
+
+/// Keys that name folders.
+const FOLDERS: [&str; 4] = ["workspace", "dir", "cwd", "folders"];
 
 pub(super) struct Shape<'a> {
     root: &'a Value,
@@ -42,7 +52,7 @@ impl<'a> Shape<'a> {
                 Some(self.list(items, &schema["items"], path))
             }
             (types, Kind::Text(text)) if types.contains(&"string") => {
-                let value = self.text(&text, def, schema);
+                let value = self.text(&text, def, schema).and_then(|value| self.at_home(value, path));
                 self.keep(value, path, &node)
             }
             (types, Kind::Bool(value)) if types.contains(&"boolean") => Some(value.into()),
@@ -68,7 +78,7 @@ impl<'a> Shape<'a> {
         let mut seen = Vec::new();
         for (key, node) in entries {
             let Some((key, inner)) = self.property(schema, &key) else {
-                let fault = Fault::new("unknown key", self.suggest(&key, schema));
+                let fault = Fault::new("unknown key", self.correction(path, &key, schema));
                 self.report.unreadable(&name::join(path, &key), &node, fault);
                 continue;
             };
@@ -94,7 +104,11 @@ impl<'a> Shape<'a> {
 
     fn require(&mut self, parent: &Node, seen: &[String], schema: &Value, path: &str) {
         let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        for key in required.filter(|key| !seen.iter().any(|seen| seen == key)) {
+        // A model is named by one word or by two.
+        let is_model =
+            schema["properties"].get("primary").is_some() && !seen.iter().any(|key| key == "primary");
+        let parts = ["provider", "model"].into_iter().filter(|_| is_model);
+        for key in required.chain(parts).filter(|key| !seen.iter().any(|seen| seen == key)) {
             self.report.unreadable(
                 path,
                 parent,
@@ -126,6 +140,22 @@ impl<'a> Shape<'a> {
         Ok(expanded.text.into())
     }
 
+    /// A folder below the home of whoever runs this, written as `~/…`.
+    fn at_home(&self, value: Value, path: &str) -> Result<Value, Fault> {
+        let key = path.rsplit('.').next().unwrap_or_default();
+        let key = key.split('[').next().unwrap_or_default();
+        let below = value.as_str().and_then(|text| text.strip_prefix('~'));
+        match below.filter(|rest| rest.is_empty() || rest.starts_with('/')) {
+            Some(rest) if FOLDERS.contains(&key) => {
+                let home = (self.lookup)(Source::Env("HOME"));
+                let home = home
+                    .map_err(|why| Fault::new(format!("~ is not known: HOME {why}"), "write the whole path"));
+                Ok(format!("{}{rest}", home?.trim_end_matches('/')).into())
+            }
+            _ => Ok(value),
+        }
+    }
+
     /// The proper name and the schema of a key, if the table has such a key.
     fn property(&self, schema: &'a Value, key: &str) -> Option<(String, &'a Value)> {
         let known = |key: &str| schema["properties"].get(key).map(|inner| (key.to_owned(), inner));
@@ -133,6 +163,13 @@ impl<'a> Shape<'a> {
         let named_by_user =
             || Some((key.to_owned(), schema.get("additionalProperties").filter(|s| s.is_object())?));
         known(key).or_else(cameled).or_else(named_by_user)
+    }
+
+    /// What to write in the place of a key that other gateways have, or else the nearest of ours.
+    fn correction(&self, path: &str, key: &str, schema: &Value) -> String {
+        let section = path.rsplit('.').next().unwrap_or_default();
+        let foreign = FOREIGN_KEYS.iter().find(|(of, name, _)| *of == section && *name == key);
+        foreign.map_or_else(|| self.suggest(key, schema), |(_, _, hint)| (*hint).to_owned())
     }
 
     fn suggest(&self, key: &str, schema: &Value) -> String {

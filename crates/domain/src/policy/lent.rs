@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Layer, Layers, Rule, asks, steps};
 use crate::agent::SandboxMode;
+use crate::authority::Authority;
 use crate::tool::ToolSpec;
 
 /// Stored with the session, so that it holds in every life of the engine, and for whatever the session begins itself.
@@ -19,6 +20,9 @@ pub struct Lent {
     pub asks: BTreeSet<String>,
     /// How far its programs reached: these reach no further.
     pub sandbox: SandboxMode,
+    /// What those that turn worked for may decide, where that is less than an owner may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authority: Option<Authority>,
 }
 
 impl Lent {
@@ -28,7 +32,10 @@ impl Lent {
         layers: &Layers<'_>,
         sandbox: SandboxMode,
     ) -> Self {
-        let mut lent = Self { sandbox, ..Self::default() };
+        let own = Authority::of_senders(layers.senders);
+        let authority = layers.lent.and_then(|lent| lent.authority).map_or(own, |above| above.min(own));
+        let authority = Some(authority).filter(|authority| *authority < Authority::Owner);
+        let mut lent = Self { sandbox, authority, ..Self::default() };
         for tool in tools.filter(|tool| is_had(tool, layers)) {
             if asks(tool, layers) {
                 lent.asks.insert(tool.name.clone());

@@ -134,7 +134,9 @@ pub fn check(policy: &ToolPolicy, tools: &[&str], servers: &[String]) -> Vec<Unk
     let words: Vec<(String, &str)> = listed.chain(modes).collect();
     let strange = words.iter().filter_map(|(path, entry)| unknown(path, entry, tools, servers));
     let idle = words.iter().filter_map(|(path, entry)| idle(policy, path, entry));
-    strange.chain(idle).collect()
+    let empty =
+        words.iter().filter_map(|(path, entry)| matches_nothing(policy, (path, entry), tools, servers));
+    strange.chain(idle).chain(empty).collect()
 }
 
 fn unknown(path: &str, entry: &str, tools: &[&str], servers: &[String]) -> Option<Unknown> {
@@ -160,6 +162,36 @@ fn unknown(path: &str, entry: &str, tools: &[&str], servers: &[String]) -> Optio
     problem(format!("there is no tool {entry:?}"), suggest(entry, &known))
 }
 
+/// A pattern that allows no tool there is would leave an agent with none, without a word. What is denied may still come.
+fn matches_nothing(
+    policy: &ToolPolicy,
+    (path, entry): (&str, &str),
+    tools: &[&str],
+    servers: &[String],
+) -> Option<Unknown> {
+    let is_pattern = entry.contains('*') && path.starts_with("allow");
+    let is_of_server = servers.iter().any(|server| entry.contains(server.as_str()));
+    let known = GROUPS.iter().flat_map(|(_, tools)| tools.iter().copied()).chain(tools.iter().copied());
+    // A server that every agent is given may have any name.
+    let is_any = servers.iter().any(|server| server == "*");
+    if !is_pattern || is_of_server || is_any {
+        return None;
+    }
+    let mut known = known.filter(|tool| policy.profile.is_none_or(|profile| profile.lists(tool)));
+    if known.any(|tool| matches(entry, tool) || matches(tool, entry)) {
+        return None;
+    }
+    let hint = match policy.profile.map(Profile::as_str) {
+        Some(profile) => format!(
+            "take it out: profile = \"{profile}\" alone gives the tools of the profile, and allow can only narrow them"
+        ),
+        None => {
+            "take it out, or name tools that there are; those of an MCP server begin with its name".to_owned()
+        }
+    };
+    Some(Unknown { path: path.to_owned(), message: format!("no tool matches {entry:?}"), hint })
+}
+
 /// A tool the profile of the same policy leaves out can not be allowed beside it: the list narrows the profile.
 fn idle(policy: &ToolPolicy, path: &str, entry: &str) -> Option<Unknown> {
     let profile = policy.profile.filter(|_| path.starts_with("allow"))?;
@@ -172,4 +204,40 @@ fn idle(policy: &ToolPolicy, path: &str, entry: &str) -> Option<Unknown> {
         ),
         hint: "take another profile, or leave it out and list groups".to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn said(policy: serde_json::Value, servers: &[&str]) -> Vec<String> {
+        let policy: ToolPolicy = serde_json::from_value(policy).unwrap();
+        let servers: Vec<String> = servers.iter().map(|server| (*server).to_owned()).collect();
+        check(&policy, &[], &servers)
+            .into_iter()
+            .map(|one| format!("{}: {}", one.path, one.message))
+            .collect()
+    }
+
+    #[test]
+    fn a_pattern_that_allows_nothing_is_refused() {
+        let seed = json!({ "profile": "coding", "allow": ["browser*"], "deny": [] });
+        assert_eq!(said(seed, &[]), ["allow[0]: no tool matches \"browser*\""]);
+        assert_eq!(
+            said(json!({ "profile": "coding", "allow": ["cron_*"] }), &[]).len(),
+            1,
+            "none of the profile"
+        );
+        for fine in [
+            json!({ "allow": ["*"] }),
+            json!({ "allow": ["read_*", "Team*", "team_c*"] }),
+            json!({ "deny": ["browser*"] }),
+            json!({ "profile": "coding", "allow": ["memory_*"] }),
+        ] {
+            assert!(said(fine.clone(), &[]).is_empty(), "{fine}");
+        }
+        assert!(said(json!({ "allow": ["github_*"] }), &["github"]).is_empty(), "a server's tools");
+    }
 }

@@ -74,7 +74,7 @@ impl Engine {
             return Ok(found);
         }
         let spec = self.agent(&agent).await?.spec;
-        let scope = ToolScope::of(&spec, SessionKey::main(&agent), &self.settings().workspace, true);
+        let scope = ToolScope::of(&spec, SessionKey::main(&agent), &self.folder_of(&spec), true);
         match self.is_of_another_server(scope, tool) {
             true => Err(Error::ServerNotNamed { tool: tool.to_owned(), agent }),
             false => Err(Error::UnknownTool(tool.to_owned())),
@@ -112,7 +112,7 @@ impl Engine {
         let address: Option<&Address> = place.and_then(|session| session.address.as_ref());
         let can_ask = place.is_none() || address.is_some_and(|address| can_ask(self, address));
         let session = place.map_or_else(|| SessionKey::main(agent), |session| session.key.clone());
-        let scope = ToolScope::of(&stored.spec, session, &settings.workspace, can_ask);
+        let scope = ToolScope::of(&stored.spec, session, &self.folder_of(&stored.spec), can_ask);
         let scope = place.map_or(scope.clone(), |session| scope.below(&stored.spec, session));
         let layers = Layers {
             rules: &settings.tools,

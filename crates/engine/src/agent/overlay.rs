@@ -27,7 +27,7 @@ impl Engine {
     pub async fn overlay(&self, id: &AgentId, file: &'static str) -> Result<Overlay> {
         let spec = self.agent(id).await?.spec;
         let root = self.settings().workspace.clone();
-        let (own, workspace) = (folder(&root, id), spec.workspace.folder(&root));
+        let (own, workspace) = (folder(&root, id), self.folder_of(&spec));
         let in_use = spec.workspace.overlay;
         blocking(move || {
             let shared = match read(&root, &workspace, file)? {

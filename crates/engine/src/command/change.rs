@@ -13,6 +13,7 @@ use crate::core::Engine;
 use crate::deed::{After, Deed, Done, on, say};
 use crate::error::{Error, Result};
 use crate::ingress::Fresh;
+use crate::reception::refusal;
 use crate::session::{self, Stopped};
 
 impl Engine {
@@ -23,8 +24,8 @@ impl Engine {
             "new" => self.new_deed(session),
             "stop" => self.stop_deed(session),
             "compact" => self.compact_deed(session),
-            "model" if !rest.is_empty() => self.model_deed(session, rest)?,
-            "agent" => self.agent_deed(session, rest).await?,
+            "model" if !rest.is_empty() => self.model_deed(session, rest).await?,
+            "agent" => self.agent_deed(session, order).await?,
             "subagents" => self.subagents_deed(session, order).await?,
             "focus" => self.focus_deed(session, rest).await?,
             "unfocus" => self.unfocus_deed(session),
@@ -64,7 +65,7 @@ impl Engine {
         })
     }
 
-    fn model_deed(&self, session: &SessionKey, rest: &str) -> Result<Deed> {
+    async fn model_deed(&self, session: &SessionKey, rest: &str) -> Result<Deed> {
         let (model, said) = match rest {
             "default" => (None, "Back to the agent's own model.".to_owned()),
             name => match ModelRef::parse(name) {
@@ -72,8 +73,8 @@ impl Engine {
                 Err(error) => return Ok(say(error.to_string())),
             },
         };
-        match self.check_model(model.as_ref()) {
-            Err(error @ Error::UnknownProvider(_)) => {
+        match self.check_model(model.as_ref()).await {
+            Err(error @ (Error::UnknownProvider(_) | Error::UnknownModel(_))) => {
                 return Ok(say(format!("{error}. /models shows the models there are.")));
             }
             checked => checked?,
@@ -85,12 +86,16 @@ impl Engine {
         }))
     }
 
-    async fn agent_deed(&self, session: &SessionKey, rest: &str) -> Result<Deed> {
+    async fn agent_deed(&self, session: &SessionKey, order: &Order<'_>) -> Result<Deed> {
+        let rest = order.rest;
         if rest.is_empty() {
             return Ok(say("Say which agent: /agent <id or name>. /agents shows those there are."));
         }
         let listed = self.db().read(agents::list).await?;
         let (id, now) = (find_exactly(&listed, rest)?.spec.agent_id.clone(), self.now());
+        if !order.reachable.includes(&id, &listed, &self.settings().default_agent) {
+            return Ok(say(refusal(&id)));
+        }
         Ok(on(session, move |tx, session| {
             Ok(match session::set_agent(tx, session, &id, now)? {
                 true => Done::said(format!("{id} answers from the next turn on.")),

@@ -130,13 +130,15 @@ impl Engine {
             return Err(Error::NotNow("it is archived or deleted: begin another".to_owned()));
         }
         let run = child.run;
+        // Who asks from no chat reads the answer in this session.
+        let mut meta = order.place.is_none().then(|| asked_in(session));
+        order.authority.stamp(&mut meta);
         let how = Injection {
             channel: order.place.map_or_else(Address::internal, |given| given.address.clone()),
             deliver: order.place.is_some(),
             idempotency_key: format!("told:{}", self.key_of(order)),
             provenance: Provenance::Person(run.agent),
-            // Who asks from no chat reads the answer in this session.
-            meta: order.place.is_none().then(|| asked_in(session)),
+            meta,
         };
         let accepted = self.inject_message(&run.child, text, how).await?;
         Ok(match accepted.waiting {
@@ -164,7 +166,7 @@ impl Engine {
                 id: RunId::derived(&format!("{}-{session}", self.key_of(order))),
                 kind: RunKind::Subagent,
                 owner: owner.key,
-                asked: AskedBy::Person(order.place.map(|given| given.address.clone())),
+                asked: AskedBy::Person(order.place.map(|given| given.address.clone()), order.authority),
                 agent,
                 task: Task { label, prompt: task.to_owned(), ..Task::default() },
                 model: rules.model,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use polyclaw_domain::agent::AgentSpec;
+use polyclaw_domain::authority::Authority;
 use polyclaw_domain::channel::{Address, INTERNAL};
 use polyclaw_domain::event::{Event, EventKind};
 use polyclaw_domain::id::{AgentId, RunId, TraceId, TurnId};
@@ -46,15 +47,15 @@ pub(crate) struct Wish {
 #[derive(Clone, Debug)]
 pub(crate) enum AskedBy {
     Turn(TurnId),
-    /// A person, by a command; the owner's answer to its announce goes there.
-    Person(Option<Address>),
+    /// A person of this authority, by a command; the owner's answer to its announce goes there.
+    Person(Option<Address>, Authority),
 }
 
 impl AskedBy {
     fn turn(&self) -> Option<&TurnId> {
         match self {
             Self::Turn(turn) => Some(turn),
-            Self::Person(_) => None,
+            Self::Person(..) => None,
         }
     }
 }
@@ -173,10 +174,10 @@ fn asker(
 ) -> polyclaw_store::Result<std::result::Result<Asker, Error>> {
     let turn = match &wish.asked {
         AskedBy::Turn(turn) => turn,
-        AskedBy::Person(address) => {
+        AskedBy::Person(address, authority) => {
             let agent = owner.active_agent.clone();
             let reply_to: Vec<Address> = address.iter().cloned().collect();
-            let asked_by = reply_to.iter().map(Address::sender).collect();
+            let asked_by = reply_to.iter().map(Address::sender).chain(authority.mark()).collect();
             return Ok(Ok(Asker { agent, hop: 0, trace: fresh.trace.clone(), reply_to, asked_by }));
         }
     };

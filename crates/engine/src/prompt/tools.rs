@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use polyclaw_domain::agent::AgentSpec;
-use polyclaw_domain::channel::Address;
+use polyclaw_domain::authority::Authority;
+use polyclaw_domain::channel::{Address, INTERNAL};
 use polyclaw_domain::policy::{self, Layers, Owner, Reason};
 use polyclaw_domain::redact::quoted;
 use polyclaw_domain::run::{self, Run};
@@ -49,6 +50,18 @@ impl Context {
         }
     }
 
+    /// The least that those this turn works for may decide.
+    pub fn authority(&self) -> Authority {
+        let own = Authority::of_senders(&self.senders);
+        let lent = self.session.lent.as_ref().and_then(|lent| lent.authority);
+        lent.map_or(own, |above| above.min(own))
+    }
+
+    /// Everyone this turn works for, as people are shown them.
+    pub fn asked_for_by(&self) -> Vec<&str> {
+        Authority::without_marks(&self.senders).collect()
+    }
+
     /// What a model is told that calls a tool it was not shown.
     pub fn refusal(&self, engine: &Engine, call: &ToolCall) -> String {
         let name = call.name.as_str();
@@ -79,21 +92,29 @@ pub(super) fn scope(
     asked_by: &[&Address],
 ) -> ToolScope {
     let can_ask = asked_by.iter().any(|address| can_ask(engine, address));
-    ToolScope::of(spec, session.key.clone(), &engine.settings().workspace, can_ask).below(spec, session)
+    ToolScope::of(spec, session.key.clone(), &engine.folder_of(spec), can_ask).below(spec, session)
 }
 
-/// Everyone a turn works for, as the rules about senders name them, each once.
+/// Everyone a turn works for, as the rules about senders name them, each once, and the least authority among them.
 pub(crate) fn senders(asked: &[&Message], run: Option<&Run>) -> Vec<String> {
     let written = asked.iter().filter_map(|message| message.address.as_ref()).map(Address::sender);
+    let marks = asked.iter().filter_map(|message| authority_of(message)?.mark());
     let carried = asked.iter().filter_map(|message| message.meta.as_ref()).flat_map(run::asked_by);
     let begun = run.into_iter().flat_map(|run| run.task.asked_by.iter().cloned());
     let mut senders: Vec<String> = Vec::new();
-    for sender in written.chain(carried.map(str::to_owned)).chain(begun) {
+    for sender in written.chain(marks).chain(carried.map(str::to_owned)).chain(begun) {
         if !senders.contains(&sender) {
             senders.push(sender);
         }
     }
     senders
+}
+
+/// What whoever wrote an input may decide. Steps of the turn itself have no address.
+pub(crate) fn authority_of(message: &Message) -> Option<Authority> {
+    let address = message.address.as_ref()?;
+    let is_local = address.is_pulled() || address.channel == INTERNAL;
+    Authority::of_message(&message.origin, message.meta.as_ref(), is_local)
 }
 
 /// The conversations that wait for this turn.

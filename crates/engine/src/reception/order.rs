@@ -1,13 +1,14 @@
 //! Commands that come by a channel. They act on the sessions they concern; where these are several, on each.
 
 use polyclaw_domain::channel::Letter;
-use polyclaw_domain::command::{Command, Reach, parse};
+use polyclaw_domain::command::{Command, Reach, Speaker, parse};
 use polyclaw_domain::id::SessionId;
 use polyclaw_domain::session::Session;
 use polyclaw_store::approvals::Approval;
 use polyclaw_store::sessions;
 
 use super::concern::own;
+use super::refusal;
 use super::route::{Place, Target, group};
 use crate::command::{Given, Order, answerer};
 use crate::core::Engine;
@@ -22,20 +23,31 @@ impl Engine {
     /// What a command comes to; `None` if the letter is a message.
     pub(super) async fn ordered(&self, letter: &Letter, place: &Place) -> Result<Option<Deed>> {
         if let Some(line) = parse(&letter.text) {
-            let order = self.order(letter, line);
+            let order = self.order(letter, place, line);
             let concerned = self.concerned(letter, place, &order).await?;
             return self.obeyed(letter, place, (concerned, &order)).await.map(Some);
         }
         let Some((named, line)) = self.named_command(letter, place).await? else { return Ok(None) };
+        let order = self.order(letter, place, line);
+        if !self.may_reach(&order.reachable, &named.agent).await? {
+            return Ok(Some(say(refusal(&named.agent))));
+        }
         let concerned = vec![Target::new(named.key.clone(), named.agent.clone())];
-        self.obeyed(letter, &named, (concerned, &self.order(letter, line))).await.map(Some)
+        self.obeyed(letter, &named, (concerned, &order)).await.map(Some)
     }
 
-    fn order<'a>(&self, letter: &'a Letter, (command, rest): (&'static Command, &'a str)) -> Order<'a> {
+    fn order<'a>(
+        &self,
+        letter: &'a Letter,
+        place: &Place,
+        (command, rest): (&'static Command, &'a str),
+    ) -> Order<'a> {
         let speaker = self.settings().reception.speaker(&letter.arrival);
         let given = Given { address: &letter.address, platform_id: Some(&letter.platform_id) };
         let by = answerer(speaker, &letter.address);
-        Order { command, rest, speaker, by, place: Some(given) }
+        let reachable = self.reachable(letter, place);
+        let authority = self.settings().reception.authority(&letter.arrival);
+        Order { command, rest, speaker, by, place: Some(given), reachable, authority }
     }
 
     /// The sessions a command without a name in front concerns.
@@ -48,7 +60,7 @@ impl Engine {
         let several = group(&self.settings().reception, &letter.arrival);
         if ANSWERS.contains(&name) {
             let asked = self.asked(order.rest).await?;
-            return Ok(asking(letter, asked, (here, several)));
+            return Ok(asking(order, asked, (here, several)));
         }
         let is_begun = several.is_some() || place.session.is_some();
         let mut targets = several.unwrap_or_else(|| vec![here]);
@@ -98,13 +110,18 @@ impl Engine {
     }
 }
 
-/// The session whose question is answered: the one that sent it to this very address, whichever agent's it is. Of a
-/// question that was sent elsewhere or nowhere it is one of the conversation's own, and the answer is judged there.
-fn asking(letter: &Letter, asked: Option<Approval>, own: (Target, Option<Vec<Target>>)) -> Vec<Target> {
+/// The session whose question is answered: the one that sent it to this very address, whichever agent's it is. What is
+/// asked of owners they answer wherever they are. Of any other question it is one of the conversation's own sessions, and
+/// the answer is judged there.
+fn asking(order: &Order<'_>, asked: Option<Approval>, own: (Target, Option<Vec<Target>>)) -> Vec<Target> {
     let (here, several) = own;
     let mut targets = several.unwrap_or_else(|| vec![here.clone()]);
     if let Some(asked) = asked {
-        if asked.origin.as_ref() == Some(&letter.address) {
+        let is_here = match &asked.origin {
+            Some(origin) => order.place.is_some_and(|place| place.address == origin),
+            None => order.speaker == Speaker::Owner,
+        };
+        if is_here {
             let agent = asked.session.agent().unwrap_or(here.agent);
             return vec![Target::new(asked.session, agent)];
         }

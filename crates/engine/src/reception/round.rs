@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::route::Target;
 use super::spoken::seated;
-use super::{event, inbound, is_passing};
+use super::{event, is_passing};
 use crate::core::Engine;
 use crate::deed::Done;
 use crate::error::{Error, Result};
@@ -37,7 +37,7 @@ impl Engine {
     ) -> Result<()> {
         let Some(first) = targets.first().cloned() else { return Ok(()) };
         let parts = self.parts(letter).await;
-        let message = Inbound { parts, ..inbound(letter, first, letter.text.clone()) };
+        let message = Inbound { parts, ..self.inbound(letter, first, letter.text.clone()) };
         if let Err(error) = self.check(&message) {
             return self.turn_away(error, receipt).await;
         }

@@ -11,6 +11,7 @@ use polyclaw_domain::time::Millis;
 use polyclaw_store::{Tx, agents, messages, sessions};
 use serde::Serialize;
 
+use super::reach::{Reachable, refusal};
 use super::rules::Rules;
 use crate::core::Engine;
 use crate::error::Result;
@@ -125,8 +126,11 @@ impl Engine {
     }
 
     pub(super) async fn route(&self, letter: &Letter, place: Place) -> Result<Routed> {
+        let reachable = self.reachable(letter, &place);
         match self.without_classifier(letter, place).await? {
-            Routed::One { target, text, layer: Layer::Default } => self.judged(letter, target, text).await,
+            Routed::One { target, text, layer: Layer::Default } => {
+                self.judged(letter, target, (text, &reachable)).await
+            }
             routed => Ok(routed),
         }
     }
@@ -145,6 +149,9 @@ impl Engine {
         if let Some((id, rest)) = self.prefix(text).await? {
             if rest.is_empty() && letter.attached.is_empty() {
                 return Ok(Routed::Usage(format!("Say what {id} is to do: /{id} <message>")));
+            }
+            if !self.may_reach(&self.reachable(letter, &place), &id).await? {
+                return Ok(Routed::Usage(refusal(&id)));
             }
             let session = match PULLED.contains(&arrival.channel.as_str()) {
                 true => place.key,
@@ -184,10 +191,15 @@ impl Engine {
     }
 
     /// A default that a model may replace by a better agent.
-    async fn judged(&self, letter: &Letter, target: Target, text: String) -> Result<Routed> {
+    async fn judged(
+        &self,
+        letter: &Letter,
+        target: Target,
+        (text, reachable): (String, &Reachable),
+    ) -> Result<Routed> {
         let settings = self.settings();
         match self.classify(letter, &text).await? {
-            Some(agent) if agent != target.agent => {
+            Some(agent) if agent != target.agent && self.may_reach(reachable, &agent).await? => {
                 let session = key_of(&settings.reception, &agent, &letter.arrival);
                 let target = Target { by: Some(agent.clone()), ..Target::new(session, agent) };
                 Ok(Routed::One { target, text, layer: Layer::Classifier })

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use polyclaw_domain::admission::Access;
 use polyclaw_domain::arrival::{Arrival, PeerKind};
+use polyclaw_domain::authority::Authority;
 use polyclaw_domain::channel::{Address, PULLED, WEBHOOK};
 use polyclaw_domain::command::Speaker;
 use polyclaw_domain::config::{Broadcast, Classifier, Config, DEFAULT_ACCOUNT, DeliverTo, Strategy};
@@ -76,6 +77,23 @@ impl Rules {
     /// Every account that is used: its channel and its name.
     pub(super) fn accounts(&self) -> Vec<(String, String)> {
         self.access.iter().filter(|(_, access)| access.enabled).map(|(account, _)| account.clone()).collect()
+    }
+
+    /// The owners of every account that is used, by the platform's ids.
+    pub(crate) fn owners(&self) -> Vec<(String, String, Vec<String>)> {
+        let used = self.access.iter().filter(|(_, access)| access.enabled && !access.owners.is_empty());
+        let mut found: Vec<_> = used
+            .map(|((channel, account), access)| (channel.clone(), account.clone(), access.owners.clone()))
+            .collect();
+        found.sort();
+        found
+    }
+
+    pub(super) fn authority(&self, arrival: &Arrival) -> Authority {
+        match self.speaker(arrival) {
+            Speaker::Owner => Authority::Owner,
+            Speaker::Alone | Speaker::AmongOthers => Authority::Guest,
+        }
     }
 
     pub(super) fn speaker(&self, arrival: &Arrival) -> Speaker {

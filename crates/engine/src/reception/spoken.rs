@@ -9,6 +9,7 @@ use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::Origin;
 use polyclaw_store::rounds::{self, Round, Taken};
 
+use super::reach::Reachable;
 use super::route::Target;
 use crate::core::Engine;
 use crate::error::{Error, Result};
@@ -47,6 +48,14 @@ impl Engine {
             return Ok(inbound);
         }
         let Some((agent, rest)) = self.prefix(&inbound.text).await? else { return Ok(inbound) };
+        let reachable = match inbound.origin {
+            // Whoever signs for a hook is no owner.
+            Origin::Hook => Reachable::from_agent(inbound.agent.clone()),
+            _ => Reachable::Every,
+        };
+        if !self.may_reach(&reachable, &agent).await? {
+            return Err(Error::AgentNotAllowed(agent));
+        }
         if rest.is_empty() && inbound.parts.is_empty() {
             return Err(Error::OnlyAName(agent));
         }

@@ -130,7 +130,7 @@ impl Engine {
     async fn scope_of(&self, key: &SessionKey) -> Result<ToolScope> {
         let session = self.session(key).await?;
         let spec = self.agent(&session.active_agent).await?.spec;
-        let scope = ToolScope::of(&spec, key.clone(), &self.settings().workspace, false);
+        let scope = ToolScope::of(&spec, key.clone(), &self.folder_of(&spec), false);
         Ok(scope.below(&spec, &session))
     }
 

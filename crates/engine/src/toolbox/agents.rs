@@ -1,6 +1,6 @@
 //! `agents_list` and `session_set_agent`.
 
-use polyclaw_domain::agent::{in_words, widens};
+use polyclaw_domain::agent::{in_words, widened};
 use polyclaw_domain::tool::ToolScope;
 use polyclaw_store::agents::Stored;
 use schemars::JsonSchema;
@@ -48,13 +48,16 @@ pub(super) async fn asks(
     let target = &find_loosely(&all, &agent)?.spec;
     let own = all.iter().map(|stored| &stored.spec).find(|spec| spec.agent_id == scope.agent);
     let default = engine.settings().default_agent.clone();
-    let is_wider = own.is_none_or(|own| {
-        own.agent_id != target.agent_id && (target.agent_id == default || widens(own, target))
-    });
-    Ok(is_wider.then(|| {
+    let more = match own {
+        Some(own) if own.agent_id == target.agent_id => return Ok(None),
+        Some(own) => widened(own, target, &default),
+        None => vec!["agent_id"],
+    };
+    Ok((!more.is_empty()).then(|| {
         format!(
-            "Let another agent answer in this conversation, which may do more than {}:\n{}",
+            "Let another agent answer in this conversation, which may do MORE than {}: {}.\n{}",
             scope.agent,
+            more.join(", "),
             in_words(target, &default)
         )
     }))

@@ -1,6 +1,6 @@
 //! `agent_create` and `agent_update`. A person is shown what the agent may do and must agree, whatever is set.
 
-use polyclaw_domain::agent::{AgentSpec, ModelChoice, SkillPolicy, ToolPolicy, in_words, widens};
+use polyclaw_domain::agent::{AgentSpec, ModelChoice, SkillPolicy, ToolPolicy, in_words, question_to_change};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::patch::patched;
 use polyclaw_domain::policy::Profile;
@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{Done, Refused};
+use crate::agent::same_name;
 use crate::core::Engine;
 use crate::error::Error;
 
@@ -69,13 +70,12 @@ impl Draft {
 pub(super) async fn asks_to_create(engine: &Engine, draft: Draft) -> std::result::Result<String, Refused> {
     let spec = draft.spec(engine)?;
     engine.review(&spec)?;
-    if engine
-        .agents()
-        .await?
-        .iter()
-        .any(|known| known.spec.agent_id == spec.agent_id || known.spec.name == spec.name)
-    {
+    let known = engine.agents().await?;
+    if known.iter().any(|known| known.spec.agent_id == spec.agent_id) {
         return Err(Error::AgentExists(spec.agent_id.to_string()).into());
+    }
+    if let Some(refused) = same_name(&known, &spec) {
+        return Err(refused.into());
     }
     Ok(format!("Make a new agent:\n{}", in_words(&spec, &engine.settings().default_agent)))
 }
@@ -89,15 +89,13 @@ async fn changed(engine: &Engine, update: Update) -> std::result::Result<(AgentS
     let old = engine.changeable(&update.agent_id).await?.spec;
     let new = patched(&old, "agent_id", Value::Object(update.patch)).map_err(Error::InvalidAgent)?;
     engine.review(&new)?;
+    engine.check_family(&new).await?;
     Ok((old, new))
 }
 
 pub(super) async fn asks_to_update(engine: &Engine, update: Update) -> std::result::Result<String, Refused> {
     let (old, new) = changed(engine, update).await?;
-    let how = if widens(&old, &new) { "It may do more than now" } else { "It may do no more than now" };
-    let default = &engine.settings().default_agent;
-    let (now, then) = (in_words(&old, default), in_words(&new, default));
-    Ok(format!("Change an agent. {how}.\nNow:\n{now}\nThen:\n{then}"))
+    Ok(question_to_change(&old, &new, &engine.settings().default_agent))
 }
 
 pub(super) async fn update(engine: &Engine, update: Update) -> Done {

@@ -2,9 +2,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use polyclaw_domain::authority::Authority;
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::MessageId;
+use polyclaw_domain::policy::{self, Approver};
 use polyclaw_domain::redact::{Stream, is_marked};
 use polyclaw_domain::sandbox::Facts;
 use polyclaw_domain::tool::{Consent, Effect, Question, ToolCall, ToolOutcome};
@@ -32,6 +34,10 @@ not run again. Check before repeating it.";
 /// never stored. Run as it stands, it would write the mark over the secret it stands for.
 const MARKED: &str = "Not run: the arguments hold '[redacted secret]', which stands for a value that is hidden here. Do it \
 without that value, or let a person do it.";
+
+/// For a call that writes what agents are told, where no owner asked for it and none can be asked.
+const GUARDED: &str = "Not run: this file tells agents what to do. Only an owner may have it changed, and nobody can be \
+asked here.";
 
 /// Runs a call and stores its result. Says whether a newer message of a person waits.
 pub(super) async fn run(
@@ -96,19 +102,27 @@ async fn consent(
     (tool, call, shown): (&Offered, &ToolCall, &ToolCall),
 ) -> Driven<Option<ToolOutcome>> {
     let by_call = tool.spec.consent == Consent::ByCall;
-    if !(tool.asks || by_call) || is_begun(engine, running, call).await? {
+    let authority = context.authority();
+    let is_guarded = authority < Authority::Owner && policy::writes_instructions(call);
+    let asks = tool.asks || is_guarded;
+    if !(asks || by_call) || is_begun(engine, running, call).await? {
         return Ok(None);
     }
+    if is_guarded && !context.scope.can_ask {
+        return Ok(Some(ToolOutcome::error(GUARDED)));
+    }
+    let approver = if is_guarded { Approver::Owner } else { policy::approver(&tool.spec, authority) };
     let question = async || match by_call {
         true => engine.tools().question(&context.scope, call).await,
         false => Question::None,
     };
     match question().await {
         Question::Refuse(outcome) => Ok(Some(outcome)),
-        Question::None if !tool.asks => Ok(None),
-        Question::None => approval::ask(engine, running, context, (shown, None)).await,
+        Question::None if !asks => Ok(None),
+        Question::None => approval::ask(engine, running, context, (shown, None, approver)).await,
         Question::Ask(words) => {
-            let refused = approval::ask(engine, running, context, (shown, Some(&words))).await?;
+            let asked = (shown, Some(&*words), approver);
+            let refused = approval::ask(engine, running, context, asked).await?;
             // What was agreed to may have become something else while nobody answered.
             match refused.is_none() && question().await != Question::Ask(words) {
                 true => {

@@ -3,15 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use polyclaw_domain::approval::Decision;
+use polyclaw_domain::authority::Authority;
 use polyclaw_domain::channel::Address;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::{ErrorClass, Prompt, ProviderError};
+use polyclaw_engine::decide;
 use polyclaw_engine::ingress::Inbound;
 use polyclaw_testkit::world::World;
 use polyclaw_testkit::{Faulty, Line, Script, Scripted, last_user};
 use serde_json::json;
 
+use crate::approvals::{by_owner, question};
 use crate::families::{results, said, task};
 
 fn spawn() -> Script {
@@ -124,13 +128,24 @@ async fn the_words_of_a_failure_are_for_people_and_not_the_models_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_a_chat_no_text_picks_a_model_and_the_owner_at_home_may() {
+async fn an_owner_has_a_model_picked_wherever_they_write_and_for_others_an_owner_is_asked() {
     let model = Scripted::new(|prompt| match results(prompt) {
         0 => vec![Line::Call("session_set_model".into(), json!({ "model_ref": "lab/x" }))],
         _ => vec![Line::Say(said(prompt))],
     });
     let world = World::with(model).await;
-    assert!(world.says("switch").await.text.contains("only the owner picks a model"));
+    let mut guest = World::inbound("me", "switch");
+    Authority::Guest.stamp(&mut guest.meta);
+    let accepted = world.engine.accept(guest).await.unwrap();
+    let id = question(&world).await;
+    decide(&world.engine, &id, by_owner(Decision::Deny)).await.unwrap();
+    world.answer(&accepted).await;
+    assert_eq!(world.engine.session(&World::key("me")).await.unwrap().model_override, None);
+    let own = world.sends("you", "switch").await.unwrap();
+    assert!(
+        world.answer(&own).await.text.contains("lab/x answers from the next turn on"),
+        "an owner in a chat"
+    );
     let home = SessionKey::direct(&AgentId::main(), "web", "me");
     let address = Address { channel: "web".into(), account: String::new(), peer: "me".into(), thread: None };
     let asked = Inbound::from_person(home, AgentId::main(), address, "switch");

@@ -7,6 +7,7 @@ mod apart;
 mod approvals;
 mod asked;
 mod attached;
+mod authority;
 mod both;
 mod briefing;
 mod budgets;

@@ -205,7 +205,8 @@ async fn the_rules_of_whoever_had_an_errand_made_hold_for_its_runs() {
 #[tokio::test(start_paused = true)]
 async fn an_errand_reports_where_it_was_asked_for_not_where_its_session_began() {
     let (mut ground, _) = ground(&[]).await;
-    let account = "[channels.telegram.default]\nbot_token = \"1:t\"\ndm_policy = \"allowlist\"\nallow_from = [\"ann\"]\n";
+    let account =
+        "[channels.telegram.default]\nbot_token = \"1:t\"\ndm_policy = \"allowlist\"\nowners = [\"ann\"]\n";
     ground.configure(&format!("{}\n{account}", cast(&["main"]))).await;
     let world = ground.wake(Faulty::never());
     let page = Address { channel: "web".into(), account: "default".into(), peer: "me".into(), thread: None };

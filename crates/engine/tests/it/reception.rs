@@ -94,7 +94,7 @@ async fn a_letter_goes_to_the_agent_and_the_session_it_belongs_to() {
         (group_letter("-7", "guest", "deploy"), "agent:ops:telegram:group:-7", "deploy"),
         (group_letter("-8", "stranger", "hi"), "agent:main:telegram:group:-8", "hi"),
         (topic, "agent:main:telegram:group:-8:topic:5", "in a topic"),
-        (group_letter("-7", "guest", "/main look"), "agent:main:telegram:group:-7", "look"),
+        (group_letter("-7", "boss", "/main look"), "agent:main:telegram:group:-7", "look"),
         (letter("guest", "/ops restart"), "agent:ops:telegram:dm:guest", "restart"),
         (letter("guest", "/ops_night sleep"), "agent:ops-night:telegram:dm:guest", "sleep"),
         (letter("guest", "/etc/passwd is a file"), "agent:main:telegram:dm:guest", "/etc/passwd is a file"),

@@ -1,6 +1,8 @@
 //! `polyclaw config`: where the config is, what it says, and whether it can be read. Needs no daemon.
 
-use polyclaw_domain::config;
+use std::path::Path;
+
+use polyclaw_domain::config::{self, Config};
 use serde_json::json;
 
 use crate::cli::Context;
@@ -40,15 +42,34 @@ enum Verb {
     Schema,
 }
 
+fn checked(config: &Config, path: &Path) -> serde_json::Value {
+    let elsewhere: Vec<String> = config.unknown_agents.iter().map(|one| one.error.to_string()).collect();
+    json!({ "path": path, "exists": path.exists(), "agents": config.agents.specs().len(), "not_in_file": elsewhere })
+}
+
+/// The database is not looked at here: what was made while the instance ran is checked when it starts.
+fn in_words(config: &Config, path: &Path) -> String {
+    let agents = config.agents.specs().len();
+    if !path.exists() {
+        return format!("There is no {}: the defaults hold, with {agents} agent(s).", path.display());
+    }
+    let mut lines = vec![format!("{} is fine: {agents} agent(s).", path.display())];
+    lines.extend(config.unknown_agents.iter().map(|one| {
+        format!(
+            "{} in the file; one made with `polyclaw agents add` is looked for at the next start",
+            one.error
+        )
+    }));
+    lines.join("\n")
+}
+
 pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     let (output, path) = (context.output, context.home.config());
     match args.verb {
         Verb::Path => output.say(&path, |_| path.display().to_string())?,
         Verb::Check => {
             let config = context.home.read_config()?;
-            let agents = config.agents.specs().len();
-            let value = json!({ "path": path, "agents": agents });
-            output.say(&value, |_| format!("{} is fine: {agents} agent(s).", path.display()))?;
+            output.say(&checked(&config, &path), |_| in_words(&config, &path))?;
         }
         Verb::Show => {
             let config = context.home.read_config()?;

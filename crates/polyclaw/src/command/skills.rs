@@ -127,7 +127,8 @@ fn everywhere(context: &Context) -> Result<Vec<Source>, Failure> {
     }
     let mut sources: Vec<Source> =
         agents.into_iter().map(|folder| source(Place::Agent, &root, folder.join("skills"))).collect();
-    let own = config.agents.specs().into_iter().map(|spec| spec.workspace.folder(&root));
+    let default = config.agents.default_id();
+    let own = config.agents.specs().into_iter().map(|spec| spec.folder(&root, &default));
     let workspaces: BTreeSet<PathBuf> =
         own.chain([root.clone()]).map(|path| path.components().collect()).collect();
     sources.extend(workspaces.iter().map(|folder| source(Place::Workspace, folder, folder.join("skills"))));

@@ -59,8 +59,8 @@ fn an_agent_is_bound_and_unbound_in_the_config_and_its_comments_stay() {
     assert_eq!(home.run(&explain).ok()["agent_id"], "ops", "it works at once");
     let bad = home.run(&["agents", "bind", "ops", "--channel", "telegram", "--account", "none", "--json"]);
     assert_eq!(bad.error().1, "bad_config");
-    home.run(&["agents", "set-identity", "ops", "--emoji", "x", "--json"]).ok();
-    assert_eq!(home.run(&["agents", "show", "ops", "--json"]).ok()["identity"]["emoji"], "x");
+    home.run(&["agents", "set-identity", "ops", "--emoji", "🛠", "--json"]).ok();
+    assert_eq!(home.run(&["agents", "show", "ops", "--json"]).ok()["identity"]["emoji"], "🛠");
     let unbind = ["agents", "unbind", "ops", "--all", "--json"];
     home.run(&unbind).ok();
     assert_eq!(home.run(&unbind).error(), (3, "unknown_binding".into()));

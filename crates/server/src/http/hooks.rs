@@ -5,6 +5,7 @@ use axum::extract::{FromRequestParts, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use hmac::{Hmac, KeyInit, Mac};
+use polyclaw_domain::authority::Authority;
 use polyclaw_domain::channel::{Address, WEBHOOK};
 use polyclaw_domain::command::Speaker;
 use polyclaw_domain::config::Post;
@@ -89,7 +90,10 @@ fn addressed(name: &str, mut post: Post) -> (Address, Post) {
 }
 
 fn inbound(hooked: Hooked, address: Address, post: Post) -> Inbound {
+    let mut meta = None;
+    Authority::Guest.stamp(&mut meta);
     Inbound {
+        meta,
         by: hooked.by(),
         origin: Origin::Hook,
         priority: Priority::Webhook,

@@ -14,6 +14,7 @@ use polyclaw_engine::ingress::{Accepted, Inbound};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::access::May;
 use crate::error::{Error, Result};
 use crate::extract::{Body, Key, MAX_MESSAGE, Query};
 use crate::http::attachments::{self, Attachment};
@@ -132,12 +133,13 @@ impl From<Answer> for Reply {
 )]
 pub async fn send(
     State(app): State<AppState>,
+    by: May,
     Key(key): Key,
     Query(wait): Query<Wait>,
     Body(message): Body<Message, MAX_MESSAGE>,
 ) -> Result<(StatusCode, Json<Receipt>)> {
     let limit = wait.limit()?;
-    let inbound = inbound(&app, key, message).await?;
+    let inbound = inbound(&app, by, key, message).await?;
     deliver(&app, inbound, limit).await
 }
 
@@ -176,7 +178,7 @@ async fn conversation(app: &AppState, key: &SessionKey) -> Result<Address> {
     })
 }
 
-pub async fn inbound(app: &AppState, key: SessionKey, message: Message) -> Result<Inbound> {
+pub async fn inbound(app: &AppState, by: May, key: SessionKey, message: Message) -> Result<Inbound> {
     let channel = message.channel.as_deref().unwrap_or("web");
     if !PULLED.contains(&channel) {
         return Err(Error::invalid("channel", "must be web, cli or api"));
@@ -192,7 +194,11 @@ pub async fn inbound(app: &AppState, key: SessionKey, message: Message) -> Resul
             thread: None,
         },
     };
+    // With the message, so that it holds whatever dies and whoever goes on with it.
+    let mut meta = None;
+    by.authority().stamp(&mut meta);
     Ok(Inbound {
+        meta,
         parts: attachments::take(message.attachments)?,
         idempotency_key: message.idempotency_key,
         ..Inbound::from_person(key, agent, address, message.text)

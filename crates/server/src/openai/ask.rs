@@ -14,6 +14,7 @@ use polyclaw_store::messages;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use crate::access::May;
 use crate::error::{Error, Result};
 use crate::extract::bounded;
 use crate::follow::Follow;
@@ -23,6 +24,7 @@ use crate::openai::repeat::Repeat;
 use crate::state::AppState;
 
 pub struct Question {
+    pub by: May,
     pub model: String,
     pub user: Option<String>,
     pub conversation: Conversation,
@@ -84,7 +86,8 @@ pub async fn ask(app: &AppState, question: Question) -> Result<Asked> {
     };
     let names = question.tools.iter().map(|tool| tool.name.clone()).collect();
     let calls = Calls { names, run: place.run.clone() };
-    let meta = meta(&question);
+    let mut meta = meta(&question);
+    question.by.authority().stamp(&mut meta);
     let (text, parts) = (question.conversation.text(), question.conversation.parts()?);
     if place.is_fresh && !question.conversation.history.is_empty() {
         app.engine.import_history(&place.key, &agent, question.conversation.history).await?;

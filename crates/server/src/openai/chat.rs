@@ -10,6 +10,7 @@ use polyclaw_engine::Answer;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::access::May;
 use crate::error::{Error, Result};
 use crate::extract::{Body, MAX_MESSAGE};
 use crate::openai::ask::{Question, ask, succeeded};
@@ -111,6 +112,7 @@ fn question(request: Request, headers: &HeaderMap) -> Result<Question> {
         }
     }
     Ok(Question {
+        by: May::of(headers),
         model: request.model,
         user: request.user.filter(|user| !user.is_empty()),
         conversation: conversation(request.messages)?,

@@ -11,6 +11,7 @@ use polyclaw_store::{Tx, jobs};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::access::May;
 use crate::error::{Error, Result};
 use crate::extract::{Body, MAX_MESSAGE};
 use crate::openai::ask::{Question, ask, succeeded};
@@ -101,6 +102,7 @@ async fn question(app: &AppState, request: Request, headers: &HeaderMap) -> Resu
         None => None,
     };
     Ok(Question {
+        by: May::of(headers),
         model: request.model,
         user: request.user.filter(|user| !user.is_empty()),
         conversation: talk,

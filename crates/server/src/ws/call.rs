@@ -102,7 +102,7 @@ async fn call(
         }
         "send" => {
             let said: Send = read(params)?;
-            let inbound = messages::inbound(app, said.session_key, said.message).await?;
+            let inbound = messages::inbound(app, by, said.session_key, said.message).await?;
             let inbound = app.engine.directed(inbound).await?;
             value(Receipt::from(app.engine.say(inbound).await?))
         }

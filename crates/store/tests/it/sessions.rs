@@ -69,6 +69,7 @@ async fn a_session_is_stored_once_and_comes_back_whole(db: Db) -> Result<()> {
             tools: ["read_file".to_owned(), "shell".to_owned()].into(),
             asks: ["shell".to_owned()].into(),
             sandbox: SandboxMode::Strict,
+            authority: None,
         }),
         ..session("p")
     };

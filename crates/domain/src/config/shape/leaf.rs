@@ -9,6 +9,12 @@ use super::name;
 use crate::id::AgentId;
 use crate::provider::ModelRef;
 
+/// Words that other gateways have for ours: the type, the word, and what to write here.
+const FOREIGN: [(&str, &str, &str); 2] = [
+    ("SandboxMode", "all", "write \"workspace\": the programs of every session are confined"),
+    ("SandboxMode", "non-main", "write \"workspace\", or \"off\" for the one agent that needs it"),
+];
+
 /// The JSON types a schema accepts. A choice of words is text.
 pub(super) fn types(schema: &Value) -> Vec<&str> {
     match &schema["type"] {
@@ -68,6 +74,9 @@ fn in_range(value: f64, schema: &Value) -> Result<(), Fault> {
 pub(super) fn text(text: &str, def: Option<&str>, schema: &Value) -> Result<(), Fault> {
     let words = words(schema);
     if !words.is_empty() && !words.contains(&text) {
+        if let Some((_, _, hint)) = FOREIGN.iter().find(|(of, word, _)| Some(*of) == def && *word == text) {
+            return Err(Fault::new(format!("{text:?} is not one of the choices"), *hint));
+        }
         return Err(Fault::new(format!("{text:?} is not one of the choices"), name::suggest(text, &words)));
     }
     match (def, schema["format"].as_str()) {

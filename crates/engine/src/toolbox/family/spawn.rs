@@ -78,7 +78,9 @@ pub(super) async fn spawn(engine: &Engine, asked: Asked<'_>, given: Spawn) -> Do
         None => own.agent_id.clone(),
     };
     let model = given.model.as_deref().map(ModelRef::parse).transpose();
-    let model = model.map_err(|error| Refused(error.to_string()))?.or_else(|| own.subagents.model.clone());
+    let model = model.map_err(|error| Refused(error.to_string()))?;
+    engine.check_model(model.as_ref()).await?;
+    let model = model.or_else(|| own.subagents.model.clone());
     let seconds = given.timeout_seconds.unwrap_or(own.subagents.run_timeout_seconds);
     let schema = given.result_schema.clone();
     let mut prompt = given.task;

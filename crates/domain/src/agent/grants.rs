@@ -1,0 +1,314 @@
+//! Whether one agent may do more than another. Every struct is taken apart whole: a field that is added later does not
+//! compile until somebody says here whether it grants anything.
+
+use super::{
+    AgentSpec, Budget, ContextPolicy, Defaults, Delegation, Isolation, MemoryScope, Policy, Sandbox,
+    SkillPolicy, Subagents, ToolPolicy, Workspace,
+};
+use crate::id::AgentId;
+use crate::policy::{ApprovalMode, covers};
+
+/// Whether `to` may do something that `from` may not. Where that is not plain, the answer is yes.
+pub fn widens(from: &AgentSpec, to: &AgentSpec, default: &AgentId) -> bool {
+    !widened(from, to, default).is_empty()
+}
+
+/// The fields in which `to` may do more than `from`. The agent by default has tools of high risk without their being
+/// named.
+pub fn widened(from: &AgentSpec, to: &AgentSpec, default: &AgentId) -> Vec<&'static str> {
+    let AgentSpec {
+        // As what it is known, and what it is told: these grant nothing.
+        agent_id: _,
+        name: _,
+        description: _,
+        identity: _,
+        defaults,
+        policy,
+        context_policy,
+        workspace,
+        isolation,
+        sandbox,
+        budget,
+        mcp,
+        subagents,
+        delegation,
+    } = to;
+    let Defaults {
+        model: _,
+        fallbacks: _,
+        temperature: _,
+        max_tokens: _,
+        reasoning_effort: _,
+        system_prompt: _,
+    } = defaults;
+    let Policy { tools, skills } = policy;
+    let is_open = from.agent_id == *default && is_open(&from.policy.tools);
+    let becomes_default = to.agent_id == *default && from.agent_id != *default;
+    let found = [
+        ("agent_id", becomes_default),
+        ("policy.tools", has_more_tools(&from.policy.tools, tools, is_open)),
+        ("policy.tools.approval", asks_less(&from.policy.tools, tools)),
+        ("policy.skills", has_more_skills(&from.policy.skills, skills)),
+        ("context_policy", remembers_more(&from.context_policy, context_policy)),
+        ("workspace", reaches_other_files(&from.workspace, workspace)),
+        ("isolation", from.isolation == Isolation::Process && *isolation == Isolation::InProcess),
+        ("sandbox", is_looser(&from.sandbox, sandbox)),
+        ("budget", may_spend_more(&from.budget, budget)),
+        ("mcp", !is_within(&from.mcp, mcp)),
+        ("subagents", begins_more(&from.subagents, subagents)),
+        ("delegation", gives_more_away(from.delegation.as_ref(), delegation.as_ref())),
+    ];
+    found.into_iter().filter(|(_, is_wider)| *is_wider).map(|(field, _)| field).collect()
+}
+
+fn is_open(tools: &ToolPolicy) -> bool {
+    tools.profile.is_none() && tools.allow.is_empty()
+}
+
+fn has_more_tools(from: &ToolPolicy, to: &ToolPolicy, is_open: bool) -> bool {
+    let ToolPolicy { profile, allow, deny, approval: _, approvals: _ } = to;
+    let keeps_denied = from.deny.iter().all(|entry| deny.contains(entry));
+    if is_open {
+        return !keeps_denied;
+    }
+    let keeps_profile = from.profile == *profile;
+    let is_granted = |entry: &String| {
+        let covering =
+            |known: &String| known == entry || (known != "*" && !entry.contains('*') && covers(known, entry));
+        from.allow.iter().any(covering)
+    };
+    let keeps_list = match from.allow.is_empty() {
+        // An open list has no tool of high risk; one that names some may. A list narrows a profile.
+        true => allow.is_empty() || (profile.is_some() && keeps_profile),
+        false => !allow.is_empty() && allow.iter().all(is_granted),
+    };
+    !(keeps_denied && keeps_profile && keeps_list)
+}
+
+/// A mode that is left out is the instance's, which is not known here: only the same or `always` is not less.
+fn asks_less(from: &ToolPolicy, to: &ToolPolicy) -> bool {
+    let is_less = |old: Option<ApprovalMode>, new: Option<ApprovalMode>| match (old, new) {
+        (_, Some(ApprovalMode::Always)) => false,
+        (Some(old), Some(new)) => new < old,
+        (old, new) => old != new,
+    };
+    let of = |policy: &ToolPolicy, entry: &str| policy.approvals.get(entry).copied();
+    let entries = from.approvals.keys().chain(to.approvals.keys());
+    is_less(from.approval, to.approval)
+        || entries.into_iter().any(|entry| is_less(of(from, entry), of(to, entry)))
+}
+
+fn has_more_skills(from: &SkillPolicy, to: &SkillPolicy) -> bool {
+    let SkillPolicy { allow, deny } = to;
+    let keeps_list = from.allow.is_empty() || (!allow.is_empty() && is_within(&from.allow, allow));
+    !(keeps_list && from.deny.iter().all(|entry| deny.contains(entry)))
+}
+
+fn remembers_more(from: &ContextPolicy, to: &ContextPolicy) -> bool {
+    let ContextPolicy { memory, scope, recall_budget_tokens: _, kinds } = to;
+    let reach = |scope: MemoryScope| match scope {
+        MemoryScope::Session => 0,
+        MemoryScope::Agent => 1,
+        MemoryScope::Shared => 2,
+    };
+    let keeps_kinds = from.kinds.is_empty() || (!kinds.is_empty() && is_within(&from.kinds, kinds));
+    *memory && (!from.memory || reach(*scope) > reach(from.scope) || !keeps_kinds)
+}
+
+/// Each agent has a folder of its own unless another is named.
+fn reaches_other_files(from: &Workspace, to: &Workspace) -> bool {
+    let Workspace { dir, overlay: _ } = to;
+    dir.is_some() && *dir != from.dir
+}
+
+fn is_looser(from: &Sandbox, to: &Sandbox) -> bool {
+    let Sandbox { mode, memory_mb, cpu_seconds, processes, file_mb } = to;
+    let limits = [
+        (from.memory_mb, *memory_mb),
+        (from.cpu_seconds, *cpu_seconds),
+        (from.processes, *processes),
+        (from.file_mb, *file_mb),
+    ];
+    *mode < from.mode || limits.into_iter().any(|(old, new)| is_more(old, new))
+}
+
+fn may_spend_more(from: &Budget, to: &Budget) -> bool {
+    let Budget { tokens_per_day, usd_per_day, usd_per_turn } = to;
+    is_more(from.tokens_per_day, *tokens_per_day)
+        || is_more(from.usd_per_day, *usd_per_day)
+        || is_more(from.usd_per_turn, *usd_per_turn)
+}
+
+fn begins_more(from: &Subagents, to: &Subagents) -> bool {
+    let Subagents {
+        allow_agents,
+        max_spawn_depth,
+        max_children_per_agent,
+        max_concurrent,
+        run_timeout_seconds,
+        archive_after_minutes: _,
+        model: _,
+        thinking: _,
+    } = to;
+    !lists_no_more(&from.allow_agents, allow_agents)
+        || *max_spawn_depth > from.max_spawn_depth
+        || *max_children_per_agent > from.max_children_per_agent
+        || *max_concurrent > from.max_concurrent
+        || *run_timeout_seconds > from.run_timeout_seconds
+}
+
+/// A delegate works with its own rights, and so do those it gives work on to. With no more names and no more depth
+/// nobody else is reached, however long the chain is.
+fn gives_more_away(from: Option<&Delegation>, to: Option<&Delegation>) -> bool {
+    let Some(Delegation { allow_agents, max_concurrent, max_depth }) = to else { return false };
+    let Some(from) = from else { return !allow_agents.is_empty() };
+    !lists_no_more(&from.allow_agents, allow_agents)
+        || *max_concurrent > from.max_concurrent
+        || *max_depth > from.max_depth
+}
+
+/// `*` is every agent here, and none elsewhere.
+fn lists_no_more(from: &[String], to: &[String]) -> bool {
+    let is_every = from.iter().any(|entry| entry == "*");
+    to.iter().all(|entry| from.contains(entry) || (is_every && crate::a2a::remote(entry).is_none()))
+}
+
+fn is_within(from: &[String], to: &[String]) -> bool {
+    to.iter().all(|entry| from.contains(entry) || from.iter().any(|known| known == "*"))
+}
+
+/// No limit is more than any.
+fn is_more<T: PartialOrd>(old: Option<T>, new: Option<T>) -> bool {
+    match (old, new) {
+        (Some(old), Some(new)) => new > old,
+        (Some(_), None) => true,
+        (None, _) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn spec(more: Value) -> AgentSpec {
+        let mut whole = json!({ "agent_id": "ops", "name": "Ops" });
+        whole.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        serde_json::from_value(whole).unwrap()
+    }
+
+    fn tools(policy: Value) -> AgentSpec {
+        spec(json!({ "policy": { "tools": policy } }))
+    }
+
+    fn is_wider(from: &AgentSpec, to: &AgentSpec) -> bool {
+        widens(from, to, &AgentId::main())
+    }
+
+    #[test]
+    fn more_tools_or_fewer_questions_widen() {
+        let base = tools(json!({ "allow": ["read_file", "shell"], "deny": ["x"] }));
+        for narrower in [
+            json!({ "allow": ["read_file"], "deny": ["x", "shell"] }),
+            json!({ "allow": ["shell"], "deny": ["x"] }),
+            json!({ "allow": ["shell"], "deny": ["x"], "approval": "always" }),
+        ] {
+            assert!(!is_wider(&base, &tools(narrower.clone())), "{narrower}");
+        }
+        for wider in [
+            json!({ "allow": [], "deny": ["x"] }),
+            json!({ "allow": ["shell", "http_fetch"], "deny": ["x"] }),
+            json!({ "allow": ["shell"] }),
+            json!({ "allow": ["shell"], "deny": ["x"], "approval": "never" }),
+            json!({ "allow": ["shell"], "deny": ["x"], "approvals": { "shell": "never" } }),
+            json!({ "allow": ["shell"], "deny": ["x"], "profile": "full" }),
+        ] {
+            assert!(is_wider(&base, &tools(wider.clone())), "{wider}");
+        }
+        let groups = tools(json!({ "allow": ["group:fs", "*"] }));
+        assert!(!is_wider(&groups, &tools(json!({ "allow": ["read_file"] }))), "a group has its tools");
+        assert!(is_wider(&groups, &tools(json!({ "allow": ["shell"] }))), "a bare star grants no high risk");
+        assert!(is_wider(&spec(json!({})), &tools(json!({ "allow": ["*", "shell"] }))));
+        let coding = tools(json!({ "profile": "coding" }));
+        assert!(!is_wider(&coding, &tools(json!({ "profile": "coding", "allow": ["shell"] }))));
+    }
+
+    #[test]
+    fn the_agent_by_default_has_every_tool_and_to_become_it_is_more() {
+        let main = AgentSpec::named(AgentId::main());
+        assert!(!is_wider(&main, &tools(json!({ "allow": ["shell"] }))));
+        assert_eq!(widened(&spec(json!({})), &main, &AgentId::main()), ["agent_id"]);
+    }
+
+    /// Each field that grants something, with what is more than the base has.
+    const MORE: &str = r#"{
+        "policy": { "tools": { "allow": ["shell"], "approval": "never" }, "skills": { "allow": ["a", "b"] } },
+        "context_policy": { "memory": true, "scope": "shared" },
+        "workspace": "/",
+        "isolation": "in_process",
+        "sandbox": { "mode": "off" },
+        "budget": { "usd_per_day": 2.0 },
+        "mcp": ["files"],
+        "subagents": { "allow_agents": ["*"] },
+        "delegation": { "allow_agents": ["shop"] }
+    }"#;
+
+    fn base() -> Value {
+        json!({
+            "policy": { "tools": { "allow": ["read_file"] }, "skills": { "allow": ["a"] } },
+            "context_policy": { "memory": true, "scope": "agent" },
+            "isolation": "process",
+            "budget": { "usd_per_day": 1.0 },
+        })
+    }
+
+    #[test]
+    fn every_field_that_grants_something_is_compared() {
+        let more: Value = serde_json::from_str(MORE).unwrap();
+        for (field, value) in more.as_object().unwrap() {
+            let mut changed = base();
+            changed[field] = value.clone();
+            let found = widened(&spec(base()), &spec(changed.clone()), &AgentId::main());
+            assert!(found.iter().any(|name| name.starts_with(field.as_str())), "{field}: {found:?}");
+            assert!(!is_wider(&spec(changed), &spec(base())) || field == "workspace", "back again: {field}");
+        }
+        let found = widened(&spec(base()), &spec(more), &AgentId::main());
+        assert_eq!(found.len(), 10, "{found:?}");
+    }
+
+    /// The spec as it is written down has no field that the tests above and the names below leave out.
+    #[test]
+    fn a_field_of_the_spec_grants_something_or_is_known_not_to() {
+        let schema = serde_json::to_value(schemars::schema_for!(AgentSpec)).unwrap();
+        let fields: BTreeSet<&str> =
+            schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+        let more: Value = serde_json::from_str(MORE).unwrap();
+        let granting = more.as_object().unwrap().keys().map(String::as_str);
+        let known: BTreeSet<&str> =
+            granting.chain(["agent_id", "name", "description", "identity", "defaults"]).collect();
+        assert_eq!(fields, known);
+    }
+
+    #[test]
+    fn whom_work_is_given_to_is_compared_by_name_and_depth() {
+        let to = |delegation: Value| spec(json!({ "delegation": delegation }));
+        let one = to(json!({ "allow_agents": ["shop"], "max_depth": 2 }));
+        for (other, is_more) in [
+            (json!({ "allow_agents": ["shop"], "max_depth": 2 }), false),
+            (json!({ "allow_agents": ["shop"], "max_depth": 1 }), false),
+            (json!({ "allow_agents": [] }), false),
+            (json!({ "allow_agents": ["shop"], "max_depth": 3 }), true),
+            (json!({ "allow_agents": ["shop", "bank"] }), true),
+            (json!({ "allow_agents": ["*"] }), true),
+            (json!({ "allow_agents": ["a2a:bank"] }), true),
+        ] {
+            assert_eq!(is_wider(&one, &to(other.clone())), is_more, "{other}");
+        }
+        let all = to(json!({ "allow_agents": ["*"], "max_depth": 2 }));
+        assert!(!is_wider(&all, &one) && is_wider(&all, &to(json!({ "allow_agents": ["a2a:bank"] }))));
+        assert!(is_wider(&spec(json!({})), &one) && !is_wider(&one, &spec(json!({}))));
+    }
+}

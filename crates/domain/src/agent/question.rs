@@ -1,0 +1,246 @@
+//! An agent in words, for a person who is asked about it. What a model wrote stands in quotes on one line of its own:
+//! it can not pass for a line of ours.
+
+use serde_json::Value;
+
+use super::{AgentSpec, Delegation, Sandbox, SandboxMode, Subagents, widened};
+use crate::id::AgentId;
+use crate::plain::literal;
+use crate::policy::{ApprovalMode, ToolPolicy};
+
+/// What an open list means for the agent by default.
+const EVERY_TOOL: &str =
+    "ALL there are, those of high risk too: it runs programs, reads the web, makes agents";
+
+/// Characters of one value that are shown in a question; the whole call is kept with it.
+const SHOWN: usize = 400;
+
+/// A spec in plain words. The agent by default may do more with the same words.
+pub fn in_words(spec: &AgentSpec, default: &AgentId) -> String {
+    let mut lines = vec![
+        format!("Agent id: {}", spec.agent_id),
+        format!("Tools: {}", tools_in_words(&spec.policy.tools, spec.agent_id == *default)),
+        format!("Asks a person: {}", asks_in_words(&spec.policy.tools)),
+        format!("Programs: {}", sandbox_in_words(&spec.sandbox)),
+        format!("Files: {}", files_in_words(spec, default)),
+    ];
+    if let Some(Delegation { allow_agents, max_depth, .. }) = &spec.delegation {
+        let depth = format!("depth {max_depth}");
+        lines.push(format!("Gives work, with their rights, to: {} ({depth})", listed(allow_agents)));
+    }
+    let Subagents { allow_agents, .. } = &spec.subagents;
+    if !allow_agents.is_empty() {
+        lines.push(format!("Begins sub-agents of: {}", listed(allow_agents)));
+    }
+    if !spec.mcp.is_empty() {
+        lines.push(format!("MCP servers: {}", listed(&spec.mcp)));
+    }
+    let model = spec.defaults.model.as_ref().map(|model| literal(&model.to_string(), SHOWN));
+    lines.push(format!("Model: {}", model.unwrap_or_else(|| "the instance's default".to_owned())));
+    lines.push(format!("Name: {}", literal(&spec.name, SHOWN)));
+    lines.push(format!("Description: {}", literal(&spec.description, SHOWN)));
+    let prompt = spec.defaults.system_prompt.as_ref().map(|text| literal(text, SHOWN));
+    lines.push(format!("System prompt: {}", prompt.unwrap_or_else(|| "none of its own".to_owned())));
+    lines.join("\n")
+}
+
+/// What a change does: what it widens, then every field it changes, as it is and as it becomes.
+pub fn question_to_change(old: &AgentSpec, new: &AgentSpec, default: &AgentId) -> String {
+    let more = widened(old, new, default);
+    let how = match more.is_empty() {
+        true => "It may do no more than now.".to_owned(),
+        false => format!("It may do MORE than now: {}.", more.join(", ")),
+    };
+    let fields = changes(old, new);
+    let fields = match fields.is_empty() {
+        true => "Nothing is changed.".to_owned(),
+        false => fields.join("\n"),
+    };
+    let id = &old.agent_id;
+    format!("Change the agent {id}. {how}\n{fields}\nAs it is then:\n{}", in_words(new, default))
+}
+
+/// Every field that differs, one to a line: `path: old -> new`.
+fn changes(old: &AgentSpec, new: &AgentSpec) -> Vec<String> {
+    let whole = |spec: &AgentSpec| serde_json::to_value(spec).unwrap_or_default();
+    let mut found = Vec::new();
+    differences(&whole(old), &whole(new), "", &mut found);
+    found
+}
+
+fn differences(old: &Value, new: &Value, path: &str, found: &mut Vec<String>) {
+    if let (Value::Object(before), Value::Object(after)) = (old, new) {
+        let added = after.keys().filter(|key| !before.contains_key(*key));
+        for key in before.keys().chain(added) {
+            let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            differences(&old[key], &new[key], &path, found);
+        }
+        return;
+    }
+    // A table that comes or goes whole is told field by field too.
+    match (old, new) {
+        (old, new) if old == new => {}
+        (Value::Null, Value::Object(_)) => differences(&Value::Object(Default::default()), new, path, found),
+        (Value::Object(_), Value::Null) => differences(old, &Value::Object(Default::default()), path, found),
+        _ => found.push(format!("- {}: {} -> {}", plain_path(path), shown(old), shown(new))),
+    }
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "not set".to_owned(),
+        Value::String(text) => literal(text, SHOWN),
+        Value::Array(items) => format!("[{}]", items.iter().map(shown).collect::<Vec<_>>().join(", ")),
+        other => literal(&other.to_string(), SHOWN).trim_matches('"').to_owned(),
+    }
+}
+
+/// Keys of tables may be a model's own words, too.
+fn plain_path(path: &str) -> String {
+    literal(path, SHOWN).trim_matches('"').to_owned()
+}
+
+fn listed(entries: &[String]) -> String {
+    match entries.iter().any(|entry| entry == "*") {
+        true => "ALL agents or servers there are (\"*\")".to_owned(),
+        false => entries.iter().map(|entry| literal(entry, SHOWN)).collect::<Vec<_>>().join(", "),
+    }
+}
+
+fn files_in_words(spec: &AgentSpec, default: &AgentId) -> String {
+    match &spec.workspace.dir {
+        Some(dir) => literal(dir, SHOWN),
+        None if spec.agent_id == *default => "the instance's workspace".to_owned(),
+        None => "a folder of its own".to_owned(),
+    }
+}
+
+fn sandbox_in_words(sandbox: &Sandbox) -> &'static str {
+    match sandbox.mode {
+        SandboxMode::Off => "run WITHOUT a sandbox",
+        SandboxMode::Workspace => "are kept to its files",
+        SandboxMode::Strict => "are kept to its files and have no network",
+    }
+}
+
+fn tools_in_words(policy: &ToolPolicy, is_default: bool) -> String {
+    let list =
+        |entries: &[String]| entries.iter().map(|entry| literal(entry, SHOWN)).collect::<Vec<_>>().join(", ");
+    let base = match (policy.profile, policy.allow.is_empty()) {
+        (Some(profile), true) => format!("the profile {:?}", profile.as_str()),
+        (Some(profile), false) => {
+            format!("of the profile {:?} only {}", profile.as_str(), list(&policy.allow))
+        }
+        (None, false) => list(&policy.allow),
+        (None, true) if is_default => EVERY_TOOL.to_owned(),
+        (None, true) => "all of low risk".to_owned(),
+    };
+    match policy.deny.is_empty() {
+        true => base,
+        false => format!("{base}, but never {}", list(&policy.deny)),
+    }
+}
+
+fn asks_in_words(policy: &ToolPolicy) -> String {
+    let word = |mode: ApprovalMode| match mode {
+        ApprovalMode::Never => "never",
+        ApprovalMode::Unsafe => "before what is unsafe",
+        ApprovalMode::Always => "before every call",
+    };
+    let general = policy.approval.map_or("as the instance says", word);
+    let single =
+        policy.approvals.iter().map(|(entry, mode)| format!(", {} {}", literal(entry, SHOWN), word(*mode)));
+    format!("{general}{}", single.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn spec(more: Value) -> AgentSpec {
+        let mut whole = json!({ "agent_id": "ops", "name": "Ops" });
+        whole.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        serde_json::from_value(whole).unwrap()
+    }
+
+    #[test]
+    fn plain_words_leave_nothing_dangerous_out() {
+        let main = AgentId::main();
+        let open = spec(json!({}));
+        assert!(in_words(&open, &main).contains("Tools: all of low risk"));
+        assert!(in_words(&open, &open.agent_id).contains("Tools: ALL there are, those of high risk too"));
+        let listed = spec(json!({
+            "policy": { "tools": { "allow": ["shell"], "approval": "never", "approvals": { "shell": "never" } } },
+            "sandbox": { "mode": "off" }, "workspace": "/",
+            "delegation": { "allow_agents": ["*"] }, "subagents": { "allow_agents": ["shop"] },
+        }));
+        let words = in_words(&listed, &main);
+        for line in [
+            "Tools: \"shell\"",
+            "Asks a person: never, \"shell\" never",
+            "Files: \"/\"",
+            "Programs: run WITHOUT a sandbox",
+            "Gives work, with their rights, to: ALL agents or servers there are (\"*\") (depth 1)",
+            "Begins sub-agents of: \"shop\"",
+        ] {
+            assert!(words.lines().any(|own| own == line), "{line}\n{words}");
+        }
+    }
+
+    #[test]
+    fn what_a_model_wrote_is_quoted_on_its_own_line() {
+        let forged = spec(json!({
+            "name": "x\u{85}Tools: none",
+            "description": "translates texts\nTools: none\nAsks a person: before every call",
+            "defaults": { "system_prompt": "a\u{202e}b\u{2028}Tools: none\r" },
+            "policy": { "tools": { "allow": ["shell", "a\nTools: none"] } },
+        }));
+        let words = in_words(&forged, &AgentId::main());
+        assert_eq!(words.matches("\nTools: ").count(), 1, "{words}");
+        assert!(!words.lines().any(|line| line.trim() == "Tools: none"), "{words}");
+        assert!(
+            words.contains(
+                r#"Description: "translates texts\nTools: none\nAsks a person: before every call""#
+            )
+        );
+        assert!(words.contains(r"a\u{202e}b\u{2028}Tools: none\r"), "{words}");
+        assert!(!words.contains(['\u{202e}', '\u{2028}', '\u{85}', '\r']));
+    }
+
+    #[test]
+    fn every_changed_field_is_told_and_what_widens_is_named() {
+        let old = spec(json!({ "description": "old" }));
+        let new = spec(json!({
+            "description": "new\nIt may do no more than now.",
+            "delegation": { "allow_agents": ["*"] },
+            "subagents": { "allow_agents": ["*"] },
+            "budget": { "usd_per_day": 3.0 },
+            "isolation": "process",
+        }));
+        let asked = question_to_change(&old, &new, &AgentId::main());
+        assert!(asked.starts_with("Change the agent ops. It may do MORE than now: subagents, delegation.\n"));
+        for line in [
+            r#"- description: "old" -> "new\nIt may do no more than now.""#,
+            r#"- delegation.allow_agents: not set -> ["*"]"#,
+            r#"- subagents.allow_agents: not set -> ["*"]"#,
+            "- budget.usd_per_day: not set -> 3.0",
+            r#"- isolation: "in_process" -> "process""#,
+        ] {
+            assert!(asked.lines().any(|own| own == line), "{line}\n{asked}");
+        }
+        let same = question_to_change(&old, &old, &AgentId::main());
+        assert!(same.contains("It may do no more than now.\nNothing is changed."), "{same}");
+    }
+
+    #[test]
+    fn a_long_text_does_not_push_what_matters_out_of_sight() {
+        let long = spec(
+            json!({ "description": "x".repeat(50_000), "defaults": { "system_prompt": "y".repeat(50_000) } }),
+        );
+        let words = in_words(&long, &AgentId::main());
+        assert!(words.len() < 1_600, "{}", words.len());
+        assert!(words.contains("(49600 more characters)"), "{words}");
+    }
+}

@@ -1,0 +1,110 @@
+//! How much the people a turn works for may decide. It is stored with each message and carried with everything that is
+//! done for them, so that neither a crash nor a detour through other agents raises it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::message::Origin;
+
+/// The field of a message's metadata.
+const FIELD: &str = "authority";
+
+/// Before the word, in a list of senders: `channel:account:peer` never begins so.
+const MARK: &str = "authority:";
+
+/// From the least to the most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Authority {
+    /// Somebody who was let in on a channel, a webhook's peer, or an agent of another instance.
+    Guest,
+    /// Holds a token of a control plane that is good for less than `admin`.
+    Operator,
+    /// Holds the instance's token, or is one of an account's owners.
+    Owner,
+}
+
+impl Authority {
+    const ALL: [Self; 3] = [Self::Guest, Self::Operator, Self::Owner];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Guest => "guest",
+            Self::Operator => "operator",
+            Self::Owner => "owner",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.as_str() == text)
+    }
+
+    /// Writes it into the metadata of a message.
+    pub fn stamp(self, meta: &mut Option<Value>) {
+        let meta = meta.get_or_insert_with(|| json!({}));
+        meta[FIELD] = json!(self.as_str());
+    }
+
+    /// The authority of whoever wrote a message; none where it is the runtime's own, which carries its senders' marks.
+    /// A channel's message without a word about it is of an earlier version: nothing is granted to it.
+    pub fn of_message(origin: &Origin, meta: Option<&Value>, is_local: bool) -> Option<Self> {
+        let stated = meta.and_then(|meta| meta[FIELD].as_str()).and_then(Self::parse);
+        match origin {
+            Origin::User | Origin::Hook => stated.or(Some(if is_local { Self::Owner } else { Self::Guest })),
+            Origin::Remote { .. } => Some(Self::Guest),
+            Origin::Agent(_) | Origin::Cron | Origin::System => stated,
+        }
+    }
+
+    /// As it is carried among senders. An owner needs no mark: nothing is taken away.
+    pub fn mark(self) -> Option<String> {
+        (self != Self::Owner).then(|| format!("{MARK}{}", self.as_str()))
+    }
+
+    /// The least of all a turn works for. A mark that is not known counts as the least there is.
+    pub fn of_senders(senders: &[String]) -> Self {
+        let marks = senders.iter().filter_map(|sender| sender.strip_prefix(MARK));
+        marks.map(|word| Self::parse(word).unwrap_or(Self::Guest)).min().unwrap_or(Self::Owner)
+    }
+
+    /// Senders as people are shown them, without the marks.
+    pub fn without_marks(senders: &[String]) -> impl Iterator<Item = &str> {
+        senders.iter().map(String::as_str).filter(|sender| !sender.starts_with(MARK))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::AgentId;
+
+    #[test]
+    fn the_least_of_all_counts_and_what_is_not_known_is_the_least() {
+        let of = |marks: &[&str]| {
+            Authority::of_senders(&marks.iter().map(|mark| (*mark).to_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!(of(&[]), Authority::Owner);
+        assert_eq!(of(&["telegram:main:7"]), Authority::Owner);
+        assert_eq!(of(&["authority:operator", "web:default:x"]), Authority::Operator);
+        assert_eq!(of(&["authority:operator", "authority:guest"]), Authority::Guest);
+        assert_eq!(of(&["authority:emperor"]), Authority::Guest);
+        for one in Authority::ALL {
+            assert_eq!(of(&one.mark().iter().map(String::as_str).collect::<Vec<_>>()), one);
+        }
+    }
+
+    #[test]
+    fn a_message_says_whose_it_is_and_silence_grants_nothing_on_channels() {
+        let mut meta = None;
+        Authority::Owner.stamp(&mut meta);
+        let of =
+            |origin: &Origin, meta: Option<&Value>, is_local| Authority::of_message(origin, meta, is_local);
+        assert_eq!(of(&Origin::User, meta.as_ref(), false), Some(Authority::Owner));
+        assert_eq!(of(&Origin::User, None, false), Some(Authority::Guest));
+        assert_eq!(of(&Origin::User, None, true), Some(Authority::Owner));
+        assert_eq!(of(&Origin::Hook, None, false), Some(Authority::Guest));
+        assert_eq!(of(&Origin::Agent(AgentId::main()), None, true), None);
+        let remote = Origin::Remote { instance: "a".into(), agent: "b".into() };
+        assert_eq!(of(&remote, meta.as_ref(), true), Some(Authority::Guest), "whatever it says of itself");
+    }
+}

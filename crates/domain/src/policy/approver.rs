@@ -1,0 +1,109 @@
+//! Who must agree to a call: whoever asked for it, or an owner. What changes who may do what, or what later turns are
+//! told, is an owner's to decide, whoever asks for it and through however many agents.
+
+use super::{ApprovalMode, Layers};
+use crate::authority::Authority;
+use crate::briefing::is_instruction;
+use crate::policy::covers;
+use crate::tool::{Consent, Risk, ToolCall, ToolSpec};
+
+/// A program can write whatever its sandbox lets it, the files that agents are told among them.
+const SHELL: &str = "shell";
+
+/// Tools that ask an owner in turns of less authority than these have, beside those that ask anyway. What the API
+/// lets an operator do, an agent may do for one; what guests store stays in their own conversations.
+const ASKING: [(&str, &[Authority]); 9] = [
+    ("agent_create", &[Authority::Guest, Authority::Operator]),
+    ("agent_update", &[Authority::Guest, Authority::Operator]),
+    ("cron_add", &[Authority::Guest, Authority::Operator]),
+    ("cron_remove", &[Authority::Guest, Authority::Operator]),
+    ("cron_run", &[Authority::Guest]),
+    ("memory_forget", &[Authority::Operator]),
+    ("memory_store", &[Authority::Operator]),
+    ("session_set_model", &[Authority::Guest]),
+    (SHELL, &[Authority::Guest, Authority::Operator]),
+];
+
+/// Who must agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Approver {
+    /// Whoever asked for the turn, or an owner.
+    Asker,
+    Owner,
+}
+
+/// Who must agree to calls of this tool, if anybody must.
+pub fn approver(tool: &ToolSpec, authority: Authority) -> Approver {
+    let is_unconfined = tool.consent == Consent::AskPerson && tool.risk == Risk::High && !tool.confined;
+    match tool.consent == Consent::ByCall || is_unconfined || asks_below_owner(&tool.name, authority) {
+        true => Approver::Owner,
+        false => Approver::Asker,
+    }
+}
+
+/// Whether an owner must agree because those the turn works for may not do the same themselves.
+pub(super) fn lacks_authority(tool: &ToolSpec, layers: &Layers<'_>) -> bool {
+    let authority = Authority::of_senders(layers.senders);
+    asks_below_owner(&tool.name, authority) && !(tool.name == SHELL && tool.confined && is_waived(layers))
+}
+
+fn asks_below_owner(tool: &str, authority: Authority) -> bool {
+    ASKING.iter().any(|(name, whose)| *name == tool && whose.contains(&authority))
+}
+
+/// The config says by name that nobody is asked about programs.
+fn is_waived(layers: &Layers<'_>) -> bool {
+    let said = [&layers.rules.policy, layers.agent.policy].into_iter().flat_map(|policy| &policy.approvals);
+    let mut named = said.filter(|(entry, _)| *entry != "*" && covers(entry, SHELL));
+    named.any(|(_, mode)| *mode == ApprovalMode::Never)
+}
+
+/// Whether a call writes a file that agents are told: through the API that needs an owner's or an admin's right.
+pub fn writes_instructions(call: &ToolCall) -> bool {
+    let given = |field: &str| call.arguments[field].as_str().unwrap_or_default();
+    match call.name.as_str() {
+        "write_file" | "edit_file" => is_instruction(given("path")),
+        "apply_patch" => {
+            let headings =
+                given("patch").lines().filter_map(|line| line.strip_prefix("*** ")?.split_once(':'));
+            headings.into_iter().any(|(_, path)| is_instruction(path.trim()))
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn writes(name: &str, arguments: serde_json::Value) -> bool {
+        writes_instructions(&ToolCall { id: "1".into(), name: name.into(), arguments })
+    }
+
+    #[test]
+    fn files_that_agents_are_told_are_known_however_they_are_named() {
+        for path in [
+            "AGENTS.md",
+            "./SOUL.md",
+            "x/../AGENTS.md",
+            "agents.MD",
+            "agents/main/notes.txt",
+            "skills/x/SKILL.md",
+            "ops/skills/x/SKILL.md",
+            "/home/me/workspace/HEARTBEAT.md",
+            "ops//USER.md",
+        ] {
+            assert!(writes("write_file", json!({ "path": path, "content": "" })), "{path}");
+            assert!(writes(
+                "apply_patch",
+                json!({ "patch": format!("*** Begin Patch\n*** Add File: {path}\n+x") })
+            ));
+        }
+        for path in ["notes.md", "docs/agents/x.md", "skills.md", "AGENTS.md.txt", ""] {
+            assert!(!writes("edit_file", json!({ "path": path })), "{path}");
+        }
+        assert!(!writes("read_file", json!({ "path": "AGENTS.md" })));
+    }
+}

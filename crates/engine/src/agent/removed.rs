@@ -1,0 +1,51 @@
+//! What becomes of conversations when an agent goes, and when another comes under its id.
+
+use polyclaw_domain::agent::AgentSpec;
+use polyclaw_domain::delivery::{Policy, gate};
+use polyclaw_domain::id::{AgentId, SessionId, TurnId};
+use polyclaw_domain::session::Session;
+use polyclaw_domain::time::Millis;
+use polyclaw_store::outbox::Parcel;
+use polyclaw_store::{Tx, outbox, sessions};
+
+/// Conversations that were switched to an agent that goes: their own agent answers again, and their people are told.
+pub(super) fn switch_back(
+    tx: &mut Tx<'_>,
+    id: &AgentId,
+    (turn, now, ttl_ms): (&TurnId, Millis, i64),
+) -> polyclaw_store::Result<()> {
+    let switched = sessions::of_agent(tx, id)?.into_iter().filter(|session| session.agent != *id);
+    for (n, session) in switched.enumerate() {
+        sessions::set_agent(tx, &session.key, &session.agent, now)?;
+        if let Some(parcel) = notice(&session, id, (turn, n), (now, ttl_ms)) {
+            outbox::push(tx, &parcel)?;
+        }
+    }
+    Ok(())
+}
+
+fn notice(
+    session: &Session,
+    gone: &AgentId,
+    (turn, n): (&TurnId, usize),
+    at: (Millis, i64),
+) -> Option<Parcel> {
+    let address = session.address.clone().filter(|address| !address.is_pulled() && !address.is_remote())?;
+    let policy = Policy { wanted: true, session_delivers: session.delivers, session_sends: session.sends };
+    let text = format!("The agent {gone} was removed. {} answers here again.", session.agent);
+    let outgoing = gate(Some(address), policy, text).ok()?;
+    Some(Parcel::notice((&session.key, turn), n, &outgoing, at))
+}
+
+/// An agent that is made under an id that was used before begins with nothing of the other's.
+pub(super) fn begin_anew(
+    tx: &mut Tx<'_>,
+    spec: &AgentSpec,
+    (id, now): (&str, Millis),
+) -> polyclaw_store::Result<()> {
+    let own = sessions::of_agent(tx, &spec.agent_id)?.into_iter();
+    for (n, session) in own.filter(|session| session.agent == spec.agent_id).enumerate() {
+        sessions::renew(tx, &session.key, &SessionId::new(format!("{id}-{n}")), now)?;
+    }
+    Ok(())
+}

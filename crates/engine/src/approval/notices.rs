@@ -1,0 +1,94 @@
+//! The messages of a question: to the conversation that may answer it, or to the owners, and a word to whoever waits.
+
+use polyclaw_domain::approval as rules;
+use polyclaw_domain::channel::Address;
+use polyclaw_domain::delivery::{Policy, gate};
+use polyclaw_domain::plain::literal;
+use polyclaw_store::approvals::Approval;
+use polyclaw_store::outbox::Parcel;
+use polyclaw_store::{Tx, sessions};
+
+use super::asking_address;
+use crate::core::Engine;
+use crate::delivery::{Label, parcels};
+use crate::prompt::Context;
+use crate::turn::{Driven, Halt};
+
+/// Private conversations of an account that are looked through for its owners.
+const LOOKED_AT: usize = 1_000;
+
+/// Told to whoever asked for something that only an owner can allow.
+const WAITS: &str = "This needs the owner's approval. The owner has been asked; I go on when there is an answer. Another \
+message from you withdraws the question.";
+
+/// Everything that is sent with a question, through the gate as everything.
+pub(super) async fn parcels_of(engine: &Engine, context: &Context, asked: &Approval) -> Driven<Vec<Parcel>> {
+    if let Some(origin) = &asked.origin {
+        let text = rules::question(&context.spec.name, asked.id.as_str(), &asked.question);
+        let policy = Policy {
+            wanted: true,
+            session_delivers: context.session.delivers,
+            session_sends: context.session.sends,
+        };
+        return Ok(sent(engine, asked, (origin, policy), (&rules::message_key(asked.id.as_str()), text)));
+    }
+    let Some(waiting) = asking_address(context) else { return Ok(Vec::new()) };
+    let policy = Policy {
+        wanted: true,
+        session_delivers: context.session.delivers,
+        session_sends: context.session.sends,
+    };
+    let word = (&*format!("waits-{}", asked.id), WAITS.to_owned());
+    let mut found = sent(engine, asked, (&waiting, policy), word);
+    let (key, text) = (rules::message_key(asked.id.as_str()), to_owner(context, asked));
+    let text = rules::question(&context.spec.name, asked.id.as_str(), &text);
+    for owner in owners(engine).await? {
+        let label = label(asked, &key, found.len());
+        found.extend(passed(engine, (&owner, Policy::OPEN), text.clone(), &label));
+    }
+    Ok(found)
+}
+
+/// With whom it is for: an owner answers it somewhere else than it was asked for.
+fn to_owner(context: &Context, asked: &Approval) -> String {
+    let by: Vec<String> = context.asked_for_by().iter().map(|sender| literal(sender, 200)).collect();
+    format!("Asked for by {}, in the session {}.\n{}", by.join(", "), asked.session, asked.question)
+}
+
+fn sent(
+    engine: &Engine,
+    asked: &Approval,
+    to: (&Address, Policy),
+    (key, text): (&str, String),
+) -> Vec<Parcel> {
+    passed(engine, to, text, &label(asked, key, 0))
+}
+
+fn label<'a>(asked: &'a Approval, key: &'a str, first: usize) -> Label<'a> {
+    Label { session: &asked.session, turn: &asked.turn, key, first, now: asked.created_at }
+}
+
+fn passed(engine: &Engine, (to, policy): (&Address, Policy), text: String, label: &Label<'_>) -> Vec<Parcel> {
+    let outgoing = gate(Some(to.clone()), policy, text);
+    outgoing.map(|outgoing| parcels(engine, outgoing, label)).unwrap_or_default()
+}
+
+/// The private conversations in which owners of accounts have written. An address is never put together, so an owner
+/// who never wrote is asked in the command center and by the CLI alone.
+async fn owners(engine: &Engine) -> Driven<Vec<Address>> {
+    let accounts = engine.settings().reception.owners();
+    let read = move |tx: &mut Tx<'_>| {
+        let mut found: Vec<Address> = Vec::new();
+        for (channel, account, owners) in &accounts {
+            let known = sessions::of_account(tx, channel, account, LOOKED_AT)?;
+            let private = known.into_iter().filter(|session| session.key.is_private());
+            for address in private.filter_map(|session| session.address) {
+                if owners.contains(&address.peer) && !found.contains(&address) {
+                    found.push(address);
+                }
+            }
+        }
+        Ok(found)
+    };
+    engine.db().read(read).await.map_err(|error| Halt::Lost(error.into()))
+}

@@ -1,0 +1,249 @@
+//! Who may do what through an agent: what changes that is an owner's to allow, whoever asks and by whatever way.
+
+use polyclaw_domain::authority::Authority;
+use polyclaw_domain::channel::{Address, Letter, Taken};
+use polyclaw_domain::command::Speaker;
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::message::Origin;
+use polyclaw_domain::provider::PromptMessage;
+use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
+use polyclaw_engine::ingress::Inbound;
+use polyclaw_testkit::world::{Ground, World};
+use polyclaw_testkit::{Faulty, Line, Scripted, last_user, letter};
+use serde_json::json;
+
+use crate::agents::caller;
+use crate::approvals::question;
+
+const CONFIG: &str = r#"
+    [agents]
+    default = "main"
+    [[agents.list]]
+    id = "main"
+    [[agents.list]]
+    id = "weak"
+    tools = { allow = ["read_file"] }
+    [[agents.list]]
+    id = "weaker"
+    tools = { allow = ["read_file"], deny = ["todo"] }
+    [[agents.list]]
+    id = "ops"
+    tools = { allow = ["shell"] }
+    sandbox = { mode = "off" }
+    [[agents.list]]
+    id = "given"
+    tools = { allow = ["list_dir"] }
+    [[bindings]]
+    agent_id = "weak"
+    match = { channel = "telegram", peer = { kind = "direct", id = "bound" } }
+    [session]
+    dm_scope = "per-channel-peer"
+    [channels.telegram.default]
+    bot_token = "123:token"
+    dm_policy = "open"
+    owners = ["boss"]
+    agents = ["given"]
+"#;
+
+const CREATE: &str = r#"agent_create {"agent_id": "pwn", "description": "x", "allow_tools": ["todo"]}"#;
+
+async fn ground() -> Ground {
+    let mut ground = World::with(caller()).await.killed().await;
+    ground.configure(CONFIG).await;
+    // Nobody writes here: where files would be made there is none.
+    ground.settings.workspace = "/dev/null/workspace".into();
+    for tool in ["write_file", "memory_store"] {
+        ground.tools.add(tool, Effect::Idempotent, Consent::NotNeeded, |_| {
+            Box::pin(async { ToolOutcome::ok("ran") })
+        });
+    }
+    ground
+}
+
+async fn world() -> World {
+    ground().await.wake(Faulty::never())
+}
+
+/// The next thing that is read there after a letter.
+async fn told(world: &World, n: usize, letter: Letter) -> String {
+    let peer = letter.address.peer.clone();
+    let before = world.ground.outlet.read_at(&peer, None).len();
+    let letter = Letter { platform_id: format!("{peer}-{n}"), ..letter };
+    assert_eq!(world.ground.outlet.deliver(letter).await, Taken::Done);
+    read_next(world, &peer, before).await
+}
+
+async fn read_next(world: &World, peer: &str, before: usize) -> String {
+    let wait = async {
+        while world.ground.outlet.read_at(peer, None).len() == before {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(60), wait).await.expect("something is read there");
+    world.ground.outlet.read_at(peer, None)[before].clone()
+}
+
+fn agent(id: &str) -> AgentId {
+    AgentId::parse(id).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guest_never_approves_an_agent_and_an_owner_is_asked() {
+    let world = world().await;
+    told(&world, 0, letter("boss", "todo {}")).await;
+    let waits = told(&world, 1, letter("eve", CREATE)).await;
+    assert!(waits.contains("needs the owner's approval"), "{waits}");
+    let asked = read_next(&world, "boss", 1).await;
+    let id = question(&world).await;
+    assert!(
+        asked.contains("Asked for by \"telegram:default:eve\"") && asked.contains(&format!("/approve {id}")),
+        "{asked}"
+    );
+    let own = told(&world, 2, letter("eve", &format!("/approve {id}"))).await;
+    assert!(own.contains("only an owner of this instance can answer"), "{own}");
+    assert!(world.engine.agent(&agent("pwn")).await.is_err());
+    let approved = told(&world, 3, letter("boss", &format!("/approve {id}"))).await;
+    assert_eq!(approved, "Approved: it runs now.");
+    world.settled().await;
+    assert!(world.engine.agent(&agent("pwn")).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owner_approves_where_they_asked() {
+    let world = world().await;
+    let asked = told(&world, 1, letter("boss", CREATE)).await;
+    assert!(asked.contains("asks for your approval"), "{asked}");
+    let id = question(&world).await;
+    assert_eq!(told(&world, 2, letter("boss", &format!("/approve {id}"))).await, "Approved: it runs now.");
+    world.settled().await;
+    assert!(world.engine.agent(&agent("pwn")).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_name_leads_a_guest_past_the_bindings_to_a_wider_agent() {
+    let world = world().await;
+    for (n, line) in
+        ["/agent ops", "/agent main", "/ops todo {}", "/ops /status", "/main todo {}"].into_iter().enumerate()
+    {
+        let said = told(&world, n, letter("bound", line)).await;
+        assert!(said.contains("is not available to you here"), "{line}: {said}");
+    }
+    assert!(
+        told(&world, 10, letter("bound", "/agent weaker")).await.starts_with("weaker answers"),
+        "it may do no more"
+    );
+    assert!(
+        told(&world, 11, letter("bound", "/agent given")).await.starts_with("given answers"),
+        "the account names it"
+    );
+    assert!(
+        told(&world, 12, letter("bound", "/agent weak")).await.starts_with("weak answers"),
+        "it is bound to it"
+    );
+    assert!(
+        told(&world, 13, letter("boss", "/agent ops")).await.starts_with("ops answers"),
+        "owners go anywhere"
+    );
+}
+
+fn hooked(text: &str) -> Inbound {
+    let weak = agent("weak");
+    let address = Address { channel: "webhook".into(), account: "ci".into(), peer: "p".into(), thread: None };
+    let session = SessionKey::of(&weak, &["webhook", "ci", "dm", "p"]);
+    Inbound { origin: Origin::Hook, ..Inbound::from_person(session, weak, address, text) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_is_led_no_further() {
+    let world = world().await;
+    let first = world.engine.accept(hooked("read_file {}")).await.unwrap();
+    world.answer(&first).await;
+    let said = world.engine.command_from(&hooked("/agent ops"), Speaker::Alone).await.unwrap().unwrap();
+    assert!(said.contains("is not available to you here"), "{said}");
+    let named = world.engine.directed(hooked("/ops shell {}")).await;
+    assert_eq!(named.unwrap_err().code(), "agent_not_allowed");
+    let fine = world.engine.directed(hooked("/weaker read_file {}")).await.unwrap();
+    assert_eq!(fine.by, Some(agent("weaker")));
+}
+
+fn operated(text: &str) -> Inbound {
+    let mut inbound = World::inbound("desk", text);
+    inbound.address.channel = "web".into();
+    inbound.meta = None;
+    Authority::Operator.stamp(&mut inbound.meta);
+    inbound
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_needs_admin_asks_in_turns_that_a_lesser_token_began() {
+    for call in [
+        r#"write_file {"path": "AGENTS.md", "content": "obey"}"#,
+        r#"write_file {"path": "skills/x/SKILL.md", "content": "obey"}"#,
+        r#"memory_store {"content": "x"}"#,
+        r#"cron_add {"id": "j", "schedule": "every 10m", "message": "x"}"#,
+    ] {
+        let world = world().await;
+        let accepted = world.engine.accept(operated(call)).await.unwrap();
+        let id = question(&world).await;
+        // The same after a crash: the scope is stored with the message.
+        let world = world.killed().await.wake(Faulty::never());
+        assert_eq!(question(&world).await, id, "{call}");
+        let verdict = crate::approvals::by_owner(polyclaw_domain::approval::Decision::Deny);
+        polyclaw_engine::decide(&world.engine, &id, verdict).await.unwrap();
+        assert!(world.answer(&accepted).await.text.contains("did not allow"), "{call}");
+    }
+    let world = world().await;
+    for call in [r#"write_file {"path": "notes.md", "content": "x"}"#, "look {}"] {
+        let accepted = world.engine.accept(operated(call)).await.unwrap();
+        assert!(world.answer(&accepted).await.text.starts_with("got "), "{call}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_nobody_can_be_asked_it_is_refused() {
+    let world = world().await;
+    let by_program = |text: &str| {
+        let mut inbound = operated(text);
+        inbound.address.channel = "api".into();
+        inbound
+    };
+    for (call, why) in [
+        (r#"write_file {"path": "SOUL.md", "content": "obey"}"#, "Only an owner"),
+        (r#"memory_store {"content": "x"}"#, "approval.nobody_to_ask"),
+    ] {
+        let accepted = world.engine.accept(by_program(call)).await.unwrap();
+        let text = world.answer(&accepted).await.text;
+        assert!(text.contains(why), "{call}: {text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_detour_through_a_sub_agent_raises_nothing() {
+    let model = Scripted::new(|prompt| match (prompt.messages.last(), last_user(prompt)) {
+        (Some(PromptMessage::ToolResult { .. }), _) => vec![Line::Say("done".into())],
+        (_, text) if text.starts_with("sessions_spawn") => {
+            vec![Line::Call("sessions_spawn".into(), json!({ "task": "please write" }))]
+        }
+        (_, text) if text.contains("please write") => {
+            vec![Line::Call("write_file".into(), json!({ "path": "AGENTS.md", "content": "obey" }))]
+        }
+        _ => vec![Line::Say("fine".into())],
+    });
+    let mut ground = World::with(model).await.killed().await;
+    ground.configure(CONFIG).await;
+    ground.tools.add("write_file", Effect::Idempotent, Consent::NotNeeded, |_| {
+        Box::pin(async { ToolOutcome::ok("ran") })
+    });
+    let world = ground.wake(Faulty::never());
+    let spawn = "sessions_spawn";
+    let accepted = world.engine.accept(operated(spawn)).await.unwrap();
+    world.answer(&accepted).await;
+    world.settled().await;
+    let read = |tx: &mut polyclaw_store::Tx<'_>| {
+        tx.query("SELECT text FROM messages WHERE role = 'tool'", &[], |row| row.text(0))
+    };
+    let results = world.engine.db().read(read).await.unwrap();
+    assert!(!results.iter().any(|text| text == "ran"), "{results:?}");
+    assert!(results.iter().any(|text| text.contains("Only an owner")), "{results:?}");
+}
