@@ -11,7 +11,7 @@ use polyclaw_domain::mail::LetterKind;
 use polyclaw_domain::provider::{Prompt, PromptMessage};
 use polyclaw_domain::task::TaskNo;
 use polyclaw_engine::team::{Actor, NewMember, NewTask, NewTeam, Outgoing, Spawned};
-use polyclaw_engine::{Error, Result};
+use polyclaw_engine::{Error, Result, Settings};
 use polyclaw_store::{Db, Ledgers, Target};
 use polyclaw_testkit::postgres::Cluster;
 use polyclaw_testkit::world::{Ground, World};
@@ -152,6 +152,11 @@ impl Hall {
         self.scripts.lock().unwrap().entry(name.to_owned()).or_default().extend(scripts);
     }
 
+    /// How many calls of somebody's script have not been made.
+    pub fn left(&self, name: &str) -> usize {
+        self.scripts.lock().unwrap().get(name).map_or(0, VecDeque::len)
+    }
+
     pub async fn send(
         &self,
         from: &Actor,
@@ -185,6 +190,13 @@ impl Hall {
     pub async fn lives_on(self, told: usize) -> Self {
         let mut ground = self.world.killed().await;
         ground.settings.default_context_window = told;
+        Self { world: ground.wake(Faulty::never()), ..self }
+    }
+
+    /// The engine is started anew with other settings.
+    pub async fn reconfigured(self, change: impl FnOnce(&mut Settings)) -> Self {
+        let mut ground = self.world.killed().await;
+        change(&mut ground.settings);
         Self { world: ground.wake(Faulty::never()), ..self }
     }
 
