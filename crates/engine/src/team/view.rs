@@ -11,6 +11,7 @@ use polyclaw_store::{Tx, letters, teams};
 
 use super::Actor;
 use super::make::is_lost;
+use super::spent::{TurnBudget, turn_budget};
 use crate::core::Engine;
 use crate::error::Result;
 
@@ -25,6 +26,7 @@ pub struct View {
     /// Letters to the lead that it has not read yet.
     pub lead_unread: usize,
     pub counts: Counts,
+    pub turns: TurnBudget,
     /// Those that have not ended, the oldest first.
     pub open: Vec<Task>,
     /// The last that ended, the newest first.
@@ -53,6 +55,7 @@ impl View {
                 self.team.name
             ));
         }
+        lines.extend(self.turns.line());
         lines.extend(self.lead_setback.as_ref().map(|setback| format!("The lead's {}.", setback.line())));
         lines.join("\n")
     }
@@ -78,9 +81,9 @@ impl Engine {
     }
 
     pub(super) async fn view(&self, team: Team) -> Result<View> {
-        let wanted = team.clone();
-        let Found { members, at_work, mut setbacks, mut unread, is_lead_lost } =
-            self.db().read(move |tx| find(tx, &wanted)).await?;
+        let (wanted, limit) = (team.clone(), self.settings().teams.automatic_turns);
+        let Found { members, at_work, mut setbacks, mut unread, is_lead_lost, turns } =
+            self.db().read(move |tx| find(tx, &wanted, limit)).await?;
         let id = team.id.clone();
         let read = move |tx: &mut Tx<'_>| {
             let all = Filter { with_ended: true, limit: usize::from(u16::MAX), ..Filter::default() };
@@ -99,7 +102,7 @@ impl Engine {
             Standing { setback, unread, ..standing(member, &at_work, &open) }
         };
         let members = members.into_iter().map(stands).collect();
-        Ok(View { team, members, lead_setback, is_lead_lost, lead_unread, counts, open, ended })
+        Ok(View { team, members, lead_setback, is_lead_lost, lead_unread, counts, turns, open, ended })
     }
 
     /// Letters of a team, the newest first.
@@ -123,15 +126,17 @@ struct Found {
     setbacks: HashMap<String, Setback>,
     unread: HashMap<String, usize>,
     is_lead_lost: bool,
+    turns: TurnBudget,
 }
 
-fn find(tx: &mut Tx<'_>, team: &Team) -> polyclaw_store::Result<Found> {
+fn find(tx: &mut Tx<'_>, team: &Team, limit: u32) -> polyclaw_store::Result<Found> {
     Ok(Found {
         members: teams::members(tx, &team.id)?,
         at_work: teams::at_work(tx, &team.id)?,
         setbacks: teams::setbacks(tx, &team.id)?.into_iter().collect(),
         unread: letters::unread(tx, &team.id)?.into_iter().collect(),
         is_lead_lost: is_lost(tx, team)?,
+        turns: turn_budget(tx, team, limit)?,
     })
 }
 
