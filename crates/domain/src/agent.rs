@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::AgentId;
 pub use crate::policy::ToolPolicy;
 use crate::provider::{ModelRef, ReasoningEffort};
-pub use family::{Delegation, Subagents};
+pub use family::{Delegation, MemberTools, Subagents};
 pub use file::{of_toml, to_toml};
 pub use model::ModelChoice;
 pub use review::{Known, Problem, in_words, review, widens};

@@ -11,10 +11,11 @@ use polyclaw_domain::channel::Address;
 use polyclaw_domain::delivery::{Policy, gate};
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::id::{ApprovalId, TurnId};
+use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome};
 use polyclaw_store::approvals::{self, Approval};
 use polyclaw_store::outbox::{self, Parcel};
-use polyclaw_store::{Tx, events, jobs};
+use polyclaw_store::{Tx, events, jobs, teams};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -41,7 +42,7 @@ pub(crate) async fn ask(
         expire(engine, &asked).await?;
         return Ok(Some(ToolOutcome::error(changed)));
     }
-    show(engine, &asked);
+    show(engine, &asked, lead_of(engine, &asked).await.as_ref());
     let waiting = running.wait(&engine.lanes);
     let answer = wait(engine, running, &asked).await;
     drop(waiting);
@@ -78,8 +79,10 @@ fn origin(context: &Context) -> Option<Address> {
     let asked = context
         .addresses()
         .into_iter()
-        .filter(|(address, wanted)| *wanted && !address.is_pulled() && !address.is_remote());
-    asked.map(|(address, _)| address).next()
+        .filter(|(_, wanted)| *wanted)
+        .map(|(address, _)| address)
+        .chain(context.team_people.iter().cloned());
+    asked.into_iter().find(|address| !address.is_pulled() && !address.is_remote())
 }
 
 /// Stores the question with the message that asks it, in one transaction, unless it is stored already.
@@ -102,11 +105,17 @@ async fn store(engine: &Engine, running: &Running, context: &Context, wanted: &A
 /// The question as messages to the conversation that asked, through the gate as everything.
 fn messages(engine: &Engine, context: &Context, asked: &Approval) -> Vec<Parcel> {
     let (session, turn) = (&asked.session, &asked.turn);
-    let text = rules::question(&context.spec.name, asked.id.as_str(), &asked.question);
+    let is_of_team = asked.origin.as_ref().is_some_and(|address| context.team_people.contains(address));
+    // A member says nothing outside by itself, but what it may do is asked of those for whom its team works.
+    let name = match &context.session.title {
+        Some(member) if is_of_team => member,
+        _ => &context.spec.name,
+    };
+    let text = rules::question(name, asked.id.as_str(), &asked.question);
     let policy = Policy {
         wanted: true,
-        session_delivers: context.session.delivers,
-        session_sends: context.session.sends,
+        session_delivers: is_of_team || context.session.delivers,
+        session_sends: is_of_team || context.session.sends,
     };
     let key = rules::message_key(asked.id.as_str());
     let label = Label { session, turn, key: &key, first: 0, now: asked.created_at };
@@ -119,20 +128,32 @@ fn messages(engine: &Engine, context: &Context, asked: &Approval) -> Vec<Parcel>
     }
 }
 
-fn show(engine: &Engine, asked: &Approval) {
+fn show(engine: &Engine, asked: &Approval, lead: Option<&SessionKey>) {
     if asked.state != ApprovalState::Pending {
         return;
     }
-    engine.hub.publish(
-        &asked.session,
-        FrameKind::ApprovalAsked {
-            approval_id: asked.id.clone(),
-            turn_id: asked.turn.clone(),
-            tool: asked.tool.clone(),
-            arguments: asked.arguments.clone(),
-            question: asked.question.clone(),
-        },
-    );
+    for session in lead.into_iter().chain([&asked.session]) {
+        engine.hub.publish(
+            session,
+            FrameKind::ApprovalAsked {
+                approval_id: asked.id.clone(),
+                turn_id: asked.turn.clone(),
+                tool: asked.tool.clone(),
+                arguments: asked.arguments.clone(),
+                question: asked.question.clone(),
+            },
+        );
+    }
+}
+
+/// The lead of whoever asks, if that is a member of a team: its people see the question there.
+async fn lead_of(engine: &Engine, asked: &Approval) -> Option<SessionKey> {
+    let session = asked.session.clone();
+    let read = move |tx: &mut Tx<'_>| {
+        let Some(member) = teams::member_of(tx, &session)? else { return Ok(None) };
+        Ok(teams::get(tx, &member.team)?.map(|team| team.lead))
+    };
+    engine.db().read(read).await.ok().flatten()
 }
 
 async fn wait(engine: &Engine, running: &Arc<Running>, asked: &Approval) -> Driven<Option<ToolOutcome>> {
@@ -194,13 +215,16 @@ async fn expire(engine: &Engine, asked: &Approval) -> Driven<()> {
     let write =
         move |tx: &mut Tx<'_>| approvals::decide(tx, &id, ApprovalState::Expired, (None, None), now.into());
     if lost(engine.persist(write).await)? {
-        announce(engine, asked, ApprovalState::Expired);
+        announce(engine, asked, ApprovalState::Expired).await;
     }
     Ok(())
 }
 
 /// Whoever shows the question takes it away.
-fn announce(engine: &Engine, asked: &Approval, state: ApprovalState) {
+async fn announce(engine: &Engine, asked: &Approval, state: ApprovalState) {
+    if let Some(lead) = lead_of(engine, asked).await {
+        engine.hub.publish(&lead, decided(asked, state));
+    }
     engine.hub.publish(&asked.session, decided(asked, state));
 }
 
