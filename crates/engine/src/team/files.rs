@@ -164,6 +164,20 @@ impl Engine {
         }
     }
 
+    /// Where the files of a team are that has ended.
+    pub(super) async fn past_folder(&self, team: &Team) -> Option<PathBuf> {
+        let trash = self.settings().teams_folder.clone()?.join(TRASH);
+        let (prefix, id) = (format!("{}-", team.name), team.id.clone());
+        let find = move || {
+            let folders = fs::read_dir(trash).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+            let mut named = folders.filter(|path| {
+                path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(&prefix))
+            });
+            named.find(|path| is_of(&path.join("config.json"), id.as_str()))
+        };
+        tokio::task::spawn_blocking(find).await.ok().flatten()
+    }
+
     /// Says whether there was one.
     pub(super) async fn clear_folder(&self, team: &Team) -> Result<bool> {
         let Some(folder) = self.settings().teams_folder.clone() else { return Ok(false) };

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use polyclaw_domain::task::{Task, TaskState};
 use polyclaw_domain::team::setback::Setback;
 use polyclaw_domain::team::state::{self, Counts, Reader, Standing};
-use polyclaw_domain::team::{LEAD, Member, Team};
+use polyclaw_domain::team::{LEAD, Member, Team, TeamStatus};
 use polyclaw_store::tasks::{self, Filter};
-use polyclaw_store::{Tx, letters, teams};
+use polyclaw_store::{Db, Tx, letters, teams};
 
 use super::Actor;
 use super::make::is_lost;
@@ -76,8 +76,36 @@ impl Engine {
 
     /// A team as an actor in it sees it.
     pub async fn team_view(&self, actor: &Actor, name: &str) -> Result<View> {
+        if matches!(actor, Actor::Operator { .. })
+            && let Some(team) = self.ended_team(name).await?
+        {
+            return self.view(team).await;
+        }
         let insider = self.insider(actor, name).await?;
         self.view(insider.team).await
+    }
+
+    /// The last team of a name that has ended, if none bears the name now. People can still look at it.
+    async fn ended_team(&self, name: &str) -> Result<Option<Team>> {
+        let wanted = name.to_owned();
+        let read = move |tx: &mut Tx<'_>| match teams::named(tx, &wanted)? {
+            Some(_) => Ok(None),
+            None => Ok(teams::ended_of(tx, &wanted)?.into_iter().next()),
+        };
+        Ok(self.db().read(read).await?)
+    }
+
+    /// The ledger of a team, also of one that has ended. `None`: its folder is gone.
+    async fn ledger_to_read(&self, team: &Team) -> Result<Option<Db>> {
+        if team.status != TeamStatus::Shutdown {
+            return self.ledger(team).map(Some);
+        }
+        let folder = self.past_folder(team).await.unwrap_or_default();
+        match self.ports.ledgers.open_past(&folder) {
+            Ok(db) => Ok(Some(db)),
+            Err(polyclaw_store::Error::Closed) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     pub(super) async fn view(&self, team: Team) -> Result<View> {
@@ -90,7 +118,10 @@ impl Engine {
             let all = tasks::list(tx, &id, &all)?;
             Ok((Counts::of(&all), all, tasks::last_ended(tx, &id, ENDED)?))
         };
-        let (counts, mut open, ended) = self.ledger(&team)?.read(read).await?;
+        let (counts, mut open, ended) = match self.ledger_to_read(&team).await? {
+            Some(ledger) => ledger.read(read).await?,
+            None => Default::default(),
+        };
         open.retain(|task| !task.state.has_ended());
         open.truncate(OPEN);
         open.reverse();
@@ -107,15 +138,24 @@ impl Engine {
 
     /// Letters of a team, the newest first.
     pub async fn team_letters(&self, name: &str, limit: usize) -> Result<Vec<polyclaw_domain::mail::Letter>> {
-        let team = self.team_named(name).await?;
+        let team = match self.ended_team(name).await? {
+            Some(team) => team,
+            None => self.team_named(name).await?,
+        };
         Ok(self.db().read(move |tx| letters::newest(tx, &team.id, limit)).await?)
     }
 
     /// What became of a team's tasks, behind a number.
     pub async fn team_log(&self, name: &str, after: i64, limit: usize) -> Result<Vec<tasks::Happened>> {
-        let team = self.team_named(name).await?;
+        let team = match self.ended_team(name).await? {
+            Some(team) => team,
+            None => self.team_named(name).await?,
+        };
         let id = team.id.clone();
-        Ok(self.ledger(&team)?.read(move |tx| tasks::events(tx, &id, after, limit)).await?)
+        match self.ledger_to_read(&team).await? {
+            Some(ledger) => Ok(ledger.read(move |tx| tasks::events(tx, &id, after, limit)).await?),
+            None => Ok(Vec::new()),
+        }
     }
 }
 

@@ -24,12 +24,12 @@ on_both!(
 mod thousand {
     #[test]
     fn on_sqlite() {
-        crate::teams::fixture::on_sqlite(super::a_thousand_announces_leave_room_for_a_person);
+        crate::teams::fixture::long_on_sqlite(super::a_thousand_announces_leave_room_for_a_person);
     }
 
     #[test]
     fn on_postgres() {
-        crate::teams::fixture::on_postgres(super::a_thousand_announces_leave_room_for_a_person);
+        crate::teams::fixture::long_on_postgres(super::a_thousand_announces_leave_room_for_a_person);
     }
 }
 

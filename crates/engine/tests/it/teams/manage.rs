@@ -6,8 +6,9 @@ use polyclaw_domain::config::HookEvent;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::mail::LetterKind;
 use polyclaw_domain::task::{TaskNo, TaskState};
+use polyclaw_domain::team::TeamStatus;
 use polyclaw_engine::ingress::Inbound;
-use polyclaw_engine::team::{Finish, HookAnswer, NewMember, NewTask, Outgoing, TeamHooks, Wanted};
+use polyclaw_engine::team::{Actor, Finish, HookAnswer, NewMember, NewTask, Outgoing, TeamHooks, Wanted};
 use polyclaw_testkit::world::World;
 use serde_json::{Value, json};
 
@@ -20,6 +21,7 @@ on_both!(
     tasks_are_found_by_the_session_of_their_owner,
     a_request_to_stop_keeps_its_number,
     a_closed_member_answers_nobody,
+    an_ended_team_can_be_looked_at_and_leaves_no_log,
     a_model_of_an_unknown_provider_is_refused,
     hooks_refuse_an_end_and_a_rest,
     a_member_has_a_uuid_of_its_own,
@@ -113,6 +115,25 @@ async fn a_closed_member_answers_nobody(hall: Hall) {
     let inbound = World::inbound("me", "are you there?");
     let asked = hall.world.engine.accept(Inbound { session: ann, ..inbound }).await;
     assert_eq!(code(&asked), "not_now");
+}
+
+async fn an_ended_team_can_be_looked_at_and_leaves_no_log(hall: Hall) {
+    let hall = hall.with_team().await;
+    let ann = actor(&hall.join("ann").await.session_key);
+    let no = hall.task("Header", &[]).await;
+    hall.world.engine.claim_task(&ann, TEAM, Some(no)).await.unwrap();
+    hall.world.engine.finish_task(&ann, TEAM, no, done("drawn")).await.unwrap();
+    hall.world.engine.shut_team(&lead(), TEAM, "", true).await.unwrap();
+    hall.rest().await;
+    let operator = Actor::Operator { call: "look".into() };
+    let view = hall.world.engine.team_view(&operator, TEAM).await.unwrap();
+    assert_eq!((view.team.status, view.counts.completed, view.members.len()), (TeamStatus::Shutdown, 1, 1));
+    assert!(!hall.world.engine.team_log(TEAM, 0, 99).await.unwrap().is_empty());
+    for folder in std::fs::read_dir(hall.path(".trash")).unwrap() {
+        let log = folder.unwrap().path().join("ledger.db-wal");
+        let left = std::fs::metadata(&log).map_or(0, |file| file.len());
+        assert_eq!(left, 0, "the log of an ended team is in its ledger");
+    }
 }
 
 async fn a_model_of_an_unknown_provider_is_refused(hall: Hall) {
