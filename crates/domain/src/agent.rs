@@ -15,7 +15,7 @@ use crate::id::AgentId;
 use crate::plain::is_hidden;
 pub use crate::policy::ToolPolicy;
 use crate::provider::{ModelRef, ReasoningEffort};
-pub use family::{Delegation, Subagents};
+pub use family::{Delegation, MemberTools, Subagents};
 pub use file::{of_toml, to_toml};
 pub use grants::{widened, widens};
 pub use model::ModelChoice;

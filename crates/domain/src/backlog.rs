@@ -4,8 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{MessageId, TurnId};
 
-/// Waiting items one session may hold; the next sender is told it is full.
+/// Waiting items of people one session may hold, and as many of all other senders; the next of them is told it is full.
 pub const MAX_WAITING: usize = 50;
+
+/// Announces that one turn takes up as messages of their own. Older ones are merged into one message when it starts.
+pub const MAX_ANNOUNCES: usize = 50;
 
 /// What is already going on in the session a message arrives at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

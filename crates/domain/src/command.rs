@@ -86,7 +86,12 @@ pub const COMMANDS: &[Command] = &[
         "the sub-agents of this session: look at them, stop them, talk to them, begin one",
         Reach::Conversation,
     ),
-    command("focus", "<session key or sub-agent>", "go on in another session from here", Reach::Owner),
+    command(
+        "focus",
+        "<session key, member or sub-agent>",
+        "go on in another session from here",
+        Reach::Owner,
+    ),
     command("unfocus", "", "back to this conversation's own session", Reach::Conversation),
     command(
         "session",
@@ -94,7 +99,12 @@ pub const COMMANDS: &[Command] = &[
         "start anew after this long without a message",
         Reach::Conversation,
     ),
-    command("team", "[name]", "the teams there are: members, tasks, progress", Reach::Owner),
+    command(
+        "team",
+        "[name] | send [team] <member> <text>",
+        "the teams there are: members, tasks, progress; write to a member",
+        Reach::Owner,
+    ),
     command("approve", "<id>", "allow what you were asked about, once", Reach::Conversation),
     command("deny", "<id> [why]", "do not allow it; the agent is told why", Reach::Conversation),
     command("whoami", "", "the session and agent you talk to", Reach::Anyone),

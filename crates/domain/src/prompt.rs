@@ -59,13 +59,6 @@ pub fn insert_aside(messages: &mut Vec<PromptMessage>, origin: &str, text: &str,
     messages.insert(newest.unwrap_or(messages.len()), PromptMessage::user(frame(origin, nonce, text)));
 }
 
-/// Puts what is shown to this turn alone behind everything else: what comes before it stays as it was.
-pub fn insert_context(messages: &mut Vec<PromptMessage>, text: &str, nonce: &str) {
-    let newest = messages.iter().rposition(|message| is_said(message, nonce));
-    let after = newest.map_or(messages.len(), |newest| newest + 1);
-    messages.insert(after, PromptMessage::user(frame("agent", nonce, text)));
-}
-
 /// Puts what came while a turn works behind everything: it is newer than all of it.
 pub fn append_context(messages: &mut Vec<PromptMessage>, origin: &str, text: &str, nonce: &str) {
     messages.push(PromptMessage::user(frame(origin, nonce, text)));

@@ -1,5 +1,7 @@
 //! Runs: what one session asks of another that it began, from the first message to the announce of its end.
 
+mod merged;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -8,6 +10,8 @@ use crate::id::{AgentId, MessageId, RunId, TraceId, TurnId};
 use crate::key::SessionKey;
 use crate::plain;
 use crate::time::Millis;
+
+pub use merged::{MERGED, merge, merged_line};
 
 /// Longest summary in an announce, in characters. The whole text stays in the child's session.
 pub const SUMMARY_CHARS: usize = 800;
@@ -199,9 +203,27 @@ const SHOWN_REPLY: &str = "subagent_reply";
 /// The kind of the line that wakes a session for what its team has to say.
 pub const NEWS: &str = "team_news";
 
-/// The block that shows an announce to the turn that takes it up. It is stored nowhere. `None`: it is none.
+/// The kind of the line that keeps what a turn was shown of its team's mail.
+pub const MAIL: &str = "team_mail";
+
+/// What a transcript shows of a line of the runtime's own beside its text: the result that an announce tells of, or the
+/// mail that a turn has read. It is shown from the payload until the line is compacted. `None`: the text is all.
+pub fn details(meta: &Value) -> Option<String> {
+    match meta["kind"].as_str()? {
+        MAIL => meta["mail"].as_str().map(str::to_owned),
+        MERGED => merged::block(meta),
+        _ => block(meta),
+    }
+}
+
+/// The result is in the transcript already, as that of a tool.
+pub fn note_shown(meta: &mut Value) {
+    meta["shown"] = Value::Bool(true);
+}
+
+/// The block that shows an announce. `None`: it is none.
 pub fn block(meta: &Value) -> Option<String> {
-    if meta["kind"] != ANNOUNCE || is_dismissed(meta) {
+    if meta["kind"] != ANNOUNCE || is_dismissed(meta) || meta["shown"] == true {
         return None;
     }
     let text = |value: &Value| inert(value.as_str().unwrap_or_default());
@@ -243,7 +265,8 @@ fn inert(text: &str) -> String {
 
 /// Where the answer of a turn that takes up this announce, or news of its team, goes.
 pub fn reply_to(meta: &Value) -> Vec<Address> {
-    let is_internal = (meta["kind"] == ANNOUNCE || meta["kind"] == NEWS) && !is_dismissed(meta);
+    let is_internal =
+        [ANNOUNCE, MERGED, NEWS].iter().any(|kind| meta["kind"] == *kind) && !is_dismissed(meta);
     let addresses = meta["reply_to"].as_array().filter(|_| is_internal).into_iter().flatten();
     addresses.filter_map(|address| serde_json::from_value(address.clone()).ok()).collect()
 }

@@ -38,8 +38,6 @@ pub struct Session {
     pub ttl_ms: Option<i64>,
     /// Its place in a team, if it has one. Which team is in the rows of teams.
     pub team_role: Option<TeamRole>,
-    /// The ticket of the first announce that only turns which failed were shown.
-    pub untold_from: Option<i64>,
     pub status: Status,
     pub title: Option<String>,
     pub created_at: Millis,
@@ -67,7 +65,6 @@ impl Session {
             focus: None,
             ttl_ms: None,
             team_role: None,
-            untold_from: None,
             status: Status::Active,
             title: None,
             created_at: now,

@@ -214,6 +214,10 @@ pub enum Refusal {
     TooLong { field: &'static str, len: usize, most: usize },
     #[error("{0} must not be empty")]
     Empty(&'static str),
+    #[error("{0} must be a JSON object")]
+    NotAnObject(&'static str),
+    #[error("task {0} has not ended")]
+    NotEnded(TaskNo),
     #[error("the check did not pass: {0}")]
     NotVerified(String),
     #[error("the check could not be made, so the task stays as it is: {0}")]
@@ -234,7 +238,8 @@ impl Refusal {
             Self::Late(_) => "task_late",
             Self::Edge(edge) => edge.code(),
             Self::TooMany(..) => "too_many_tasks",
-            Self::TooLong { .. } | Self::Empty(_) => "invalid_task",
+            Self::TooLong { .. } | Self::Empty(_) | Self::NotAnObject(_) => "invalid_task",
+            Self::NotEnded(_) => "task_not_ended",
             Self::NotVerified(_) | Self::NotChecked(_) => "task_not_verified",
         }
     }

@@ -51,6 +51,26 @@ pub fn check_member_name(text: &str) -> Result<(), Refusal> {
     }
 }
 
+/// The UUID that belongs to a call: made again, the call names the same session. Nothing that the caller wrote is in it.
+pub fn uuid_of(call: &str) -> String {
+    use sha2::Digest as _;
+    let hash = sha2::Sha256::digest(call.as_bytes());
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&hash[..16]);
+    // Version 8, made by the application; variant of RFC 9562.
+    bytes[6] = (bytes[6] & 0x0f) | 0x80;
+    bytes[8] = (bytes[8] & 0x3f) | 0x80;
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+}
+
+/// A member's color as pages show it.
+pub fn hex_color(name: &str) -> &'static str {
+    const HEX: [&str; 8] =
+        ["#4A7BD9", "#3E9B5F", "#C9A227", "#B0509E", "#2E9AA6", "#D94A4A", "#9AA0A6", "#6B7280"];
+    COLORS.iter().position(|color| *color == name).map_or(HEX[7], |at| HEX[at])
+}
+
 /// The color of the n-th member.
 pub fn color(n: usize) -> &'static str {
     COLORS[n % COLORS.len()]
@@ -195,6 +215,8 @@ pub struct Limits {
     /// Turns that members may cause each other, from one message of a person to the lead, before a person must
     /// continue.
     pub automatic_turns: u32,
+    /// How long the folder of a team that has ended is kept, in days; 0 keeps it for ever.
+    pub keep_ended_days: u32,
 }
 
 impl Default for Limits {
@@ -207,6 +229,7 @@ impl Default for Limits {
             lease_seconds: 600,
             shutdown_seconds: 60,
             automatic_turns: 500,
+            keep_ended_days: 30,
         }
     }
 }
@@ -266,6 +289,18 @@ impl Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_same_call_has_the_same_uuid_whatever_it_is_made_of() {
+        let one = uuid_of("turn-\u{202e}<b>");
+        assert_eq!((one.len(), one.matches('-').count()), (36, 4));
+        assert!(
+            one.chars().all(|c| c.is_ascii_hexdigit() || c == '-') && one.as_bytes()[14] == b'8',
+            "{one}"
+        );
+        assert_eq!(one, uuid_of("turn-\u{202e}<b>"));
+        assert_ne!(one, uuid_of("turn-b"));
+    }
 
     #[test]
     fn names_are_short_plain_words() {

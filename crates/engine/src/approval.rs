@@ -12,10 +12,11 @@ use polyclaw_domain::authority::Authority;
 use polyclaw_domain::channel::Address;
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::id::{ApprovalId, TurnId};
+use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::policy::Approver;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome};
 use polyclaw_store::approvals::{self, Approval};
-use polyclaw_store::{Tx, events, jobs, outbox};
+use polyclaw_store::{Tx, events, jobs, outbox, teams};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -44,7 +45,7 @@ pub(crate) async fn ask(
         expire(engine, &asked).await?;
         return Ok(Some(ToolOutcome::error(changed)));
     }
-    show(engine, &asked);
+    show(engine, &asked, lead_of(engine, &asked).await.as_ref());
     let waiting = running.wait(&engine.lanes);
     let answer = wait(engine, running, &asked).await;
     drop(waiting);
@@ -91,8 +92,10 @@ fn asking_address(context: &Context) -> Option<Address> {
     let mut asked = context
         .addresses()
         .into_iter()
-        .filter(|(address, wanted)| *wanted && !address.is_pulled() && !address.is_remote());
-    asked.next().map(|(address, _)| address)
+        .filter(|(_, wanted)| *wanted)
+        .map(|(address, _)| address)
+        .chain(context.team_people.iter().cloned());
+    asked.find(|address| !address.is_pulled() && !address.is_remote())
 }
 
 /// Stores the question with the message that asks it, in one transaction, unless it is stored already.
@@ -113,20 +116,32 @@ async fn store(engine: &Engine, running: &Running, context: &Context, wanted: &A
     Ok(asked)
 }
 
-fn show(engine: &Engine, asked: &Approval) {
+fn show(engine: &Engine, asked: &Approval, lead: Option<&SessionKey>) {
     if asked.state != ApprovalState::Pending {
         return;
     }
-    engine.hub.publish(
-        &asked.session,
-        FrameKind::ApprovalAsked {
-            approval_id: asked.id.clone(),
-            turn_id: asked.turn.clone(),
-            tool: asked.tool.clone(),
-            arguments: asked.arguments.clone(),
-            question: asked.question.clone(),
-        },
-    );
+    for session in lead.into_iter().chain([&asked.session]) {
+        engine.hub.publish(
+            session,
+            FrameKind::ApprovalAsked {
+                approval_id: asked.id.clone(),
+                turn_id: asked.turn.clone(),
+                tool: asked.tool.clone(),
+                arguments: asked.arguments.clone(),
+                question: asked.question.clone(),
+            },
+        );
+    }
+}
+
+/// The lead of whoever asks, if that is a member of a team: its people see the question there.
+async fn lead_of(engine: &Engine, asked: &Approval) -> Option<SessionKey> {
+    let session = asked.session.clone();
+    let read = move |tx: &mut Tx<'_>| {
+        let Some(member) = teams::member_of(tx, &session)? else { return Ok(None) };
+        Ok(teams::get(tx, &member.team)?.map(|team| team.lead))
+    };
+    engine.db().read(read).await.ok().flatten()
 }
 
 async fn wait(engine: &Engine, running: &Arc<Running>, asked: &Approval) -> Driven<Option<ToolOutcome>> {
@@ -188,13 +203,16 @@ async fn expire(engine: &Engine, asked: &Approval) -> Driven<()> {
     let write =
         move |tx: &mut Tx<'_>| approvals::decide(tx, &id, ApprovalState::Expired, (None, None), now.into());
     if lost(engine.persist(write).await)? {
-        announce(engine, asked, ApprovalState::Expired);
+        announce(engine, asked, ApprovalState::Expired).await;
     }
     Ok(())
 }
 
 /// Whoever shows the question takes it away.
-fn announce(engine: &Engine, asked: &Approval, state: ApprovalState) {
+async fn announce(engine: &Engine, asked: &Approval, state: ApprovalState) {
+    if let Some(lead) = lead_of(engine, asked).await {
+        engine.hub.publish(&lead, decided(asked, state));
+    }
     engine.hub.publish(&asked.session, decided(asked, state));
 }
 

@@ -122,7 +122,7 @@ impl Engine {
             "usage" => self.usage_command(session).await,
             "models" => Ok(self.models_command().await),
             "agents" => self.agents_command(session).await,
-            "team" => self.team_command(order.rest).await,
+            "team" => self.team_command(session, order.rest).await,
             _ => self.whoami(session).await,
         }
     }

@@ -82,6 +82,10 @@ pub struct Inner {
     pub(crate) run_begun: Notify,
     /// Something happened in a team that its keeper must look at.
     pub(crate) team_wake: Notify,
+    /// Asked before a task is completed, and before a member rests.
+    pub(crate) team_hooks: std::sync::Mutex<Option<std::sync::Arc<dyn crate::team::TeamHooks>>>,
+    /// Teams whose ledgers may have something to tell that was not told.
+    pub(crate) marked_teams: std::sync::Mutex<std::collections::HashSet<polyclaw_domain::id::TeamId>>,
     /// Whoever writes the files of teams: an older picture must not be written over a newer one.
     pub(crate) team_files: tokio::sync::Mutex<crate::team::Files>,
     /// The agents are others, so that menus are too.
@@ -147,6 +151,8 @@ impl Engine {
             round_begun: Notify::new(),
             run_begun: Notify::new(),
             team_wake: Notify::new(),
+            team_hooks: std::sync::Mutex::default(),
+            marked_teams: std::sync::Mutex::default(),
             team_files: tokio::sync::Mutex::default(),
             agents_changed: Notify::new(),
             holdings: Holdings::default(),

@@ -175,8 +175,13 @@ pub(crate) enum Refused {
     Full,
     /// It was taken before, and its session deleted since.
     Deleted,
+    /// It is that of a member that has left its team.
+    MemberClosed,
     Relay(relay::Refusal),
 }
+
+/// What whoever writes to a member is told that has left its team.
+const CLOSED: &str = "this member has left its team: its session is archived and answers nothing";
 
 pub(crate) type Verdict = std::result::Result<(Accepted, Option<Begun>), Refused>;
 
@@ -218,6 +223,7 @@ pub(crate) fn in_words(refused: &Refused) -> String {
         Refused::UnknownSession => "there is no such session".to_owned(),
         Refused::Full => "too much waits there".to_owned(),
         Refused::Deleted => "it was taken before".to_owned(),
+        Refused::MemberClosed => CLOSED.to_owned(),
         Refused::Relay(refusal) => refusal.to_string(),
     }
 }
@@ -332,6 +338,7 @@ impl Engine {
             Refused::UnknownSession => Error::UnknownSession(inbound.session.to_string()),
             Refused::Full => Error::BacklogFull(MAX_WAITING),
             Refused::Deleted => Error::Deleted,
+            Refused::MemberClosed => Error::NotNow(CLOSED.to_owned()),
             Refused::Relay(refusal) => Error::Relay(refusal),
         };
         let trace = inbound.relayed.as_ref().map(|relayed| relayed.trace.clone());

@@ -62,8 +62,6 @@ pub(crate) struct Context {
     gallery: Gallery,
     /// This turn's own rows: inputs, then steps.
     pub stored: Vec<Message>,
-    /// What only turns that failed were told: this one is told it again.
-    pub untold: Vec<Message>,
     pub steered: bool,
     pub usage: Usage,
     pub model_used: Option<String>,
@@ -84,7 +82,7 @@ pub(crate) struct Context {
     pub window: Option<usize>,
     /// Lines are shown in part: they are not what the next turn begins with.
     pub is_shortened: bool,
-    /// What its team shows it; in no message and no row of it.
+    /// What its team shows it. The mail becomes a line of the transcript when the turn ends well.
     pub desk: Desk,
     /// A `BOOTSTRAP.md` that this turn tells.
     bootstrap: Option<Bootstrap>,
@@ -93,6 +91,8 @@ pub(crate) struct Context {
     pub run: Option<RunId>,
     /// Who sees its words while it works for another session.
     pub listeners: Option<Listeners>,
+    /// Of a team's member: where the people are for whom the team works.
+    pub team_people: Vec<Address>,
     /// Everyone this turn answers, as `channel:account:peer`.
     senders: Vec<String>,
 }
@@ -144,7 +144,7 @@ impl Context {
         let agent_is_gone = rows.spec.is_none();
         let spec = rows.spec.unwrap_or_else(|| AgentSpec::named(claim.agent.clone()));
         let settings = engine.settings();
-        let asked_by: Vec<&Address> = asked_by(&rows.stored, &rows.begun).collect();
+        let asked_by: Vec<&Address> = asked_by(&rows.stored, &rows.begun).chain(&rows.team_people).collect();
         let scope = scope(engine, &rows.session, &spec, &asked_by);
         let asked: Vec<&Message> = rows.stored.iter().chain(&rows.begun).collect();
         let senders = senders(&asked, rows.run.as_ref());
@@ -167,7 +167,6 @@ impl Context {
             lines: rows.lines,
             gallery: Gallery::default(),
             stored: rows.stored,
-            untold: rows.untold,
             steered: rows.steered,
             usage: Usage::ZERO,
             model_used: None,
@@ -184,6 +183,7 @@ impl Context {
             in_config: rows.in_config,
             run: rows.run.map(|run| run.id),
             listeners: rows.listeners,
+            team_people: rows.team_people,
             senders,
         };
         context.tools = context.offer(engine, &settings);
@@ -302,16 +302,6 @@ impl Context {
         for state in &self.desk.state {
             prompt::insert_aside(&mut messages, "team", state, &self.nonce);
         }
-        let told = self.untold.iter().chain(&self.stored);
-        let announces = told.filter_map(|message| run::block(message.meta.as_ref()?));
-        // What a person wrote last is what is asked.
-        let is_asked = self.inputs().next_back().is_some_and(|message| message.origin.is_person());
-        for block in announces {
-            match is_asked {
-                true => prompt::insert_aside(&mut messages, "agent", &block, &self.nonce),
-                false => prompt::insert_context(&mut messages, &block, &self.nonce),
-            }
-        }
         if let Some(mail) = self.desk.mail() {
             prompt::append_context(&mut messages, "teammates", &mail, &self.nonce);
         }
@@ -370,7 +360,8 @@ impl Context {
 
     /// What the next turn of a long conversation need not read again.
     pub fn keep(mut self, engine: &Engine, session: &SessionKey, reply: Option<Message>) {
-        let is_worth_it = self.lines.len() >= KEPT && !self.is_shortened;
+        // Mail is stored as a line of the turn by the commit that ends it, and is not among these lines.
+        let is_worth_it = self.lines.len() >= KEPT && !self.is_shortened && self.desk.letters.is_empty();
         let Some(reply) = reply.filter(|_| is_worth_it) else { return };
         self.push(reply);
         let history =

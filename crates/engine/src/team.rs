@@ -6,21 +6,28 @@
 mod actor;
 mod desk;
 mod files;
+mod hooks;
 mod idle;
 mod keep;
 mod make;
+mod offer;
 mod post;
 mod relay;
 mod retry;
 mod shutdown;
 mod spawn;
+mod spent;
 mod turn;
 mod verify;
 mod view;
 mod wake;
 mod work;
 
+use std::collections::HashSet;
+use std::sync::PoisonError;
+
 use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::id::TeamId;
 use polyclaw_domain::redact::quoted;
 use polyclaw_domain::team::{Refusal, Team};
 use polyclaw_store::{Db, teams};
@@ -33,13 +40,15 @@ use crate::hub::FrameKind;
 pub use actor::Actor;
 pub(crate) use desk::Desk;
 pub(crate) use files::Files;
+pub use hooks::{HookAnswer, TeamHooks};
 pub(crate) use keep::keep;
 pub use make::NewTeam;
 pub use polyclaw_store::tasks::Change;
 pub use post::{Outgoing, Receipt};
 pub use shutdown::{Ended, Outcome};
 pub use spawn::{NewMember, Spawned};
-pub(crate) use turn::end_turn;
+pub use spent::TurnBudget;
+pub(crate) use turn::{After, end_turn, mail_line};
 pub use view::View;
 pub use work::{Finish, NewTask, Update, Wanted};
 
@@ -59,6 +68,16 @@ impl Engine {
     pub(crate) async fn note_team(&self, team: &Team, data: Value) {
         self.hub.publish(&team.lead, FrameKind::Team { change: data.clone() });
         self.record(event(EventKind::TeamChanged, team, data)).await;
+    }
+
+    /// The keeper looks at this team, whether anything has happened to it or not.
+    pub(crate) fn mark_team(&self, id: &TeamId) {
+        self.marked_teams.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
+        self.look_after_teams();
+    }
+
+    fn take_marked_teams(&self) -> HashSet<TeamId> {
+        std::mem::take(&mut *self.marked_teams.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The keeper of teams looks at once.

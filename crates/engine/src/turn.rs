@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use polyclaw_domain::backlog;
+use polyclaw_domain::backlog::{self, MAX_ANNOUNCES};
 use polyclaw_domain::event::{Event, EventKind};
 use polyclaw_domain::id::{MessageId, TurnId};
 use polyclaw_domain::key::SessionKey;
@@ -29,12 +29,14 @@ use crate::prompt::Context;
 use crate::toolbox::family;
 use crate::worker::Running;
 
+mod announces;
 mod end;
 mod model;
 mod patience;
 mod tool;
 mod unreadable;
 
+use announces::merge_announces;
 pub(crate) use patience::Patience;
 pub(crate) use unreadable::is_unreadable;
 use unreadable::why_unreadable;
@@ -77,8 +79,16 @@ impl From<Error> for Halt {
     }
 }
 
+/// What the operating system says where a process has as many files open as it may have.
+const NO_DESCRIPTORS: &str = "Too many open files";
+
 impl From<ProviderError> for Halt {
     fn from(error: ProviderError) -> Self {
+        if error.message.contains(NO_DESCRIPTORS) {
+            let sentence = "This machine has no free file descriptors, so the model could not be asked. \
+                Raise the limit (ulimit -n) or close what holds them.";
+            return Self::Failed { code: "no_descriptors", sentence: sentence.to_owned() };
+        }
         let code = match error.class {
             ErrorClass::NotConfigured => "no_model",
             ErrorClass::Empty => {
@@ -111,6 +121,9 @@ pub(crate) type Driven<T> = std::result::Result<T, Halt>;
 /// Starts a turn in the transaction that claims it: moves its inputs behind what was stored while they waited,
 /// and drains interrupted tasks unless a person's message goes first.
 pub(crate) fn open(tx: &mut Tx<'_>, claim: &Claim, now: Millis) -> polyclaw_store::Result<()> {
+    if claim.inputs > MAX_ANNOUNCES {
+        merge_announces(tx, claim)?;
+    }
     if claim.was_held && claim.inputs > 0 {
         messages::retake(tx, &claim.session, &claim.turn, now)?;
     }

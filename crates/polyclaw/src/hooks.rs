@@ -2,6 +2,7 @@
 //! too many are at work is left out and said.
 
 mod command;
+mod gate;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use polyclaw_domain::job::JobState;
 use polyclaw_domain::port::Clock;
 use polyclaw_engine::Engine;
 use polyclaw_engine::hub::{Frame, FrameKind};
+use polyclaw_engine::team::TeamHooks;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -64,6 +66,11 @@ impl Hooks {
 
     /// Listens from now on. `None` where there is nobody to tell.
     pub fn start(self, engine: &Engine) -> Option<Listening> {
+        let deciding =
+            self.hooks.iter().filter(|hook| hook.settings.on.iter().any(|on| gate::EVENTS.contains(on)));
+        let deciding: Vec<Arc<Listener>> = deciding.cloned().collect();
+        let gate = (!deciding.is_empty()).then(|| Arc::new(gate::Gate(deciding)) as Arc<dyn TeamHooks>);
+        engine.set_team_hooks(gate);
         let engine = engine.clone();
         (!self.hooks.is_empty()).then(|| Listening(tokio::spawn(async move { self.run(&engine).await })))
     }

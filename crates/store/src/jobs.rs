@@ -194,6 +194,27 @@ pub fn load(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Load> {
     Ok(load)
 }
 
+/// What waits in a session, by who wrote it. Announces are in neither count: they can not be sent again, so they are
+/// kept whatever waits, and fill nobody's bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WaitingCounts {
+    pub people: usize,
+    /// Other sessions, schedules, webhooks and other instances.
+    pub internal: usize,
+}
+
+/// Counts the inputs of the turn that has not started, and the interrupted tasks.
+pub fn waiting_counts(tx: &mut Tx<'_>, session: &SessionKey) -> Result<WaitingCounts> {
+    const SQL: &str = "SELECT COUNT(CASE WHEN m.origin = 'user' THEN 1 END),
+          COUNT(CASE WHEN m.origin <> 'user' THEN 1 END) FROM messages m
+        WHERE (m.turn_id IN (SELECT j.turn_id FROM jobs j WHERE j.session_key = $1 AND j.state = 'queued')
+            OR m.id IN (SELECT b.message_id FROM backlog b WHERE b.session_key = $1 AND b.taken_by IS NULL))
+          AND (m.idempotency_key IS NULL OR m.origin = 'user' OR
+            m.idempotency_key NOT LIKE 'announce:%' AND m.idempotency_key NOT LIKE 'news:%')";
+    let read = |row: &Row<'_>| Ok(WaitingCounts { people: row.count(0)?, internal: row.count(1)? });
+    Ok(tx.query_one(SQL, params![session], read)?.unwrap_or_default())
+}
+
 /// The turn of a session that has not started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queued {

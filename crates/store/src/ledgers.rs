@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use polyclaw_domain::id::TeamId;
 
@@ -18,11 +19,19 @@ enum Place {
     Memory,
 }
 
+enum Entry {
+    Open {
+        db: Db,
+        used: Instant,
+    },
+    /// Closed for good.
+    Closed,
+}
+
 /// Ledgers that are open.
 pub struct Ledgers {
     place: Place,
-    /// `None`: it is closed for good.
-    open: Mutex<HashMap<TeamId, Option<Db>>>,
+    open: Mutex<HashMap<TeamId, Entry>>,
 }
 
 impl Ledgers {
@@ -44,32 +53,82 @@ impl Ledgers {
             Place::Memory => None,
         };
         let mut open = self.lock();
-        if let Some(known) = open.get(id) {
-            return known.clone().ok_or(Error::Closed);
+        match open.get_mut(id) {
+            Some(Entry::Open { db, used }) => {
+                *used = Instant::now();
+                return Ok(db.clone());
+            }
+            Some(Entry::Closed) => return Err(Error::Closed),
+            None => {}
         }
         let db = match folder {
             Some(folder) => open_file(&folder)?,
             None => Db::ledger_in_memory()?,
         };
-        open.insert(id.clone(), Some(db.clone()));
+        open.insert(id.clone(), Entry::Open { db: db.clone(), used: Instant::now() });
         Ok(db)
     }
 
-    /// Nobody needs it any more, and nobody opens it again: its file may move. It is closed when the last who uses it is
-    /// done.
+    /// Nobody needs it any more, and nobody opens it again: its file may move. Its log is moved into the database first.
     pub fn close(&self, id: &TeamId) {
-        if matches!(self.place, Place::Folder(_)) {
-            self.lock().insert(id.clone(), None);
+        if !matches!(self.place, Place::Folder(_)) {
+            return;
+        }
+        let closed = self.lock().insert(id.clone(), Entry::Closed);
+        if let Some(Entry::Open { db, .. }) = closed
+            && let Err(error) = db.settle()
+        {
+            tracing::warn!(%error, "the log of a ledger could not be moved into it");
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<TeamId, Option<Db>>> {
+    /// Closes files that nobody has used for so long: a team at rest holds no descriptor, no thread and no memory. Whoever
+    /// asks for one again opens it again. Returns how many are left open.
+    pub fn close_idle(&self, idle: Duration) -> usize {
+        let mut open = self.lock();
+        if matches!(self.place, Place::Folder(_)) {
+            open.retain(|_, entry| match entry {
+                Entry::Open { used, .. } => used.elapsed() < idle,
+                Entry::Closed => true,
+            });
+        }
+        open.values().filter(|entry| matches!(entry, Entry::Open { .. })).count()
+    }
+
+    /// The tasks of a team that has ended, from the folder that it was moved to.
+    pub fn open_past(&self, folder: &Path) -> Result<Db> {
+        match &self.place {
+            Place::Shared(db) => Ok(db.clone()),
+            Place::Folder(_) if folder.join("ledger.db").exists() => open_file(folder),
+            Place::Folder(_) | Place::Memory => Err(Error::Closed),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<TeamId, Entry>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 fn open_file(folder: &Path) -> Result<Db> {
-    std::fs::create_dir_all(folder)
+    let path = folder.join("ledger.db");
+    make_private(folder, &path)
         .map_err(|error| Error::Other(format!("{} could not be made: {error}", folder.display())))?;
-    Db::open_ledger(&folder.join("ledger.db"))
+    Db::open_ledger(&path)
+}
+
+/// Only its owner reads it. The files that SQLite puts beside a database have its mode.
+#[cfg(unix)]
+fn make_private(folder: &Path, file: &Path) -> std::io::Result<()> {
+    use std::fs::{DirBuilder, OpenOptions, Permissions, set_permissions};
+    use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    set_permissions(folder, Permissions::from_mode(0o700))?;
+    OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(file)?;
+    set_permissions(file, Permissions::from_mode(0o600))
+}
+
+#[cfg(not(unix))]
+fn make_private(folder: &Path, _: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder)
 }

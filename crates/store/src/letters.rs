@@ -48,6 +48,13 @@ pub fn get(tx: &mut Tx<'_>, id: &LetterId) -> Result<Option<Letter>> {
     tx.query_one(select!("WHERE letter_id = $1"), params![id], read)
 }
 
+/// Whether a letter whose id begins so waits to be read.
+pub fn is_on_offer(tx: &mut Tx<'_>, team: &TeamId, prefix: &str) -> Result<bool> {
+    const SQL: &str = "SELECT 1 FROM letters WHERE team_id = $1 AND state IN ('queued', 'in_prompt')
+        AND substr(letter_id, 1, length($2)) = $2 LIMIT 1";
+    Ok(tx.query_one(SQL, params![team, prefix], |_| Ok(()))?.is_some())
+}
+
 /// What a turn is to show: what it shows already, and what has come since, in order.
 pub fn due(tx: &mut Tx<'_>, team: &TeamId, name: &str, turn: &TurnId, limit: usize) -> Result<Vec<Letter>> {
     const SQL: &str = select!(
@@ -71,6 +78,11 @@ pub fn shown_before(tx: &mut Tx<'_>, turn: &TurnId, at: Millis) -> Result<Vec<Le
     tx.query(SQL, params![turn, at], |row| row.text(0).map(LetterId::new))
 }
 
+/// What the prompts of a turn hold, in order.
+pub fn shown(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<Letter>> {
+    tx.query(select!("WHERE turn_id = $1 AND state = 'in_prompt' ORDER BY seq"), params![turn], read)
+}
+
 /// The turn's prompts have no room for it: the next turn shows it. Nobody shows one of a team that has ended to a member,
 /// so there it stays with its turn.
 pub fn put_back(tx: &mut Tx<'_>, id: &LetterId, turn: &TurnId) -> Result<()> {
@@ -89,11 +101,10 @@ pub fn close(tx: &mut Tx<'_>, turn: &TurnId, read_at: Option<Millis>) -> Result<
           (SELECT 1 FROM teams t WHERE t.team_id = letters.team_id AND t.status = 'shutdown')
           THEN 'undeliverable' ELSE 'queued' END
         WHERE turn_id = $1 AND state = 'in_prompt'";
-    const SHOWN: &str = select!("WHERE turn_id = $1 AND state = 'in_prompt' ORDER BY seq");
     if let Some(now) = read_at {
         return tx.execute(READ, params![turn, now]).map(|_| Vec::new());
     }
-    let shown = tx.query(SHOWN, params![turn], read)?;
+    let shown = shown(tx, turn)?;
     // A team that ends in this moment has ended when they are looked at, or finds them queued.
     for team in shown.iter().map(|letter| &letter.team).collect::<BTreeSet<_>>() {
         teams::lock(tx, team)?;
@@ -173,6 +184,13 @@ pub fn copied(tx: &mut Tx<'_>, id: &LetterId) -> Result<()> {
 /// Letters of a team, the newest first.
 pub fn newest(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<Letter>> {
     tx.query(select!("WHERE team_id = $1 ORDER BY seq DESC LIMIT $2"), params![team, limit], read)
+}
+
+/// When the lead was last told that somebody is idle.
+pub fn last_idle(tx: &mut Tx<'_>, team: &TeamId, sender: &str) -> Result<Option<Millis>> {
+    const SQL: &str = "SELECT created_at FROM letters WHERE team_id = $1 AND sender = $2 AND kind = 'idle'
+        ORDER BY seq DESC LIMIT 1";
+    tx.query_one(SQL, params![team, sender], |row| row.time(0))
 }
 
 /// What members wrote to each other since a moment, for the lead: it sees summaries.

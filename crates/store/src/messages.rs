@@ -139,23 +139,14 @@ pub fn of_turn(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<Message>> {
     tx.query(select!("WHERE turn_id = $1 ORDER BY ticket"), params![turn], read)
 }
 
-/// What runs and other sessions told a conversation from a ticket on, without what still waits for `queued`.
-pub fn told_from(
-    tx: &mut Tx<'_>,
-    (key, id): (&SessionKey, &SessionId),
-    from: i64,
-    queued: Option<&TurnId>,
-) -> Result<Vec<Message>> {
-    const SQL: &str = select!(
-        "WHERE session_key = $1 AND session_id = $2 AND ticket >= $3 AND role = 'user' AND channel = 'internal'
-           AND turn_id <> $4 ORDER BY ticket"
-    );
-    tx.query(SQL, params![key, id, from, queued.map_or("", TurnId::as_str)], read)
-}
-
 /// Changes what goes with a message.
 pub fn set_meta(tx: &mut Tx<'_>, id: &MessageId, meta: &serde_json::Value) -> Result<()> {
     tx.execute("UPDATE messages SET meta_json = $2 WHERE id = $1", params![id, &to_json(meta)?]).map(drop)
+}
+
+/// Removes a message that another one stands for.
+pub fn remove(tx: &mut Tx<'_>, id: &MessageId) -> Result<()> {
+    tx.execute("DELETE FROM messages WHERE id = $1", params![id]).map(drop)
 }
 
 /// Moves a waiting turn's inputs behind everything stored meanwhile, keeping their order.
@@ -190,11 +181,18 @@ pub fn history(
             return Ok(None);
         }
         let failure = meta.as_ref().filter(|_| role == Role::Assistant).and_then(failure);
+        let mut text = failure.map_or_else(|| row.text(3), Ok)?;
+        let origin = row.parsed(2, Origin::parse)?;
+        let is_internal = role == Role::User && matches!(origin, Origin::Agent(_));
+        if let Some(details) = meta.as_ref().filter(|_| is_internal).and_then(run::details) {
+            text.push('\n');
+            text.push_str(&details);
+        }
         Ok(Some(Line {
             ticket: row.int(0)?,
             role,
-            origin: row.parsed(2, Origin::parse)?,
-            text: failure.map_or_else(|| row.text(3), Ok)?,
+            origin,
+            text,
             parts: read_parts(row, 4)?,
             author: meta.as_ref().and_then(Author::among_others),
         }))

@@ -4,7 +4,7 @@
 mod unused;
 
 use polyclaw_domain::channel::Address;
-use polyclaw_domain::id::{AgentId, SessionId, TurnId};
+use polyclaw_domain::id::{AgentId, SessionId};
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::{ModelRef, ReasoningEffort};
@@ -25,7 +25,7 @@ macro_rules! columns {
         "session_key, session_id, agent_id, active_agent_id, provider_override, model_override,
          deliver_policy, send_policy, owner_session_key, lane, spawn_depth, delegation_depth,
          channel, account, peer, thread, status, title, created_at, updated_at,
-         focus_session_key, ttl_ms, team_role, lent_json, thinking, untold_from"
+         focus_session_key, ttl_ms, team_role, lent_json, thinking"
     };
 }
 
@@ -142,8 +142,8 @@ pub fn enter(tx: &mut Tx<'_>, key: &SessionKey, count: usize, now: Millis) -> Re
 }
 
 fn read_standing(row: &Row<'_>) -> Result<Standing> {
-    let compaction = Compaction { summary: row.opt_text(26)?, through: row.int(27)? };
-    Ok(Standing { session: read(row)?, compaction, next_ticket: row.int(28)? })
+    let compaction = Compaction { summary: row.opt_text(25)?, through: row.int(26)? };
+    Ok(Standing { session: read(row)?, compaction, next_ticket: row.int(27)? })
 }
 
 /// Takes the session's row and changes nothing of it.
@@ -290,19 +290,6 @@ pub struct Counts {
     pub waiting: i64,
 }
 
-/// A turn has failed or was stopped: what its session was told in it is to be told again.
-pub fn note_untold(tx: &mut Tx<'_>, key: &SessionKey, turn: &TurnId) -> Result<()> {
-    const SQL: &str = "UPDATE sessions SET untold_from =
-          (SELECT MIN(ticket) FROM messages WHERE turn_id = $2 AND role = 'user' AND channel = 'internal')
-        WHERE session_key = $1 AND untold_from IS NULL";
-    tx.execute(SQL, params![key, turn]).map(drop)
-}
-
-/// A turn that was shown all there was has ended well.
-pub fn note_told(tx: &mut Tx<'_>, key: &SessionKey) -> Result<()> {
-    tx.execute("UPDATE sessions SET untold_from = NULL WHERE session_key = $1", params![key]).map(drop)
-}
-
 pub fn counts(tx: &mut Tx<'_>) -> Result<Counts> {
     const SQL: &str = "SELECT (SELECT COUNT(*) FROM sessions),
         (SELECT COUNT(*) FROM jobs WHERE state = 'running'),
@@ -335,7 +322,6 @@ fn read(row: &Row<'_>) -> Result<Session> {
         ttl_ms: row.opt_int(21)?,
         team_role: row.opt_parsed(22, TeamRole::parse)?,
         thinking: row.opt_parsed(24, ReasoningEffort::parse)?,
-        untold_from: row.opt_int(25)?,
         lent: row.opt_text(23)?.map(|json| from_json(&json)).transpose()?,
         status: row.parsed(16, Status::parse)?,
         title: row.opt_text(17)?,

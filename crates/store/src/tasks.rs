@@ -1,8 +1,10 @@
 //! Tasks of teams. The ledger is a database of its own on SQLite, part of the one on PostgreSQL; the statements are
 //! the same. Every change is an event, in the transaction that makes it.
 
+mod again;
 mod change;
 mod claim;
+mod free;
 mod line;
 mod log;
 mod together;
@@ -17,8 +19,12 @@ use crate::messages::{from_json, to_json};
 use crate::params;
 use crate::tx::{Row, Tx};
 
-pub use change::{Change, Ending, end, free_all, inherit, lock, note, release, renew, start, update};
+pub use again::{delete, reopen};
+pub use change::{
+    Change, Ending, end, ended_by_call, free_all, inherit, lock, note, release, renew, start, update,
+};
 pub use claim::{Claim, Claimed, claim, claim_oldest, expire};
+pub use free::{FreeTask, Offerable, claims, next_expiry, offerable, taken};
 pub(crate) use line::Lines;
 pub use log::{Happened, Kind, by_whom, events, note_event, relayed, times, unrelayed};
 
@@ -56,22 +62,31 @@ pub fn create(tx: &mut Tx<'_>, new: &NewTask) -> Result<std::result::Result<Task
     if let Some(key) = &new.key
         && let Some(no) = tx.query_one(BY_KEY, params![team, key], |row| row.int(0))?
     {
+        give_back_number(tx, team)?;
         return Ok(Ok(TaskNo(no)));
     }
     let open = open_count(tx, team)?;
     if open >= new.max_open {
+        give_back_number(tx, team)?;
         return Ok(Err(Refusal::TooMany(open, new.max_open)));
     }
     // Where it waits for nothing there is nothing to check, and every task of the team need not be read.
     if !new.task.needs.is_empty()
         && let Err(edge) = check_edges(no, &new.task.needs, &edges(tx, team)?)
     {
+        give_back_number(tx, team)?;
         return Ok(Err(edge.into()));
     }
     insert(tx, no, new)?;
     add_needs(tx, team, no, &new.task.needs)?;
     note_event(tx, team, no, Kind::Created, &new.task.created_by, &serde_json::json!({}), *created_at)?;
     Ok(Ok(no))
+}
+
+/// A task that is not made has no number. The ledger's row is held, so nobody has taken the next.
+fn give_back_number(tx: &mut Tx<'_>, team: &TeamId) -> Result<()> {
+    const SQL: &str = "UPDATE ledgers SET next_task = next_task - 1 WHERE team_id = $1";
+    tx.execute(SQL, params![team]).map(drop)
 }
 
 fn insert(tx: &mut Tx<'_>, no: TaskNo, new: &NewTask) -> Result<()> {

@@ -69,5 +69,9 @@ export class Instance {
   createTask = (team: string, body: T.Add) => this.#post<T.Added>(`/teams/${at(team)}/tasks`, body);
   mail = (team: string) => this.#get<T.Letters>(`/teams/${at(team)}/messages`);
   sendMail = (team: string, body: T.Write) => this.#post<unknown>(`/teams/${at(team)}/messages`, body);
+  reopenTask = (team: string, id: number) => this.#post<unknown>(`/teams/${at(team)}/tasks/${id}/reopen`, {});
+  releaseTask = (team: string, id: number) => this.#post<unknown>(`/teams/${at(team)}/tasks/${id}/release`, {});
+  completeTask = (team: string, id: number) => this.#post<unknown>(`/teams/${at(team)}/tasks/${id}/complete`, {});
+  deleteTask = (team: string, id: number) => call<unknown>("DELETE", `${this.base}/teams/${at(team)}/tasks/${id}`);
   shutDown = (team: string, body: { reason?: string; force?: boolean }) => this.#post<unknown>(`/teams/${at(team)}/shutdown`, body);
 }

@@ -261,6 +261,11 @@ export type Arriving = {
   topic?: string | null;
 };
 
+export type AssignTask = {
+  /** The one member who may take it from now on; empty for whoever comes. */
+  assignee: string;
+};
+
 export type Attachment = {
   /** Or the image it is, in base64: PNG, JPEG, GIF or WebP, at most 5 MB each and 10 in a message. */
   data?: string | null;
@@ -422,6 +427,8 @@ export type Create = {
   lead_session_key?: string | null;
   /** Lower-case letters, digits, `_` and `-`; at most 50. */
   name: string;
+  /** It is led by a session of its own, `agent:<agent_id>:team:<name>`. */
+  own_session?: boolean;
 };
 
 export type Created = {
@@ -751,6 +758,7 @@ export type Lead = {
 };
 
 export type LetterView = {
+  content: string;
   created_at: string;
   from: string;
   message_id: string;
@@ -768,7 +776,7 @@ export type Letters = {
 
 export type LineView = {
   by: string;
-  /** `created`, `claimed`, `started`, `updated`, `released`, `expired`, `inherited`, `completed`, `failed`, `unverified` or `late`. */
+  /** `created`, `claimed`, `started`, `updated`, `released`, `expired`, `inherited`, `completed`, `failed`, `unverified`, `late`, `reopened` or `deleted`. */
   change: string;
   created_at: string;
   data: Record<string, unknown>;
@@ -1200,10 +1208,14 @@ export type SessionView = {
   session_key: string;
   spawn_depth: number;
   status: string;
-  /** The team it leads or is in, also where that has ended. */
+  /** The team it leads or is in, also where that has ended. The same as `team_name`. */
   team?: string | null;
+  team_id?: string | null;
+  team_name?: string | null;
   /** `lead` or `member`. */
   team_role?: string | null;
+  /** Of a member, as `#RRGGBB`. */
+  teammate_color?: string | null;
   title?: string | null;
   /** In and out, of all calls whose provider said so; null where none did. */
   tokens?: number | null;
@@ -1311,6 +1323,8 @@ export type TaskView = {
   task_id: number;
   /** What it is called now. */
   title: string;
+  /** What must be true before it counts as completed: `{"command": "…"}` or `{"agent": {…}}`. */
+  verify?: Record<string, unknown> | null;
 };
 
 export type Tasks = {
@@ -1447,6 +1461,8 @@ export type Whole = TeamView & {
   /** Those that have not ended, the oldest first. */
   open: TaskView[];
   setback?: SetbackView | null;
+  /** Turns that the team has had since a person last wrote to its lead: `used`, `limit`, and whether one `is_waiting`. */
+  turns: Record<string, unknown>;
 };
 
 export type Window = "1h" | "24h" | "7d" | "30d";

@@ -34,6 +34,26 @@ pub struct Subagents {
     /// How long their models think before they answer, if not as their agent says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking: Option<ReasoningEffort>,
+    /// Which tools members of a team that it leads have.
+    #[serde(skip_serializing_if = "MemberTools::is_default")]
+    pub member_tools: MemberTools,
+}
+
+/// Where the tools of a team's members come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MemberTools {
+    /// No more than the lead has itself.
+    #[default]
+    Lead,
+    /// Those of their own agents: a lead that only coordinates can lead members that work.
+    Own,
+}
+
+impl MemberTools {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl Default for Subagents {
@@ -47,6 +67,7 @@ impl Default for Subagents {
             archive_after_minutes: 60,
             model: None,
             thinking: None,
+            member_tools: MemberTools::default(),
         }
     }
 }

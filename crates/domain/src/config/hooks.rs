@@ -46,6 +46,12 @@ pub enum HookEvent {
     /// A task of a team was completed.
     #[serde(rename = "task.completed")]
     TaskCompleted,
+    /// A member wants to complete a task: a program that ends with 2 refuses it.
+    #[serde(rename = "task.completing")]
+    TaskCompleting,
+    /// A member has nothing to do: a program that ends with 2 sends it back to work.
+    #[serde(rename = "teammate.idle")]
+    TeammateIdle,
 }
 
 impl HookEvent {
@@ -55,6 +61,8 @@ impl HookEvent {
             Self::TurnDone => "turn.done",
             Self::TurnFailed => "turn.failed",
             Self::TaskCompleted => "task.completed",
+            Self::TaskCompleting => "task.completing",
+            Self::TeammateIdle => "teammate.idle",
         }
     }
 }

@@ -104,6 +104,12 @@ pub fn block(
     if !team.description.is_empty() {
         lines.push(format!("For: {}", plain::line(&team.description, 300)));
     }
+    if !matches!(reader, Reader::Person) {
+        lines.push(format!("Team id: {}", team.id));
+    }
+    if matches!(reader, Reader::Lead) {
+        lines.push("Role: Team Lead".to_owned());
+    }
     lines.push(match reader {
         Reader::Person => format!("Led by {}", team.lead),
         Reader::Lead => "You are its lead. Your teammates see nothing you say but what you send with SendMessage.".to_owned(),
@@ -111,8 +117,10 @@ pub fn block(
             "You are its member '{name}'. Nobody in the team sees what you say but by SendMessage; work is in TaskList."
         ),
     });
-    lines.push("Members:".to_owned());
+    let active = members.iter().filter(|standing| standing.member.state == MemberState::Active).count();
+    lines.push(format!("Active Members ({active}):"));
     lines.extend(members.iter().map(member_line));
+    lines.push(format!("Pending Tasks: {}", counts.pending + counts.blocked));
     lines.push(format!("Tasks: {}", counts.line()));
     lines.extend(tasks.iter().take(SHOWN_TASKS).map(task_line));
     if tasks.len() > SHOWN_TASKS {

@@ -37,7 +37,7 @@ enum Found {
 pub async fn decide(engine: &Engine, id: &ApprovalId, verdict: Verdict) -> Result<Approval> {
     let judge = judge(engine, id, verdict);
     let approval = engine.db().write(judge).await?.settled(id)?;
-    announce(engine, &approval, approval.state);
+    announce(engine, &approval, approval.state).await;
     Ok(approval)
 }
 

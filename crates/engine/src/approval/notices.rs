@@ -24,20 +24,12 @@ message from you withdraws the question.";
 /// Everything that is sent with a question, through the gate as everything.
 pub(super) async fn parcels_of(engine: &Engine, context: &Context, asked: &Approval) -> Driven<Vec<Parcel>> {
     if let Some(origin) = &asked.origin {
-        let text = rules::question(&context.spec.name, asked.id.as_str(), &asked.question);
-        let policy = Policy {
-            wanted: true,
-            session_delivers: context.session.delivers,
-            session_sends: context.session.sends,
-        };
+        let text = rules::question(asking_name(context, origin), asked.id.as_str(), &asked.question);
+        let policy = policy_towards(context, origin);
         return Ok(sent(engine, asked, (origin, policy), (&rules::message_key(asked.id.as_str()), text)));
     }
     let Some(waiting) = asking_address(context) else { return Ok(Vec::new()) };
-    let policy = Policy {
-        wanted: true,
-        session_delivers: context.session.delivers,
-        session_sends: context.session.sends,
-    };
+    let policy = policy_towards(context, &waiting);
     let word = (&*format!("waits-{}", asked.id), WAITS.to_owned());
     let mut found = sent(engine, asked, (&waiting, policy), word);
     let (key, text) = (rules::message_key(asked.id.as_str()), to_owner(context, asked));
@@ -47,6 +39,24 @@ pub(super) async fn parcels_of(engine: &Engine, context: &Context, asked: &Appro
         found.extend(passed(engine, (&owner, Policy::OPEN), text.clone(), &label));
     }
     Ok(found)
+}
+
+/// A member of a team asks by its own name: its people know it by that one.
+fn asking_name<'a>(context: &'a Context, to: &Address) -> &'a str {
+    match &context.session.title {
+        Some(member) if context.team_people.contains(to) => member,
+        _ => &context.spec.name,
+    }
+}
+
+/// A member sends nothing outside by itself, but its questions reach the people its team works for.
+fn policy_towards(context: &Context, to: &Address) -> Policy {
+    let is_of_team = context.team_people.contains(to);
+    Policy {
+        wanted: true,
+        session_delivers: is_of_team || context.session.delivers,
+        session_sends: is_of_team || context.session.sends,
+    }
 }
 
 /// With whom it is for: an owner answers it somewhere else than it was asked for.

@@ -107,12 +107,15 @@ impl Engine {
     /// What is written here goes to another session from now on, until somebody says otherwise.
     async fn focus_deed(&self, session: &SessionKey, rest: &str) -> Result<Deed> {
         if rest.is_empty() {
-            let usage = "Say which session: /focus <session key>, or a sub-agent by number, label or run id.";
+            let usage = "Say which session: /focus <session key>, a member of your team by name, or a sub-agent by number, label or run id.";
             return Ok(say(usage));
         }
         let target = match SessionKey::parse(rest) {
             Ok(target) => target,
-            Err(_) => self.find_child(session, rest.trim_matches('"')).await?.run.child,
+            Err(_) => match self.member_session(session, rest).await? {
+                Some(member) => member,
+                None => self.find_child(session, rest.trim_matches('"')).await?.run.child,
+            },
         };
         let now = self.now();
         let refused = |words: String| Ok(Done::refused(Error::NotNow(words)));

@@ -1,12 +1,12 @@
 //! The transaction of an inbound message: its session, its place in the queue, its lines.
 
-use polyclaw_domain::backlog::{Admission, Load, admit};
+use polyclaw_domain::backlog::{Admission, Load, MAX_WAITING, admit};
 use polyclaw_domain::event::{Event, EventKind};
 use polyclaw_domain::id::{MessageId, TurnId};
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::message::{Origin, Part, Role};
 use polyclaw_domain::relay::{self, Relay};
-use polyclaw_domain::session::Session;
+use polyclaw_domain::session::{Session, Status};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::jobs::{Claim, Joining, Kind, NewJob};
 use polyclaw_store::messages::Message;
@@ -32,12 +32,15 @@ pub(crate) fn store(
     if let Some(earlier) = find_duplicate(tx, inbound)? {
         return Ok(earlier);
     }
-    let held = match pass(tx, inbound, here, fresh.now)? {
+    let held = match pass(tx, inbound, here)? {
         Ok(held) => held,
         Err(refused) => return Ok(Err(refused)),
     };
     let Some(standing) = enter(tx, inbound, fresh)? else { return Ok(Err(Refused::UnknownAgent)) };
     let session = &standing.session;
+    if session.lane == Lane::Teammate && session.status == Status::Archived && !is_announce(inbound) {
+        return Ok(Err(Refused::MemberClosed));
+    }
     let load = jobs::load(tx, &session.key)?;
     // A person who writes again meanwhile was told when the first message had to wait.
     let is_told = here.word.is_some() && jobs::is_steered(tx, &session.key)?;
@@ -45,6 +48,7 @@ pub(crate) fn store(
         return Ok(Err(Refused::Full));
     };
     let Placed { turn, waiting, held, claimed } = placed;
+    count_automatic(tx, inbound, (turn == fresh.turn && held.is_none()).then_some(fresh.now))?;
     let stored = insert_messages(tx, inbound, &standing, fresh, &turn)?;
     if let Some(platform_id) = &inbound.platform_id {
         ingress::remember(tx, &inbound.address, platform_id, &fresh.message, fresh.now)?;
@@ -98,7 +102,7 @@ fn place(
 ) -> polyclaw_store::Result<Option<Placed>> {
     let is_behind = load.running.is_some();
     let own = |waiting, claimed| Placed { turn: fresh.turn.clone(), waiting, held, claimed };
-    Ok(Some(match admit(&unlimited(inbound, load)) {
+    Ok(Some(match admit(&bounded(tx, inbound, load)?) {
         Admission::Full => return Ok(None),
         Admission::Join(turn) => {
             join(tx, inbound, session, fresh, &turn)?;
@@ -127,7 +131,6 @@ fn pass(
     tx: &mut Tx<'_>,
     inbound: &Inbound,
     here: &Here,
-    now: Millis,
 ) -> polyclaw_store::Result<std::result::Result<Option<&'static str>, Refused>> {
     let Some(relayed) = &inbound.relayed else { return Ok(Ok(None)) };
     if relayed.way != Way::Begin && sessions::get(tx, &inbound.session)?.is_none() {
@@ -144,16 +147,35 @@ fn pass(
     };
     let sent = Relay { from: relayed.from.clone(), hop: relayed.hop, automatic_turns };
     match relay::check(&sent, &inbound.session, budget) {
-        Ok(()) if relayed.way == Way::Begin => Ok(Ok(None)),
-        Ok(()) => ingress::count_automatic_turn(tx, &relayed.trace, now).map(|()| Ok(None)),
+        Ok(()) => Ok(Ok(None)),
         Err(refusal) if relayed.way == Way::Announce => Ok(Ok(Some(refusal.code()))),
         Err(refusal) => Ok(Err(Refused::Relay(refusal))),
     }
 }
 
-/// The end of a run passes the limit of what may wait: it can not be told again.
-fn unlimited(inbound: &Inbound, load: &Load) -> Load {
-    Load { waiting: if is_announce(inbound) { 0 } else { load.waiting }, ..load.clone() }
+/// Turns are counted, not messages: one that joins a turn which waits begins none. `begun_at`: when its own turn began.
+fn count_automatic(
+    tx: &mut Tx<'_>,
+    inbound: &Inbound,
+    begun_at: Option<Millis>,
+) -> polyclaw_store::Result<()> {
+    let caused = inbound.relayed.as_ref().filter(|one| matches!(one.way, Way::Send | Way::Announce));
+    match (caused, begun_at) {
+        (Some(relayed), Some(now)) => ingress::count_automatic_turn(tx, &relayed.trace, now),
+        _ => Ok(()),
+    }
+}
+
+/// The load as the sender's own bound counts it. People are never kept out by what agents, schedules and webhooks have
+/// sent, nor those by people; announces have no bound here and are merged when their turn starts.
+fn bounded(tx: &mut Tx<'_>, inbound: &Inbound, load: &Load) -> polyclaw_store::Result<Load> {
+    let waiting = match load.waiting {
+        _ if is_announce(inbound) => 0,
+        few if few < MAX_WAITING => few,
+        _ if inbound.origin.is_person() => jobs::waiting_counts(tx, &inbound.session)?.people,
+        _ => jobs::waiting_counts(tx, &inbound.session)?.internal,
+    };
+    Ok(Load { waiting, ..load.clone() })
 }
 
 fn is_announce(inbound: &Inbound) -> bool {

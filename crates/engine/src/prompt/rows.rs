@@ -1,16 +1,18 @@
 //! The rows of a turn, read in one transaction.
 
 use polyclaw_domain::agent::AgentSpec;
+use polyclaw_domain::channel::Address;
 use polyclaw_domain::id::{SessionId, TurnId};
 use polyclaw_domain::prompt::Line;
 use polyclaw_domain::run::Run;
 use polyclaw_domain::session::Session;
+use polyclaw_domain::team::TeamRole;
 use polyclaw_store::agents::Source;
 use polyclaw_store::backlog::Waiting;
 use polyclaw_store::jobs::{Claim, Queued};
 use polyclaw_store::messages::Message;
 use polyclaw_store::sessions::{Compaction, Standing};
-use polyclaw_store::{Tx, agents, backlog, jobs, messages, runs, sessions};
+use polyclaw_store::{Tx, agents, backlog, jobs, messages, runs, sessions, teams};
 
 use super::without_bytes;
 use crate::audience::Listeners;
@@ -28,14 +30,14 @@ pub(crate) struct Rows {
     /// Only the lines after those that were known.
     pub(super) goes_on: bool,
     pub(super) stored: Vec<Message>,
-    /// What only turns that failed were told.
-    pub(super) untold: Vec<Message>,
     pub(super) taken: Vec<Waiting>,
     pub(super) begun: Vec<Message>,
     pub(super) steered: bool,
     /// The run its session works on.
     pub(super) run: Option<Run>,
     pub(super) listeners: Option<Listeners>,
+    /// Of a team's member: where the people are for whom the team works.
+    pub(super) team_people: Vec<Address>,
 }
 
 /// A history that is known already: its conversation, the ticket it was folded through, and its last.
@@ -134,14 +136,10 @@ fn read_with(
     let after = known.map_or(compaction.through, |(_, _, last)| *last);
     let behind = queued.as_ref().map(|queued| &queued.turn);
     let lines = messages::history(tx, conversation, after, behind)?;
-    let mut untold = match session.untold_from {
-        Some(from) => messages::told_from(tx, conversation, from, behind)?,
-        None => Vec::new(),
-    };
-    untold.retain(|message| message.turn != claim.turn);
     let steered = queued.is_some_and(|queued| queued.steers);
     let run = session.owner.as_ref().map_or(Ok(None), |_| runs::of_child(tx, &session.key))?;
     let listeners = run.as_ref().map_or(Ok(None), |run| Listeners::of(tx, run))?;
+    let team_people = team_people(tx, &session)?;
     Ok(Rows {
         session,
         session_id,
@@ -151,11 +149,20 @@ fn read_with(
         lines,
         goes_on: known.is_some(),
         stored,
-        untold,
         taken,
         begun,
         steered,
         run,
         listeners,
+        team_people,
     })
+}
+
+/// Questions of a member are asked of those who wait for its lead.
+fn team_people(tx: &mut Tx<'_>, session: &Session) -> polyclaw_store::Result<Vec<Address>> {
+    if session.team_role != Some(TeamRole::Member) {
+        return Ok(Vec::new());
+    }
+    let Some(member) = teams::member_of(tx, &session.key)? else { return Ok(Vec::new()) };
+    Ok(teams::get(tx, &member.team)?.map(|team| team.reply_to).unwrap_or_default())
 }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use polyclaw_domain::id::{LetterId, TeamId};
 use polyclaw_domain::mail::Letter;
 use polyclaw_domain::team::{Member, Team};
+use polyclaw_domain::time::Millis;
 use polyclaw_store::{Tx, jobs, letters, teams};
 use serde_json::{Value, json};
 
@@ -35,9 +36,7 @@ impl Engine {
     pub(super) async fn write_team(&self, team: &Team) -> Result<()> {
         let Some(folder) = self.settings().teams_folder.clone() else { return Ok(()) };
         let mut files = self.team_files.lock().await;
-        if !self.hosts(team).await? {
-            return Ok(());
-        }
+        let hosts = self.hosts(team).await?;
         let id = team.id.clone();
         let read = move |tx: &mut Tx<'_>| {
             let open = teams::open(tx)?;
@@ -47,9 +46,13 @@ impl Engine {
         };
         let (open, own, members, at_work) = self.db().read(read).await?;
         let registry = json!({ "teams": open.iter().map(|team| json!({ "id": team.id, "name": team.name,
-            "status": team.status, "leadSessionKey": team.lead })).collect::<Vec<_>>() });
+            "path": folder.join(&team.name), "status": team.status, "leadSessionKey": team.lead })).collect::<Vec<_>>() });
+        // A node that hosts its lead no more has a list all the same, which is not to say of a team what was once so.
+        if !hosts && !folder.join("teams.json").exists() {
+            return Ok(());
+        }
         let config = own
-            .filter(|team| open.iter().any(|one| one.id == team.id))
+            .filter(|team| hosts && open.iter().any(|one| one.id == team.id))
             .map(|team| (folder.join(&team.name).join("config.json"), config(&team, &members, &at_work)));
         let wanted = std::iter::once((folder.join("teams.json"), registry)).chain(config);
         for (path, value) in wanted {
@@ -101,9 +104,6 @@ impl Engine {
     /// Moves what was the team's out of the way of the next of its name.
     pub(super) async fn set_aside(&self, team: &Team) -> Result<()> {
         let Some(folder) = self.settings().teams_folder.clone() else { return Ok(()) };
-        if !self.hosts(team).await? {
-            return Ok(());
-        }
         // Whoever writes the team's config meanwhile would make its folder anew, or find it gone in mid-write.
         let mut alone = self.team_files.lock().await;
         let (from, now) = (folder.join(&team.name), self.now());
@@ -123,8 +123,9 @@ impl Engine {
                 return Ok(());
             }
             write(&file, &format!("{config:#}\n"), &tag)?;
-            fs::create_dir_all(folder.join(TRASH))?;
-            fs::rename(&from, &to)
+            make_folder(&folder.join(TRASH))?;
+            fs::rename(&from, &to)?;
+            remove_empty_log(&to)
         })
         .await?;
         // The next of its name begins anew.
@@ -147,6 +148,34 @@ impl Engine {
                 tracing::error!(%error, team = %team.name, "the folder of a team that has ended could not be moved");
             }
         }
+    }
+
+    /// Removes folders of teams that ended long ago.
+    pub(super) async fn clear_trash(&self) {
+        let Some(folder) = self.settings().teams_folder.clone() else { return };
+        let days = i64::from(self.settings().teams.keep_ended_days);
+        if days == 0 {
+            return;
+        }
+        let before = self.now().minus(days * 24 * 3_600_000);
+        let removed = blocking(move || remove_before(&folder.join(TRASH), before)).await;
+        if let Err(error) = removed {
+            tracing::error!(%error, "folders of teams that ended long ago could not be removed");
+        }
+    }
+
+    /// Where the files of a team are that has ended.
+    pub(super) async fn past_folder(&self, team: &Team) -> Option<PathBuf> {
+        let trash = self.settings().teams_folder.clone()?.join(TRASH);
+        let (prefix, id) = (format!("{}-", team.name), team.id.clone());
+        let find = move || {
+            let folders = fs::read_dir(trash).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+            let mut named = folders.filter(|path| {
+                path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(&prefix))
+            });
+            named.find(|path| is_of(&path.join("config.json"), id.as_str()))
+        };
+        tokio::task::spawn_blocking(find).await.ok().flatten()
     }
 
     /// Says whether there was one.
@@ -212,7 +241,7 @@ fn config(team: &Team, members: &[Member], at_work: &[String]) -> Value {
 /// Beside it, to the disk, then over it.
 fn write(path: &Path, text: &str, tag: &str) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
+    make_folder(folder)?;
     let beside = path.with_extension(format!("{tag}.tmp"));
     let mut file = private(&beside, fs::OpenOptions::new().write(true).create(true).truncate(true))?;
     file.write_all(text.as_bytes())?;
@@ -235,7 +264,7 @@ fn is_line_of(line: &str, letter: &Letter) -> bool {
 
 fn append(folder: &Path, letter: &Letter) -> io::Result<()> {
     let folder: PathBuf = folder.join(&letter.to);
-    fs::create_dir_all(&folder)?;
+    make_folder(&folder)?;
     let line = json!({
         "id": letter.id, "from": letter.from, "to": letter.to, "type": letter.kind, "content": letter.content,
         "summary": letter.summary, "request_id": letter.request_id, "approve": letter.approve,
@@ -256,6 +285,41 @@ fn is_cut_off(file: &mut fs::File) -> io::Result<bool> {
     file.seek(io::SeekFrom::End(-1))?;
     file.read_exact(&mut last)?;
     Ok(last != *b"\n")
+}
+
+/// Only its owner looks into it.
+fn make_folder(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(path)?;
+    #[cfg(unix)]
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
+    Ok(())
+}
+
+/// What was set aside before a moment. Its name says when that was.
+fn remove_before(trash: &Path, before: Millis) -> io::Result<()> {
+    let Ok(entries) = fs::read_dir(trash) else { return Ok(()) };
+    for entry in entries {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let ended = name.rsplit_once('-').and_then(|(_, at)| at.parse().ok()).map(Millis);
+        if ended.is_some_and(|ended| ended < before) {
+            fs::remove_dir_all(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// The log of a ledger that was closed is in its database.
+fn remove_empty_log(folder: &Path) -> io::Result<()> {
+    let log = folder.join("ledger.db-wal");
+    if fs::metadata(&log).is_ok_and(|file| file.len() == 0) {
+        fs::remove_file(&log)?;
+        let _ = fs::remove_file(folder.join("ledger.db-shm"));
+    }
+    Ok(())
 }
 
 /// Only its owner reads it.

@@ -6,11 +6,11 @@ use polyclaw_domain::mail::{Letter, LetterKind};
 use polyclaw_domain::task::TaskState;
 use polyclaw_domain::team::idle::{Facts, Idle, reason, wakes_lead};
 use polyclaw_domain::team::setback::Setback;
-use polyclaw_domain::team::{LEAD, Team, TeamStatus};
+use polyclaw_domain::team::{LEAD, RUNTIME, Team, TeamStatus};
 use polyclaw_store::teams::Rested;
 use polyclaw_store::{Tx, jobs, letters, runs, tasks, teams};
 
-use super::post::{Posted, store_all};
+use super::post::{Posted, lock_readers, store_all};
 use super::turn::is_worth_a_turn;
 use super::wake::wake;
 use crate::core::Engine;
@@ -52,6 +52,10 @@ impl Engine {
         // The lead knows it from the first time: that it failed again is in the state it is shown.
         let is_old = look.setback.as_ref().is_some_and(|setback| setback.failures > 1);
         let letter = self.idle_letter(team, &rested, facts, &look);
+        let may_refuse = !at_work && !look.was_stopped && !rested.ended_badly && !is_shutting_down;
+        if may_refuse && let Some(why) = self.ask_idle(team, (&rested.name, reason(facts).as_str())).await {
+            return self.send_back(team, rested, why).await;
+        }
         let is_quiet = look.was_stopped || !wakes_lead(facts, others_at_work, is_shutting_down);
         let post = Posted { is_quiet, ..self.posted(letter) };
         let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
@@ -70,6 +74,26 @@ impl Engine {
         let ready = self.persist(write).await?;
         ready.into_iter().for_each(|lane| self.lanes.wake(lane));
         self.copy_letters(team).await;
+        Ok(())
+    }
+
+    /// A hook says that a member is to go on: it is told so, and the lead is not told that it rests.
+    async fn send_back(&self, team: &Team, rested: Rested, why: String) -> Result<()> {
+        let letter = self.letter(team, RUNTIME, &rested.name, LetterKind::Task, why);
+        let id = LetterId::new(format!("sent-back-{}", rested.turn));
+        let post = self.posted(Letter { id, ..letter });
+        let copies = vec![post.letter.clone()];
+        let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
+        let write = move |tx: &mut Tx<'_>| {
+            let posts = std::slice::from_ref(&post);
+            lock_readers(tx, &wanted, posts)?;
+            if !teams::note_known(tx, &wanted.id, &rested)? {
+                return Ok(Vec::new());
+            }
+            store_all(tx, &wanted, posts, &settings, now)
+        };
+        let ready = self.persist(write).await?;
+        self.hand_out(team, ready, copies).await;
         Ok(())
     }
 
@@ -137,7 +161,9 @@ fn look(tx: &mut Tx<'_>, id: &polyclaw_domain::id::TeamId, rested: &Rested) -> p
         Some(member) => !runs::at_work(tx, &member.session)?.is_empty(),
         None => false,
     };
-    let since = member.map(|member| member.last_active_at.minus(RECENT_MS)).unwrap_or_default();
+    let recent = member.map(|member| member.last_active_at.minus(RECENT_MS)).unwrap_or_default();
+    // What the lead was told with the last notice is no news.
+    let since = letters::last_idle(tx, id, &rested.name)?.map_or(recent, |told| told.max(recent));
     let peers = letters::between(tx, id, &rested.name, since, PEERS)?;
     Ok(Look { at_work, has_children, was_stopped, setback: teams::setback(tx, id, &rested.name)?, peers })
 }

@@ -1,6 +1,7 @@
 //! The keeper of teams: renews what members work on, frees what nobody does, tells what there is to tell, tries again
 //! what failed, and brings shutdowns to their end. It asks no model anything: a team that rests costs nothing.
 
+use std::collections::HashMap;
 use std::sync::PoisonError;
 use std::time::Duration;
 
@@ -9,41 +10,92 @@ use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::mail::LetterKind;
 use polyclaw_domain::team::{LEAD, MemberState, RUNTIME, Team, TeamStatus};
 use polyclaw_domain::time::Millis;
+use polyclaw_store::teams::Activity;
 use polyclaw_store::{Tx, tasks, teams};
 
 use super::post::{Posted, lock_readers, store_all};
 use crate::core::Engine;
 use crate::error::{Error, Result};
 
-/// While there are teams.
+/// While somebody of a team is at work, or something is due.
 const TICK: Duration = Duration::from_secs(1);
+/// While all teams rest: whatever this node does to a team wakes the keeper, so this is for what others do.
+const REST: Duration = Duration::from_secs(5);
+/// A ledger that nobody has used for so long is closed.
+const CLOSE_AFTER: Duration = Duration::from_secs(20);
+/// A team at rest is looked at all the same, for what another process wrote into its ledger.
+const SAFETY_MS: i64 = 10 * 60_000;
 
-/// Runs until the engine drains. Without a team it sleeps until there is one.
+const DAY_MS: i64 = 24 * 3_600_000;
+
+/// What the keeper knows of a team since it last looked at it.
+struct Watch {
+    seen: Activity,
+    /// When it is to be looked at though nothing happens: a lease ends, or the last look failed.
+    due: Millis,
+}
+
+/// Runs until the engine drains. Without a team it sleeps until there is one. A team is looked at when something has
+/// happened to it, or is due; one at rest costs a row of one statement.
 pub(crate) async fn keep(engine: &Engine) -> Result<()> {
-    let mut renewed = Millis(0);
+    let (mut renewed, mut cleared) = (Millis(0), Millis(0));
     let mut known: Option<Vec<TeamId>> = None;
+    let mut watched: HashMap<TeamId, Watch> = HashMap::new();
     loop {
-        let open = engine.db().read(teams::open).await?;
+        let is_shared = engine.db().is_shared();
+        let read = move |tx: &mut Tx<'_>| {
+            let ledgers = if is_shared { teams::ledger_activity(tx)? } else { Vec::new() };
+            Ok((teams::open(tx)?, teams::activity(tx)?, ledgers))
+        };
+        let (open, activity, ledgers) = engine.db().read(read).await?;
         let there = |id: &TeamId| open.iter().any(|team| team.id == *id);
         // At a start, and when a team is gone: another node may have ended it, and this one keeps its files.
         if known.as_ref().is_none_or(|known| !known.iter().all(there)) {
             engine.clear_folders().await;
         }
+        if engine.now().since(cleared) >= DAY_MS {
+            cleared = engine.now();
+            engine.clear_trash().await;
+        }
         known = Some(open.iter().map(|team| team.id.clone()).collect());
+        watched.retain(|id, _| there(id));
+        let mut activity: HashMap<TeamId, Activity> =
+            activity.into_iter().map(|one| (one.team.clone(), one)).collect();
+        let is_working = |id: &TeamId| activity.get(id).is_some_and(|one| one.at_work > 0);
         let now = engine.now();
+        let mut has_work = false;
         if now.since(renewed) >= engine.task_lease_ms() / 3 {
             renewed = now;
-            engine.renew_tasks(&open).await;
+            engine.renew_tasks(open.iter().filter(|team| is_working(&team.id))).await;
         }
+        let marked = engine.take_marked_teams();
         for team in &open {
-            // One that can not be looked after now keeps no other from it.
-            let looked = engine.look_after(team).await;
-            if let Err(error) = looked.or_else(unless_ended) {
-                tracing::error!(%error, team = %team.name, "a team could not be looked after, trying again");
+            let Some(seen) = activity.remove(&team.id) else { continue };
+            has_work |= seen.at_work > 0 || seen.requests > 0 || team.status == TeamStatus::ShuttingDown;
+            let told = ledgers.iter().any(|(id, at)| *id == team.id && at.is_none_or(|at| at <= now));
+            let is_due = watched.get(&team.id).is_none_or(|watch| watch.seen != seen || watch.due <= now);
+            let is_ending = seen.requests > 0 || team.status == TeamStatus::ShuttingDown;
+            if !is_due && !is_ending && !told && !marked.contains(&team.id) {
+                continue;
             }
+            // One that can not be looked after now keeps no other from it.
+            let due = match engine.look_after(team).await.or_else(unless_ended) {
+                Ok(due) => due.unwrap_or(now.plus(SAFETY_MS)),
+                Err(error) => {
+                    tracing::error!(%error, team = %team.name, "a team could not be looked after, trying again");
+                    now
+                }
+            };
+            watched.insert(team.id.clone(), Watch { seen, due });
         }
+        has_work |= watched.values().any(|watch| watch.due < now.plus(SAFETY_MS));
+        let has_open = engine.ports.ledgers.close_idle(CLOSE_AFTER) > 0;
         let is_trying = engine.retry_failed().await?;
-        let pause = if open.is_empty() && !is_trying { Duration::from_secs(3600) } else { TICK };
+        let pause = match (open.is_empty() && !has_open, has_work || is_trying) {
+            (_, true) => TICK,
+            (true, false) => Duration::from_secs(3600),
+            (false, false) => REST,
+        };
         tokio::select! {
             () = engine.team_wake.notified() => {}
             () = tokio::time::sleep(pause) => {}
@@ -58,12 +110,15 @@ pub(super) fn unless_ended<T: Default>(error: Error) -> Result<T> {
 }
 
 impl Engine {
-    async fn look_after(&self, team: &Team) -> Result<()> {
+    /// Returns when something is due next.
+    async fn look_after(&self, team: &Team) -> Result<Option<Millis>> {
         let (id, now) = (team.id.clone(), self.now());
         self.ledger(team)?.write(move |tx| tasks::expire(tx, &id, now)).await?;
         self.free_left(team).await?;
         self.note_lost(team).await?;
         self.relay_ledger(team).await?;
+        self.offer_free(team).await?;
+        self.note_spent(team).await?;
         self.tell_idle(team).await?;
         self.copy_letters(team).await;
         self.write_team(team).await?;
@@ -71,8 +126,10 @@ impl Engine {
         let asked = self.db().read(move |tx| teams::requests(tx, &id)).await?;
         if team.status == TeamStatus::ShuttingDown || !asked.is_empty() {
             self.settle_shutdown(team).await?;
+            return Ok(Some(self.now()));
         }
-        Ok(())
+        let id = team.id.clone();
+        Ok(self.ledger(team)?.read(move |tx| tasks::next_expiry(tx, &id)).await?)
     }
 
     /// Tasks of members that are no more in the team.
@@ -131,12 +188,12 @@ impl Engine {
     }
 
     /// Sessions of this node that are at work keep what they hold, and so do those for whom others are.
-    async fn renew_tasks(&self, open: &[Team]) {
+    async fn renew_tasks(&self, at_work: impl Iterator<Item = &Team>) {
         let running: Vec<SessionKey> = {
             let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
             running.values().map(|running| running.claim.session.clone()).collect()
         };
-        for team in open {
+        for team in at_work {
             // One that can not be renewed now keeps no other from it.
             let renewed = self.renew_of(team, running.clone()).await;
             if let Err(error) = renewed.or_else(unless_ended) {

@@ -106,7 +106,8 @@ impl Engine {
         for name in &recipients {
             let mut letter = self.addressed(actor, &insider, &outgoing, name);
             if outgoing.kind == LetterKind::ShutdownRequest {
-                letter.request_id = Some(self.ask_one(actor, &insider.team, name).await?);
+                letter.request_id =
+                    Some(self.ask_one(actor, &insider.team, (name, outgoing.request_id.as_deref())).await?);
             }
             posts.push(self.posted(letter));
         }
@@ -146,6 +147,9 @@ impl Engine {
             Outgoing { kind: LetterKind::Broadcast, content, .. } if content.trim().is_empty() => {
                 Refusal::Letter("a message needs content")
             }
+            Outgoing { kind: LetterKind::Broadcast, to: Some(_), .. } => {
+                Refusal::Letter("a broadcast goes to everybody and has no recipient")
+            }
             Outgoing { kind: LetterKind::Message | LetterKind::ShutdownRequest, to: None, .. } => {
                 Refusal::Letter("recipient is missing")
             }
@@ -170,6 +174,9 @@ impl Engine {
         let mut all: Vec<(String, SessionKey)> =
             there.map(|Member { name, session, .. }| (name, session)).collect();
         all.push((LEAD.to_owned(), lead));
+        if outgoing.to.as_ref().is_some_and(|to| *to == insider.worker.name) {
+            return Err(Refusal::Letter("the recipient is you: nobody writes to themselves").into());
+        }
         all.retain(|(name, _)| *name != insider.worker.name);
         match (&outgoing.to, outgoing.kind) {
             (_, LetterKind::Broadcast) => Ok(all.into_iter().map(|(name, _)| name).collect()),

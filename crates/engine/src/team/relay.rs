@@ -1,6 +1,8 @@
 //! What a ledger has to tell the sessions: an announce to the lead, a letter to whoever could go on. Told from its
 //! events, in one transaction each, and noted on both sides: nothing is lost between two databases, or said twice.
 
+use std::collections::HashMap;
+
 use polyclaw_domain::event::{Event, EventKind};
 use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::LetterId;
@@ -16,6 +18,7 @@ use serde_json::{Value, json};
 
 use super::actor::as_worker;
 use super::event;
+use super::offer::{offer_id, offer_text};
 use super::post::{Posted, store_all};
 use super::wake::{Line, inject};
 use crate::core::Engine;
@@ -33,9 +36,18 @@ struct News {
     event: Happened,
     task: Task,
     /// Tasks that can be taken because of it.
-    free: Vec<Task>,
+    free: Vec<Freed>,
     /// Names that hold a task.
     busy: Vec<String>,
+    /// How many tasks each name has taken so far.
+    taken: HashMap<String, i64>,
+}
+
+/// A task that can be taken, and how often it was claimed before.
+#[derive(Clone)]
+struct Freed {
+    task: Task,
+    claims: i64,
 }
 
 impl Engine {
@@ -89,15 +101,7 @@ impl Engine {
         let mut posts: Vec<Posted> = Vec::new();
         let seq = news.event.seq;
         for task in &news.free {
-            let text = format!(
-                "Task #{} is free: {}. Claim it with TaskClaim if you can do it.",
-                task.no,
-                plain::line(&task.subject, 200)
-            );
-            let letter = self.letter(team, RUNTIME, "", LetterKind::Task, text);
-            posts.push(
-                self.posted(Letter { id: LetterId::new(format!("{}-{seq}-{}", team.id, task.no)), ..letter }),
-            );
+            posts.push(self.posted(self.letter(team, RUNTIME, "", LetterKind::Task, offer_text(&task.task))));
         }
         if news.event.kind == Kind::Expired {
             let text = format!(
@@ -121,7 +125,9 @@ fn read_news(tx: &mut Tx<'_>, id: &polyclaw_domain::id::TeamId) -> polyclaw_stor
         let mut free = Vec::new();
         for no in freed(&event) {
             let task = tasks::get(tx, id, no)?;
-            free.extend(task.filter(|task| task.state == TaskState::Pending && task.blocked_by.is_empty()));
+            let task = task.filter(|task| task.state == TaskState::Pending && task.blocked_by.is_empty());
+            let claims = tasks::claims(tx, id, no)?;
+            free.extend(task.map(|task| Freed { task, claims }));
         }
         let owned = tasks::Filter { limit: 1_000, ..tasks::Filter::default() };
         let busy = match free.is_empty() {
@@ -130,7 +136,8 @@ fn read_news(tx: &mut Tx<'_>, id: &polyclaw_domain::id::TeamId) -> polyclaw_stor
                 tasks::list(tx, id, &owned)?.into_iter().filter_map(|task| Some(task.lease?.owner)).collect()
             }
         };
-        all.push(News { event, task, free, busy });
+        let taken = if free.is_empty() { HashMap::new() } else { tasks::taken(tx, id)? };
+        all.push(News { event, task, free, busy, taken });
     }
     Ok(all)
 }
@@ -138,7 +145,7 @@ fn read_news(tx: &mut Tx<'_>, id: &polyclaw_domain::id::TeamId) -> polyclaw_stor
 /// Tasks that an event may have made free.
 fn freed(event: &Happened) -> Vec<TaskNo> {
     match event.kind {
-        Kind::Created | Kind::Released | Kind::Expired => vec![event.task],
+        Kind::Created | Kind::Released | Kind::Expired | Kind::Reopened => vec![event.task],
         // It may wait for less now, or be for another.
         Kind::Updated
             if event.data["drops"].as_array().is_some_and(|drops| !drops.is_empty())
@@ -184,7 +191,13 @@ fn announce(
     let line = Line {
         to: team.lead.clone(),
         from: agent.clone(),
-        text: format!("[@agent:{}#{agent}] finish", plain::line(&name, 64)),
+        text: format!(
+            "[@agent:{}#{agent}] {} #{} {}",
+            news.event.actor,
+            news.event.kind.as_str(),
+            news.task.no,
+            plain::line(&news.task.subject, 120)
+        ),
         meta: payload(team, news, member.as_ref(), (agent.as_str(), &name), &key),
         key,
     };
@@ -201,7 +214,8 @@ fn payload(
     let News { event, task, free, .. } = news;
     let mut summary = task.summary.clone().unwrap_or_default();
     if !free.is_empty() {
-        let numbers: Vec<String> = free.iter().map(|task| format!("#{} {}", task.no, task.subject)).collect();
+        let named = |Freed { task, .. }: &Freed| format!("#{} {}", task.no, task.subject);
+        let numbers: Vec<String> = free.iter().map(named).collect();
         summary.push_str(&format!("\nUnblocked: {}", numbers.join(", ")));
     }
     if event.kind == Kind::Failed {
@@ -246,7 +260,7 @@ fn pick(tx: &mut Tx<'_>, team: &Team, news: &News, posts: &[Posted]) -> polyclaw
         });
     }
     for (at, post) in posts.iter().enumerate() {
-        let Some(task) = news.free.get(at) else {
+        let Some(Freed { task, claims }) = news.free.get(at) else {
             picked.push(post.clone());
             continue;
         };
@@ -257,7 +271,14 @@ fn pick(tx: &mut Tx<'_>, team: &Team, news: &News, posts: &[Posted]) -> polyclaw
         };
         let first = idle.iter().position(|member| fits(member) && !gave_back(member));
         if let Some(first) = first {
-            let letter = Letter { to: idle.remove(first).name, ..post.letter.clone() };
+            let to = idle.remove(first).name;
+            let taken = news.taken.get(&to).copied().unwrap_or_default();
+            let mut id = offer_id(team, task, (*claims, taken), &to);
+            if matches!(news.event.kind, Kind::Updated | Kind::Reopened) {
+                // It may have been offered before, and was changed since.
+                id = LetterId::new(format!("{id}-{}", news.event.seq));
+            }
+            let letter = Letter { id, to, ..post.letter.clone() };
             picked.push(Posted { letter, ..post.clone() });
         }
     }

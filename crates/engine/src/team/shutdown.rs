@@ -212,8 +212,17 @@ impl Engine {
     }
 
     /// The number under which a member is asked; the one it was asked under before, if it was.
-    pub(super) async fn ask_one(&self, actor: &Actor, team: &Team, name: &str) -> Result<String> {
-        let request = self.request(actor, name);
+    /// Under the number that was given, if one was.
+    pub(super) async fn ask_one(
+        &self,
+        actor: &Actor,
+        team: &Team,
+        (name, given): (&str, Option<&str>),
+    ) -> Result<String> {
+        let mut request = self.request(actor, name);
+        if let Some(given) = given {
+            given.clone_into(&mut request.id);
+        }
         let (team, now) = (team.id.clone(), self.now());
         let write = move |tx: &mut Tx<'_>| {
             teams::lock(tx, &team)?;
@@ -340,7 +349,18 @@ impl Engine {
 
     /// Somebody objects: the team goes on, and its lead knows why.
     async fn keep_team(&self, team: &Team, member: &str, reason: &str) -> Result<()> {
-        let text = format!("The team goes on: {member} does not stop. {reason}");
+        let agreed = |request: &Request| match request.answer {
+            Some(Answer::Approved | Answer::Idle | Answer::Stopped) => Some(request.member.clone()),
+            _ => None,
+        };
+        let closed: Vec<String> = self.requests(team).await?.iter().filter_map(agreed).collect();
+        let mut text = format!("The team goes on: {member} does not stop. {reason}");
+        if !closed.is_empty() {
+            text.push_str(&format!(
+                "\nClosed, because they had agreed: {}. TeammateSpawn brings one back under its name.",
+                closed.join(", ")
+            ));
+        }
         let post = self.posted(self.letter(team, RUNTIME, LEAD, LetterKind::Task, text));
         let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
         let write = move |tx: &mut Tx<'_>| {
@@ -355,7 +375,7 @@ impl Engine {
         let ready = self.persist(write).await?;
         ready.into_iter().for_each(|lane| self.lanes.wake(lane));
         self.copy_letters(team).await;
-        let data = json!({ "team": team.name, "change": "kept", "member": member });
+        let data = json!({ "team": team.name, "change": "kept", "member": member, "closed": closed });
         self.note_team(team, data).await;
         self.write_team(team).await
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polyclaw_domain::agent::AgentSpec;
+use polyclaw_domain::agent::{AgentSpec, MemberTools};
 use polyclaw_domain::channel::Address;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::job::Lane;
@@ -12,7 +12,7 @@ use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::run::{Limits, RunKind};
 use polyclaw_domain::session::{Session, Status};
 use polyclaw_domain::team::{
-    self, MAX_CAPABILITIES, Member, MemberState, Refusal, Team, TeamRole, TeamStatus,
+    self, MAX_CAPABILITIES, Member, MemberState, Refusal, Team, TeamRole, TeamStatus, uuid_of,
 };
 use polyclaw_domain::time::Millis;
 use polyclaw_store::{Tx, agents, letters, sessions, tasks, teams};
@@ -67,7 +67,7 @@ struct Life {
 /// What is new about its session.
 struct Own {
     uuid: String,
-    lent: Lent,
+    lent: Option<Lent>,
 }
 
 type Joined = std::result::Result<Life, Error>;
@@ -79,8 +79,9 @@ impl Engine {
         insider.only_active()?;
         team::check_member_name(&new.name)?;
         let new = self.cleaned(new)?;
-        let lent = self.lent_by(&insider.team.lead, actor.turn()).await?;
-        let own = Own { uuid: actor.call().to_lowercase(), lent };
+        self.check_model(new.model.as_ref())?;
+        let lent = self.lent_to_members(&insider.team, actor).await?;
+        let own = Own { uuid: uuid_of(actor.call()), lent };
         let Life { member, stopped, first, ready } = self.begin_life(&insider.team, new, own).await?;
         self.follow(stopped);
         let inherited = self.inherit(&insider, &member).await?;
@@ -95,6 +96,20 @@ impl Engine {
         self.note_team(&insider.team, data).await;
         self.look_after_teams();
         Ok(Spawned { name: member.name, session_key: member.session, inherited })
+    }
+
+    /// What members may use at most. An agent whose config says so leads members that have the tools of their own agents:
+    /// then nothing is lent, and nothing that the lead lacks is kept from them.
+    async fn lent_to_members(&self, team: &Team, actor: &Actor) -> Result<Option<Lent>> {
+        let lead = team.lead.clone();
+        let read = move |tx: &mut Tx<'_>| {
+            let Some(session) = sessions::get(tx, &lead)? else { return Ok(None) };
+            Ok(agents::get(tx, &session.active_agent)?.map(|stored| stored.spec.subagents.member_tools))
+        };
+        if self.db().read(read).await? == Some(MemberTools::Own) {
+            return Ok(None);
+        }
+        self.lent_by(&team.lead, actor.turn()).await.map(Some)
     }
 
     async fn begin_life(&self, team: &Team, new: NewMember, own: Own) -> Result<Life> {
@@ -232,7 +247,7 @@ fn begin(
     }
     let member = member(&plan, new, teams::members(tx, &plan.team.id)?.len(), fresh.now);
     let Plan { team, lead, known, .. } = plan;
-    let lent = Some(own.lent.clone());
+    let lent = own.lent.clone();
     let begun = Session { model_override: new.model.clone(), lent, ..child(&member, &lead, fresh) };
     sessions::ensure(tx, &begun)?;
     match &known {

@@ -1,22 +1,26 @@
-//! What a turn of somebody in a team is shown beside its conversation: mail, and the state of the team. Both are in its
-//! prompts only. The commit of the turn's end says that the mail was read.
+//! What a turn of somebody in a team is shown beside its conversation: mail, and the state of the team. The commit of
+//! the turn's end says that the mail was read, and keeps it as a line of the conversation.
 
 use std::collections::HashSet;
 
-use polyclaw_domain::id::LetterId;
+use polyclaw_domain::id::{LetterId, MessageId, TurnId};
 use polyclaw_domain::job::{JobState, Lane};
 use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::mail::Letter;
+use polyclaw_domain::mail::{self, Letter, LetterKind};
+use polyclaw_domain::message::Role;
+use polyclaw_domain::run;
 use polyclaw_domain::team::state::Reader;
 use polyclaw_domain::team::{LEAD, MemberState, Team, TeamRole, TeamStatus};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::jobs::{Claim, End};
+use polyclaw_store::messages::Message;
 use polyclaw_store::{Tx, jobs, letters, sessions, teams};
+use serde_json::json;
 
 use super::desk::fitting;
 use super::keep::unless_ended;
 use super::post::note_undeliverable;
-use super::wake::wake;
+use super::wake::{GO_ON, wake, wake_for};
 use crate::core::Engine;
 use crate::error::Result;
 use crate::ingress::Fresh;
@@ -150,12 +154,46 @@ fn show_due(
     Ok(due)
 }
 
+/// The mail that a turn was shown, as the line of its transcript that keeps it. Notices of the runtime are not kept: the
+/// state of the team says it anew.
+pub(crate) fn mail_line(
+    tx: &mut Tx<'_>,
+    turn: &TurnId,
+    line: Message,
+) -> polyclaw_store::Result<Option<Message>> {
+    let mut shown = letters::shown(tx, turn)?;
+    shown.retain(|letter| !matches!(letter.kind, LetterKind::Idle | LetterKind::Task));
+    let Some(team) = shown.first().map(|letter| letter.team.clone()) else { return Ok(None) };
+    let team = teams::get(tx, &team)?.map(|team| team.name).unwrap_or_default();
+    let mut senders: Vec<&str> = shown.iter().map(|letter| letter.from.as_str()).collect();
+    senders.dedup();
+    let elements: Vec<String> = shown.iter().map(mail::element).collect();
+    Ok(Some(Message {
+        // Derived, so that a transaction that is run again makes the same row.
+        id: MessageId::new(format!("{turn}-mail")),
+        role: Role::User,
+        text: format!("[@team:{team}] mail from {}", senders.join(", ")),
+        meta: Some(json!({ "internal": true, "kind": run::MAIL, "team": team, "mail": elements.join("\n") })),
+        ..line
+    }))
+}
+
+/// What comes after a turn of somebody in a team.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    /// A turn waits for this one.
+    NextTurn,
+    /// It has not come to the end of its work.
+    GoesOn,
+    Nothing,
+}
+
 /// What the end of a turn means to the teams of its session, in the transaction that ends it. Returns the lane in which
 /// its next turn is ready, where mail has come that no prompt has held.
 pub(crate) fn end_turn(
     tx: &mut Tx<'_>,
     (claim, end): (&Claim, &End),
-    is_idle: bool,
+    after: After,
     (fresh, settings): (&Fresh, &Settings),
 ) -> polyclaw_store::Result<Option<Lane>> {
     let ended_well = end.state == JobState::Done;
@@ -168,8 +206,13 @@ pub(crate) fn end_turn(
     if ended_well {
         names.iter().try_for_each(|(team, name)| teams::forget_failures(tx, &team.id, name))?;
     }
-    if !is_idle || end.state == JobState::Steered {
+    if after == After::NextTurn || end.state == JobState::Steered {
         return Ok(None);
+    }
+    if after == After::GoesOn
+        && let Some((team, _)) = names.iter().find(|(team, _)| team.status == TeamStatus::Active)
+    {
+        return wake_for(tx, team, (&claim.session, GO_ON), fresh, settings);
     }
     for (team, name) in names.iter().filter(|_| ended_well) {
         if is_worth_a_turn(tx, team, name)?

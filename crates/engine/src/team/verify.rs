@@ -255,6 +255,7 @@ fn note_failed(
         summary: Some(plain::block(&summary, MAX_SUMMARY - 1)),
         artifacts: Vec::new(),
         fence: task.lease.as_ref().map_or(0, |lease| lease.fence),
+        call: call.to_owned(),
     };
     Ok(tasks::end(tx, &task.team, task.no, worker, (&ending, now))?.is_ok())
 }

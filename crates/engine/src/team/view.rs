@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use polyclaw_domain::task::{Task, TaskState};
 use polyclaw_domain::team::setback::Setback;
 use polyclaw_domain::team::state::{self, Counts, Reader, Standing};
-use polyclaw_domain::team::{LEAD, Member, Team};
+use polyclaw_domain::team::{LEAD, Member, Team, TeamStatus};
 use polyclaw_store::tasks::{self, Filter};
-use polyclaw_store::{Tx, letters, teams};
+use polyclaw_store::{Db, Tx, letters, teams};
 
 use super::Actor;
 use super::make::is_lost;
+use super::spent::{TurnBudget, turn_budget};
 use crate::core::Engine;
 use crate::error::Result;
 
@@ -25,6 +26,7 @@ pub struct View {
     /// Letters to the lead that it has not read yet.
     pub lead_unread: usize,
     pub counts: Counts,
+    pub turns: TurnBudget,
     /// Those that have not ended, the oldest first.
     pub open: Vec<Task>,
     /// The last that ended, the newest first.
@@ -53,6 +55,7 @@ impl View {
                 self.team.name
             ));
         }
+        lines.extend(self.turns.line());
         lines.extend(self.lead_setback.as_ref().map(|setback| format!("The lead's {}.", setback.line())));
         lines.join("\n")
     }
@@ -73,21 +76,52 @@ impl Engine {
 
     /// A team as an actor in it sees it.
     pub async fn team_view(&self, actor: &Actor, name: &str) -> Result<View> {
+        if matches!(actor, Actor::Operator { .. })
+            && let Some(team) = self.ended_team(name).await?
+        {
+            return self.view(team).await;
+        }
         let insider = self.insider(actor, name).await?;
         self.view(insider.team).await
     }
 
+    /// The last team of a name that has ended, if none bears the name now. People can still look at it.
+    async fn ended_team(&self, name: &str) -> Result<Option<Team>> {
+        let wanted = name.to_owned();
+        let read = move |tx: &mut Tx<'_>| match teams::named(tx, &wanted)? {
+            Some(_) => Ok(None),
+            None => Ok(teams::ended_of(tx, &wanted)?.into_iter().next()),
+        };
+        Ok(self.db().read(read).await?)
+    }
+
+    /// The ledger of a team, also of one that has ended. `None`: its folder is gone.
+    async fn ledger_to_read(&self, team: &Team) -> Result<Option<Db>> {
+        if team.status != TeamStatus::Shutdown {
+            return self.ledger(team).map(Some);
+        }
+        let folder = self.past_folder(team).await.unwrap_or_default();
+        match self.ports.ledgers.open_past(&folder) {
+            Ok(db) => Ok(Some(db)),
+            Err(polyclaw_store::Error::Closed) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     pub(super) async fn view(&self, team: Team) -> Result<View> {
-        let wanted = team.clone();
-        let Found { members, at_work, mut setbacks, mut unread, is_lead_lost } =
-            self.db().read(move |tx| find(tx, &wanted)).await?;
+        let (wanted, limit) = (team.clone(), self.settings().teams.automatic_turns);
+        let Found { members, at_work, mut setbacks, mut unread, is_lead_lost, turns } =
+            self.db().read(move |tx| find(tx, &wanted, limit)).await?;
         let id = team.id.clone();
         let read = move |tx: &mut Tx<'_>| {
             let all = Filter { with_ended: true, limit: usize::from(u16::MAX), ..Filter::default() };
             let all = tasks::list(tx, &id, &all)?;
             Ok((Counts::of(&all), all, tasks::last_ended(tx, &id, ENDED)?))
         };
-        let (counts, mut open, ended) = self.ledger(&team)?.read(read).await?;
+        let (counts, mut open, ended) = match self.ledger_to_read(&team).await? {
+            Some(ledger) => ledger.read(read).await?,
+            None => Default::default(),
+        };
         open.retain(|task| !task.state.has_ended());
         open.truncate(OPEN);
         open.reverse();
@@ -99,20 +133,29 @@ impl Engine {
             Standing { setback, unread, ..standing(member, &at_work, &open) }
         };
         let members = members.into_iter().map(stands).collect();
-        Ok(View { team, members, lead_setback, is_lead_lost, lead_unread, counts, open, ended })
+        Ok(View { team, members, lead_setback, is_lead_lost, lead_unread, counts, turns, open, ended })
     }
 
     /// Letters of a team, the newest first.
     pub async fn team_letters(&self, name: &str, limit: usize) -> Result<Vec<polyclaw_domain::mail::Letter>> {
-        let team = self.team_named(name).await?;
+        let team = match self.ended_team(name).await? {
+            Some(team) => team,
+            None => self.team_named(name).await?,
+        };
         Ok(self.db().read(move |tx| letters::newest(tx, &team.id, limit)).await?)
     }
 
     /// What became of a team's tasks, behind a number.
     pub async fn team_log(&self, name: &str, after: i64, limit: usize) -> Result<Vec<tasks::Happened>> {
-        let team = self.team_named(name).await?;
+        let team = match self.ended_team(name).await? {
+            Some(team) => team,
+            None => self.team_named(name).await?,
+        };
         let id = team.id.clone();
-        Ok(self.ledger(&team)?.read(move |tx| tasks::events(tx, &id, after, limit)).await?)
+        match self.ledger_to_read(&team).await? {
+            Some(ledger) => Ok(ledger.read(move |tx| tasks::events(tx, &id, after, limit)).await?),
+            None => Ok(Vec::new()),
+        }
     }
 }
 
@@ -123,15 +166,17 @@ struct Found {
     setbacks: HashMap<String, Setback>,
     unread: HashMap<String, usize>,
     is_lead_lost: bool,
+    turns: TurnBudget,
 }
 
-fn find(tx: &mut Tx<'_>, team: &Team) -> polyclaw_store::Result<Found> {
+fn find(tx: &mut Tx<'_>, team: &Team, limit: u32) -> polyclaw_store::Result<Found> {
     Ok(Found {
         members: teams::members(tx, &team.id)?,
         at_work: teams::at_work(tx, &team.id)?,
         setbacks: teams::setbacks(tx, &team.id)?.into_iter().collect(),
         unread: letters::unread(tx, &team.id)?.into_iter().collect(),
         is_lead_lost: is_lost(tx, team)?,
+        turns: turn_budget(tx, team, limit)?,
     })
 }
 

@@ -62,6 +62,20 @@ pub(super) fn wake(
     fresh: &Fresh,
     settings: &Settings,
 ) -> polyclaw_store::Result<Option<Lane>> {
+    wake_for(tx, team, (to, "news"), fresh, settings)
+}
+
+/// Why a member is woken whose turn had as many rounds as a turn may have.
+pub(super) const GO_ON: &str = "go on: your last turn ended at its limit of rounds, not because of a failure";
+
+/// The same with what it is woken for.
+pub(super) fn wake_for(
+    tx: &mut Tx<'_>,
+    team: &Team,
+    (to, why): (&SessionKey, &str),
+    fresh: &Fresh,
+    settings: &Settings,
+) -> polyclaw_store::Result<Option<Lane>> {
     if sessions::take_tickets(tx, to, 0, fresh.now)?.is_none() {
         return Ok(None);
     }
@@ -79,7 +93,7 @@ pub(super) fn wake(
     let line = Line {
         to: to.clone(),
         from: team.lead_agent.clone(),
-        text: format!("[@team:{}] news", team.name),
+        text: format!("[@team:{}] {why}", team.name),
         // One for each turn it wakes.
         key: format!("news:{}", fresh.turn),
         meta,

@@ -1,12 +1,13 @@
 //! What the lead and the members do with tasks. The ledger decides; sessions hear of it from its events.
 
 use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::redact::quoted;
 use polyclaw_domain::run::Artifact;
 use polyclaw_domain::task::{self, Refusal, Task, TaskNo, TaskState, Verify, Worker};
-use polyclaw_domain::team::MemberState;
+use polyclaw_domain::team::{LEAD, MemberState, OPERATOR};
 use polyclaw_store::tasks::{self, Change, Claim, Ending, Filter};
 use polyclaw_store::{Tx, teams};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::actor::{Actor, Insider};
 use crate::core::Engine;
@@ -86,7 +87,7 @@ impl Engine {
 
     async fn check_assignee(&self, insider: &Insider, name: Option<&str>) -> Result<()> {
         let Some(name) = name.map(str::to_owned) else { return Ok(()) };
-        if name == polyclaw_domain::team::LEAD {
+        if name == LEAD {
             return Ok(());
         }
         let (id, wanted) = (insider.team.id.clone(), name.clone());
@@ -99,9 +100,13 @@ impl Engine {
 
     pub async fn list_tasks(&self, actor: &Actor, team: &str, wanted: Wanted) -> Result<Vec<Task>> {
         let insider = self.insider(actor, team).await?;
+        let owner = match &wanted.owner {
+            Some(owner) => Some(self.owner_named(&insider, owner).await?),
+            None => None,
+        };
         let filter = Filter {
             state: wanted.state.or(wanted.available.then_some(TaskState::Pending)),
-            owner: wanted.owner.clone(),
+            owner,
             with_ended: wanted.with_ended,
             after: wanted.after,
             limit: wanted.limit.unwrap_or(SHOWN),
@@ -115,6 +120,47 @@ impl Engine {
             found.retain(|task| task::why_not(task, &insider.worker).is_none());
         }
         Ok(found)
+    }
+
+    /// The name of whoever is meant by a name or a session key.
+    async fn owner_named(&self, insider: &Insider, owner: &str) -> Result<String> {
+        if [LEAD, OPERATOR].contains(&owner) {
+            return Ok(owner.to_owned());
+        }
+        if owner == insider.team.lead.as_str() {
+            return Ok(LEAD.to_owned());
+        }
+        let id = insider.team.id.clone();
+        let members = self.db().read(move |tx| teams::members(tx, &id)).await?;
+        let found = members.into_iter().find(|one| one.name == owner || one.session.as_str() == owner);
+        let unknown = || polyclaw_domain::team::Refusal::NotAMember(quoted(owner));
+        Ok(found.ok_or_else(unknown)?.name)
+    }
+
+    /// Makes a task that has ended pending again.
+    pub async fn reopen_task(&self, actor: &Actor, team: &str, no: TaskNo) -> Result<Task> {
+        let insider = self.insider(actor, team).await?;
+        insider.only_active()?;
+        insider.only_lead()?;
+        let (id, worker, now) = (insider.team.id.clone(), insider.worker.clone(), self.now());
+        let write = move |tx: &mut Tx<'_>| tasks::reopen(tx, &id, no, (&worker, now));
+        let task = self.ledger(&insider.team)?.write(write).await??;
+        self.tell_ledger(&insider).await?;
+        Ok(task)
+    }
+
+    /// Removes a task that nobody holds.
+    pub async fn delete_task(&self, actor: &Actor, team: &str, no: TaskNo) -> Result<Task> {
+        let insider = self.insider(actor, team).await?;
+        insider.only_lead()?;
+        let (id, worker, now) = (insider.team.id.clone(), insider.worker.clone(), self.now());
+        let write = move |tx: &mut Tx<'_>| tasks::delete(tx, &id, no, (&worker, now));
+        let task = self.ledger(&insider.team)?.write(write).await??;
+        self.tell_ledger(&insider).await?;
+        let data = json!({ "team": insider.team.name, "change": "task_deleted", "task_id": no,
+            "subject": task.subject, "by": insider.worker.name });
+        self.note_team(&insider.team, data).await;
+        Ok(task)
     }
 
     /// What somebody holds.
@@ -201,17 +247,23 @@ impl Engine {
         let ledger = self.ledger(&insider.team)?;
         let found = ledger.read(move |tx| tasks::get(tx, &id, no)).await?;
         let task = found.ok_or(Refusal::Unknown(no))?;
+        let id = insider.team.id.clone();
         // Made again after a crash: it has ended already, and that is what was asked for.
-        if task.state == finish.state && task.ended_by.as_ref() == Some(&insider.worker.name) {
+        if task.state.has_ended()
+            && ledger.read(move |tx| tasks::ended_by_call(tx, &id, no)).await?.as_deref()
+                == Some(actor.call())
+        {
             self.tell_ledger(&insider).await?;
             return Ok(Vec::new());
         }
         let fence = task.lease.as_ref().map_or(0, |lease| lease.fence);
         if finish.state == TaskState::Completed && task::may_end(&task, &insider.worker).is_ok() {
             self.verify(actor, &insider, &task).await?;
+            self.ask_completing(&insider, (&task, finish.summary.as_deref())).await?;
         }
+        let call = actor.call().to_owned();
         let ending =
-            Ending { state: finish.state, summary: finish.summary, artifacts: finish.artifacts, fence };
+            Ending { state: finish.state, summary: finish.summary, artifacts: finish.artifacts, fence, call };
         let (id, worker, now) = (insider.team.id.clone(), insider.worker.clone(), self.now());
         let write = move |tx: &mut Tx<'_>| tasks::end(tx, &id, no, &worker, (&ending, now));
         let ended = ledger.write(write).await?;
@@ -234,7 +286,10 @@ impl Engine {
     /// The ledger is written; what it has to tell is told, here or by whoever comes after a crash.
     pub(super) async fn tell_ledger(&self, insider: &Insider) -> Result<()> {
         self.reach(KillPoint::LedgerWritten).await;
-        self.relay_ledger(&insider.team).await
+        let told = self.relay_ledger(&insider.team).await;
+        // What could not be told is told by the keeper; and when a lease was taken or ended, it looks when the next does.
+        self.mark_team(&insider.team.id);
+        told
     }
 }
 
@@ -254,6 +309,9 @@ fn check_new(new: &NewTask) -> Result<()> {
     task::check_text("subject", &new.subject, task::MAX_SUBJECT)?;
     task::check_text("description", &new.description, task::MAX_DESCRIPTION)?;
     task::check_text("activeForm", new.active_form.as_deref().unwrap_or_default(), task::MAX_ACTIVE_FORM)?;
+    if new.metadata.as_ref().is_some_and(|metadata| !metadata.is_object()) {
+        return Err(Refusal::NotAnObject("metadata").into());
+    }
     let metadata = new.metadata.as_ref().map(Value::to_string).unwrap_or_default();
     task::check_text("metadata", &metadata, METADATA_BYTES).map_err(Error::from)
 }

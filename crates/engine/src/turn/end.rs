@@ -14,6 +14,7 @@ use polyclaw_domain::id::{SessionId, TurnId};
 use polyclaw_domain::job::JobState;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::Usage;
+use polyclaw_domain::team::TeamRole;
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::ToolCall;
 use polyclaw_domain::turn::Stop;
@@ -73,12 +74,12 @@ struct Last {
     cause: Option<Cause>,
     /// It may have waited for runs.
     waited: bool,
-    /// It was told what only turns that failed had been told before.
-    told_again: bool,
     /// What the end of this turn is to the owner of its session, if it has one.
     closing: Option<Closing>,
     /// Its session is in a team: what a turn would be made of that goes on with its mail.
     in_team: Option<Fresh>,
+    /// A member is in the middle of its work: its next turn begins at once.
+    goes_on: bool,
     settings: Arc<Settings>,
     now: Millis,
 }
@@ -143,9 +144,23 @@ pub(super) async fn stop(
     context: &Context,
     reason: &Stop,
 ) -> Driven<()> {
+    let is_member = context.session.team_role == Some(TeamRole::Member);
+    if is_member && matches!(reason, Stop::TooManyRounds(_)) {
+        return pause(engine, running, context).await;
+    }
     let mut last = last(engine, running, context, JobState::Failed);
     last.unanswered = Some("Skipped: the turn was stopped.");
     fail(engine, context, &mut last, stop_code(reason), reason.sentence());
+    lost(commit(engine, running, last).await).map(drop)
+}
+
+/// Ends a turn of a member that has worked for as many rounds as one turn may have. It goes on in its next turn: what
+/// bounds it is the team's budget of turns.
+async fn pause(engine: &Engine, running: &Arc<Running>, context: &Context) -> Driven<()> {
+    let mut last = last(engine, running, context, JobState::Done);
+    last.unanswered = Some("Not run: this turn has reached its limit of rounds. Go on in the next turn.");
+    last.goes_on = true;
+    say(engine, context, &mut last, String::new(), None);
     lost(commit(engine, running, last).await).map(drop)
 }
 
@@ -217,7 +232,6 @@ fn last(engine: &Engine, running: &Running, context: &Context, state: JobState) 
     last.end.model.clone_from(&context.model_used);
     last.end.usage = context.usage;
     last.waited = running.has_waited() || running.claim.attempt > 1 || context.last_step().is_some();
-    last.told_again = context.session.untold_from.is_some() && running.claim.kind == Kind::Turn;
     last.in_team = context.session.team_role.map(|_| Fresh::new(engine, Some(running.claim.trace.clone())));
     last.closing = context.session.owner.is_some().then(|| Closing {
         turn: running.claim.turn.clone(),
@@ -251,8 +265,8 @@ fn ending(engine: &Engine, running: &Running, state: JobState) -> Last {
         said: running.said(),
         closing: None,
         in_team: None,
+        goes_on: false,
         waited: false,
-        told_again: false,
         settings: engine.settings(),
         now: engine.now(),
     }

@@ -60,14 +60,18 @@ macro_rules! on_both {
     };
 }
 
+mod busy_lead;
 pub mod chaos;
 mod checks;
 pub mod fixture;
 mod lead;
 mod lifecycle;
 mod mail;
+mod manage;
 mod members;
 mod narrow;
+mod offers;
+mod recall;
 mod setback;
 mod stop;
 mod story;

@@ -1,14 +1,15 @@
 //! `polyclaw teams`: agents that work together.
 
+mod log;
+mod task;
+
 use polyclaw_domain::team::EVERYBODY;
 use serde_json::{Value, json};
 
 use crate::cli::Context;
 use crate::client::{Client, segment};
 use crate::output::{cell, safe};
-
-/// Tasks that are listed at once; more is nothing to read at a terminal.
-const MOST_TASKS: usize = 10_000;
+use task::{TaskVerb, tasks};
 
 /// Agents that work together: list, show, create, task add, send, shutdown.
 #[derive(clap::Args)]
@@ -57,6 +58,9 @@ enum Verb {
         /// The session that leads it. The main one of the default agent if left out.
         #[arg(long, value_name = "SESSION")]
         lead: Option<String>,
+        /// Lead it from a session of its own, `agent:<agent>:team:<name>`.
+        #[arg(long, conflicts_with = "lead")]
+        own_session: bool,
     },
     /// Add a member.
     #[command(after_help = "Examples:
@@ -67,8 +71,31 @@ enum Verb {
     #[command(subcommand)]
     #[command(after_help = "Examples:
   polyclaw teams task add site \"Draw the header\"
-  polyclaw teams task list site --all")]
+  polyclaw teams task list site --all
+  polyclaw teams task reopen site 3")]
     Task(TaskVerb),
+    /// What happened to the tasks of a team, the oldest first.
+    #[command(after_help = "Examples:
+  polyclaw teams log site
+  polyclaw teams log site --after 120")]
+    Log {
+        /// The name that `polyclaw teams` lists.
+        name: String,
+        /// Only what came after this number.
+        #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+        after: i64,
+    },
+    /// The newest messages between the members of a team.
+    #[command(after_help = "Examples:
+  polyclaw teams mail site
+  polyclaw teams mail site --limit 5")]
+    Mail {
+        /// The name that `polyclaw teams` lists.
+        name: String,
+        /// At most so many.
+        #[arg(long, value_name = "NUMBER", default_value_t = 20)]
+        limit: usize,
+    },
     /// Write to a member, to the lead, or to all.
     #[command(after_help = "Examples:
   polyclaw teams send site ann \"How far are you?\"
@@ -115,6 +142,9 @@ struct Join {
     /// The agent it is. The lead's own if left out.
     #[arg(long)]
     agent: Option<String>,
+    /// provider/model, if not its agent's own.
+    #[arg(long)]
+    model: Option<String>,
     /// Its first message. Without one it waits for mail.
     #[arg(long)]
     task: Option<String>,
@@ -124,58 +154,6 @@ struct Join {
     /// Give the name of a member that is there to a new session.
     #[arg(long)]
     replace: bool,
-}
-
-#[derive(clap::Subcommand)]
-enum TaskVerb {
-    /// Add a task.
-    #[command(after_help = "Examples:
-  polyclaw teams task add site \"Draw the header\" --assignee ann
-  polyclaw teams task add site \"Hang it\" --after 1,2 --verify \"make check\"")]
-    Add(Add),
-    /// Tasks of a team, the newest first.
-    #[command(after_help = "Examples:
-  polyclaw teams task list site
-  polyclaw teams task list site --all --json")]
-    List {
-        /// The name that `polyclaw teams` lists.
-        team: String,
-        /// Those that have ended, too.
-        #[arg(long)]
-        all: bool,
-    },
-}
-
-#[derive(clap::Args)]
-struct Add {
-    /// The name that `polyclaw teams` lists.
-    team: String,
-    /// At most 200 characters.
-    subject: String,
-    /// Everything whoever takes it needs to know.
-    #[arg(long, default_value = "")]
-    description: String,
-    /// Numbers of tasks that must be completed first.
-    #[arg(long, value_name = "NUMBER", value_delimiter = ',')]
-    after: Vec<i64>,
-    /// The one member who may take it.
-    #[arg(long)]
-    assignee: Option<String>,
-    /// A command line that must end with 0 before it counts as completed.
-    #[arg(long, value_name = "COMMAND")]
-    verify: Option<String>,
-}
-
-impl Add {
-    fn body(&self) -> Value {
-        json!({
-            "subject": self.subject,
-            "description": self.description,
-            "depends_on": self.after,
-            "assignee": self.assignee,
-            "verify": self.verify.as_ref().map(|line| json!({ "command": line })),
-        })
-    }
 }
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
@@ -188,29 +166,30 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
             let team = client.get(&path(name, "")).await?;
             Ok(context.output.say(&team, |output| whole(output, &team))?)
         }
-        Some(Verb::Create { name, description, lead }) => {
-            let body = json!({ "name": name, "description": description, "lead_session_key": lead });
+        Some(Verb::Create { name, description, lead, own_session }) => {
+            let body = json!({ "name": name, "description": description, "lead_session_key": lead,
+                "own_session": own_session });
             let made = client.post("/teams", &body).await?;
             Ok(context
                 .output
                 .say(&made, |_| format!("{name} is there, led by {}.", cell(&made["lead_session_key"])))?)
         }
         Some(Verb::Join(join)) => {
-            let body = json!({ "name": join.name, "agent_id": join.agent, "task": join.task, "role": join.role,
-                "replace": join.replace });
+            let body = json!({ "name": join.name, "agent_id": join.agent, "model": join.model,
+                "task": join.task, "role": join.role, "replace": join.replace });
             let joined = client.post(&path(&join.team, "/members"), &body).await?;
             Ok(context
                 .output
                 .say(&joined, |_| format!("{} works in {}.", join.name, cell(&joined["session_key"])))?)
         }
-        Some(Verb::Task(TaskVerb::Add(add))) => {
-            let made = client.post(&path(&add.team, "/tasks"), &add.body()).await?;
-            Ok(context.output.say(&made, |_| format!("Task {} is on the list.", cell(&made["task_id"])))?)
+        Some(Verb::Task(verb)) => task::run(verb, &client, context).await,
+        Some(Verb::Log { name, after }) => {
+            let answer = client.get(&path(name, &format!("/log?after={after}"))).await?;
+            Ok(context.output.say(&answer, |output| log::events(output, &answer["log"]))?)
         }
-        Some(Verb::Task(TaskVerb::List { team, all })) => {
-            let found = client.list(&path(team, &format!("/tasks?all={all}")), "tasks", MOST_TASKS).await?;
-            let answer = json!({ "tasks": found });
-            Ok(context.output.say(&answer, |output| tasks(output, &answer["tasks"]))?)
+        Some(Verb::Mail { name, limit }) => {
+            let answer = client.get(&path(name, &format!("/messages?limit={limit}"))).await?;
+            Ok(context.output.say(&answer, |_| log::mail(&answer["messages"]))?)
         }
         Some(Verb::Send { name, recipient, content }) => {
             let to = Some(recipient).filter(|recipient| *recipient != EVERYBODY);
@@ -279,8 +258,9 @@ fn whole(output: &crate::output::Output, team: &Value) -> String {
     let failing = failing.filter_map(|one| fails(&cell(&one["name"]), &one["setback"]));
     let failing: String = lead.into_iter().chain(failing).collect();
     let count = |key: &str| cell(&team["counts"][key]);
+    let spent = spent_words(&team["turns"]);
     format!(
-        "{} ({}), led by {}{}\n{described}\n{}\n\n{failing}{} pending, {} in progress, {} blocked, {} done, {} failed\n\n{}",
+        "{} ({}), led by {}{}\n{described}{spent}\n{}\n\n{failing}{} pending, {} in progress, {} blocked, {} done, {} failed\n\n{}",
         cell(&team["name"]),
         cell(&team["status"]),
         cell(&team["lead_session_key"]),
@@ -293,6 +273,16 @@ fn whole(output: &crate::output::Output, team: &Value) -> String {
         count("failed"),
         tasks(output, &team["open"]),
     )
+}
+
+/// That a team has used its budget of turns, and what to do about it.
+fn spent_words(turns: &Value) -> String {
+    let (used, limit) = (turns["used"].as_u64().unwrap_or(0), turns["limit"].as_u64().unwrap_or(u64::MAX));
+    let waits = match turns["is_waiting"].as_bool() {
+        Some(true) => " It waits: write to its lead, and it goes on.",
+        _ => "",
+    };
+    if used >= limit { format!("All {limit} automatic turns are used.{waits}\n") } else { String::new() }
 }
 
 /// What there is to know of the lead.
@@ -317,22 +307,6 @@ fn fails(name: &str, setback: &Value) -> Option<String> {
     };
     let (code, failures) = (cell(&setback["code"]), cell(&setback["failures"]));
     Some(format!("{name}: turns fail since {since} ({code}, {failures} times); {next}\n\n"))
-}
-
-fn tasks(output: &crate::output::Output, listed: &Value) -> String {
-    let row = |task: &Value| {
-        let waits: Vec<String> = task["blocked_by"].as_array().into_iter().flatten().map(cell).collect();
-        vec![
-            cell(&task["task_id"]),
-            cell(&task["status"]),
-            cell(&task["owner"]),
-            cell(&task["assignee"]),
-            cell(&task["title"]),
-            waits.join(","),
-        ]
-    };
-    let rows: Vec<_> = listed.as_array().into_iter().flatten().map(row).collect();
-    output.table(&["TASK", "STATUS", "OWNER", "FOR", "WHAT", "WAITS FOR"], &rows)
 }
 
 #[cfg(test)]

@@ -15,13 +15,44 @@ const PASSED_ON: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "USER"];
 /// What it says is worth this many bytes of the log.
 const SAID: u64 = 4 * 1024;
 
+/// The exit code by which a program refuses what it is asked about.
+const REFUSES: i32 = 2;
+
+/// How a program that was asked did not say yes.
+pub enum Refused {
+    /// It says no, and why.
+    Refused(String),
+    /// It could not be asked, or broke.
+    Failed(String),
+}
+
+impl From<Refused> for String {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Refused(why) => format!("exit status: {REFUSES}: {}", plain::line(&why, 500)),
+            Refused::Failed(error) => error,
+        }
+    }
+}
+
 pub async fn run(
     command: &[String],
     event: HookEvent,
     body: Vec<u8>,
     patience: Duration,
 ) -> Result<(), String> {
-    let (program, arguments) = command.split_first().ok_or("there is no program")?;
+    ask(command, event, body, patience).await.map_err(String::from)
+}
+
+pub async fn ask(
+    command: &[String],
+    event: HookEvent,
+    body: Vec<u8>,
+    patience: Duration,
+) -> Result<(), Refused> {
+    let failed = |error: String| Refused::Failed(error);
+    let (program, arguments) =
+        command.split_first().ok_or_else(|| failed("there is no program".to_owned()))?;
     let passed_on = PASSED_ON.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
     // The guard dies with the daemon, however that ends, and takes the program and all it started along.
     let child = Command::new(GUARD[0])
@@ -36,15 +67,17 @@ pub async fn run(
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(|error| format!("{program}: {error}"))?;
+        .map_err(|error| failed(format!("{program}: {error}")))?;
     let mut guard = Guard(child);
     match tokio::time::timeout(patience, talk(&mut guard.0, &body)).await {
         Ok(ended) => ended,
-        Err(_) => Err(format!("{program}: ended, because it took longer than {} s", patience.as_secs())),
+        Err(_) => {
+            Err(failed(format!("{program}: ended, because it took longer than {} s", patience.as_secs())))
+        }
     }
 }
 
-async fn talk(child: &mut Child, body: &[u8]) -> Result<(), String> {
+async fn talk(child: &mut Child, body: &[u8]) -> Result<(), Refused> {
     let mut said = Vec::new();
     let stdin = child.stdin.take();
     let stderr = child.stderr.take();
@@ -62,8 +95,14 @@ async fn talk(child: &mut Child, body: &[u8]) -> Result<(), String> {
     let ((), (), status) = tokio::join!(write, read, child.wait());
     match status {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("{status}: {}", plain::line(&String::from_utf8_lossy(&said), 500))),
-        Err(error) => Err(error.to_string()),
+        Ok(status) if status.code() == Some(REFUSES) => {
+            Err(Refused::Refused(plain::block(&String::from_utf8_lossy(&said), 2_000)))
+        }
+        Ok(status) => {
+            let said = plain::line(&String::from_utf8_lossy(&said), 500);
+            Err(Refused::Failed(format!("{status}: {said}")))
+        }
+        Err(error) => Err(Refused::Failed(error.to_string())),
     }
 }
 

@@ -4,12 +4,12 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use polyclaw_domain::backlog::Load;
-use polyclaw_domain::id::{AgentId, SessionId, TurnId};
+use polyclaw_domain::id::{AgentId, SessionId, TeamId, TurnId};
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::session::{Session, Status};
-use polyclaw_domain::team::{Team, TeamRole};
+use polyclaw_domain::team::{Team, TeamRole, hex_color};
 use polyclaw_domain::time::Millis;
 use polyclaw_engine::session as engine;
 use polyclaw_store::{Tx, jobs, sessions, teams, usage};
@@ -41,8 +41,13 @@ pub struct SessionView {
     #[schema(value_type = String)]
     lane: Lane,
     channel: Option<String>,
-    /// The team it leads or is in, also where that has ended.
+    /// The team it leads or is in, also where that has ended. The same as `team_name`.
     team: Option<String>,
+    #[schema(value_type = Option<String>)]
+    team_id: Option<TeamId>,
+    team_name: Option<String>,
+    /// Of a member, as `#RRGGBB`.
+    teammate_color: Option<&'static str>,
     /// `lead` or `member`.
     #[schema(value_type = Option<String>)]
     team_role: Option<TeamRole>,
@@ -64,12 +69,16 @@ pub struct SessionView {
 impl SessionView {
     fn read(tx: &mut Tx<'_>, session: Session) -> polyclaw_store::Result<Self> {
         let load = jobs::load(tx, &session.key)?;
-        let team = team_of(tx, &session)?;
+        let team = match team_of(tx, &session)? {
+            Some(team) => Some(InTeam { color: color_of(tx, &session)?, team }),
+            None => None,
+        };
         let used = usage::of_session(tx, &session.key)?;
         Ok(Self::of(session, load, (team, used.and_then(|used| used.tokens()))))
     }
 
-    fn of(session: Session, load: Load, (team, tokens): (Option<Team>, Option<i64>)) -> Self {
+    fn of(session: Session, load: Load, (place, tokens): (Option<InTeam>, Option<i64>)) -> Self {
+        let team = place.as_ref().map(|place| &place.team);
         Self {
             session_key: session.key,
             session_id: session.id,
@@ -81,7 +90,10 @@ impl SessionView {
             delegation_depth: session.delegation_depth,
             lane: session.lane,
             channel: session.address.map(|address| address.channel),
-            team: team.map(|team| team.name),
+            team: team.map(|team| team.name.clone()),
+            team_id: team.map(|team| team.id.clone()),
+            team_name: team.map(|team| team.name.clone()),
+            teammate_color: place.as_ref().and_then(|place| place.color),
             team_role: session.team_role,
             status: session.status,
             title: session.title,
@@ -92,6 +104,17 @@ impl SessionView {
             updated_at: session.updated_at,
         }
     }
+}
+
+/// A session's place in a team.
+struct InTeam {
+    team: Team,
+    color: Option<&'static str>,
+}
+
+fn color_of(tx: &mut Tx<'_>, session: &Session) -> polyclaw_store::Result<Option<&'static str>> {
+    let member = teams::member_of(tx, &session.key)?;
+    Ok(member.map(|member| hex_color(&member.color)))
 }
 
 fn team_of(tx: &mut Tx<'_>, session: &Session) -> polyclaw_store::Result<Option<Team>> {

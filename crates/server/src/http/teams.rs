@@ -12,6 +12,8 @@ use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::mail::LetterKind;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::task::{Task, TaskNo, TaskState, Verify};
+use polyclaw_domain::team::{Refusal, check_name};
+use polyclaw_engine::Error as EngineError;
 use polyclaw_engine::team::{Actor, NewMember, NewTask, NewTeam, Outgoing, Wanted};
 use serde::Deserialize;
 use serde_json::Value;
@@ -63,6 +65,9 @@ pub struct Create {
     lead_session_key: Option<SessionKey>,
     #[schema(value_type = Option<String>)]
     agent_id: Option<AgentId>,
+    /// It is led by a session of its own, `agent:<agent_id>:team:<name>`.
+    #[serde(default)]
+    own_session: bool,
 }
 
 #[utoipa::path(post, path = "/teams", tag = "teams", request_body = Create, responses((status = 201, body = TeamView)))]
@@ -73,6 +78,11 @@ pub async fn create(
     let agent = body.agent_id.unwrap_or_else(|| app.engine.settings().default_agent.clone());
     let lead = match body.lead_session_key {
         Some(key) => key,
+        None if body.own_session => {
+            check_name(&body.name).map_err(|error| EngineError::from(Refusal::from(error)))?;
+            let key = SessionKey::of(&agent, &["team", &body.name]);
+            app.engine.create_session(&key, &agent, Some(body.name.clone())).await?.key
+        }
         None => app.engine.create_session(&SessionKey::main(&agent), &agent, None).await?.key,
     };
     let new = NewTeam {

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{Kind, add_needs, by_whom, drop_needs, edges, get, held_by, note_event};
 use crate::error::Result;
-use crate::messages::to_json;
+use crate::messages::{from_json, to_json};
 use crate::params;
 use crate::tx::Tx;
 
@@ -206,6 +206,17 @@ pub struct Ending {
     pub artifacts: Vec<Artifact>,
     /// The fence under which what is ended was checked; 0 where nobody held it.
     pub fence: i64,
+    /// The call that ends it: made again it has ended it.
+    pub call: String,
+}
+
+/// The call that ended a task last.
+pub fn ended_by_call(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo) -> Result<Option<String>> {
+    const SQL: &str = "SELECT data_json FROM task_events
+        WHERE team_id = $1 AND task_no = $2 AND kind IN ('completed', 'failed') ORDER BY seq DESC LIMIT 1";
+    let data = tx.query_one(SQL, params![team, no.0], |row| row.text(0))?;
+    let data = data.map(|json| from_json::<serde_json::Value>(&json)).transpose()?;
+    Ok(data.and_then(|data| data["call"].as_str().map(str::to_owned)))
 }
 
 /// Ends a task; returns those that may be taken now because of it. What comes too late is kept as a note.
@@ -234,7 +245,15 @@ pub fn end(
     }
     let unblocked = if ending.state == TaskState::Completed { unblocked(tx, team, no)? } else { Vec::new() };
     let kind = if ending.state == TaskState::Completed { Kind::Completed } else { Kind::Failed };
-    note_event(tx, team, no, kind, &worker.name, &json!({ "unblocked": unblocked }), now)?;
+    note_event(
+        tx,
+        team,
+        no,
+        kind,
+        &worker.name,
+        &json!({ "unblocked": unblocked, "call": ending.call }),
+        now,
+    )?;
     Ok(Ok(unblocked))
 }
 

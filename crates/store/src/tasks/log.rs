@@ -26,10 +26,13 @@ pub enum Kind {
     Unverified,
     /// An end that came after the lease had.
     Late,
+    /// It had ended, and is to be done again.
+    Reopened,
+    Deleted,
 }
 
 impl Kind {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 13] = [
         Self::Created,
         Self::Claimed,
         Self::Started,
@@ -41,6 +44,8 @@ impl Kind {
         Self::Failed,
         Self::Unverified,
         Self::Late,
+        Self::Reopened,
+        Self::Deleted,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -56,6 +61,8 @@ impl Kind {
             Self::Failed => "failed",
             Self::Unverified => "unverified",
             Self::Late => "late",
+            Self::Reopened => "reopened",
+            Self::Deleted => "deleted",
         }
     }
 

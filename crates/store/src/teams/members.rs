@@ -2,7 +2,7 @@
 
 use polyclaw_domain::id::{TeamId, TurnId};
 use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::team::{Member, MemberState};
+use polyclaw_domain::team::{Member, MemberState, Team};
 use polyclaw_domain::time::Millis;
 
 use crate::error::Result;
@@ -150,6 +150,15 @@ pub fn with_turns(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<String>> {
     const SQL: &str = "SELECT DISTINCT m.name FROM members m JOIN jobs j ON j.session_key = m.session_key
         WHERE m.team_id = $1 AND m.state = 'active' AND j.state IN ('queued', 'running') ORDER BY m.name";
     tx.query(SQL, params![team], |row| row.text(0))
+}
+
+/// A turn of the lead or of a member that waits for a person.
+pub fn waiting_turn(tx: &mut Tx<'_>, team: &Team) -> Result<Option<TurnId>> {
+    const SQL: &str = "SELECT j.turn_id FROM jobs j WHERE j.state = 'queued' AND j.held = 2
+        AND (j.session_key = $2 OR j.session_key IN
+          (SELECT m.session_key FROM members m WHERE m.team_id = $1 AND m.state = 'active'))
+        ORDER BY j.seq LIMIT 1";
+    tx.query_one(SQL, params![&team.id, &team.lead], |row| row.text(0).map(TurnId::new))
 }
 
 /// Members for whom sub-agents or delegates are at work.

@@ -18,7 +18,6 @@ on_every_engine!(
     history_is_in_ticket_order_without_what_waits,
     a_page_shows_one_id_of_a_session_without_what_waits,
     who_has_written_from_an_address_is_known_until_the_session_begins_anew,
-    what_waits_is_not_told_again,
 );
 
 async fn store(db: &Db, rows: Vec<Message>) -> Result<()> {
@@ -210,22 +209,4 @@ async fn who_has_written_from_an_address_is_known_until_the_session_begins_anew(
     db.write(|tx| sessions::renew(tx, &key("p"), &SessionId::new("p-2"), NOW)).await?;
     assert!(!is_written("ann").await?, "not in this conversation");
     Ok(())
-}
-
-async fn what_waits_is_not_told_again(db: Db) -> Result<()> {
-    with_sessions(&db, &["p"]).await?;
-    let told = |id: &str, ticket, of| Message { channel: "internal".into(), ..message(id, "p", ticket, of) };
-    let asked = message("asked", "p", 3, "t2");
-    store(&db, vec![told("before", 1, "t0"), told("told", 2, "t1"), asked, told("waits", 4, "t3")]).await?;
-    db.read(|tx| {
-        let mut tickets = |queued: Option<&str>| -> Result<Vec<i64>> {
-            let queued = queued.map(turn);
-            let told = messages::told_from(tx, (&key("p"), &session("p").id), 2, queued.as_ref())?;
-            Ok(told.iter().map(|message| message.ticket).collect())
-        };
-        assert_eq!(tickets(None)?, [2, 4]);
-        assert_eq!(tickets(Some("t3"))?, [2]);
-        Ok(())
-    })
-    .await
 }

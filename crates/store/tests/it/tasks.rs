@@ -160,7 +160,8 @@ async fn end_with(
     fence: i64,
 ) -> Result<std::result::Result<Vec<TaskNo>, Refusal>> {
     let artifacts = vec![Artifact { kind: "file".into(), path: "a.txt".into() }];
-    let (who, ending) = (who.clone(), Ending { state, summary: Some("done".into()), artifacts, fence });
+    let (who, ending) =
+        (who.clone(), Ending { state, summary: Some("done".into()), artifacts, fence, call: String::new() });
     db.write(move |tx| tasks::end(tx, &team(), TaskNo(no), &who, (&ending, NOW))).await
 }
 

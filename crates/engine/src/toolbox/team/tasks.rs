@@ -5,7 +5,7 @@ use polyclaw_domain::task::{Task, TaskNo, TaskState, Verify};
 use polyclaw_store::tasks::Change;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Asked, Done};
 use crate::core::Engine;
@@ -26,7 +26,7 @@ pub(super) struct Create {
     /// Numbers of tasks that must be completed first.
     #[serde(alias = "depends_on")]
     depends_on: Option<Vec<TaskNo>>,
-    metadata: Option<Value>,
+    metadata: Option<Map<String, Value>>,
     /// The one member who may take it.
     assignee: Option<String>,
     /// What a member must be able to do to take it.
@@ -41,7 +41,7 @@ pub(super) struct List {
     #[serde(rename = "team_name")]
     team: String,
     status: Option<TaskState>,
-    /// The name of a member who has it, or had it when it ended.
+    /// The name or session key of a member who has it, or had it when it ended.
     owner: Option<String>,
     #[serde(default, alias = "include_completed")]
     include_completed: bool,
@@ -84,6 +84,10 @@ pub(super) struct Update {
 enum Step {
     InProgress,
     Released,
+    /// Has ended and is to be done again. For the lead.
+    Reopened,
+    /// Goes from the list; what waited for it waits no longer. For the lead.
+    Deleted,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -130,6 +134,7 @@ pub(super) fn shown(task: &Task) -> Value {
         "dependsOn": task.needs,
         "blockedBy": task.blocked_by,
         "metadata": task.metadata,
+        "verify": task.verify,
         "note": task.note,
         "summary": task.summary,
     })
@@ -141,7 +146,7 @@ pub(super) async fn create(engine: &Engine, asked: Asked<'_>, given: Create) -> 
         description: given.description,
         active_form: given.active_form,
         needs: given.depends_on.unwrap_or_default(),
-        metadata: given.metadata,
+        metadata: given.metadata.map(Value::Object),
         assignee: given.assignee,
         capability: given.capability,
         verify: given.verify,
@@ -178,10 +183,19 @@ pub(super) async fn claim(engine: &Engine, asked: Asked<'_>, given: Claim) -> Do
 }
 
 pub(super) async fn update(engine: &Engine, asked: Asked<'_>, given: Update) -> Done {
-    let state = given.status.map(|step| match step {
-        Step::InProgress => TaskState::InProgress,
-        Step::Released => TaskState::Pending,
-    });
+    let state = match given.status {
+        Some(Step::InProgress) => Some(TaskState::InProgress),
+        Some(Step::Released) => Some(TaskState::Pending),
+        Some(Step::Reopened) => {
+            let task = engine.reopen_task(&asked.actor(), &given.team_name, given.task_id).await?;
+            return Ok(shown(&task).to_string());
+        }
+        Some(Step::Deleted) => {
+            engine.delete_task(&asked.actor(), &given.team_name, given.task_id).await?;
+            return Ok(json!({ "task_id": given.task_id, "deleted": true }).to_string());
+        }
+        None => None,
+    };
     let change = Change {
         active_form: given.active_form,
         note: given.note,

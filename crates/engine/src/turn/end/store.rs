@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use polyclaw_domain::id::{MessageId, RunId, TurnId};
 use polyclaw_domain::job::{JobState, Lane, Priority};
 use polyclaw_domain::message::Origin;
-use polyclaw_domain::run::{RunStatus, shown_reply};
+use polyclaw_domain::run::{self, RunStatus, shown_reply};
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome};
 use polyclaw_store::jobs::{Claim, End, Hold, Kind, NewJob};
@@ -32,7 +32,17 @@ pub(super) fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Stor
     let mut lines = close_calls(tx, last)?;
     if last.waited {
         let line = Message::internal(MessageId::new(""), &last.claim, last.session_id.clone(), last.now);
-        lines.extend(family::told_late(tx, &last.claim.turn, &line, last.now)?);
+        let mut told = family::told_late(tx, &last.claim.turn, &line, last.now)?;
+        if end.state == JobState::Done {
+            // The results of its calls have said it already.
+            told.iter_mut().filter_map(|line| line.meta.as_mut()).for_each(run::note_shown);
+        }
+        lines.extend(told);
+    }
+    // Nothing may stand between a call and the result that its caller brings.
+    if last.in_team.is_some() && end.state == JobState::Done && last.for_client.is_empty() {
+        let line = Message::internal(MessageId::new(""), &last.claim, last.session_id.clone(), last.now);
+        lines.extend(team::mail_line(tx, &last.claim.turn, line)?);
     }
     if !lines.is_empty() {
         sessions::take_tickets(tx, &last.claim.session, lines.len(), last.now)?;
@@ -43,13 +53,6 @@ pub(super) fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Stor
     }
     let spent = last.final_call.as_ref();
     let notices = spent.map_or(Ok(Vec::new()), |spent| spent.store(tx, &last.claim, last.now))?;
-    match last.end.state {
-        JobState::Failed | JobState::Cancelled => {
-            sessions::note_untold(tx, &last.claim.session, &last.claim.turn)?;
-        }
-        JobState::Done if last.told_again => sessions::note_told(tx, &last.claim.session)?,
-        _ => {}
-    }
     if last.end.state != JobState::Done {
         approvals::close(tx, &last.claim.turn, last.now)?;
     }
@@ -76,7 +79,12 @@ pub(super) fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Stor
         None => queue_resume(tx, &last.claim, &last.next_turn, last.now)?,
     };
     if let Some(fresh) = &last.in_team {
-        let woken = team::end_turn(tx, (&last.claim, &end), next.is_none(), (fresh, &last.settings))?;
+        let after = match &next {
+            Some(_) => team::After::NextTurn,
+            None if last.goes_on => team::After::GoesOn,
+            None => team::After::Nothing,
+        };
+        let woken = team::end_turn(tx, (&last.claim, &end), after, (fresh, &last.settings))?;
         next = next.or(woken);
     }
     if next.is_some() {

@@ -112,7 +112,7 @@ async fn is_sound(world: &World, at: &str) {
         assert_eq!(asked.state, LetterState::Read, "{at}: what was answered was read");
     }
     let lines = world.transcript("me").await;
-    let told = lines.iter().filter(|line| line.text.ends_with("] finish")).count();
+    let told = lines.iter().filter(|line| line.text.contains("] completed #")).count();
     assert_eq!(told, 1, "{at}: announced once");
 }
 

@@ -11,7 +11,7 @@ use polyclaw_domain::mail::LetterKind;
 use polyclaw_domain::provider::{Prompt, PromptMessage};
 use polyclaw_domain::task::TaskNo;
 use polyclaw_engine::team::{Actor, NewMember, NewTask, NewTeam, Outgoing, Spawned};
-use polyclaw_engine::{Error, Result};
+use polyclaw_engine::{Error, Result, Settings};
 use polyclaw_store::{Db, Ledgers, Target};
 use polyclaw_testkit::postgres::Cluster;
 use polyclaw_testkit::world::{Ground, World};
@@ -67,9 +67,14 @@ fn scripted(scripts: &Scripts, window: &Arc<AtomicUsize>) -> Arc<Scripted> {
 }
 
 pub fn drive<F: Future<Output = ()>>(check: F) {
+    drive_within(Duration::from_secs(60), check);
+}
+
+/// For checks that do a great deal.
+pub fn drive_within<F: Future<Output = ()>>(limit: Duration, check: F) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        tokio::time::timeout(Duration::from_secs(60), check).await.expect("a check takes no minute");
+        tokio::time::timeout(limit, check).await.expect("a check ends in time");
     });
 }
 
@@ -78,6 +83,20 @@ pub fn on_sqlite<F: Future<Output = ()>>(check: impl FnOnce(Hall) -> F) {
     let db = Db::open(&Target::Sqlite(folder.path().join("sessions.db"))).unwrap();
     drive(async { check(Hall::on(db, folder).await).await });
 }
+
+pub fn long_on_sqlite<F: Future<Output = ()>>(check: impl FnOnce(Hall) -> F) {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(&Target::Sqlite(folder.path().join("sessions.db"))).unwrap();
+    drive_within(LONG, async { check(Hall::on(db, folder).await).await });
+}
+
+pub fn long_on_postgres<F: Future<Output = ()>>(check: impl FnOnce(Hall) -> F) {
+    let url = Cluster::of_process().fresh_database().unwrap();
+    let db = Db::open(&Target::Postgres { url, connections: 4 }).unwrap();
+    drive_within(LONG, async { check(Hall::on(db, tempfile::tempdir().unwrap()).await).await });
+}
+
+const LONG: Duration = Duration::from_secs(600);
 
 pub fn on_postgres<F: Future<Output = ()>>(check: impl FnOnce(Hall) -> F) {
     let url = Cluster::of_process().fresh_database().unwrap();
@@ -152,6 +171,11 @@ impl Hall {
         self.scripts.lock().unwrap().entry(name.to_owned()).or_default().extend(scripts);
     }
 
+    /// How many calls of somebody's script have not been made.
+    pub fn left(&self, name: &str) -> usize {
+        self.scripts.lock().unwrap().get(name).map_or(0, VecDeque::len)
+    }
+
     pub async fn send(
         &self,
         from: &Actor,
@@ -185,6 +209,13 @@ impl Hall {
     pub async fn lives_on(self, told: usize) -> Self {
         let mut ground = self.world.killed().await;
         ground.settings.default_context_window = told;
+        Self { world: ground.wake(Faulty::never()), ..self }
+    }
+
+    /// The engine is started anew with other settings.
+    pub async fn reconfigured(self, change: impl FnOnce(&mut Settings)) -> Self {
+        let mut ground = self.world.killed().await;
+        change(&mut ground.settings);
         Self { world: ground.wake(Faulty::never()), ..self }
     }
 

@@ -183,7 +183,7 @@ async fn a_rejection_reaches_the_lead_with_its_reason(hall: Hall) {
     };
     hall.world.engine.send_letter(&actor(&ann.session_key), TEAM, no).await.unwrap();
     hall.rest().await;
-    assert_eq!(hall.times("lead", "approve=\"false\" reason=\"half &quot;done&quot;\""), 1);
+    assert!(hall.times("lead", "approve=\"false\" reason=\"half &quot;done&quot;\"") > 0);
 }
 
 async fn a_long_letter_has_a_summary_of_ten_words(hall: Hall) {
@@ -318,7 +318,8 @@ async fn three_letters_come_in_order_and_once(hall: Hall) {
     assert_eq!(with.len(), 1, "all in one prompt, once");
     let at = |text: &str| with[0].find(text).unwrap();
     assert!(at(">first<") < at(">second<") && at(">second<") < at(">third<"));
-    assert!(!with[0].contains(">zero<"), "what was read is not shown again");
+    assert!(at(">zero<") < at(">first<"), "what was read stays where it was");
+    assert_eq!(with[0].matches(">zero<").count(), 1);
 }
 
 async fn who_is_not_in_the_team_neither_writes_nor_reads(hall: Hall) {
@@ -328,7 +329,7 @@ async fn who_is_not_in_the_team_neither_writes_nor_reads(hall: Hall) {
     let stranger = actor(&polyclaw_testkit::world::World::key("stranger"));
     assert_eq!(code(&hall.send(&stranger, "ann", "x").await), "not_in_team");
     assert_eq!(code(&hall.send(&lead(), "nobody", "x").await), "not_a_member");
-    assert_eq!(code(&hall.send(&lead(), "lead", "x").await), "not_a_member", "nobody writes to themselves");
+    assert_eq!(code(&hall.send(&lead(), "lead", "x").await), "invalid_letter", "nobody writes to themselves");
     hall.rest().await;
     hall.script(
         "lead",

@@ -54,7 +54,12 @@ async fn send(hall: &Hall, letters: usize) {
 fn taken(hall: &Hall, from: usize, window: usize) -> Vec<Vec<usize>> {
     let prompts = hall.model.prompts();
     let of_ann = prompts[from..].iter().filter(|prompt| who(prompt) == "ann" && size(prompt) <= window);
-    let held = |text: String| (0..100).filter(|n| text.contains(&format!(">[no {n}] "))).collect();
+    // What an earlier turn has read is before it, as a line of the conversation.
+    let new = |text: &str| text.split("origin=\"teammates\"").nth(1).unwrap_or_default().to_owned();
+    let held = |text: String| {
+        let text = new(&text);
+        (0..100).filter(|n| text.contains(&format!(">[no {n}] "))).collect()
+    };
     of_ann.map(|prompt| held(said(prompt))).collect()
 }
 

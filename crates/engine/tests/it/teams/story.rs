@@ -135,7 +135,7 @@ async fn a_team_builds_something_and_its_lead_tells_of_it() {
     let prompts: Vec<String> = model.prompts().iter().map(said).collect();
     assert!(prompts.iter().any(|text| text.contains("check did not pass")), "one check failed");
     let lines = world.transcript("me").await;
-    assert_eq!(lines.iter().filter(|line| line.text.ends_with("] finish")).count(), 4, "each task once");
+    assert_eq!(lines.iter().filter(|line| line.text.contains("] completed #")).count(), 4, "each task once");
 }
 
 /// What people see is what the lead says: members say nothing to them.

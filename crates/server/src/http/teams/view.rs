@@ -62,6 +62,9 @@ pub struct Whole {
     /// How many tasks are pending, blocked, in progress, completed and failed.
     #[schema(value_type = Object)]
     counts: Value,
+    /// Turns that the team has had since a person last wrote to its lead: `used`, `limit`, and whether one `is_waiting`.
+    #[schema(value_type = Object)]
+    turns: Value,
     /// Those that have not ended, the oldest first.
     open: Vec<TaskView>,
     /// The last that ended, the newest first.
@@ -77,6 +80,7 @@ impl From<View> for Whole {
             is_lead_lost: view.is_lead_lost,
             lead_unread: view.lead_unread,
             counts: json!(view.counts),
+            turns: json!(view.turns),
             open: view.open.into_iter().map(TaskView::from).collect(),
             ended: view.ended.into_iter().map(TaskView::from).collect(),
         }
@@ -169,6 +173,9 @@ pub struct TaskView {
     blocked_by: Vec<i64>,
     #[schema(value_type = Option<Object>)]
     metadata: Option<Value>,
+    /// What must be true before it counts as completed: `{"command": "…"}` or `{"agent": {…}}`.
+    #[schema(value_type = Option<Object>)]
+    verify: Option<Value>,
     note: Option<String>,
     summary: Option<String>,
     #[schema(value_type = Vec<Object>)]
@@ -195,6 +202,7 @@ impl From<Task> for TaskView {
             depends_on: task.needs.into_iter().map(|no| no.0).collect(),
             blocked_by: task.blocked_by.into_iter().map(|no| no.0).collect(),
             metadata: task.metadata,
+            verify: task.verify.map(|verify| json!(verify)),
             note: task.note,
             summary: task.summary,
             artifacts: json!(task.artifacts),
@@ -217,6 +225,7 @@ pub struct LetterView {
     to: String,
     r#type: &'static str,
     summary: String,
+    content: String,
     /// `queued`, `in_prompt`, `read` or `undeliverable`.
     state: &'static str,
     #[schema(value_type = String, format = DateTime)]
@@ -233,6 +242,7 @@ impl From<Letter> for LetterView {
             to: letter.to,
             r#type: letter.kind.as_str(),
             summary: letter.summary,
+            content: letter.content,
             state: letter.state.as_str(),
             created_at: letter.created_at,
             read_at: letter.read_at,
@@ -287,8 +297,8 @@ pub struct Log {
 pub struct LineView {
     seq: i64,
     task_id: i64,
-    /// `created`, `claimed`, `started`, `updated`, `released`, `expired`, `inherited`, `completed`, `failed`, `unverified`
-    /// or `late`.
+    /// `created`, `claimed`, `started`, `updated`, `released`, `expired`, `inherited`, `completed`, `failed`, `unverified`,
+    /// `late`, `reopened` or `deleted`.
     change: &'static str,
     by: String,
     #[schema(value_type = Object)]

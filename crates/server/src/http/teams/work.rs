@@ -139,3 +139,44 @@ pub async fn complete(
     let unblocked = app.engine.finish_task(&actor(&app, body.member), &team, TaskNo(no), finish).await?;
     Ok(Json(TaskEnded { task_id: no, unblocked: unblocked.into_iter().map(|no| no.0).collect() }))
 }
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AssignTask {
+    /// The one member who may take it from now on; empty for whoever comes.
+    assignee: String,
+}
+
+/// Says who may take it. One that somebody holds is released first.
+#[utoipa::path(
+    post, path = "/teams/{name}/tasks/{id}/assign", tag = "teams", params(("name" = String, Path), ("id" = i64, Path)),
+    request_body = AssignTask, responses((status = 200, body = TaskView)),
+)]
+pub async fn assign(
+    State(app): State<AppState>,
+    Ids((team, no)): Ids<Which>,
+    Body(body): Body<AssignTask>,
+) -> Result<Json<TaskView>> {
+    let change = Change { assignee: Some(body.assignee), ..Change::default() };
+    let update = Update { state: None, change };
+    let task = app.engine.update_task(&actor(&app, None), &team, TaskNo(no), update).await?;
+    Ok(Json(task.into()))
+}
+
+/// Makes a task that has ended pending again. What waits for it is blocked again.
+#[utoipa::path(
+    post, path = "/teams/{name}/tasks/{id}/reopen", tag = "teams", params(("name" = String, Path), ("id" = i64, Path)),
+    responses((status = 200, body = TaskView)),
+)]
+pub async fn reopen(State(app): State<AppState>, Ids((team, no)): Ids<Which>) -> Result<Json<TaskView>> {
+    Ok(Json(app.engine.reopen_task(&actor(&app, None), &team, TaskNo(no)).await?.into()))
+}
+
+/// Removes a task that nobody holds. What waited for it waits no longer.
+#[utoipa::path(
+    delete, path = "/teams/{name}/tasks/{id}", tag = "teams", params(("name" = String, Path), ("id" = i64, Path)),
+    responses((status = 200, body = TaskView)),
+)]
+pub async fn delete(State(app): State<AppState>, Ids((team, no)): Ids<Which>) -> Result<Json<TaskView>> {
+    Ok(Json(app.engine.delete_task(&actor(&app, None), &team, TaskNo(no)).await?.into()))
+}

@@ -213,7 +213,13 @@ fn two_that_end_together_free_what_waits_for_both(place: &Place) {
     let (first, second) = (place.open(), place.open());
     drive(some(&first, &[("a", &[]), ("b", &[]), ("c", &[1, 2])]));
     let end = |no: i64| {
-        let ending = Ending { state: TaskState::Completed, summary: None, artifacts: Vec::new(), fence: 0 };
+        let ending = Ending {
+            state: TaskState::Completed,
+            summary: None,
+            artifacts: Vec::new(),
+            fence: 0,
+            call: String::new(),
+        };
         move |tx: &mut Tx<'_>| tasks::end(tx, &team(), TaskNo(no), &lead(), (&ending, NOW))
     };
     let held = hold(first.clone(), end(1));

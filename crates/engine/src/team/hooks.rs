@@ -1,0 +1,60 @@
+//! Hooks that are asked before something happens in a team, and may refuse it.
+
+use std::pin::Pin;
+use std::sync::{Arc, PoisonError};
+
+use polyclaw_domain::config::HookEvent;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::task::{Refusal, Task};
+use polyclaw_domain::team::Team;
+use serde_json::{Value, json};
+
+use super::actor::Insider;
+use crate::core::Engine;
+use crate::error::Result;
+
+/// What a hook says: why it refuses, or that it does not.
+pub type HookAnswer = Pin<Box<dyn Future<Output = std::result::Result<(), String>> + Send>>;
+
+/// Programs of the operator that decide about teams. They run outside of the engine.
+pub trait TeamHooks: Send + Sync {
+    fn ask(&self, event: HookEvent, session: &SessionKey, body: Value) -> HookAnswer;
+}
+
+impl Engine {
+    /// From now on these are asked; a config that was read anew replaces them.
+    pub fn set_team_hooks(&self, hooks: Option<Arc<dyn TeamHooks>>) {
+        *self.team_hooks.lock().unwrap_or_else(PoisonError::into_inner) = hooks;
+    }
+
+    async fn ask_hooks(
+        &self,
+        event: HookEvent,
+        session: &SessionKey,
+        body: Value,
+    ) -> std::result::Result<(), String> {
+        let hooks = self.team_hooks.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(hooks) = hooks else { return Ok(()) };
+        hooks.ask(event, session, body).await.map_err(|why| self.redactor().text(&why).into_owned())
+    }
+
+    /// Whether a task may count as completed.
+    pub(super) async fn ask_completing(
+        &self,
+        insider: &Insider,
+        (task, summary): (&Task, Option<&str>),
+    ) -> Result<()> {
+        let body = json!({
+            "team": insider.team.name, "task_id": task.no, "text": task.subject, "by": insider.worker.name,
+            "summary": summary, "member_session_key": insider.worker.session,
+        });
+        let asked = self.ask_hooks(HookEvent::TaskCompleting, &insider.team.lead, body).await;
+        asked.map_err(|why| Refusal::NotVerified(why).into())
+    }
+
+    /// Why a member that has nothing to do is to go on, if a hook says so.
+    pub(super) async fn ask_idle(&self, team: &Team, (name, reason): (&str, &str)) -> Option<String> {
+        let body = json!({ "team": team.name, "by": name, "text": reason });
+        self.ask_hooks(HookEvent::TeammateIdle, &team.lead, body).await.err()
+    }
+}

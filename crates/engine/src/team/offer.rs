@@ -1,0 +1,132 @@
+//! Offering free tasks to members that do nothing. The event that frees a task is told to those who are idle at that
+//! moment; a member whose turn was ending then is looked at here, when it has ended, and after a restart.
+
+use polyclaw_domain::id::LetterId;
+use polyclaw_domain::job::JobState;
+use polyclaw_domain::mail::{Letter, LetterKind};
+use polyclaw_domain::plain;
+use polyclaw_domain::task::{Task, why_not};
+use polyclaw_domain::team::{Member, MemberState, RUNTIME, Team, TeamStatus};
+use polyclaw_store::tasks::{self, FreeTask, Offerable};
+use polyclaw_store::{Tx, jobs, letters, teams};
+
+use super::actor::as_worker;
+use super::post::{Posted, lock_readers, store_all};
+use crate::core::Engine;
+use crate::error::Result;
+
+/// Free tasks that are looked at together: the oldest come first.
+const MAX_TASKS: usize = 50;
+
+/// The id under which a task is offered to a member: once for each time that the task is free, and anew when the member
+/// has taken other tasks since. `claims` are those of the task, `taken` those of the member.
+pub(super) fn offer_id(team: &Team, task: &Task, (claims, taken): (i64, i64), member: &str) -> LetterId {
+    LetterId::new(format!("{}-offer-{}-{claims}-{member}-{taken}", team.id, task.no))
+}
+
+pub(super) fn offer_text(task: &Task) -> String {
+    let subject = plain::line(&task.subject, 200);
+    format!("Task #{} is free: {subject}. Claim it with TaskClaim if you can do it.", task.no)
+}
+
+impl Engine {
+    /// Offers each idle member the oldest free task that it could take and was not offered before.
+    pub(super) async fn offer_free(&self, team: &Team) -> Result<()> {
+        if team.status != TeamStatus::Active {
+            return Ok(());
+        }
+        let wanted = team.clone();
+        if self.db().read(move |tx| idle_members(tx, &wanted)).await?.is_empty() {
+            return Ok(());
+        }
+        let id = team.id.clone();
+        let read = move |tx: &mut Tx<'_>| tasks::offerable(tx, &id, MAX_TASKS);
+        let free = self.ledger(team)?.read(read).await?;
+        let (wanted, looked_at) = (team.clone(), free.clone());
+        let offers = self.db().read(move |tx| choose(tx, &wanted, &looked_at)).await?;
+        if offers.is_empty() {
+            return Ok(());
+        }
+        let posts: Vec<Posted> = offers.into_iter().map(|offer| self.offer(team, &offer)).collect();
+        let copies = posts.iter().map(|post| post.letter.clone()).collect();
+        let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
+        let write = move |tx: &mut Tx<'_>| {
+            lock_readers(tx, &wanted, &posts)?;
+            // Somebody may have been woken since.
+            let still: Vec<LetterId> =
+                choose(tx, &wanted, &free)?.iter().map(|offer| offer.id(&wanted)).collect();
+            let due: Vec<Posted> =
+                posts.iter().filter(|post| still.contains(&post.letter.id)).cloned().collect();
+            store_all(tx, &wanted, &due, &settings, now)
+        };
+        let ready = self.persist(write).await?;
+        self.hand_out(team, ready, copies).await;
+        Ok(())
+    }
+
+    fn offer(&self, team: &Team, offer: &Offer) -> Posted {
+        let text = offer_text(&offer.free.task);
+        let letter = self.letter(team, RUNTIME, &offer.member, LetterKind::Task, text);
+        self.posted(Letter { id: offer.id(team), ..letter })
+    }
+}
+
+#[derive(Clone)]
+struct Offer {
+    free: FreeTask,
+    member: String,
+    /// How many tasks the member has taken.
+    taken: i64,
+}
+
+impl Offer {
+    fn id(&self, team: &Team) -> LetterId {
+        offer_id(team, &self.free.task, (self.free.claims, self.taken), &self.member)
+    }
+}
+
+/// Active members without a turn whose turns do not fail. One that a person stopped is left alone until a person writes.
+fn idle_members(tx: &mut Tx<'_>, team: &Team) -> polyclaw_store::Result<Vec<Member>> {
+    let with_turns = teams::with_turns(tx, &team.id)?;
+    let mut idle = Vec::new();
+    for member in teams::members(tx, &team.id)? {
+        if member.state != MemberState::Active || with_turns.contains(&member.name) {
+            continue;
+        }
+        let last = jobs::list(tx, Some(&member.session), None, 1)?;
+        let was_stopped =
+            last.first().is_some_and(|job| job.state == JobState::Cancelled && job.trace == team.trace);
+        if !was_stopped && teams::setback(tx, &team.id, &member.name)?.is_none() {
+            idle.push(member);
+        }
+    }
+    Ok(idle)
+}
+
+/// A task that an idle member was offered and did not take is offered to nobody else: the lead is told who is idle.
+fn choose(tx: &mut Tx<'_>, team: &Team, looked_at: &Offerable) -> polyclaw_store::Result<Vec<Offer>> {
+    let mut offers: Vec<Offer> = Vec::new();
+    let mut idle = idle_members(tx, team)?;
+    idle.retain(|member| !looked_at.holders.contains(&member.name));
+    for free in &looked_at.free {
+        let prefix = format!("{}-offer-{}-{}-", team.id, free.task.no, free.claims);
+        if letters::is_on_offer(tx, &team.id, &prefix)? {
+            continue;
+        }
+        let mut candidates: Vec<Offer> = Vec::new();
+        let mut was_declined = false;
+        for member in &idle {
+            let taken = looked_at.taken.get(&member.name).copied().unwrap_or_default();
+            let offer = Offer { free: free.clone(), member: member.name.clone(), taken };
+            let fits = why_not(&free.task, &as_worker(member)).is_none()
+                && free.given_back_by.as_ref() != Some(&member.name);
+            was_declined |= letters::get(tx, &offer.id(team))?.is_some();
+            candidates.extend(Some(offer).filter(|_| fits));
+        }
+        if let Some(offer) = candidates.into_iter().next().filter(|_| !was_declined) {
+            idle.retain(|member| member.name != offer.member);
+            offers.push(offer);
+        }
+    }
+    Ok(offers)
+}

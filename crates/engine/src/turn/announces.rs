@@ -1,0 +1,34 @@
+//! A turn that starts with more announces than it could read takes up the oldest of them as one message.
+
+use polyclaw_domain::backlog::MAX_ANNOUNCES;
+use polyclaw_domain::id::MessageId;
+use polyclaw_domain::run::{self, ANNOUNCE};
+use polyclaw_store::jobs::Claim;
+use polyclaw_store::messages::Message;
+use polyclaw_store::{Tx, messages};
+use serde_json::Value;
+
+/// Merges the oldest announces, in the transaction that claims the turn. What each of them told is noted elsewhere as
+/// told, so the rows are not needed to recognise a repeat.
+pub(super) fn merge_announces(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<()> {
+    let stored = messages::of_turn(tx, &claim.turn)?;
+    let mut announces: Vec<&Message> = stored.iter().filter(|message| is_announce(message)).collect();
+    let surplus = announces.len().saturating_sub(MAX_ANNOUNCES);
+    announces.truncate(surplus);
+    let Some(first) = announces.first() else { return Ok(()) };
+    let metas: Vec<Value> = announces.iter().filter_map(|message| message.meta.clone()).collect();
+    announces.iter().try_for_each(|message| messages::remove(tx, &message.id))?;
+    let merged = Message {
+        // Derived, so that a transaction that is run again makes the same row.
+        id: MessageId::new(format!("{}-announces", claim.turn)),
+        text: run::merged_line(announces.len()),
+        meta: Some(run::merge(&metas)),
+        idempotency_key: None,
+        ..(*first).clone()
+    };
+    messages::insert(tx, &merged)
+}
+
+fn is_announce(message: &Message) -> bool {
+    message.meta.as_ref().is_some_and(|meta| meta["kind"] == ANNOUNCE && meta["dismissed"] != true)
+}

@@ -1,0 +1,126 @@
+//! A team works while its lead is busy: its announces wait, and never keep the lead's person from being heard.
+
+use std::sync::Arc;
+
+use polyclaw_domain::job::JobState;
+use polyclaw_domain::task::TaskState;
+use polyclaw_engine::team::Finish;
+use polyclaw_store::{jobs, messages};
+use polyclaw_testkit::Line;
+use polyclaw_testkit::world::World;
+use tokio::sync::Semaphore;
+
+use super::fixture::{Hall, TEAM, actor};
+
+on_both!(
+    sixty_announces_leave_room_for_a_person,
+    two_hundred_announces_leave_room_for_a_person,
+    a_person_is_answered_after_a_stop,
+    a_person_is_answered_after_a_new_conversation,
+    a_person_is_answered_when_the_turn_budget_is_spent,
+    other_internal_senders_have_a_bound_that_announces_do_not_fill,
+);
+
+mod thousand {
+    #[test]
+    fn on_sqlite() {
+        crate::teams::fixture::long_on_sqlite(super::a_thousand_announces_leave_room_for_a_person);
+    }
+
+    #[test]
+    fn on_postgres() {
+        crate::teams::fixture::long_on_postgres(super::a_thousand_announces_leave_room_for_a_person);
+    }
+}
+
+/// The lead is in one model call while a member completes so many tasks.
+async fn busy(hall: &Hall, tasks: usize) -> Arc<Semaphore> {
+    let ann = actor(&hall.join("ann").await.session_key);
+    hall.rest().await;
+    let gate = Arc::new(Semaphore::new(0));
+    hall.script("lead", vec![vec![Line::Gate(Arc::clone(&gate)), Line::Say("done".to_owned())]]);
+    hall.world.sends("me", "work").await.unwrap();
+    for n in 0..tasks {
+        let no = hall.task(&format!("part {n}"), &[]).await;
+        hall.world.engine.claim_task(&ann, TEAM, Some(no)).await.unwrap();
+        let how =
+            Finish { state: TaskState::Completed, summary: Some(format!("result {n}")), artifacts: vec![] };
+        hall.world.engine.finish_task(&ann, TEAM, no, how).await.unwrap();
+    }
+    gate
+}
+
+async fn waiting(hall: &Hall) -> usize {
+    let key = World::key("me");
+    hall.world.engine.db().read(move |tx| messages::waiting(tx, &key)).await.unwrap().len()
+}
+
+async fn is_heard(hall: Hall, tasks: usize) {
+    let gate = busy(&hall, tasks).await;
+    hall.until("the announces wait", async || waiting(&hall).await == tasks).await;
+    let asked = hall.world.sends("me", "are you there?").await.expect("a person is never refused");
+    gate.add_permits(1);
+    assert_eq!(hall.world.answer(&asked).await.state, JobState::Done);
+    let shown = hall.shown("lead").into_iter().rfind(|prompt| prompt.contains("are you there?")).unwrap();
+    assert!(shown.contains(&format!("result {}", tasks - 1)), "the newest result is there whole");
+    assert!(shown.contains(&format!("{} results that came while you were busy", tasks - 50)), "{shown}");
+    hall.rest().await;
+    assert!(hall.world.says("and now?").await.error_code.is_none());
+}
+
+async fn sixty_announces_leave_room_for_a_person(hall: Hall) {
+    is_heard(hall.with_team().await, 60).await;
+}
+
+async fn two_hundred_announces_leave_room_for_a_person(hall: Hall) {
+    is_heard(hall.with_team().await, 200).await;
+}
+
+async fn a_thousand_announces_leave_room_for_a_person(hall: Hall) {
+    let hall = hall.reconfigured(|settings| settings.teams.automatic_turns = 5_000).await;
+    is_heard(hall.with_team().await, 1_000).await;
+}
+
+async fn a_person_is_answered_after_a_stop(hall: Hall) {
+    let hall = hall.with_team().await;
+    let _gate = busy(&hall, 60).await;
+    hall.world.engine.stop(&World::key("me")).await.unwrap();
+    let asked = hall.world.sends("me", "go on").await.expect("a person is never refused");
+    assert_eq!(hall.world.answer(&asked).await.state, JobState::Done);
+    assert_eq!(waiting(&hall).await, 0);
+}
+
+async fn a_person_is_answered_after_a_new_conversation(hall: Hall) {
+    let hall = hall.with_team().await;
+    let _gate = busy(&hall, 60).await;
+    hall.world.engine.renew(&World::key("me")).await.unwrap();
+    let asked = hall.world.sends("me", "go on").await.expect("a person is never refused");
+    assert_eq!(hall.world.answer(&asked).await.state, JobState::Done);
+    assert_eq!(waiting(&hall).await, 0);
+}
+
+async fn a_person_is_answered_when_the_turn_budget_is_spent(hall: Hall) {
+    let hall = hall.reconfigured(|settings| settings.teams.automatic_turns = 0).await.with_team().await;
+    let gate = busy(&hall, 60).await;
+    gate.add_permits(1);
+    hall.rest().await;
+    assert!(waiting(&hall).await > 50, "the announces wait for a person");
+    let asked = hall.world.sends("me", "go on").await.expect("a person is never refused");
+    assert_eq!(hall.world.answer(&asked).await.state, JobState::Done);
+    assert_eq!(waiting(&hall).await, 0);
+}
+
+async fn other_internal_senders_have_a_bound_that_announces_do_not_fill(hall: Hall) {
+    let hall = hall.with_team().await;
+    let gate = busy(&hall, 60).await;
+    let key = World::key("me");
+    let counts = hall.world.engine.db().read(move |tx| jobs::waiting_counts(tx, &key)).await.unwrap();
+    assert_eq!((counts.people, counts.internal), (0, 0));
+    for n in 0..50 {
+        hall.world.sends("me", &format!("word {n}")).await.expect("people have a bound of their own");
+    }
+    let full = hall.world.sends("me", "one too many").await.unwrap_err();
+    assert_eq!(full.code(), "backlog_full");
+    gate.add_permits(1);
+    hall.rest().await;
+}

@@ -1,0 +1,105 @@
+//! A free task is offered to a member that could take it, whenever it becomes free.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclaw_domain::task::{TaskNo, TaskState};
+use polyclaw_engine::team::{NewMember, Update, Wanted};
+use polyclaw_testkit::Line;
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+use super::fixture::{Hall, TEAM, actor, call, lead, say};
+
+on_both!(
+    a_task_made_during_the_last_call_of_a_member_is_offered_to_it,
+    a_task_made_at_any_point_of_the_end_of_a_turn_is_taken,
+    a_task_that_nobody_heard_of_is_offered_after_a_restart,
+    a_member_that_does_not_take_a_task_is_not_asked_for_ever,
+);
+
+async fn state(hall: &Hall, no: TaskNo) -> TaskState {
+    let all = Wanted { with_ended: true, ..Wanted::default() };
+    let tasks = hall.world.engine.list_tasks(&lead(), TEAM, all).await.unwrap();
+    tasks.into_iter().find(|task| task.no == no).unwrap().state
+}
+
+/// Looks for a task in vain, and is in its last model call until the gate opens.
+async fn finds_nothing(hall: &Hall) -> Arc<Semaphore> {
+    let gate = Arc::new(Semaphore::new(0));
+    let last = vec![Line::Gate(Arc::clone(&gate)), Line::Say("nothing to do".to_owned())];
+    hall.script("ann", vec![call("TaskClaim", json!({ "team_name": TEAM })), last]);
+    let task = Some("Take tasks until none is left.".to_owned());
+    hall.try_join(NewMember { name: "ann".into(), task, ..NewMember::default() }).await.unwrap();
+    hall.until("it looks in vain", async || hall.times("ann", "no_task_free") > 0).await;
+    gate
+}
+
+fn takes_the_next(hall: &Hall) {
+    let done = |no: i64| call("TaskComplete", json!({ "team_name": TEAM, "task_id": no, "summary": "ok" }));
+    hall.script("ann", vec![call("TaskClaim", json!({ "team_name": TEAM })), done(1), say("done")]);
+}
+
+async fn a_task_made_during_the_last_call_of_a_member_is_offered_to_it(hall: Hall) {
+    let hall = hall.with_team().await;
+    let gate = finds_nothing(&hall).await;
+    takes_the_next(&hall);
+    let no = hall.task("Header", &[]).await;
+    gate.add_permits(1);
+    hall.until("it is done", async || state(&hall, no).await == TaskState::Completed).await;
+    hall.rest().await;
+}
+
+async fn a_task_made_at_any_point_of_the_end_of_a_turn_is_taken(hall: Hall) {
+    let hall = hall.with_team().await;
+    let mut gate = finds_nothing(&hall).await;
+    for n in 0..25_i64 {
+        let (claim, end) = (
+            call("TaskClaim", json!({ "team_name": TEAM })),
+            call("TaskComplete", json!({ "team_name": TEAM, "task_id": n + 1, "summary": "ok" })),
+        );
+        let empty = call("TaskClaim", json!({ "team_name": TEAM }));
+        let next = Arc::new(Semaphore::new(0));
+        let last = vec![Line::Gate(Arc::clone(&next)), Line::Say("nothing to do".to_owned())];
+        hall.script("ann", vec![claim, end, empty, last]);
+        gate.add_permits(1);
+        for _ in 0..n * 3 {
+            tokio::task::yield_now().await;
+        }
+        let no = hall.task(&format!("part {n}"), &[]).await;
+        hall.until("it is done", async || state(&hall, no).await == TaskState::Completed).await;
+        hall.until("it is in its last call", async || hall.left("ann") == 0).await;
+        gate = next;
+    }
+    gate.add_permits(1);
+    hall.rest().await;
+}
+
+async fn a_task_that_nobody_heard_of_is_offered_after_a_restart(hall: Hall) {
+    let hall = hall.with_team().await;
+    let _gate = finds_nothing(&hall).await;
+    let no = hall.task("Header", &[]).await;
+    takes_the_next(&hall);
+    let hall = hall.reconfigured(|_| {}).await;
+    // The turn that was cut off is made again first.
+    hall.script("ann", vec![]);
+    hall.until("it is done", async || state(&hall, no).await == TaskState::Completed).await;
+    hall.rest().await;
+}
+
+async fn a_member_that_does_not_take_a_task_is_not_asked_for_ever(hall: Hall) {
+    let hall = hall.with_team().await;
+    let ann = actor(&hall.join("ann").await.session_key);
+    let no = hall.task("Header", &[]).await;
+    hall.rest().await;
+    let asked = hall.shown("ann").len();
+    assert_eq!(asked, 1, "it was asked once, and did nothing");
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    hall.rest().await;
+    assert_eq!(hall.shown("ann").len(), asked);
+    hall.world.engine.claim_task(&ann, TEAM, Some(no)).await.unwrap();
+    let back = Update { state: Some(TaskState::Pending), ..Update::default() };
+    hall.world.engine.update_task(&ann, TEAM, no, back).await.unwrap();
+    hall.rest().await;
+    assert_eq!(hall.shown("ann").len(), asked, "who gave it back is not asked either");
+}

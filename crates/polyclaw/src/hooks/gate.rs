@@ -1,0 +1,53 @@
+//! Hooks that are asked before something happens in a team: a program that ends with 2 refuses it, with what it wrote to
+//! its standard error as the reason. Any other end lets it happen.
+
+use std::sync::Arc;
+
+use polyclaw_domain::config::HookEvent;
+use polyclaw_domain::glob;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::port::Clock;
+use polyclaw_engine::team::{HookAnswer, TeamHooks};
+use serde_json::Value;
+
+use super::{Listener, Reach, command, patience};
+use crate::clock::SystemClock;
+
+pub(super) const EVENTS: [HookEvent; 2] = [HookEvent::TaskCompleting, HookEvent::TeammateIdle];
+
+/// The hooks that may refuse something.
+pub(super) struct Gate(pub Vec<Arc<Listener>>);
+
+impl TeamHooks for Gate {
+    fn ask(&self, event: HookEvent, session: &SessionKey, mut body: Value) -> HookAnswer {
+        body["event"] = event.as_str().into();
+        body["session_key"] = session.as_str().into();
+        body["at"] = SystemClock.now().to_string().into();
+        let is_asked = |hook: &&Arc<Listener>| {
+            hook.settings.on.contains(&event) && glob::matches(&hook.settings.sessions, session.as_str())
+        };
+        let hooks: Vec<Arc<Listener>> = self.0.iter().filter(is_asked).cloned().collect();
+        Box::pin(async move {
+            for hook in hooks {
+                ask(&hook, event, body.to_string().into_bytes()).await?;
+            }
+            Ok(())
+        })
+    }
+}
+
+async fn ask(hook: &Listener, event: HookEvent, body: Vec<u8>) -> Result<(), String> {
+    let asked = match &hook.reach {
+        Reach::Program => command::ask(&hook.settings.command, event, body, patience(&hook.settings)).await,
+        // An address is told; it decides nothing.
+        Reach::Address(hook) => hook.post(body).await.map_err(command::Refused::Failed),
+    };
+    match asked {
+        Ok(()) => Ok(()),
+        Err(command::Refused::Refused(why)) => Err(why),
+        Err(command::Refused::Failed(error)) => {
+            tracing::warn!(hook.event = event.as_str(), %error, "a hook failed: what it was asked about happens");
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Tasks that begin anew, and tasks that go.
+
+use polyclaw_domain::id::TeamId;
+use polyclaw_domain::task::{Refusal, Task, TaskNo, Worker};
+use polyclaw_domain::time::Millis;
+use serde_json::json;
+
+use super::{Kind, get, lock, note_event};
+use crate::error::Result;
+use crate::params;
+use crate::tx::Tx;
+
+/// Makes a task that has ended pending again. What waits for it is blocked again; what was begun because of it goes on.
+pub fn reopen(
+    tx: &mut Tx<'_>,
+    team: &TeamId,
+    no: TaskNo,
+    (worker, now): (&Worker, Millis),
+) -> Result<std::result::Result<Task, Refusal>> {
+    const SQL: &str = "UPDATE tasks SET state = 'pending', ended_by = NULL, ended_at = NULL, summary = NULL,
+          artifacts_json = NULL, claimed_at = NULL
+        WHERE team_id = $1 AND task_no = $2 AND state IN ('completed', 'failed')";
+    lock(tx, team)?;
+    let Some(task) = get(tx, team, no)? else { return Ok(Err(Refusal::Unknown(no))) };
+    if tx.execute(SQL, params![team, no.0])? == 0 {
+        return Ok(Err(Refusal::NotEnded(no)));
+    }
+    let data = json!({ "was": task.state, "summary": task.summary });
+    note_event(tx, team, no, Kind::Reopened, &worker.name, &data, now)?;
+    Ok(get(tx, team, no)?.ok_or(Refusal::Unknown(no)))
+}
+
+/// Removes a task that nobody holds. What waited for it waits for it no longer. Its number is not given again.
+pub fn delete(
+    tx: &mut Tx<'_>,
+    team: &TeamId,
+    no: TaskNo,
+    (worker, now): (&Worker, Millis),
+) -> Result<std::result::Result<Task, Refusal>> {
+    const WAITING: &str = "SELECT task_no FROM task_needs WHERE team_id = $1 AND needs = $2 ORDER BY task_no";
+    const EDGES: &str = "DELETE FROM task_needs WHERE team_id = $1 AND (needs = $2 OR task_no = $2)";
+    const TASK: &str = "DELETE FROM tasks WHERE team_id = $1 AND task_no = $2";
+    // There is no task left to tell of.
+    const TOLD: &str = "UPDATE task_events SET is_relayed = 1 WHERE team_id = $1 AND task_no = $2";
+    lock(tx, team)?;
+    let Some(task) = get(tx, team, no)? else { return Ok(Err(Refusal::Unknown(no))) };
+    if let Some(lease) = &task.lease {
+        return Ok(Err(Refusal::Taken(no, lease.owner.clone())));
+    }
+    let waiting = tx.query(WAITING, params![team, no.0], |row| row.int(0).map(TaskNo))?;
+    tx.execute(EDGES, params![team, no.0])?;
+    tx.execute(TASK, params![team, no.0])?;
+    note_event(tx, team, no, Kind::Deleted, &worker.name, &json!({ "subject": task.subject }), now)?;
+    tx.execute(TOLD, params![team, no.0])?;
+    for other in waiting {
+        note_event(tx, team, other, Kind::Updated, &worker.name, &json!({ "drops": [no] }), now)?;
+    }
+    Ok(Ok(task))
+}
