@@ -14,6 +14,7 @@ use serde_json::json;
 use super::super::state::ControlState;
 use super::super::until::Until;
 use super::{AWAY, LARGEST_FRAME, Line, Next, POLICY};
+use crate::browser::SOCKET_PROTOCOL;
 use crate::error::{Error, Result};
 use crate::extract::{Id, Query};
 
@@ -40,7 +41,8 @@ pub async fn open(
     upgrade: std::result::Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response> {
     let upgrade = upgrade.map_err(|why| Error::invalid("upgrade", why.body_text()))?;
-    Ok(upgrade.max_message_size(LARGEST_FRAME).on_upgrade(async move |socket| {
+    let upgrade = upgrade.protocols([SOCKET_PROTOCOL]).max_message_size(LARGEST_FRAME);
+    Ok(upgrade.on_upgrade(async move |socket| {
         let mut line = Line::new(&app, socket, until);
         match begun(&app, &id, which).await {
             Ok((log, count)) => run(log, count, line).await,
