@@ -39,6 +39,8 @@ pub struct Setup {
     /// The program instances run.
     pub program: OsString,
     pub load: Loader,
+    /// The same, and takes every reference to be there without looking.
+    pub check: Loader,
     /// What every instance gets besides, such as where weights are.
     pub environment: Vec<(OsString, OsString)>,
     /// The token of the home's own instance, where that was stated.
@@ -60,6 +62,7 @@ pub struct Inner {
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) program: OsString,
     pub(crate) load: Loader,
+    pub(crate) check: Loader,
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) home_token: Option<String>,
     pub(crate) keep: Keeper,
@@ -129,6 +132,7 @@ impl Control {
             ids: setup.ids,
             program: setup.program,
             load: setup.load,
+            check: setup.check,
             environment: setup.environment,
             home_token: setup.home_token,
             keep: setup.keep,

@@ -3,6 +3,7 @@
 use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
 
+use crate::config::References;
 use hyper::Method;
 use polyclaw_domain::audit::Entry;
 use polyclaw_domain::config::Config;
@@ -196,9 +197,8 @@ impl Control {
 
     /// The config is where the port is said; the registry follows it, unless another instance has it.
     async fn settle_port(&self, one: &Instance, place: &Place) -> Result<(Instance, Config)> {
-        let text =
-            std::fs::read_to_string(place.config()).map_err(|error| Error::files(place.config(), &error))?;
-        let mut config = (self.load)(place.path(), &text).map_err(Error::BadConfig)?;
+        let text = self.config_text(one)?;
+        let mut config = self.load_config(place, text, References::Resolved).await?;
         let port = self.overridden_port(&one.id).unwrap_or(config.gateway.port);
         config.gateway.port = port;
         if port != one.port {

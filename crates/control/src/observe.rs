@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 use crate::config::mask;
 use crate::control::Control;
 use crate::error::{Error, Result};
+use crate::file;
 use crate::place::Place;
 use crate::view::View;
 
@@ -94,7 +95,8 @@ impl Control {
     }
 
     fn loaded(&self, place: &Place) -> std::result::Result<Config, String> {
-        let text = fs::read_to_string(place.config()).map_err(|error| error.to_string())?;
+        let text =
+            file::read_text(&place.config(), file::LARGEST_CONFIG).map_err(|error| error.to_string())?;
         (self.load)(place.path(), &text)
             .map_err(|errors| Redactor::default().text(&errors.to_string()).into_owned())
     }

@@ -175,6 +175,7 @@ pub fn open(home: &Home) -> Result<Control, Failure> {
         clock,
         program: program.into(),
         load: Arc::new(|folder, text| Home::at(folder.to_owned()).load(text)),
+        check: Arc::new(|folder, text| Home::at(folder.to_owned()).check(text)),
         environment: vec![(MODELS.into(), home.models().into()), (FOLDER.into(), home.control().into())],
         home_token: home::stated_token(),
         keep: Arc::new(|folder, name, value| {
