@@ -19,6 +19,25 @@ export type AuditEntry = {
   who: string;
 };
 
+/** A browser that is logged in. */
+export type BrowserLogin = {
+  /** What the browser calls itself. */
+  client: string;
+  created_at: string;
+  /** Whether this call is made with it. */
+  current: boolean;
+  expires_at: string;
+  id: string;
+  /** The token it logged in with; null for the server's own. */
+  token?: string | null;
+  /** When it was used last, to within ten minutes. */
+  used_at: string;
+};
+
+export type BrowserLoginList = {
+  logins: BrowserLogin[];
+};
+
 export type Build = {
   /** Of the control plane, which is the program it starts instances with. */
   control_plane: string;
