@@ -290,10 +290,23 @@ impl Control {
         self.vet_port(port, &others.map(|other| other.port).collect())
     }
 
+    /// One that does not run listens there when it is started: nobody else is given the port meanwhile.
+    async fn note_port(&self, one: &Instance, port: u16) -> Result<()> {
+        if port == one.port || self.overridden_port(&one.id).is_some() {
+            return Ok(());
+        }
+        let id = one.id.clone();
+        match self.db.write(move |tx| registry::set_port(tx, &id, port)).await? {
+            true => self.refresh(&one.id).await.map(drop),
+            false => Err(Error::PortTaken(port)),
+        }
+    }
+
     /// Asks a running instance to work with the config that is there now. Its port was stated to it when it was started,
     /// so it can not tell that another waits: that is known here.
     async fn take_up(&self, one: &Instance, place: &Place, port: u16) -> Result<Outcome> {
         if Live::of(one, place).process != Process::Ours {
+            self.note_port(one, port).await?;
             return Ok(Outcome::Saved);
         }
         let answered = self.ask(one, Method::POST, "/api/v1/config/reload", TAKE_UP).await;
@@ -318,7 +331,7 @@ fn current(text: &str, wanted: &str) -> Result<()> {
     if current == wanted || wanted == "*" { Ok(()) } else { Err(Error::EtagStale { current }) }
 }
 
-fn put(place: &Place, text: &str) -> Result<()> {
+pub(crate) fn put(place: &Place, text: &str) -> Result<()> {
     let path = place.config();
     file::replace(&path, text.as_bytes(), &place.config_backup()).map_err(|error| Error::files(path, &error))
 }

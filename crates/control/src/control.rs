@@ -1,11 +1,12 @@
 //! The control plane of one home.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use polyclaw_domain::config::{Config, ConfigErrors};
 use polyclaw_domain::id::InstanceId;
@@ -47,6 +48,9 @@ pub struct Setup {
     pub home_token: Option<String>,
     /// Keeps secrets of instances.
     pub keep: Keeper,
+    /// A running instance that does not answer for this long is ended, and started again if its policy says so; none if
+    /// not given.
+    pub hung_after: Option<Duration>,
     /// What `~` means in files that are brought in.
     pub user_home: Option<PathBuf>,
 }
@@ -67,6 +71,9 @@ pub struct Inner {
     pub(crate) home_token: Option<String>,
     pub(crate) keep: Keeper,
     pub(crate) user_home: Option<PathBuf>,
+    pub(crate) hung_after: Option<Duration>,
+    /// Instances whose start somebody asked for and waits for.
+    starting: Mutex<HashSet<InstanceId>>,
     /// Where this server listens, once it does.
     url: OnceLock<String>,
     own_port: OnceLock<u16>,
@@ -137,6 +144,8 @@ impl Control {
             home_token: setup.home_token,
             keep: setup.keep,
             user_home: setup.user_home,
+            hung_after: setup.hung_after,
+            starting: Mutex::default(),
             url: OnceLock::new(),
             own_port: OnceLock::new(),
             feed: Feed::new(),
@@ -201,7 +210,29 @@ impl Control {
         self.ports.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), port);
     }
 
+    /// Until what is returned is dropped, the instance is being started.
+    pub(crate) fn begin_start(&self, id: &InstanceId) -> Starting {
+        self.starting.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
+        Starting { control: self.clone(), id: id.clone() }
+    }
+
+    pub(crate) fn is_starting(&self, id: &InstanceId) -> bool {
+        self.starting.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
+    }
+
     pub(crate) fn overridden_port(&self, id: &InstanceId) -> Option<u16> {
         self.ports.lock().unwrap_or_else(PoisonError::into_inner).get(id).copied()
+    }
+}
+
+/// A start that somebody waits for.
+pub(crate) struct Starting {
+    control: Control,
+    id: InstanceId,
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        self.control.starting.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
     }
 }

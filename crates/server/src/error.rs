@@ -83,6 +83,8 @@ pub enum Error {
     UnknownChannel(String),
     #[error("the signature does not fit the body")]
     BadSignature,
+    #[error("the signed time is more than 5 minutes from ours")]
+    OldSignature,
     #[error("there is no model '{0}'")]
     UnknownModel(String),
     #[error("the agent '{0}' is not exposed")]
@@ -157,7 +159,7 @@ impl Error {
             Self::UnknownMethod(_) => "unknown_method",
             Self::UnknownHook(_) => "unknown_hook",
             Self::UnknownChannel(_) => "unknown_channel",
-            Self::BadSignature => "bad_signature",
+            Self::BadSignature | Self::OldSignature => "bad_signature",
             Self::UnknownModel(_) => "unknown_model",
             Self::NotExposed(_) => "not_exposed",
             Self::UnknownResponse(_) => "unknown_response",
@@ -175,9 +177,11 @@ impl Error {
             Self::TooManyAttempts => StatusCode::TOO_MANY_REQUESTS,
             Self::RepeatUnderWay | Self::ConfigRefused(_) => StatusCode::CONFLICT,
             Self::KeyUsedElsewhere => StatusCode::UNPROCESSABLE_ENTITY,
-            Self::Unauthorized | Self::WrongToken | Self::BadSignature | Self::UsedCode => {
-                StatusCode::UNAUTHORIZED
-            }
+            Self::Unauthorized
+            | Self::WrongToken
+            | Self::BadSignature
+            | Self::OldSignature
+            | Self::UsedCode => StatusCode::UNAUTHORIZED,
             Self::HostNotAllowed(..) | Self::OriginNotAllowed(..) => StatusCode::FORBIDDEN,
             Self::UnknownRoute(_) | Self::UnknownHook(_) | Self::UnknownChannel(_) => StatusCode::NOT_FOUND,
             Self::UnknownModel(_) | Self::UnknownResponse(_) | Self::NotExposed(_) => StatusCode::NOT_FOUND,

@@ -48,6 +48,7 @@ pub(crate) const REGISTRY: Schema = Schema(&[
     include_str!("../migrations/registry/0005.sql"),
     include_str!("../migrations/registry/0006.sql"),
     include_str!("../migrations/registry/0007_logins.sql"),
+    include_str!("../migrations/registry/0008_restart_intent.sql"),
 ]);
 
 const POSTGRES: &[&str] = &[
@@ -107,6 +108,7 @@ fn keep_copy(connection: &Connection, path: &Path, version: i64) -> Result<()> {
     let partial = path.with_extension("copying");
     let _ = std::fs::remove_file(&partial);
     connection.execute("VACUUM INTO ?1", [partial.to_string_lossy()])?;
+    crate::sqlite::make_private(&partial);
     std::fs::rename(&partial, &copy).map_err(|e| Error::Other(format!("the copy could not be kept: {e}")))
 }
 

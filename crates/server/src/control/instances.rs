@@ -103,6 +103,13 @@ pub struct NewClone {
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+pub struct Unarchive {
+    /// The one it had, or a free one, if not given.
+    port: Option<u16>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Policy {
     /// `never`, `on-failure` or `always`.
     #[schema(value_type = String, pattern = "^(never|on-failure|always)$")]
@@ -224,14 +231,15 @@ pub async fn archive(
     shown(app.control.archive(&by, &id, patience.duration()?).await)
 }
 
-/// Takes an archived one back.
-#[utoipa::path(post, path = "/instances/{id}/unarchive", tag = "instances", params(("id" = String, Path)), responses((status = 200, body = InstanceView)))]
+/// Takes an archived one back. Where its port was given to another meanwhile, it gets the one asked for, or a free one.
+#[utoipa::path(post, path = "/instances/{id}/unarchive", tag = "instances", params(("id" = String, Path)), request_body = Option<Unarchive>, responses((status = 200, body = InstanceView)))]
 pub async fn unarchive(
     State(app): State<ControlState>,
     Extension(by): Extension<Caller>,
     Id(id): Id,
+    Body(wanted): Body<Unarchive>,
 ) -> Answer {
-    shown(app.control.unarchive(&by, &id).await)
+    shown(app.control.unarchive(&by, &id, wanted.port).await)
 }
 
 /// Another with the same config, files and secrets, and none of its conversations.

@@ -37,6 +37,7 @@ fn looking() -> Table<ControlState> {
         calls!(configs::diff),
         calls!(tokens::logins),
         calls!(rules::list),
+        calls!(rules::show),
         calls!(messages::list),
         calls!(messages::dead),
         calls!(messages::show),
@@ -81,7 +82,7 @@ fn administering() -> Table<ControlState> {
         calls!(instances::copy),
         calls!(configs::replace, configs::patch),
         calls!(rules::create),
-        calls!(rules::remove),
+        calls!(rules::change, rules::remove),
         calls!(imports::openclaw),
     ])
 }
