@@ -74,6 +74,8 @@ pub struct Inner {
     pub(crate) hung_after: Option<Duration>,
     /// Instances whose start somebody asked for and waits for.
     starting: Mutex<HashSet<InstanceId>>,
+    /// Why the last start that somebody asked for failed.
+    start_failures: Mutex<HashMap<InstanceId, String>>,
     /// Where this server listens, once it does.
     url: OnceLock<String>,
     own_port: OnceLock<u16>,
@@ -146,6 +148,7 @@ impl Control {
             user_home: setup.user_home,
             hung_after: setup.hung_after,
             starting: Mutex::default(),
+            start_failures: Mutex::default(),
             url: OnceLock::new(),
             own_port: OnceLock::new(),
             feed: Feed::new(),
@@ -214,6 +217,18 @@ impl Control {
     pub(crate) fn begin_start(&self, id: &InstanceId) -> Starting {
         self.starting.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
         Starting { control: self.clone(), id: id.clone() }
+    }
+
+    pub(crate) fn note_start(&self, id: &InstanceId, failure: Option<String>) {
+        let mut failures = self.start_failures.lock().unwrap_or_else(PoisonError::into_inner);
+        match failure {
+            Some(why) => failures.insert(id.clone(), why),
+            None => failures.remove(id),
+        };
+    }
+
+    pub(crate) fn start_failure(&self, id: &InstanceId) -> Option<String> {
+        self.start_failures.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
     }
 
     pub(crate) fn is_starting(&self, id: &InstanceId) -> bool {

@@ -188,6 +188,7 @@ impl Control {
     /// A start somebody asked for and that failed is not tried again.
     async fn launch_or_rest(&self, one: &Instance) -> Result<View> {
         let launched = self.launch(one).await;
+        self.note_start(&one.id, launched.as_ref().err().map(ToString::to_string));
         if launched.is_err() {
             let id = one.id.clone();
             self.db.write(move |tx| registry::rest(tx, &id)).await?;

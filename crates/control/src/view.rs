@@ -151,6 +151,7 @@ impl Control {
         let error = match status {
             Status::Error => one.broken.clone(),
             Status::Unresponsive => Some("it does not answer".to_owned()),
+            Status::Stopped => self.start_failure(&one.id),
             Status::Crashed => {
                 let id = one.id.clone();
                 let last = self.db.read(move |tx: &mut Tx<'_>| registry::last_crash(tx, &id)).await?;

@@ -41,6 +41,7 @@ export const control = {
 
   rules: () => all((cursor) => get<T.RuleList>(`/routing-rules${query({ limit: PAGE, cursor })}`), (page) => page.rules),
   createRule: (body: T.RuleWish) => post<T.RoutingRule>("/routing-rules", body),
+  changeRule: (id: string, body: T.RulePatch) => call<T.RoutingRule>("PATCH", `api/routing-rules/${at(id)}`, { body }),
   removeRule: (id: string) => call<void>("DELETE", `api/routing-rules/${at(id)}`),
   envelopes: (filter: Page & EnvelopeFilter) => get<T.MessageList>(`/messages${query({ ...filter })}`),
   envelope: (id: string) => get<T.MessageDetail>(`/messages/${at(id)}`),

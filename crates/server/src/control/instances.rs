@@ -24,7 +24,8 @@ const LONGEST_DRAIN: u64 = 300;
 pub struct InstanceView {
     id: String,
     name: String,
-    /// Read now: `running`, `stopped`, `crashed`, `stale-pid`, `unknown`, `error` or `archived`.
+    /// Read now: `running`, `unresponsive`, `starting`, `restarting`, `stopped`, `crashed`, `stale-pid`, `unknown`, `error`
+    /// or `archived`.
     status: &'static str,
     port: u16,
     pid: Option<i32>,
