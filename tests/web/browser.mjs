@@ -33,6 +33,8 @@ export class Visit {
     visit.context = await browser.newContext({ ...DESKTOP, locale: "en-GB", reducedMotion: "reduce", ...options });
     await visit.context.grantPermissions(["clipboard-read", "clipboard-write"]);
     visit.page = await visit.open(address);
+    // Whoever comes by a link is in once its code is traded for a login.
+    await visit.page.waitForFunction(() => !new URLSearchParams(location.search).has("code"));
     return visit;
   }
 

@@ -53,7 +53,7 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await page.getByText(/^1 of 101 lines/).waitFor();
       await page.getByRole("button", { name: "Go on" }).click();
       await page.getByText(/^2 of 102 lines/).waitFor();
-      const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name: "Download" }).click()]);
+      const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download" }).click()]);
       assert.equal(file.suggestedFilename(), "daemon.log");
       const text = await readFile(await file.path(), "utf8");
       assert.ok(text.includes(`loudly ${look} again`) && text.includes("ready"), "all of it, from its beginning");

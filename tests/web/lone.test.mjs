@@ -63,10 +63,10 @@ describe("getting in", () => {
     await page.getByText("That is not the token.").waitFor();
     await shot(page, "login-light");
     await page.getByLabel("Or paste the token").fill(TOKEN);
-    await page.route("**/?code=*", (route) => route.abort());
+    await page.route("**/login", (route) => route.abort());
     await page.getByRole("button", { name: "Enter" }).click();
     await page.getByText("The server did not let this browser in. Try again.").waitFor();
-    await page.unroute("**/?code=*");
+    await page.unroute("**/login");
     await page.getByRole("button", { name: "Enter" }).click();
     await page.getByRole("navigation").waitFor();
     assert.equal(page.url().includes("code=") || page.url().includes(TOKEN), false);
@@ -405,7 +405,7 @@ describe("sessions, agents, usage, events", () => {
     assert.equal((await daemon.api("GET", "/agents/helper")).defaults.system_prompt, "Be brief.");
     await page.getByLabel("Description", { exact: true }).fill("Helps.");
     await page.getByRole("button", { name: "Save" }).click();
-    await page.waitForFunction(async () => (await (await fetch("/api/v1/agents/helper")).json()).description === "Helps.");
+    await until("it is saved", async () => (await daemon.api("GET", "/agents/helper")).description === "Helps.");
     await page.getByRole("tab", { name: "Tools" }).click();
     await page.getByRole("searchbox").fill("shell");
     await page.getByRole("button", { name: "Why?" }).first().click();

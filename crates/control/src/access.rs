@@ -63,16 +63,16 @@ impl Stay {
 
 /// Those who stay, by the hash of their token, or by its id where they logged in with it.
 #[derive(Default)]
-pub(crate) struct Stays(Mutex<HashMap<String, watch::Sender<()>>>);
+pub struct Stays(Mutex<HashMap<String, watch::Sender<()>>>);
 
 impl Stays {
-    fn of(&self, token: &str) -> Stay {
+    pub fn of(&self, token: &str) -> Stay {
         let mut stays = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         stays.retain(|_, stay| stay.receiver_count() > 0);
         Stay(stays.entry(token.to_owned()).or_insert_with(|| watch::channel(()).0).subscribe())
     }
 
-    fn end(&self, token: &str) {
+    pub fn end(&self, token: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(token);
     }
 }
@@ -110,6 +110,11 @@ impl Control {
     pub async fn note_login(&self, by: &Caller) -> Result<()> {
         let target = by.token.as_deref().unwrap_or(&by.who);
         self.record(self.entry(by, "login.make", target)).await
+    }
+
+    /// Before the login of a browser is ended.
+    pub async fn note_logout(&self, by: &Caller, login: &str) -> Result<()> {
+        self.record(self.entry(by, "login.end", login)).await
     }
 
     pub async fn make_token(&self, by: &Caller, name: String, access: Access) -> Result<Made> {

@@ -28,13 +28,33 @@ pub struct Sum {
     pub instances: usize,
 }
 
+/// Whether the keys of stored secrets are copied with them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SecretKeys {
+    /// Whoever finds the backup cannot read them.
+    LeftOut,
+    Included,
+}
+
+/// The file with the key of an instance's stored secrets.
+const SECRETS_KEY: &str = "secrets.key";
+const SECRETS: &str = "secrets.json";
+
+/// Where stored secrets are without their key, by the path that the key belongs at.
+pub fn missing_keys(list: &List) -> Vec<String> {
+    let paths = list.entries.iter().map(|entry| Path::new(&entry.path));
+    let stored = paths.filter(|path| path.file_name().is_some_and(|name| name == SECRETS));
+    let keys = stored.map(|path| path.with_file_name(SECRETS_KEY).to_string_lossy().into_owned());
+    keys.filter(|key| !list.entries.iter().any(|entry| entry.path == *key)).collect()
+}
+
 /// Copies a home to a folder that is not there yet. Blocks.
-pub fn backup(home: &Path, to: &Path, (version, now): (&str, Millis)) -> Result<List> {
+pub fn backup(home: &Path, to: &Path, (version, now): (&str, Millis), keys: SecretKeys) -> Result<List> {
     if !home.join("config.toml").exists() && !home.join("cp").exists() {
         return Err(Error::NoBackup(home.display().to_string()));
     }
     let partial = begin(to)?;
-    let mut walk = Walk::new(home, &partial);
+    let mut walk = Walk::new(home, &partial, keys);
     let made = walk.home().and_then(|()| {
         let list = List::new(version, now, walk.entries);
         list.write(&partial)?;

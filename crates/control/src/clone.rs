@@ -35,7 +35,8 @@ impl Control {
         let port = self.choose_port(&name, port).await?;
         let one = self.fresh(name, port, other.restart);
         let (from, to) = (self.place(&other), self.place(&one));
-        let text = fs::read_to_string(from.config()).map_err(|_| Error::NoConfig(other.name.to_string()))?;
+        let text = file::read_text(&from.config(), file::LARGEST_CONFIG)
+            .map_err(|_| Error::NoConfig(other.name.to_string()))?;
         let text = edit::merge(&text, &json!({ "gateway": { "port": port } }))?;
         self.settle(by, "instance.clone", &one, || {
             lay_out(&to)?;

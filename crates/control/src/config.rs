@@ -27,6 +27,18 @@ use mask::Shown;
 /// How long an instance gets to take a config up.
 const TAKE_UP: Duration = Duration::from_secs(20);
 
+/// How long the secrets that a config refers to may take to be found.
+const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What becomes of the references of a config.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum References {
+    /// Files, variables and stored secrets are read.
+    Resolved,
+    /// Each is taken to be there: whoever asks learns nothing about what is.
+    Assumed,
+}
+
 /// The section of the listener.
 const GATEWAY: &str = "gateway";
 
@@ -111,9 +123,9 @@ impl Control {
         Ok(Read { etag, toml, config, secrets, broken: None })
     }
 
-    fn config_text(&self, one: &Instance) -> Result<String> {
+    pub(crate) fn config_text(&self, one: &Instance) -> Result<String> {
         let path = self.place(one).config();
-        match std::fs::read_to_string(&path) {
+        match file::read_text(&path, file::LARGEST_CONFIG) {
             Ok(text) => Ok(text),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 Err(Error::NoConfig(one.name.to_string()))
@@ -122,16 +134,52 @@ impl Control {
         }
     }
 
-    /// Everything that would be wrong with a change; nothing is written.
-    pub async fn check_config(&self, word: &str, edit: &Edit) -> Result<Option<ConfigErrors>> {
+    /// The text of a config as the daemon would read it. What it refers to may take its time, so that no thread of ours
+    /// waits for it, and nobody for ever.
+    pub(crate) async fn load_config(
+        &self,
+        place: &Place,
+        text: String,
+        references: References,
+    ) -> Result<Config> {
+        let load = match references {
+            References::Resolved => Arc::clone(&self.load),
+            References::Assumed => Arc::clone(&self.check),
+        };
+        let folder = place.path().to_owned();
+        let loading = tokio::task::spawn_blocking(move || load(&folder, &text));
+        match tokio::time::timeout(LOAD_TIMEOUT, loading).await {
+            Ok(Ok(loaded)) => loaded.map_err(Error::BadConfig),
+            Ok(Err(error)) => Err(Error::Failed(error.to_string())),
+            Err(_) => Err(Error::files(place.config(), &std::io::ErrorKind::TimedOut.into())),
+        }
+    }
+
+    /// Everything that would be wrong with a change; nothing is written. What the texts hold that looks like a secret
+    /// is taken out of them.
+    pub async fn check_config(
+        &self,
+        word: &str,
+        edit: &Edit,
+        references: References,
+    ) -> Result<Option<ConfigErrors>> {
         let one = self.row(word).await?;
         let before = self.config_text(&one)?;
-        match self.drafted(&one, &before, edit, true) {
-            Ok(_) => Ok(None),
-            Err(Error::BadConfig(errors)) => Ok(Some(errors)),
-            Err(Error::NotToml { line: Some(line), why }) => Ok(Some(self.fault(&one, line, why))),
-            Err(error) => Err(error),
+        let mut errors = match self.drafted(&one, &before, (edit, true), references).await {
+            Ok(_) => return Ok(None),
+            Err(Error::BadConfig(errors)) => errors,
+            Err(Error::NotToml { line: Some(line), why }) => self.fault(&one, line, why),
+            Err(error) => return Err(error),
+        };
+        let redactor = self.redactor();
+        for error in &mut errors.0 {
+            redactor.string(&mut error.message);
+            redactor.string(&mut error.path);
+            if let Some(hint) = &mut error.hint {
+                redactor.string(hint);
+            }
         }
+        Ok(Some(errors))
     }
 
     fn fault(&self, one: &Instance, line: usize, message: String) -> ConfigErrors {
@@ -144,21 +192,22 @@ impl Control {
         let one = self.row(word).await?;
         let before = self.config_text(&one)?;
         let after = draft(&before, edit, true)?;
-        let hidden = |text: &str| -> Result<Value> {
+        let given = given_secrets(edit)?;
+        // A secret that is given is a change, be it the stored one or another: whoever guesses learns nothing.
+        let hidden = |text: &str, stand_in: &dyn Fn(&str) -> String| -> Result<Value> {
             let mut document = edit::parse(text)?;
-            // A secret that is another now must show as a change: its hash does, and says nothing else.
             for path in mask::paths(&edit::to_json(document.as_item())) {
-                let value = edit::to_json(document.as_item());
-                if let Some(secret) = mask::find(&value, &path) {
-                    let hash = fingerprint(secret.to_string().as_bytes());
-                    let stand_in = format!("{} {}", mask::MASK, &hash[..8]);
-                    edit::set_text(&mut document, &path, &stand_in);
-                }
+                edit::set_text(&mut document, &path, &stand_in(&mask::written(&path)));
             }
             Ok(edit::to_json(document.as_item()))
         };
+        let old = hidden(&before, &|_| mask::MASK.to_owned())?;
+        let new = hidden(&after, &|path| match given.iter().any(|one| one == path) {
+            true => format!("{} (new)", mask::MASK),
+            false => mask::MASK.to_owned(),
+        })?;
         let (mut found, mut same) = (Vec::new(), 0);
-        compare(String::new(), Some(&hidden(&before)?), Some(&hidden(&after)?), &mut found, &mut same);
+        compare(String::new(), Some(&old), Some(&new), &mut found, &mut same);
         Ok((found, same))
     }
 
@@ -180,7 +229,8 @@ impl Control {
         let before = self.config_text(&one)?;
         current(&before, &wanted)?;
         let found = fingerprint(before.as_bytes());
-        let (after, config) = self.drafted(&one, &before, edit, terms.may_write_secrets)?;
+        let change = (edit, terms.may_write_secrets);
+        let (after, config) = self.drafted(&one, &before, change, References::Resolved).await?;
         self.check_port(&one, &before, &config).await?;
         let etag = fingerprint(after.as_bytes());
         let entry = Entry {
@@ -209,18 +259,18 @@ impl Control {
     }
 
     /// A change as a text and as what the daemon would read.
-    fn drafted(
+    async fn drafted(
         &self,
         one: &Instance,
         before: &str,
-        edit: &Edit,
-        may_write: bool,
+        (edit, may_write): (&Edit, bool),
+        references: References,
     ) -> Result<(String, Config)> {
-        let after = draft(before, edit, may_write)?;
-        let config = (self.load)(self.place(one).path(), &after).map_err(Error::BadConfig)?;
+        let (after, place) = (draft(before, edit, may_write)?, self.place(one));
+        let config = self.load_config(&place, after.clone(), references).await?;
         // What was so before is not this change's to mend.
-        let was_sound = (self.load)(self.place(one).path(), before)
-            .is_ok_and(|config| config.check_default_model("config.toml").is_ok());
+        let was = self.load_config(&place, before.to_owned(), references).await;
+        let was_sound = was.is_ok_and(|config| config.check_default_model("config.toml").is_ok());
         if was_sound {
             config.check_default_model("config.toml").map_err(Error::BadConfig)?;
         }
@@ -230,7 +280,8 @@ impl Control {
     /// A port it does not have yet must be one it could have been made with.
     async fn check_port(&self, one: &Instance, before: &str, config: &Config) -> Result<()> {
         let port = config.gateway.port;
-        let was = (self.load)(self.place(one).path(), before).map(|config| config.gateway.port);
+        let was = self.load_config(&self.place(one), before.to_owned(), References::Assumed).await;
+        let was = was.map(|config| config.gateway.port);
         if port == one.port || was.is_ok_and(|was| was == port) {
             return Ok(());
         }
@@ -239,10 +290,23 @@ impl Control {
         self.vet_port(port, &others.map(|other| other.port).collect())
     }
 
+    /// One that does not run listens there when it is started: nobody else is given the port meanwhile.
+    async fn note_port(&self, one: &Instance, port: u16) -> Result<()> {
+        if port == one.port || self.overridden_port(&one.id).is_some() {
+            return Ok(());
+        }
+        let id = one.id.clone();
+        match self.db.write(move |tx| registry::set_port(tx, &id, port)).await? {
+            true => self.refresh(&one.id).await.map(drop),
+            false => Err(Error::PortTaken(port)),
+        }
+    }
+
     /// Asks a running instance to work with the config that is there now. Its port was stated to it when it was started,
     /// so it can not tell that another waits: that is known here.
     async fn take_up(&self, one: &Instance, place: &Place, port: u16) -> Result<Outcome> {
         if Live::of(one, place).process != Process::Ours {
+            self.note_port(one, port).await?;
             return Ok(Outcome::Saved);
         }
         let answered = self.ask(one, Method::POST, "/api/v1/config/reload", TAKE_UP).await;
@@ -267,7 +331,7 @@ fn current(text: &str, wanted: &str) -> Result<()> {
     if current == wanted || wanted == "*" { Ok(()) } else { Err(Error::EtagStale { current }) }
 }
 
-fn put(place: &Place, text: &str) -> Result<()> {
+pub(crate) fn put(place: &Place, text: &str) -> Result<()> {
     let path = place.config();
     file::replace(&path, text.as_bytes(), &place.config_backup()).map_err(|error| Error::files(path, &error))
 }
@@ -290,6 +354,16 @@ fn draft(before: &str, edit: &Edit, may_write: bool) -> Result<String> {
     let mut document = edit::parse(&text)?;
     mask::restore(&mut document, &stored, may_write)?;
     Ok(document.to_string())
+}
+
+/// Where an edit itself gives a secret, and no mask.
+fn given_secrets(edit: &Edit) -> Result<Vec<String>> {
+    let value = match edit {
+        Edit::Merge(patch) => patch.clone(),
+        Edit::Whole(text) => edit::to_json(edit::parse(text)?.as_item()),
+    };
+    let is_given = |path: &Vec<edit::Step>| mask::find(&value, path).is_some_and(|one| one != mask::MASK);
+    Ok(mask::paths(&value).iter().filter(|path| is_given(path)).map(|path| mask::written(path)).collect())
 }
 
 fn compare(

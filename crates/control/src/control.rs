@@ -1,11 +1,12 @@
 //! The control plane of one home.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use polyclaw_domain::config::{Config, ConfigErrors};
 use polyclaw_domain::id::InstanceId;
@@ -39,12 +40,17 @@ pub struct Setup {
     /// The program instances run.
     pub program: OsString,
     pub load: Loader,
+    /// The same, and takes every reference to be there without looking.
+    pub check: Loader,
     /// What every instance gets besides, such as where weights are.
     pub environment: Vec<(OsString, OsString)>,
     /// The token of the home's own instance, where that was stated.
     pub home_token: Option<String>,
     /// Keeps secrets of instances.
     pub keep: Keeper,
+    /// A running instance that does not answer for this long is ended, and started again if its policy says so; none if
+    /// not given.
+    pub hung_after: Option<Duration>,
     /// What `~` means in files that are brought in.
     pub user_home: Option<PathBuf>,
 }
@@ -60,10 +66,16 @@ pub struct Inner {
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) program: OsString,
     pub(crate) load: Loader,
+    pub(crate) check: Loader,
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) home_token: Option<String>,
     pub(crate) keep: Keeper,
     pub(crate) user_home: Option<PathBuf>,
+    pub(crate) hung_after: Option<Duration>,
+    /// Instances whose start somebody asked for and waits for.
+    starting: Mutex<HashSet<InstanceId>>,
+    /// Why the last start that somebody asked for failed.
+    start_failures: Mutex<HashMap<InstanceId, String>>,
     /// Where this server listens, once it does.
     url: OnceLock<String>,
     own_port: OnceLock<u16>,
@@ -129,10 +141,14 @@ impl Control {
             ids: setup.ids,
             program: setup.program,
             load: setup.load,
+            check: setup.check,
             environment: setup.environment,
             home_token: setup.home_token,
             keep: setup.keep,
             user_home: setup.user_home,
+            hung_after: setup.hung_after,
+            starting: Mutex::default(),
+            start_failures: Mutex::default(),
             url: OnceLock::new(),
             own_port: OnceLock::new(),
             feed: Feed::new(),
@@ -197,7 +213,41 @@ impl Control {
         self.ports.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), port);
     }
 
+    /// Until what is returned is dropped, the instance is being started.
+    pub(crate) fn begin_start(&self, id: &InstanceId) -> Starting {
+        self.starting.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
+        Starting { control: self.clone(), id: id.clone() }
+    }
+
+    pub(crate) fn note_start(&self, id: &InstanceId, failure: Option<String>) {
+        let mut failures = self.start_failures.lock().unwrap_or_else(PoisonError::into_inner);
+        match failure {
+            Some(why) => failures.insert(id.clone(), why),
+            None => failures.remove(id),
+        };
+    }
+
+    pub(crate) fn start_failure(&self, id: &InstanceId) -> Option<String> {
+        self.start_failures.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
+    }
+
+    pub(crate) fn is_starting(&self, id: &InstanceId) -> bool {
+        self.starting.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
+    }
+
     pub(crate) fn overridden_port(&self, id: &InstanceId) -> Option<u16> {
         self.ports.lock().unwrap_or_else(PoisonError::into_inner).get(id).copied()
+    }
+}
+
+/// A start that somebody waits for.
+pub(crate) struct Starting {
+    control: Control,
+    id: InstanceId,
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        self.control.starting.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
     }
 }

@@ -66,6 +66,7 @@ impl Control {
             pid: None,
             archived_at: None,
             created_at: self.now(),
+            restarting: false,
         }
     }
 
@@ -126,8 +127,11 @@ impl Control {
     pub(crate) async fn choose_port(&self, name: &Name, asked: Option<u16>) -> Result<u16> {
         let rows = self.db.read(registry::list).await?;
         let active = || rows.iter().filter(|one| one.archived_at.is_none());
-        if active().any(|one| one.name == *name) {
+        if active().any(|one| one.name.as_str().eq_ignore_ascii_case(name.as_str())) {
             return Err(Error::NameTaken(name.to_string()));
+        }
+        if is_uuid(name.as_str()) {
+            return Err(Error::NameLikeId(name.to_string()));
         }
         let used: HashSet<u16> = active().map(|one| one.port).chain(self.own_port()).collect();
         let Some(port) = asked else {
@@ -227,6 +231,13 @@ fn is_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
+/// Ids are UUIDs: an instance with such a name might not be found by it.
+fn is_uuid(name: &str) -> bool {
+    let parts: Vec<&str> = name.split('-').collect();
+    let are_digits = parts.iter().all(|part| part.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    are_digits && parts.iter().map(|part| part.len()).eq([8, 4, 4, 4, 12])
+}
+
 /// 32 random hexadecimal digits as a UUID of version 4.
 fn uuid(digits: &str) -> String {
     let variant = ["8", "9", "a", "b"][usize::from(digits.as_bytes()[16] % 4)];
@@ -240,7 +251,9 @@ mod tests {
 
     #[test]
     fn ids_are_uuids() {
-        assert_eq!(uuid("0123456789abcdef0123456789abcdef"), "01234567-89ab-4def-8123-456789abcdef");
+        let id = uuid("0123456789abcdef0123456789abcdef");
+        assert_eq!(id, "01234567-89ab-4def-8123-456789abcdef");
+        assert!(is_uuid(&id) && is_uuid(&id.to_uppercase()) && !is_uuid("main") && !is_uuid("a-b-c-d-e"));
     }
 
     /// All that a kill can leave is an empty folder or a marked one: both are swept away.

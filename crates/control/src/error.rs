@@ -15,6 +15,8 @@ pub enum Error {
     UnknownToken(String),
     #[error(transparent)]
     BadName(#[from] polyclaw_domain::instance::BadName),
+    #[error("'{0}' looks like the id of an instance, and cannot be a name")]
+    NameLikeId(String),
     #[error("an instance is called '{0}' already")]
     NameTaken(String),
     #[error("port {0} belongs to another instance")]
@@ -150,7 +152,7 @@ impl Error {
             Self::Store(error) => error.code(),
             Self::UnknownInstance(_) => "unknown_instance",
             Self::UnknownToken(_) => "unknown_token",
-            Self::BadName(_) => "bad_name",
+            Self::BadName(_) | Self::NameLikeId(_) => "bad_name",
             Self::NameTaken(_) => "name_taken",
             Self::PortTaken(_) => "instance_port_taken",
             Self::PortInUse(_) => "port_in_use",
@@ -205,6 +207,7 @@ impl Error {
             Self::Store(_) | Self::Files { .. } | Self::DidNotEnd { .. } | Self::Failed(_) => Action::Alarm,
             Self::UnknownInstance(_) | Self::UnknownToken(_) | Self::NoConfig(_) => Action::NotFound,
             Self::NoImport(_) | Self::NoBackup(_) => Action::NotFound,
+            Self::NameLikeId(_) => Action::Reject,
             Self::BadName(_) | Self::BadPort(_) | Self::BadConfig(_) | Self::NotToml { .. } => Action::Reject,
             Self::SecretWrite(_) | Self::MaskedNothing(_) | Self::BadImport { .. } => Action::Reject,
             Self::BadBackup { .. } => Action::Reject,
@@ -249,6 +252,7 @@ impl Error {
                 "mend that line, or put a whole config in its place: this one can not be changed in parts"
             }
             Self::NotToml { .. } => "write it as TOML: a file in JSON can be read, and not changed from here",
+            Self::NoConfig(_) => "put a config.toml back into its folder, or archive the instance",
             Self::EtagMissing => "send If-Match with the ETag of the config you read",
             Self::EtagStale { .. } => "read it again, look at what changed, and send your change anew",
             Self::SecretWrite(_) => "send X-Allow-Secret-Write: true to change them, or leave their masks",

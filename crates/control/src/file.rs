@@ -1,7 +1,7 @@
 //! Files that are there whole or not at all, and folders for their owner alone.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -21,6 +21,28 @@ pub fn make_private(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder)
 }
 
+/// Largest of the small files: secrets, tokens, notes of processes.
+pub const SMALL: u64 = 64 * 1024;
+/// Largest config.
+pub const LARGEST_CONFIG: u64 = 4 * 1024 * 1024;
+
+/// The text of a regular file of at most so many bytes. A pipe, a device or a socket in its place is refused, and never
+/// waited for; a link to a file is one.
+pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+    let flags = i32::try_from(flags.bits()).unwrap_or_default();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+    }
+    let mut text = String::new();
+    file.take(most + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > most {
+        true => Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {most} bytes"))),
+        false => Ok(text),
+    }
+}
+
 /// Writes a file that only its owner reads. After a crash it is the old one or the new one, whole.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let partial = beside(path, "writing");
@@ -29,8 +51,15 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     sync_folder(path)
 }
 
-/// The same, and what was there before stays under another name.
+/// The same, and what was there before stays under another name. Where a link stands there, the file it leads to is
+/// replaced, and the link stays.
 pub fn replace(path: &Path, bytes: &[u8], backup: &Path) -> io::Result<()> {
+    let real = if path.is_symlink() { fs::canonicalize(path)? } else { path.to_owned() };
+    if real != path {
+        // The other file may be on another disk, where it has no second name here.
+        write(backup, &fs::read(&real)?)?;
+        return write(&real, bytes);
+    }
     let partial = beside(path, "writing");
     put(&partial, bytes)?;
     // A second name for the old file: at no moment is there none under the first.
@@ -107,5 +136,38 @@ mod tests {
         replace(&path, b"3", &backup).unwrap();
         assert_eq!((fs::read(&path).unwrap(), fs::read(&backup).unwrap()), (b"3".to_vec(), b"2".to_vec()));
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn only_regular_files_of_bounded_size_are_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("file"), "text").unwrap();
+        std::os::unix::fs::symlink(at("file"), at("link")).unwrap();
+        assert_eq!(["file", "link"].map(|name| read_text(&at(name), 4).unwrap()), ["text", "text"]);
+        assert_eq!(read_text(&at("file"), 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            at("pipe"),
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RWXU,
+            0,
+        )
+        .unwrap();
+        for no_file in [at("pipe"), dir.path().to_owned(), "/dev/zero".into()] {
+            assert_eq!(read_text(&no_file, SMALL).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        }
+    }
+
+    #[test]
+    fn replacing_a_link_writes_the_file_it_leads_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let (real, link, backup) =
+            (dir.path().join("real"), dir.path().join("link"), dir.path().join("backup"));
+        fs::write(&real, "old").unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        replace(&link, b"new", &backup).unwrap();
+        assert!(link.is_symlink());
+        assert_eq!([&real, &backup].map(|path| fs::read_to_string(path).unwrap()), ["new", "old"]);
     }
 }

@@ -27,7 +27,7 @@ mod remove;
 mod supervise;
 mod view;
 
-pub use access::{Caller, Made, Stay};
+pub use access::{Caller, Made, Stay, Stays};
 pub use call::call;
 pub use control::{Control, LOCK, Loader, Setup, to_its_end};
 pub use create::Wish;

@@ -13,6 +13,7 @@ use crate::access::Caller;
 use crate::audit;
 use crate::call::ask;
 use crate::child::Child;
+use crate::config::References;
 use crate::control::{Control, to_its_end};
 use crate::error::{Error, Result};
 use crate::lock::Held;
@@ -58,6 +59,7 @@ impl Control {
         if let (Status::Running | Status::Unknown, Some(pid)) = (live.status(&one), live.pid) {
             return Err(Error::AlreadyRunning { name: one.name.to_string(), pid: pid.number });
         }
+        let _starting = self.begin_start(&one.id);
         self.want(by, &one, Wanted::Running, "instance.start").await?;
         self.launch_or_rest(&one).await
     }
@@ -71,7 +73,12 @@ impl Control {
             Status::Stopped | Status::Archived => return Err(Error::NothingToStop(one.name.to_string())),
             Status::StalePid | Status::Unknown => return Err(not_ours(&live)),
             // Whoever stops one that crashed wants it to stay down.
-            Status::Running | Status::Crashed | Status::Error => {}
+            Status::Running
+            | Status::Unresponsive
+            | Status::Starting
+            | Status::Restarting
+            | Status::Crashed
+            | Status::Error => {}
         }
         self.want(by, &one, Wanted::Stopped, "instance.stop").await?;
         self.end(&one, &live, patience).await?;
@@ -86,7 +93,7 @@ impl Control {
         if live.status(&one) == Status::Unknown {
             return Err(not_ours(&live));
         }
-        self.want(by, &one, Wanted::Running, "instance.restart").await?;
+        self.want_restart(by, &one).await?;
         self.end(&one, &live, patience).await?;
         let one = self.row(one.id.as_str()).await?;
         self.launch_or_rest(&one).await
@@ -149,9 +156,39 @@ impl Control {
         Ok(written.await?)
     }
 
+    /// On record before anything ends: whoever dies in between leaves the restart to the next server.
+    async fn want_restart(&self, by: &Caller, one: &Instance) -> Result<()> {
+        let (id, entry) = (
+            one.id.clone(),
+            Entry { detail: one.name.to_string(), ..self.entry(by, "instance.restart", &one.id) },
+        );
+        let written = self.db.write(move |tx| {
+            registry::want_restart(tx, &id)?;
+            audit::note(tx, Some(&entry))
+        });
+        Ok(written.await?)
+    }
+
+    /// Ends a process that runs and answers nothing. It is a crash: its policy says what follows.
+    pub(crate) async fn end_hung(&self, one: &Instance, live: &Live, silent: Duration) -> Result<()> {
+        let Some(handle) = live.pid.and_then(|pid| Handle::open(pid, self.place(one).path())) else {
+            return Ok(());
+        };
+        tracing::error!(instance = %one.name, seconds = silent.as_secs(), "it does not answer and is killed");
+        let detail = format!("{}: it did not answer for {} s", one.name, silent.as_secs());
+        let entry = self.entry(&Caller::supervisor(), "instance.hung", &one.id);
+        self.record(Entry { detail, ..entry }).await?;
+        handle.kill();
+        let _ = handle.ends_within(LAST_LOOK).await;
+        self.pulses.felt(&one.id, true);
+        self.look.notify_one();
+        Ok(())
+    }
+
     /// A start somebody asked for and that failed is not tried again.
     async fn launch_or_rest(&self, one: &Instance) -> Result<View> {
         let launched = self.launch(one).await;
+        self.note_start(&one.id, launched.as_ref().err().map(ToString::to_string));
         if launched.is_err() {
             let id = one.id.clone();
             self.db.write(move |tx| registry::rest(tx, &id)).await?;
@@ -196,9 +233,8 @@ impl Control {
 
     /// The config is where the port is said; the registry follows it, unless another instance has it.
     async fn settle_port(&self, one: &Instance, place: &Place) -> Result<(Instance, Config)> {
-        let text =
-            std::fs::read_to_string(place.config()).map_err(|error| Error::files(place.config(), &error))?;
-        let mut config = (self.load)(place.path(), &text).map_err(Error::BadConfig)?;
+        let text = self.config_text(one)?;
+        let mut config = self.load_config(place, text, References::Resolved).await?;
         let port = self.overridden_port(&one.id).unwrap_or(config.gateway.port);
         config.gateway.port = port;
         if port != one.port {

@@ -23,7 +23,7 @@ use crate::control::Control;
 use crate::error::{Error, Result};
 
 pub use poll::{LONGEST_WAIT, Wish};
-pub use rule::NewRule;
+pub use rule::{NewRule, RuleChange};
 pub use send::{Letter, Sent};
 
 /// News on their way to readers; one that is further behind looks at everything again.

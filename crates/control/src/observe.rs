@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 use crate::config::mask;
 use crate::control::Control;
 use crate::error::{Error, Result};
+use crate::file;
 use crate::place::Place;
 use crate::view::View;
 
@@ -39,7 +40,7 @@ pub type Told<T> = std::result::Result<T, String>;
 /// A file that tells agents who they are.
 #[derive(Clone, Debug, Serialize)]
 pub struct Persona {
-    /// Below the workspace.
+    /// Below the workspace, or absolute.
     pub file: String,
     pub bytes: u64,
 }
@@ -77,7 +78,11 @@ impl Control {
         };
         let (control, place) = (self.clone(), self.place(&one));
         // A keyring that is asked for a secret takes its time.
-        let read = move || (control.loaded(&place), persona(&place.workspace()));
+        let read = move || {
+            let loaded = control.loaded(&place);
+            let own = loaded.as_ref().map(own_workspaces).unwrap_or_default();
+            (loaded, persona(&place.workspace(), own))
+        };
         let read = tokio::task::spawn_blocking(read).await;
         let (loaded, persona) = read.map_err(|error| Error::Failed(error.to_string()))?;
         let (config, config_error) = match loaded {
@@ -94,7 +99,8 @@ impl Control {
     }
 
     fn loaded(&self, place: &Place) -> std::result::Result<Config, String> {
-        let text = fs::read_to_string(place.config()).map_err(|error| error.to_string())?;
+        let text =
+            file::read_text(&place.config(), file::LARGEST_CONFIG).map_err(|error| error.to_string())?;
         (self.load)(place.path(), &text)
             .map_err(|errors| Redactor::default().text(&errors.to_string()).into_owned())
     }
@@ -209,13 +215,27 @@ fn masked(config: &Config) -> Value {
     value
 }
 
-/// The files that are there: those of all agents, then those of one.
-fn persona(workspace: &Path) -> Vec<Persona> {
+/// The folders that agents of the config have for themselves, as they are written there.
+fn own_workspaces(config: &Config) -> Vec<String> {
+    let config = serde_json::to_value(config).unwrap_or_default();
+    let agents = config["agents"]["list"].as_array().into_iter().flatten();
+    let dirs = agents.filter_map(|agent| {
+        let workspace = &agent["workspace"];
+        workspace.as_str().or(workspace["dir"].as_str())
+    });
+    let mut dirs: Vec<String> = dirs.map(|dir| format!("{}/", dir.trim_end_matches('/'))).collect();
+    dirs.sort();
+    dirs.dedup();
+    dirs
+}
+
+/// The files that are there: those of all agents, then those of one, then those in folders of their own.
+fn persona(workspace: &Path, own_workspaces: Vec<String>) -> Vec<Persona> {
     let agents = fs::read_dir(workspace.join("agents")).into_iter().flatten().flatten();
     let mut own: Vec<String> =
         agents.map(|entry| format!("agents/{}/", entry.file_name().to_string_lossy())).collect();
     own.sort();
-    let places = [String::new()].into_iter().chain(own);
+    let places = [String::new()].into_iter().chain(own).chain(own_workspaces);
     let files = places.flat_map(|place| briefing::FILES.map(|file| format!("{place}{file}")));
     let there = |file: String| {
         let meta = fs::symlink_metadata(workspace.join(&file)).ok().filter(fs::Metadata::is_file)?;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use polyclaw_store::registry::Instance;
 
 use crate::error::{Error, Result};
+use crate::file;
 use crate::lock::{self, Held};
 
 /// The names a config may have, the first of them the usual one. The others are JSON with comments.
@@ -92,12 +93,12 @@ impl Place {
 
     /// The pid as the daemon wrote it; it may have died since.
     pub fn pid(&self) -> Option<i32> {
-        std::fs::read_to_string(self.pid_file()).ok()?.trim().parse().ok().filter(|pid| *pid > 0)
+        file::read_text(&self.pid_file(), file::SMALL).ok()?.trim().parse().ok().filter(|pid| *pid > 0)
     }
 
     /// The process that is to end with the server, also where the one that started it was killed.
     pub fn ending(&self) -> Option<i32> {
-        std::fs::read_to_string(self.ending_file()).ok()?.trim().parse().ok()
+        file::read_text(&self.ending_file(), file::SMALL).ok()?.trim().parse().ok()
     }
 
     pub fn note_ending(&self, pid: Option<i32>) -> std::io::Result<()> {
@@ -114,7 +115,7 @@ impl Place {
 
     /// Where the daemon wrote that it listens; it may have died since.
     pub fn noted_address(&self) -> Option<SocketAddr> {
-        let note = std::fs::read_to_string(self.0.join("daemon.url")).ok()?;
+        let note = file::read_text(&self.0.join("daemon.url"), file::SMALL).ok()?;
         note.trim().strip_prefix("http://")?.parse().ok()
     }
 

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hyper::Method;
 use polyclaw_domain::id::InstanceId;
@@ -24,20 +24,35 @@ const MISSES: u32 = 2;
 
 /// How often in a row each did not answer.
 #[derive(Default)]
-pub(crate) struct Pulses(Mutex<HashMap<InstanceId, u32>>);
+pub(crate) struct Pulses(Mutex<HashMap<InstanceId, Silence>>);
+
+/// Questions in a row that got no answer, and when the first was asked.
+struct Silence {
+    misses: u32,
+    since: Instant,
+}
 
 impl Pulses {
     pub fn felt(&self, id: &InstanceId, answers: bool) {
         let mut misses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match answers {
             true => drop(misses.remove(id)),
-            false => *misses.entry(id.clone()).or_default() += 1,
+            false => {
+                let begun = || Silence { misses: 0, since: Instant::now() };
+                misses.entry(id.clone()).or_insert_with(begun).misses += 1;
+            }
         }
     }
 
     pub fn is_silent(&self, id: &InstanceId) -> bool {
         let misses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        misses.get(id).is_some_and(|misses| *misses >= MISSES)
+        misses.get(id).is_some_and(|silence| silence.misses >= MISSES)
+    }
+
+    /// For how long it has not answered.
+    pub fn silent_for(&self, id: &InstanceId) -> Option<Duration> {
+        let misses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        misses.get(id).filter(|silence| silence.misses >= MISSES).map(|silence| silence.since.elapsed())
     }
 }
 

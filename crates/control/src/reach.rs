@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::call::ask;
 use crate::control::Control;
 use crate::error::{Error, Result};
+use crate::file;
 use crate::place::HOME;
 use crate::process;
 use crate::view::Live;
@@ -56,7 +57,7 @@ impl Control {
 
     /// The token of the instance's own API, as its file says now.
     pub(crate) fn token_of(&self, one: &Instance) -> Option<String> {
-        let stored = || std::fs::read_to_string(self.place(one).token_file()).ok();
+        let stored = || file::read_text(&self.place(one).token_file(), file::SMALL).ok();
         let token = self.stated_token(one).or_else(stored)?;
         Some(token.trim().to_owned()).filter(|token| !token.is_empty())
     }

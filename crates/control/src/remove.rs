@@ -9,9 +9,12 @@ use polyclaw_store::registry::{self, Instance};
 
 use crate::access::Caller;
 use crate::audit;
+use crate::config::{edit, put};
 use crate::control::{Control, to_its_end};
 use crate::create::refuse;
 use crate::error::{Error, Result};
+use crate::file;
+use crate::lock::Held;
 use crate::place::HOME;
 use crate::view::{Change, Live, View};
 
@@ -27,7 +30,7 @@ impl Control {
 
     async fn put_away(&self, by: &Caller, word: &str, patience: Duration) -> Result<View> {
         let one = self.active(word).await?;
-        let _held = self.hold(&one).await?;
+        let _held = self.hold_even_if_gone(&one).await?;
         let one = self.active(one.id.as_str()).await?;
         let live = Live::of(&one, &self.place(&one));
         if live.status(&one) == Status::Unknown {
@@ -43,11 +46,21 @@ impl Control {
         self.announce(&one.id, |instance| Change::InstanceArchived { instance }).await
     }
 
-    pub async fn unarchive(&self, by: &Caller, word: &str) -> Result<View> {
+    /// The right to act on an instance whose folder somebody may have removed by hand.
+    async fn hold_even_if_gone(&self, one: &Instance) -> Result<Held> {
+        let place = self.place(one);
+        file::make_private(place.path()).map_err(|error| Error::files(place.path(), &error))?;
+        self.hold(one).await
+    }
+
+    /// On this port; else on the one it had, or on another that is free where that is taken by now.
+    pub async fn unarchive(&self, by: &Caller, word: &str, port: Option<u16>) -> Result<View> {
         let Some(one) = self.archived(word).await? else {
             return Err(Error::NotInArchive(self.row(word).await?.name.to_string()));
         };
-        let _held = self.hold(&one).await?;
+        let _held = self.hold_even_if_gone(&one).await?;
+        let _turn = self.making.lock().await;
+        let one = Instance { port: self.port_to_return_to(&one, port).await?, ..one };
         let (row, entry) = (one.clone(), self.about(by, "instance.unarchive", &one));
         let taken = self.db.write(move |tx| {
             let taken = registry::unarchive(tx, &row)?;
@@ -56,6 +69,22 @@ impl Control {
         });
         refuse(taken.await?, &one)?;
         self.announce(&one.id, |instance| Change::InstanceUnarchived { instance }).await
+    }
+
+    async fn port_to_return_to(&self, one: &Instance, asked: Option<u16>) -> Result<u16> {
+        let rows = self.db.read(registry::list).await?;
+        let is_used = rows.iter().any(|other| other.archived_at.is_none() && other.port == one.port);
+        if asked.is_none_or(|port| port == one.port) && !is_used {
+            return Ok(one.port);
+        }
+        let port = self.choose_port(&one.name, asked).await?;
+        let place = self.place(one);
+        // Where somebody removed its config there is none to change: it is not started without one.
+        if let Ok(text) = self.config_text(one) {
+            let text = edit::merge(&text, &serde_json::json!({ "gateway": { "port": port } }))?;
+            put(&place, &text)?;
+        }
+        Ok(port)
     }
 
     /// Its folder, tokens and crashes go with it; messages and the audit stay.
@@ -68,7 +97,7 @@ impl Control {
         if one.folder == HOME {
             return Err(Error::HomeInstance(one.name.to_string()));
         }
-        let held = self.hold(&one).await?;
+        let held = self.hold_even_if_gone(&one).await?;
         let view = self.view(one.clone()).await?;
         let (folder, aside) =
             (self.place(&one), self.home.join(crate::create::FOLDER).join(format!("{ASIDE}{}", one.id)));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use polyclaw_domain::audit::Entry;
 use polyclaw_domain::id::InstanceId;
-use polyclaw_domain::instance::{BREAKER, BREAKER_MS, Next, Process, Wanted, after_end};
+use polyclaw_domain::instance::{BREAKER, BREAKER_MS, Next, Process, Restart, Wanted, after_end};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::Tx;
 use polyclaw_store::registry::{self, Instance};
@@ -15,6 +15,7 @@ use crate::access::Caller;
 use crate::audit;
 use crate::control::Control;
 use crate::error::Result;
+use crate::lifecycle::DRAIN;
 use crate::lock::Held;
 use crate::view::Live;
 
@@ -64,7 +65,7 @@ impl Control {
 
     async fn attend(&self, one: Instance, due: &mut Due) -> Result<()> {
         let live = Live::of(&one, &self.place(&one));
-        if is_settled(&one, &live) {
+        if is_settled(&one, &live) && self.hung_for(&one).is_none() {
             due.remove(&one.id);
             return Ok(());
         }
@@ -72,10 +73,20 @@ impl Control {
         let Some(held) = self.place(&one).lock()? else { return Ok(()) };
         let one = self.row(one.id.as_str()).await?;
         let live = Live::of(&one, &self.place(&one));
+        if one.restarting {
+            // The server that was at it is gone.
+            drop(held);
+            let control = self.clone();
+            tokio::spawn(async move { control.go_on_restarting(&one).await });
+            return Ok(());
+        }
         match live.process {
             Process::Ours => {
                 due.remove(&one.id);
-                self.adopt(&one, &live).await
+                match self.hung_for(&one) {
+                    Some(silent) => self.end_hung(&one, &live, silent).await,
+                    None => self.adopt(&one, &live).await,
+                }
             }
             Process::Hidden => Ok(()),
             Process::Foreign if one.wanted == Wanted::Stopped => Ok(()),
@@ -94,7 +105,32 @@ impl Control {
             return Ok(());
         }
         tracing::info!(instance = %one.name, pid = live.pid.map(|pid| pid.number), "a running instance is adopted");
+        // Somebody started it, so it should run: should it crash, that is one.
+        if one.wanted == Wanted::Stopped {
+            let (id, entry) = (one.id.clone(), self.entry(&Caller::supervisor(), "instance.adopt", &one.id));
+            let entry = Entry { detail: one.name.to_string(), ..entry };
+            let wanted = self.db.write(move |tx| {
+                registry::want(tx, &id, Wanted::Running)?;
+                audit::note(tx, Some(&entry))
+            });
+            wanted.await?;
+        }
         self.keep_pid(one, live.pid).await
+    }
+
+    /// For how long it has not answered, where that is too long and it may be ended for it.
+    fn hung_for(&self, one: &Instance) -> Option<Duration> {
+        let limit = self.hung_after.filter(|_| one.restart != Restart::Never)?;
+        self.pulses.silent_for(&one.id).filter(|silent| *silent >= limit)
+    }
+
+    /// A restart that another server began.
+    async fn go_on_restarting(&self, one: &Instance) {
+        tracing::info!(instance = %one.name, "a restart that was asked for is finished");
+        if let Err(error) = self.restart(&Caller::supervisor(), one.id.as_str(), DRAIN).await {
+            tracing::warn!(instance = %one.name, %error, "it was not restarted");
+        }
+        self.look.notify_one();
     }
 
     /// It does not run, and should not: what an earlier life left is taken away.
@@ -199,6 +235,7 @@ impl Control {
 /// It is what it should be, and everybody knows.
 fn is_settled(one: &Instance, live: &Live) -> bool {
     match live.process {
+        _ if one.restarting => false,
         Process::Ours => live.pid == one.pid,
         Process::Gone => one.wanted == Wanted::Stopped && one.pid.is_none() && !live.pid_left,
         Process::Foreign | Process::Hidden => false,

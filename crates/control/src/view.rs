@@ -108,6 +108,7 @@ impl Live {
             wanted: one.wanted,
             broken: one.broken.is_some(),
             pid_left: self.pid_left,
+            restarting: one.restarting,
         };
         status(known, self.process)
     }
@@ -142,10 +143,15 @@ impl Control {
 
     pub(crate) async fn view(&self, one: Instance) -> Result<View> {
         let live = Live::of(&one, &self.place(&one));
-        let status = live.status(&one);
+        let status = match live.status(&one) {
+            Status::Running if self.pulses.is_silent(&one.id) => Status::Unresponsive,
+            Status::Crashed if self.is_starting(&one.id) => Status::Starting,
+            status => status,
+        };
         let error = match status {
             Status::Error => one.broken.clone(),
-            Status::Running if self.pulses.is_silent(&one.id) => Some("it does not answer".to_owned()),
+            Status::Unresponsive => Some("it does not answer".to_owned()),
+            Status::Stopped => self.start_failure(&one.id),
             Status::Crashed => {
                 let id = one.id.clone();
                 let last = self.db.read(move |tx: &mut Tx<'_>| registry::last_crash(tx, &id)).await?;
@@ -153,7 +159,9 @@ impl Control {
             }
             _ => None,
         };
-        let pid = live.pid.filter(|_| matches!(status, Status::Running | Status::StalePid | Status::Unknown));
+        let has_process =
+            matches!(status, Status::Running | Status::Unresponsive | Status::StalePid | Status::Unknown);
+        let pid = live.pid.filter(|_| has_process);
         Ok(View {
             id: one.id,
             name: one.name,

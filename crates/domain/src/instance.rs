@@ -100,6 +100,12 @@ impl Restart {
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
     Running,
+    /// It runs and does not answer.
+    Unresponsive,
+    /// Somebody asked for it, and it does not run yet.
+    Starting,
+    /// Somebody asked for a restart: it ended and does not run again yet.
+    Restarting,
     Stopped,
     /// It should run and does not.
     Crashed,
@@ -116,6 +122,9 @@ impl Status {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",
+            Self::Unresponsive => "unresponsive",
+            Self::Starting => "starting",
+            Self::Restarting => "restarting",
             Self::Stopped => "stopped",
             Self::Crashed => "crashed",
             Self::StalePid => "stale-pid",
@@ -147,6 +156,8 @@ pub struct Known {
     pub broken: bool,
     /// There is a pid to look at: a daemon that ends in good order takes its own away.
     pub pid_left: bool,
+    /// A restart that somebody asked for is not done.
+    pub restarting: bool,
 }
 
 pub fn status(known: Known, process: Process) -> Status {
@@ -155,6 +166,7 @@ pub fn status(known: Known, process: Process) -> Status {
         Process::Ours => Status::Running,
         Process::Foreign => Status::StalePid,
         Process::Hidden => Status::Unknown,
+        Process::Gone if known.restarting => Status::Restarting,
         Process::Gone if known.broken => Status::Error,
         Process::Gone if known.wanted == Wanted::Running => Status::Crashed,
         Process::Gone if known.pid_left => Status::Crashed,
@@ -234,7 +246,13 @@ mod tests {
 
     #[test]
     fn the_status_is_what_the_process_table_says() {
-        let known = Known { archived: false, wanted: Wanted::Running, broken: false, pid_left: true };
+        let known = Known {
+            archived: false,
+            wanted: Wanted::Running,
+            broken: false,
+            pid_left: true,
+            restarting: false,
+        };
         let stopped = Known { wanted: Wanted::Stopped, pid_left: false, ..known };
         for (known, process, expected) in [
             (known, Process::Ours, Status::Running),

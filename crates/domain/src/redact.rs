@@ -8,6 +8,7 @@ mod address;
 mod assigned;
 mod escape;
 mod forms;
+mod heads;
 mod named;
 mod pattern;
 mod peel;

@@ -233,6 +233,9 @@ async fn refusal(response: Response) -> Failure {
     let mut failure = Failure::new(exit_of(status), code, message);
     failure.hint = error["hint"].as_str().map(str::to_owned);
     failure.details = error.get("details").map(|details| Box::new(details.clone()));
+    // Why an instance did not start is in the lines it logged last.
+    let logged = error["details"]["log"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    logged.for_each(|line| failure.message.push_str(&format!("\n  {line}")));
     // The instance's own hint is for programs that speak HTTP.
     if status == StatusCode::UNAUTHORIZED {
         failure = failure.hint("pass --token or set POLYCLAW_TOKEN; this home's is in its file `token`");

@@ -164,6 +164,16 @@ impl Notes {
     }
 }
 
+/// After how long an instance that answers nothing is ended: `POLYCLAW_CP_HUNG_AFTER` in seconds, 0 for never.
+fn hung_after() -> Result<Option<Duration>, Failure> {
+    const NAME: &str = "POLYCLAW_CP_HUNG_AFTER";
+    const USUAL_SECONDS: u64 = 120;
+    let stated = std::env::var(NAME).ok().filter(|value| !value.is_empty());
+    let seconds = stated.map_or(Ok(USUAL_SECONDS), |text| text.parse());
+    let seconds = seconds.map_err(|_| Failure::usage(format!("{NAME} is a number of seconds")))?;
+    Ok(Some(Duration::from_secs(seconds)).filter(|limit| !limit.is_zero()))
+}
+
 /// Opens the control plane of a home. Blocks.
 pub fn open(home: &Home) -> Result<Control, Failure> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -175,6 +185,8 @@ pub fn open(home: &Home) -> Result<Control, Failure> {
         clock,
         program: program.into(),
         load: Arc::new(|folder, text| Home::at(folder.to_owned()).load(text)),
+        hung_after: hung_after()?,
+        check: Arc::new(|folder, text| Home::at(folder.to_owned()).check(text)),
         environment: vec![(MODELS.into(), home.models().into()), (FOLDER.into(), home.control().into())],
         home_token: home::stated_token(),
         keep: Arc::new(|folder, name, value| {

@@ -203,7 +203,7 @@ impl Home {
             let what = format!("there are two configs: {} and {}", one.display(), other.display());
             return Err(Failure::failed("bad_config", what).hint("keep one of them, and take the other away"));
         }
-        let text = match fs::read_to_string(&path) {
+        let text = match file::read_text(&path, file::LARGEST_CONFIG) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
@@ -216,6 +216,12 @@ impl Home {
             Failure::failed("bad_config", errors.to_string())
                 .hint("mend the lines above; `polyclaw config check` reads the file without starting")
         })
+    }
+
+    /// Reads the text of a config, and takes all it refers to to be there.
+    pub fn check(&self, text: &str) -> Result<Config, ConfigErrors> {
+        let file = self.config().display().to_string();
+        config::load(text, &file, &|_: Source<'_>| Ok(UNRESOLVED.to_owned()))
     }
 
     /// Reads the text of a config with all it refers to.
@@ -295,10 +301,15 @@ pub fn write_note(path: &Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
+/// Stands for what a reference leads to: a text wherever a text is wanted, and an address where one is.
+const UNRESOLVED: &str = "http://unresolved.invalid";
+
 fn look_up(source: Source<'_>) -> Result<String, String> {
     match source {
         Source::Env(name) => std::env::var(name).map_err(|_| "is not set".to_owned()),
-        Source::File(path) => fs::read_to_string(path).map_err(|error| error.to_string()),
+        Source::File(path) => {
+            file::read_text(Path::new(path), file::SMALL).map_err(|error| error.to_string())
+        }
         Source::Keyring(name) => keyring::find(name)?.ok_or_else(|| "there is no such entry".to_owned()),
         Source::Stored(_) => Err("it is not kept here".to_owned()),
     }

@@ -6,6 +6,7 @@ use std::error::Error as _;
 
 use genai::Error;
 use polyclaw_domain::provider::{ErrorClass, ModelRef, ProviderError};
+use polyclaw_domain::redact::SHORTEST;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
@@ -56,7 +57,7 @@ impl Fault {
     /// Messages quote only what the provider says about a wrong request, and even there a key may be repeated.
     pub fn into_error(self, model: &ModelRef, key: Option<&str>) -> ProviderError {
         let message = match key {
-            Some(key) if !key.is_empty() => self.message.replace(key, "[key]"),
+            Some(key) if !key.is_empty() => without_key(&self.message, key),
             _ => self.message,
         };
         ProviderError {
@@ -66,6 +67,25 @@ impl Fault {
             retry_after_ms: self.retry_after_ms,
         }
     }
+}
+
+/// A key so short that it is part of ordinary words is hidden only where it stands by itself.
+fn without_key(message: &str, key: &str) -> String {
+    const HIDDEN: &str = "[key]";
+    if key.len() >= SHORTEST {
+        return message.replace(key, HIDDEN);
+    }
+    let (mut clean, mut rest) = (String::new(), message);
+    while let Some(at) = rest.find(key) {
+        let (before, after) = (&rest[..at], &rest[at + key.len()..]);
+        let touches = |edge: Option<char>| edge.is_some_and(char::is_alphanumeric);
+        let last = before.chars().next_back().or_else(|| clean.chars().next_back());
+        let is_within = touches(last) || touches(after.chars().next());
+        clean.push_str(before);
+        clean.push_str(if is_within { key } else { HIDDEN });
+        rest = after;
+    }
+    clean + rest
 }
 
 impl From<Error> for Fault {

@@ -7,7 +7,7 @@ const TEXTS = {
     chats: "Chats", new_chat: "New chat", message: "Message", placeholder: "Write a message…", send: "Send", stop: "Stop",
     keys: "Enter sends · Shift+Enter for a new line · /help for commands", agent: "Agent", you: "You",
     empty_title: "What shall we do?", empty_text: "What is said here is kept on the machine that runs Polyclaw.",
-    language: "中文", copy: "Copy", copied: "Copied", retry: "Try again", latest: "Jump to latest", dismiss: "Dismiss", more: "Older chats",
+    language: "中文", logout: "Log out", copy: "Copy", copied: "Copied", retry: "Try again", latest: "Jump to latest", dismiss: "Dismiss", more: "Older chats",
     sending: "Sending…", not_sent: "Not sent.", waiting: "Waiting: taken up at the next step",
     retrying: "The model did not answer. Retrying…", resumes: "Going on with the earlier task.", steered: "Set aside for your newer message; it goes on afterwards.",
     silent: "Nothing to add.", cut: "Cut off here: the model's length limit was reached.", stopped: "Stopped.", cut_short: "Cut short.", running: "running", done: "done", error: "failed",
@@ -24,7 +24,7 @@ const TEXTS = {
     chats: "对话列表", new_chat: "新对话", message: "消息", placeholder: "输入消息…", send: "发送", stop: "停止",
     keys: "Enter 发送 · Shift+Enter 换行 · /help 查看命令", agent: "智能体", you: "你",
     empty_title: "今天做点什么？", empty_text: "对话保存在运行 Polyclaw 的机器上。",
-    language: "English", copy: "复制", copied: "已复制", retry: "重试", latest: "跳到最新", dismiss: "关闭", more: "更早的对话",
+    language: "English", logout: "退出登录", copy: "复制", copied: "已复制", retry: "重试", latest: "跳到最新", dismiss: "关闭", more: "更早的对话",
     sending: "正在发送…", not_sent: "未发送。", waiting: "等待中：将在下一步处理",
     retrying: "模型没有响应，正在重试…", resumes: "继续之前的任务。", steered: "先处理你的新消息，之后继续。",
     silent: "没有要补充的。", cut: "在此截断：已达到模型的长度上限。", stopped: "已停止。", cut_short: "未说完。", running: "运行中", done: "完成", error: "失败",
@@ -174,9 +174,28 @@ function link(address, label, otherwise) {
 
 // The server.
 
+// A login has two halves: a cookie that no script can read, and this key, which only pages of this very origin can read.
+const LOGIN = "polyclaw.login";
+const loginHeaders = () => (localStorage.getItem(LOGIN) ? { "polyclaw-login": localStorage.getItem(LOGIN) } : {});
+
+/** Trades a one-time code for a login. */
+async function redeem(code) {
+  const headers = { "content-type": "application/json" };
+  const answer = await fetch("login", { method: "POST", headers, body: JSON.stringify({ code }) }).catch(() => null);
+  if (answer?.ok) localStorage.setItem(LOGIN, (await answer.json()).key);
+  return Boolean(answer?.ok);
+}
+
+async function logout() {
+  await api("DELETE", "/logins/current").catch(() => {});
+  localStorage.removeItem(LOGIN);
+  location.reload();
+}
+
 async function api(method, path, body) {
   const problem = (status, fields) => Object.assign(new Error(), { status, ...fields });
-  const options = { method, headers: body && { "content-type": "application/json" }, body: body && JSON.stringify(body) };
+  const headers = { ...loginHeaders(), ...(body && { "content-type": "application/json" }) };
+  const options = { method, headers, body: body && JSON.stringify(body) };
   const response = await fetch(`api/v1${path}`, options).catch(() => {
     throw problem(0, { message: t("offline"), hint: t("offline_hint") });
   });
@@ -201,7 +220,7 @@ function showProblem({ status, message, hint }) {
 /** Trades the token for a one-time link: the token itself never stands in an address. */
 async function enter(token) {
   const answer = await fetch("api/v1/logins", { method: "POST", headers: { authorization: `Bearer ${token}` } }).catch(() => null);
-  if (answer?.ok) location.assign(`.${(await answer.json()).path}${location.hash}`);
+  if (answer?.ok && await redeem((await answer.json()).code)) location.reload();
   else $("gate-wrong").hidden = false;
 }
 
@@ -330,7 +349,7 @@ async function refresh(mine) {
 
 function follow(mine) {
   disconnect(mine);
-  const source = mine.source = new EventSource(`api/v1${at(mine, `/stream?after=${encodeURIComponent(mine.last ?? 0)}`)}`);
+  const source = mine.source = new EventReader(`api/v1${at(mine, `/stream?after=${encodeURIComponent(mine.last ?? 0)}`)}`);
   source.onmessage = (event) => {
     if (mine !== chat || mine.source !== source) return;
     if (event.lastEventId) mine.last = event.lastEventId;
@@ -338,6 +357,35 @@ function follow(mine) {
   };
   source.onopen = () => { mine.failures = 0; $("line").hidden = true; resend(); };
   source.onerror = () => { if (mine === chat && mine.source === source) lost(mine); };
+}
+
+/** Reads server-sent events. An `EventSource` would do, if it could send our key. */
+class EventReader {
+  #stop = new AbortController();
+
+  constructor(address) {
+    this.#read(address).catch(() => {}).then(() => { if (!this.#stop.signal.aborted) this.onerror(); });
+  }
+
+  close() { this.#stop.abort(); }
+
+  async #read(address) {
+    const response = await fetch(address, { headers: loginHeaders(), signal: this.#stop.signal });
+    if (!response.ok) return;
+    this.onopen();
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    let text = "";
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      const events = (text + part.value).split("\n\n");
+      text = events.pop();
+      for (const event of events) this.#tell(event);
+    }
+  }
+
+  #tell(event) {
+    const field = (name) => event.split("\n").filter((line) => line.startsWith(`${name}: `)).map((line) => line.slice(name.length + 2)).join("\n");
+    if (field("data")) this.onmessage({ data: field("data"), lastEventId: field("id") });
+  }
 }
 
 function disconnect(mine) {
@@ -756,6 +804,7 @@ function listen() {
     translate();
     openChat(chat.key);
   });
+  on("logout", "click", logout);
   on("gate-form", "submit", (event) => {
     event.preventDefault();
     enter($("gate-token").value.trim());
@@ -766,6 +815,12 @@ function listen() {
 async function start() {
   translate();
   listen();
+  const code = new URLSearchParams(location.search).get("code");
+  if (code !== null) {
+    // Where it was used before, an earlier login may still be good.
+    await redeem(code);
+    history.replaceState(null, "", location.pathname + location.hash);
+  }
   try {
     await loadSessions();
     await loadAgents();

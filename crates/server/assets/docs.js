@@ -35,7 +35,8 @@ function operation(path, method, called, parent) {
 
 async function show() {
   const state = document.getElementById("state");
-  const answer = await fetch("/api/openapi.json");
+  const login = localStorage.getItem("polyclaw.login");
+  const answer = await fetch("/api/openapi.json", { headers: login ? { "polyclaw-login": login } : {} });
   if (!answer.ok) {
     state.textContent = "Open the link that `polyclaw up` or `polyclaw control` prints: this page needs it once.";
     return;

@@ -1,24 +1,20 @@
 //! The command center: the files that `make web` leaves in `web/dist`, compressed, inside the binary. They hold no
-//! secret; what they ask the API for needs the token, or the cookie that a one-time link leaves.
+//! secret; what they ask the API for needs the token, or the login that a one-time link gives.
 
 use std::io::Read;
 
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
     VARY,
 };
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
 use flate2::read::GzDecoder;
 use polyclaw_domain::redact::quoted;
-use polyclaw_domain::time::Millis;
 
-use crate::door::Door;
 use crate::error::{Error, Result};
-use crate::login::{Entrance, entrance};
 use crate::page::POLICY;
-use crate::state::AppState;
 
 /// Path and gzip of each file; written by the build script, empty where the page was not built.
 type Files = &'static [(&'static str, &'static [u8])];
@@ -39,26 +35,11 @@ pub async fn folder() -> Redirect {
     Redirect::permanent(FOLDER)
 }
 
-/// `/app/?code=…` leaves a cookie and takes the code out of the address bar; `/app/` is the page.
-pub async fn index(State(app): State<AppState>, method: Method, uri: Uri, headers: HeaderMap) -> Response {
-    open(&app.door, (&method, &uri, &headers), app.engine.now())
-}
-
-/// The page, for whichever server shows it.
-pub fn open(door: &Door, asked: (&Method, &Uri, &HeaderMap), now: Millis) -> Response {
-    let page = || match find(INDEX) {
-        Some(packed) => answer(INDEX, packed, asked.2),
+/// The page, for whichever server shows it. With `?code=…` it trades the code for a login itself.
+pub async fn index(headers: HeaderMap) -> Response {
+    match find(INDEX) {
+        Some(packed) => answer(INDEX, packed, &headers),
         None => (StatusCode::SERVICE_UNAVAILABLE, [(CONTENT_TYPE, "text/html")], NOT_BUILT).into_response(),
-    };
-    match entrance(door, asked, FOLDER, now) {
-        Entrance::NoCode => page(),
-        Entrance::Opened(response) => response,
-        // The page itself says that the link is used up, and asks for the token.
-        Entrance::UsedUp => {
-            let mut page = page();
-            *page.status_mut() = StatusCode::UNAUTHORIZED;
-            page
-        }
     }
 }
 

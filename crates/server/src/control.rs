@@ -18,7 +18,7 @@ mod rules;
 mod state;
 mod tokens;
 mod tunnel;
-mod until;
+pub mod until;
 mod ws;
 
 pub use imports::ImportResult;

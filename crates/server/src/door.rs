@@ -1,9 +1,11 @@
 //! The door of a server: under which names it is reached, and what lets a caller in.
 
 use polyclaw_domain::hex::hex;
+use polyclaw_store::logins::LoginOwner;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
+use crate::browser::LOGIN_LASTS_MS;
 use crate::login::Logins;
 use crate::state::Auth;
 
@@ -64,29 +66,37 @@ impl Door {
         }
     }
 
-    /// Whom a cookie was given to, if it is one of ours.
-    pub fn guest(&self, cookie: &str) -> Option<Guest> {
-        let guest = match cookie.split_once('.') {
-            Some((id, _)) => Guest::Token(id.to_owned()),
-            None => Guest::Owner,
-        };
-        let ours = self.cookie(&guest)?;
-        bool::from(ours.as_bytes().ct_eq(cookie.as_bytes())).then_some(guest)
+    /// Whom a login lets in. One of the server's own token ends when that token changes.
+    pub fn guest(&self, owner: &LoginOwner) -> Option<Guest> {
+        match owner {
+            LoginOwner::Token { id } => Some(Guest::Token(id.clone())),
+            LoginOwner::Server { token_hash } => {
+                let ours = self.token_hash()?;
+                bool::from(ours.as_bytes().ct_eq(token_hash.as_bytes())).then_some(Guest::Owner)
+            }
+        }
     }
 
-    /// What a browser that was let in keeps.
-    pub fn set_cookie(&self, guest: &Guest) -> Option<String> {
-        let value = self.cookie(guest)?;
-        Some(format!("{}={value}; Path=/; HttpOnly; SameSite=Strict", self.cookie_name))
-    }
-
-    /// What a guest's cookie holds: proof of the server's token, never the token itself.
-    fn cookie(&self, guest: &Guest) -> Option<String> {
-        let Auth::Token(token) = &self.auth else { return None };
+    /// None where nobody has to log in.
+    pub fn owner_of(&self, guest: Guest) -> Option<LoginOwner> {
+        let token_hash = self.token_hash()?;
         Some(match guest {
-            Guest::Owner => proof("polyclaw page\0", token),
-            Guest::Token(id) => format!("{id}.{}", proof(&format!("polyclaw page of {id}\0"), token)),
+            Guest::Owner => LoginOwner::Server { token_hash },
+            Guest::Token(id) => LoginOwner::Token { id },
         })
+    }
+
+    /// What the browser keeps of a login; nothing any more without one.
+    pub fn set_cookie(&self, login: Option<&str>) -> String {
+        let (value, seconds) = login.map_or(("", 0), |value| (value, LOGIN_LASTS_MS / 1000));
+        format!("{}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}", self.cookie_name)
+    }
+
+    fn token_hash(&self) -> Option<String> {
+        match &self.auth {
+            Auth::Token(token) => Some(proof("polyclaw page\0", token)),
+            Auth::Off => None,
+        }
     }
 }
 
@@ -99,31 +109,14 @@ fn proof(of: &str, token: &str) -> String {
 mod tests {
     use super::*;
 
-    fn door(token: &str) -> Door {
-        Door::new(Auth::Token(token.into()), Names::default(), Logins::default(), 1)
-    }
-
     #[test]
-    fn a_cookie_says_whose_it_is_and_nobody_can_write_their_own() {
-        let door = door("secret");
-        let given = |guest: &Guest| {
-            let cookie = door.set_cookie(guest).unwrap();
-            cookie["polyclaw_1=".len()..cookie.find(';').unwrap()].to_owned()
-        };
+    fn changed_token_ends_logins_of_the_owner() {
+        let door = |token: &str| Door::new(Auth::Token(token.into()), Names::default(), Logins::default(), 1);
+        let owner = door("secret").owner_of(Guest::Owner).unwrap();
+        assert_eq!(door("secret").guest(&owner), Some(Guest::Owner));
+        assert_eq!(door("another").guest(&owner), None);
         let reader = Guest::Token("t-1".into());
-        let (owners, readers) = (given(&Guest::Owner), given(&reader));
-        assert_eq!(door.guest(&owners), Some(Guest::Owner));
-        assert_eq!(door.guest(&readers), Some(reader));
-        let (_, proof) = readers.split_once('.').unwrap();
-        for forged in [
-            proof.to_owned(),
-            format!("t-2.{proof}"),
-            format!("t-1.{owners}"),
-            format!(".{owners}"),
-            String::new(),
-        ] {
-            assert_eq!(door.guest(&forged), None, "{forged}");
-        }
-        assert_eq!(self::door("another").guest(&owners), None);
+        let owner = door("secret").owner_of(reader.clone()).unwrap();
+        assert_eq!(door("secret").guest(&owner), Some(reader));
     }
 }

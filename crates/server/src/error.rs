@@ -21,6 +21,10 @@ pub enum Error {
     Unauthorized,
     #[error("this is not a token of this server")]
     WrongToken,
+    #[error("this one-time code was used before, or its time is over")]
+    UsedCode,
+    #[error("there is no login '{0}'")]
+    UnknownLogin(String),
     #[error("this token does not let you do that: '{0}' is needed")]
     Forbidden(&'static str),
     #[error("to let '{tool}' run needs a token of the scope '{needed}'; this one may only deny it")]
@@ -79,6 +83,8 @@ pub enum Error {
     UnknownChannel(String),
     #[error("the signature does not fit the body")]
     BadSignature,
+    #[error("the signed time is more than 5 minutes from ours")]
+    OldSignature,
     #[error("there is no model '{0}'")]
     UnknownModel(String),
     #[error("the agent '{0}' is not exposed")]
@@ -127,6 +133,8 @@ impl Error {
             Self::Engine(error) => error.code(),
             Self::Control(error) => error.code(),
             Self::Unauthorized | Self::WrongToken => "unauthorized",
+            Self::UsedCode => "used_code",
+            Self::UnknownLogin(_) => "unknown_login",
             Self::Forbidden(_) | Self::NotToApprove { .. } => "wrong_scope",
             Self::TooManyAttempts => "too_many_attempts",
             Self::RepeatUnderWay => "repeat_under_way",
@@ -154,7 +162,7 @@ impl Error {
             Self::UnknownMethod(_) => "unknown_method",
             Self::UnknownHook(_) => "unknown_hook",
             Self::UnknownChannel(_) => "unknown_channel",
-            Self::BadSignature => "bad_signature",
+            Self::BadSignature | Self::OldSignature => "bad_signature",
             Self::UnknownModel(_) => "unknown_model",
             Self::NotExposed(_) => "not_exposed",
             Self::UnknownResponse(_) => "unknown_response",
@@ -181,11 +189,15 @@ impl Error {
             Self::TooManyAttempts => StatusCode::TOO_MANY_REQUESTS,
             Self::RepeatUnderWay | Self::ConfigRefused(_) => StatusCode::CONFLICT,
             Self::KeyUsedElsewhere => StatusCode::UNPROCESSABLE_ENTITY,
-            Self::Unauthorized | Self::WrongToken | Self::BadSignature => StatusCode::UNAUTHORIZED,
+            Self::Unauthorized
+            | Self::WrongToken
+            | Self::BadSignature
+            | Self::OldSignature
+            | Self::UsedCode => StatusCode::UNAUTHORIZED,
             Self::HostNotAllowed(..) | Self::OriginNotAllowed(..) => StatusCode::FORBIDDEN,
             Self::UnknownRoute(_) | Self::UnknownHook(_) | Self::UnknownChannel(_) => StatusCode::NOT_FOUND,
             Self::UnknownModel(_) | Self::UnknownResponse(_) | Self::NotExposed(_) => StatusCode::NOT_FOUND,
-            Self::UnknownMedia(_) => StatusCode::NOT_FOUND,
+            Self::UnknownMedia(_) | Self::UnknownLogin(_) => StatusCode::NOT_FOUND,
             Self::WrongMethod(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::BodyTooLarge(_) | Self::AttachmentTooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
@@ -228,6 +240,7 @@ impl Error {
                 "send Authorization: Bearer with it: an instance's is in the file `token` of its home, a control plane's in \
                  `cp/token`; a browser gets in with the link of `polyclaw up`",
             ),
+            Self::UsedCode => Some("`polyclaw up` prints another link"),
             Self::HostNotAllowed(_, Setting::Config) => Some("name it in gateway.allowed_hosts"),
             Self::HostNotAllowed(_, Setting::Command) => Some(
                 "start it with `polyclaw control serve --allow-host NAME`, or name it in POLYCLAW_CP_ALLOWED_HOSTS",

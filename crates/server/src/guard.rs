@@ -10,6 +10,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use polyclaw_domain::redact::quoted;
 
+use crate::browser::{BrowserProof, CurrentLogin};
 use crate::cors;
 use crate::door::{Door, Guest};
 use crate::error::{Error, Result};
@@ -31,12 +32,32 @@ pub async fn place<S: AsRef<Door>>(State(app): State<S>, request: Request, next:
 }
 
 /// For every route that tells or does anything.
-pub async fn token(State(app): State<AppState>, request: Request, next: Next) -> Response {
-    if app.door.is_open() || shows_token(&app, &request) {
+pub async fn token(State(app): State<AppState>, mut request: Request, next: Next) -> Response {
+    if app.door.is_open() {
         return next.run(request).await;
     }
-    let shown = bearer(request.headers());
-    shown.map_or(Error::Unauthorized, |_| Error::WrongToken).into_response()
+    let shown = match shown(&app, &request) {
+        Shown::Token => Ok(None),
+        Shown::Login(proof) => logged_in(&app, proof).await.map(Some),
+        Shown::Wrong(error) => Err(error),
+    };
+    match shown {
+        Ok(login) => {
+            if let Some(login) = login {
+                request.extensions_mut().insert(login.stay.clone());
+                request.extensions_mut().insert(login);
+            }
+            next.run(request).await
+        }
+        Err(error) => error.into_response(),
+    }
+}
+
+/// What a request shows of who sends it.
+enum Shown {
+    Token,
+    Login(BrowserProof),
+    Wrong(Error),
 }
 
 /// The origin of a page that is allowed and not our own.
@@ -85,24 +106,30 @@ fn is_allowed(origin: &str, allowed: &[String]) -> bool {
     allowed.iter().any(|known| known.eq_ignore_ascii_case(origin))
 }
 
-fn shows_token(app: &AppState, request: &Request) -> bool {
+fn shown(app: &AppState, request: &Request) -> Shown {
     let headers = request.headers();
-    if let Some(given) = bearer(headers) {
-        return app.door.accepts_token(given);
-    }
-    if guest_of(&app.door, headers) == Some(Guest::Owner) {
-        return true;
+    match bearer(headers) {
+        Some(given) if app.door.accepts_token(given) => return Shown::Token,
+        Some(_) => return Shown::Wrong(Error::WrongToken),
+        None => {}
     }
     // A page of another origin can not send a header with a socket or an event stream, nor our cookie.
     let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
     let streams = path.ends_with("/ws") || path.ends_with("/stream");
-    streams
-        && code_in(request.uri()).is_some_and(|code| app.door.logins.take(&code, app.engine.now()).is_some())
+    let code = code_in(request.uri()).filter(|_| streams);
+    if code.is_some_and(|code| app.door.logins.take(&code, app.engine.now()).is_some()) {
+        return Shown::Token;
+    }
+    let proof = BrowserProof::of(&app.door.cookie_name, request.method(), request.uri(), headers);
+    proof.map_or(Shown::Wrong(Error::Unauthorized), Shown::Login)
 }
 
-/// Whose cookie a browser shows.
-pub fn guest_of(door: &Door, headers: &HeaderMap) -> Option<Guest> {
-    cookie(headers, &door.cookie_name).and_then(|given| door.guest(given))
+async fn logged_in(app: &AppState, proof: BrowserProof) -> Result<CurrentLogin> {
+    let login = app.browsers.find(proof, app.engine.now()).await?.ok_or(Error::Unauthorized)?;
+    match app.door.guest(&login.owner) {
+        Some(Guest::Owner) => Ok(login),
+        _ => Err(Error::Unauthorized),
+    }
 }
 
 pub fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -110,7 +137,7 @@ pub fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+pub fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     cookies
         .flat_map(|line| line.split(';'))
@@ -118,13 +145,13 @@ fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 }
 
 #[derive(serde::Deserialize)]
-struct Shown {
+struct CodeQuery {
     code: Option<String>,
 }
 
 /// The one-time code of a query. The token itself is never in an address.
 pub fn code_in(uri: &Uri) -> Option<String> {
-    axum::extract::Query::<Shown>::try_from_uri(uri).ok()?.0.code
+    axum::extract::Query::<CodeQuery>::try_from_uri(uri).ok()?.0.code
 }
 
 #[cfg(test)]

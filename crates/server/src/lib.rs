@@ -4,6 +4,7 @@
 mod a2a;
 mod access;
 mod app;
+mod browser;
 pub mod control;
 mod cors;
 mod door;

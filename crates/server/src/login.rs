@@ -1,20 +1,27 @@
 //! One-time codes: how a browser gets in. A code stands in a link and so in places others may read, such as a
-//! process list or a history: it lasts for minutes, works once, and says nothing about the token.
+//! process list or a history: it lasts for minutes, works once, and says nothing about the token. The page trades it for
+//! a login at `POST /login`; only then is it used, so that a preview of the link does no harm.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::http::header::{LOCATION, REFERRER_POLICY, SET_COOKIE};
+use axum::Json;
+use axum::extract::State;
+use axum::http::header::{SET_COOKIE, USER_AGENT};
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use polyclaw_domain::time::Millis;
+use polyclaw_store::logins::Login;
+use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
 
+use crate::browser::{BrowserLogins, BrowserProof, LOGIN_LASTS_MS, LoginSecrets};
 use crate::door::{Door, Guest};
-use crate::guard::{code_in, guest_of};
+use crate::error::{Error, Result};
+use crate::extract::Body;
 
 /// Long enough to walk over to another machine.
 const LASTS_MS: i64 = 10 * 60_000;
-/// Codes open at a time; the oldest give way.
+/// Codes of one guest that are open at a time; the oldest give way. Nobody's codes push out those of others.
 const KEPT: usize = 32;
 
 /// The codes that have not been used. A clone is a pointer.
@@ -32,8 +39,11 @@ impl Logins {
     pub fn open(&self, code: String, guest: Guest, now: Millis) -> Millis {
         let until = now.plus(LASTS_MS);
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if open.len() == KEPT {
-            open.remove(0);
+        open.retain(|one| one.until > now);
+        if open.iter().filter(|one| one.guest == guest).count() >= KEPT
+            && let Some(oldest) = open.iter().position(|one| one.guest == guest)
+        {
+            open.remove(oldest);
         }
         open.push(Open { code, guest, until });
         until
@@ -53,33 +63,58 @@ pub fn path(code: &str) -> String {
     format!("/?code={code}")
 }
 
-/// What the code in a page's address led to.
-pub enum Entrance {
-    NoCode,
-    /// In: a cookie is left and the code taken out of the address bar.
-    Opened(Response),
-    UsedUp,
+/// A server that browsers log in to.
+pub trait LoginHost: AsRef<Door> {
+    fn browsers(&self) -> &BrowserLogins;
+    fn now(&self) -> Millis;
+    /// A word nobody can guess.
+    fn nonce(&self) -> String;
 }
 
-/// Uses up the code in the address of the page, if there is one; whoever comes in goes on to `to`.
-pub fn entrance(
-    door: &Door,
-    (method, uri, headers): (&Method, &Uri, &HeaderMap),
-    to: &'static str,
-    now: Millis,
-) -> Entrance {
-    // A look at the head of a link, as previews do, must not use it up.
-    let Some(code) = code_in(uri).filter(|_| *method == Method::GET) else { return Entrance::NoCode };
-    // Who is in already stays who they are.
-    let Some(guest) = door.logins.take(&code, now).or_else(|| guest_of(door, headers)) else {
-        return Entrance::UsedUp;
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Redeem {
+    code: String,
+}
+
+#[derive(Serialize)]
+struct Started {
+    id: String,
+    /// The half of the login that the page keeps and sends in `Polyclaw-Login`.
+    key: String,
+    expires_at: Millis,
+}
+
+/// `POST /login`: trades a one-time code for a login. Its cookie is set, its key is in the answer.
+pub async fn redeem<S: LoginHost>(
+    State(app): State<S>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    Body(given): Body<Redeem>,
+) -> Result<Response> {
+    let (door, now) = (app.as_ref(), app.now());
+    let guest = door.logins.take(&given.code, now).ok_or(Error::UsedCode)?;
+    let owner = door.owner_of(guest).ok_or(Error::UsedCode)?;
+    let secrets = LoginSecrets { cookie: secret(&app), key: secret(&app) };
+    let client = headers.get(USER_AGENT).and_then(|name| name.to_str().ok()).unwrap_or_default();
+    let login = Login {
+        id: app.nonce(),
+        owner,
+        client: client.to_owned(),
+        created_at: now,
+        used_at: now,
+        expires_at: now.plus(LOGIN_LASTS_MS),
     };
-    let mut response =
-        (StatusCode::SEE_OTHER, [(LOCATION, to), (REFERRER_POLICY, "no-referrer")]).into_response();
-    if let Some(cookie) = door.set_cookie(&guest).and_then(|cookie| cookie.parse().ok()) {
-        response.headers_mut().insert(SET_COOKIE, cookie);
-    }
-    Entrance::Opened(response)
+    let started = Started { id: login.id.clone(), key: secrets.key.clone(), expires_at: login.expires_at };
+    let before = BrowserProof::of(&door.cookie_name, &method, &uri, &headers);
+    app.browsers().start(login, &secrets, before.as_ref()).await?;
+    let cookie = [(SET_COOKIE, door.set_cookie(Some(&secrets.cookie)))];
+    Ok((StatusCode::CREATED, cookie, Json(started)).into_response())
+}
+
+fn secret(app: &impl LoginHost) -> String {
+    format!("{}{}", app.nonce(), app.nonce())
 }
 
 #[cfg(test)]
@@ -102,5 +137,15 @@ mod tests {
             [None, Some(Guest::Owner)],
             "the oldest gave way"
         );
+    }
+
+    #[test]
+    fn codes_of_one_token_do_not_push_out_those_of_another() {
+        let (logins, now) = (Logins::default(), Millis(1_000));
+        logins.open("owner".into(), Guest::Owner, now);
+        for n in 0..3 * KEPT {
+            logins.open(n.to_string(), Guest::Token("reader".into()), now);
+        }
+        assert_eq!(logins.take("owner", now), Some(Guest::Owner));
     }
 }

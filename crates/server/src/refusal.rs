@@ -53,6 +53,7 @@ fn noun(expected: &str) -> &str {
         "a sequence" => "a list",
         "a map" => "an object",
         _ if expected.starts_with("struct ") => "an object",
+        "u16" => "a whole number from 0 to 65535",
         _ if expected.len() <= 5 && expected.starts_with(['u', 'i']) => "a whole number",
         other => other,
     }

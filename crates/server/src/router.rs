@@ -21,7 +21,7 @@ use crate::http::{
 use crate::metrics::Metrics;
 use crate::state::AppState;
 use crate::table::{Table, calls};
-use crate::{a2a, app, guard, mcp as tool_server, observe, openai, page, redact, ws};
+use crate::{a2a, app, guard, login, mcp as tool_server, observe, openai, page, redact, ws};
 
 /// Where all of the instance's own calls are.
 const API: &str = "/api/v1";
@@ -91,7 +91,8 @@ fn api() -> Table<AppState> {
         calls!(route::explain),
         calls!(channels::list),
         calls!(config::reload),
-        calls!(logins::create),
+        calls!(logins::list, logins::create),
+        calls!(logins::end),
         calls!(status::counts),
         calls!(monitor::metrics),
         calls!(document::openapi),
@@ -127,6 +128,7 @@ fn rest() -> Router<AppState> {
         .route("/channels/{channel}/{account}", get(channels::called).post(channels::called))
         .route("/health", get(health::health))
         .route("/ready", get(health::ready))
+        .route("/login", post(login::redeem::<AppState>))
         .route("/", get(page::index))
         .route("/chat.js", get(page::script))
         .route("/chat.css", get(page::style))
@@ -138,7 +140,7 @@ fn rest() -> Router<AppState> {
 /// Whoever asks too much of a session is told to wait.
 const REFUSALS: Refusals = Refusals { always: &[], changing: &[429] };
 
-const OTHER_ROUTES: [&str; 19] = [
+const OTHER_ROUTES: [&str; 20] = [
     "/v1/chat/completions",
     "/v1/responses",
     "/v1/models",
@@ -153,6 +155,7 @@ const OTHER_ROUTES: [&str; 19] = [
     "/a2a/{agent}/.well-known/agent-card.json",
     "/a2a/{agent}",
     "/",
+    "/login",
     "/chat.js",
     "/chat.css",
     "/app",

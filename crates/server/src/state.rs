@@ -9,8 +9,9 @@ use polyclaw_domain::mcp::Servers;
 use polyclaw_domain::time::Millis;
 use polyclaw_engine::Engine;
 
+use crate::browser::BrowserLogins;
 use crate::door::{Door, Names, Setting};
-use crate::login::Logins;
+use crate::login::{LoginHost, Logins};
 use crate::reload::Reload;
 
 /// Who may call.
@@ -54,6 +55,7 @@ pub struct AppState(Arc<Inner>);
 pub struct Inner {
     pub engine: Engine,
     pub door: Door,
+    pub browsers: BrowserLogins,
     pub hooks: HashMap<String, Hook>,
     pub version: String,
     pub started: Millis,
@@ -77,6 +79,7 @@ impl AppState {
             Names { hosts: setup.allowed_hosts, origins: setup.allowed_origins, setting: Setting::Config };
         Self(Arc::new(Inner {
             epoch: setup.engine.next_id(),
+            browsers: BrowserLogins::new(setup.engine.db().clone()),
             engine: setup.engine,
             door: Door::new(setup.auth, names, setup.logins, setup.port),
             hooks: setup.hooks,
@@ -85,6 +88,20 @@ impl AppState {
             mcp: setup.mcp,
             reload: setup.reload,
         }))
+    }
+}
+
+impl LoginHost for AppState {
+    fn browsers(&self) -> &BrowserLogins {
+        &self.browsers
+    }
+
+    fn now(&self) -> Millis {
+        self.engine.now()
+    }
+
+    fn nonce(&self) -> String {
+        self.engine.nonce()
     }
 }
 

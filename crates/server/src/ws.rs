@@ -14,9 +14,10 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use crate::access::May;
+use crate::browser::SOCKET_PROTOCOL;
+use crate::control::until::{End, Until};
 use crate::error::{Error, Result};
 use crate::metrics::Metrics;
-use crate::serve::Closing;
 use crate::state::AppState;
 
 mod call;
@@ -44,27 +45,26 @@ pub async fn open(
     State(app): State<AppState>,
     by: May,
     Extension(metrics): Extension<Arc<Metrics>>,
-    closing: Option<Extension<Closing>>,
+    until: Until,
     upgrade: std::result::Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response> {
     let upgrade = upgrade.map_err(|why| Error::invalid("upgrade", why.body_text()))?;
-    let closing = closing.map(|Extension(closing)| closing);
-    let upgrade = upgrade.max_message_size(MAX_FRAME).max_frame_size(MAX_FRAME);
+    let upgrade = upgrade.protocols([SOCKET_PROTOCOL]).max_message_size(MAX_FRAME).max_frame_size(MAX_FRAME);
     Ok(upgrade.on_upgrade(async move |socket| {
         metrics.sockets.fetch_add(1, Ordering::Relaxed);
-        run((app, by), socket, closing).await;
+        run((app, by), socket, until).await;
         metrics.sockets.fetch_sub(1, Ordering::Relaxed);
     }))
 }
 
-async fn run((app, by): (AppState, May), mut socket: WebSocket, closing: Option<Closing>) {
+async fn run((app, by): (AppState, May), mut socket: WebSocket, until: Until) {
     let (events, mut queue) = mpsc::channel(QUEUE);
     let mut subscriptions = Subscriptions::new(app.clone(), events);
     let mut ping = interval(PING);
     ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut heard = Instant::now();
-    let closed = closed(closing);
-    tokio::pin!(closed);
+    let over = until.over();
+    tokio::pin!(over);
     let code = loop {
         let message = tokio::select! {
             received = socket.recv() => {
@@ -84,7 +84,10 @@ async fn run((app, by): (AppState, May), mut socket: WebSocket, closing: Option<
                 }
                 Message::Ping(bytes::Bytes::new())
             }
-            () = &mut closed => break close_code::RESTART,
+            end = &mut over => break match end {
+                End::Closing => close_code::RESTART,
+                End::Revoked => end.code(),
+            },
         };
         match timeout(WRITE, socket.send(message)).await {
             Ok(Ok(())) => {}
@@ -94,11 +97,4 @@ async fn run((app, by): (AppState, May), mut socket: WebSocket, closing: Option<
     };
     let farewell = Message::Close(Some(CloseFrame { code, reason: "".into() }));
     let _ = timeout(Duration::from_secs(1), socket.send(farewell)).await;
-}
-
-async fn closed(closing: Option<Closing>) {
-    match closing {
-        Some(mut closing) => closing.wait().await,
-        None => std::future::pending().await,
-    }
 }

@@ -21,6 +21,7 @@ pub mod jobs;
 mod ledgers;
 pub mod letters;
 mod live;
+pub mod logins;
 pub mod media;
 pub mod messages;
 mod migrate;

@@ -32,6 +32,7 @@ pub(crate) const MAIN: Schema = Schema(&[
     include_str!("../migrations/sqlite/0018.sql"),
     include_str!("../migrations/sqlite/0019.sql"),
     include_str!("../migrations/sqlite/0020_turn_deaths.sql"),
+    include_str!("../migrations/sqlite/0021_logins.sql"),
 ]);
 /// The file of memories.
 pub(crate) const BRAIN: Schema = Schema(&[include_str!("../migrations/brain/0001.sql")]);
@@ -47,6 +48,8 @@ pub(crate) const REGISTRY: Schema = Schema(&[
     include_str!("../migrations/registry/0004.sql"),
     include_str!("../migrations/registry/0005.sql"),
     include_str!("../migrations/registry/0006.sql"),
+    include_str!("../migrations/registry/0007_logins.sql"),
+    include_str!("../migrations/registry/0008_restart_intent.sql"),
 ]);
 
 const POSTGRES: &[&str] = &[
@@ -72,6 +75,7 @@ const POSTGRES: &[&str] = &[
     include_str!("../migrations/postgres/0020.sql"),
     include_str!("../migrations/postgres/0021.sql"),
     include_str!("../migrations/postgres/0022_turn_deaths.sql"),
+    include_str!("../migrations/postgres/0023_logins.sql"),
 ];
 
 pub(crate) fn sqlite(connection: &Connection, path: Option<&Path>, schema: Schema) -> Result<()> {
@@ -106,6 +110,7 @@ fn keep_copy(connection: &Connection, path: &Path, version: i64) -> Result<()> {
     let partial = path.with_extension("copying");
     let _ = std::fs::remove_file(&partial);
     connection.execute("VACUUM INTO ?1", [partial.to_string_lossy()])?;
+    crate::sqlite::make_private(&partial);
     std::fs::rename(&partial, &copy).map_err(|e| Error::Other(format!("the copy could not be kept: {e}")))
 }
 

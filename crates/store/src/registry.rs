@@ -30,6 +30,8 @@ pub struct Instance {
     pub pid: Option<Pid>,
     pub archived_at: Option<Millis>,
     pub created_at: Millis,
+    /// A restart that somebody asked for is not done.
+    pub restarting: bool,
 }
 
 /// A process: its number, and when it began in the kernel's ticks. Numbers are used again, moments are not.
@@ -49,8 +51,8 @@ pub enum Taken {
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT id, name, folder, port, wanted, restart, broken, pid, pid_started, archived_at, created_at
-             FROM instances ",
+            "SELECT id, name, folder, port, wanted, restart, broken, pid, pid_started, archived_at, created_at,
+                restarting FROM instances ",
             $rest
         )
     };
@@ -70,6 +72,7 @@ fn read(row: &Row<'_>) -> Result<Instance> {
         pid: pid.map(|number| Pid { number, started }),
         archived_at: row.opt_time(9)?,
         created_at: row.time(10)?,
+        restarting: row.int(11)? != 0,
     })
 }
 
@@ -94,7 +97,7 @@ pub fn add(tx: &mut Tx<'_>, one: &Instance) -> Result<Option<Taken>> {
 }
 
 pub fn taken(tx: &mut Tx<'_>, name: &Name, port: u16) -> Result<Option<Taken>> {
-    const NAMED: &str = "SELECT 1 FROM instances WHERE name = $1 AND archived_at IS NULL";
+    const NAMED: &str = "SELECT 1 FROM instances WHERE LOWER(name) = LOWER($1) AND archived_at IS NULL";
     const LISTENING: &str = "SELECT 1 FROM instances WHERE port = $1 AND archived_at IS NULL";
     let named = tx.query_one(NAMED, params![name.as_str()], |row| row.int(0))?;
     let listening = tx.query_one(LISTENING, params![u32::from(port)], |row| row.int(0))?;
@@ -120,20 +123,27 @@ pub fn find(tx: &mut Tx<'_>, word: &str) -> Result<Option<Instance>> {
 
 /// What somebody asked for. Asking for anything closes the breaker.
 pub fn want(tx: &mut Tx<'_>, id: &InstanceId, wanted: Wanted) -> Result<()> {
-    const SQL: &str = "UPDATE instances SET wanted = $2, broken = NULL WHERE id = $1";
+    const SQL: &str = "UPDATE instances SET wanted = $2, broken = NULL, restarting = 0 WHERE id = $1";
     const FORGET: &str = "DELETE FROM crashes WHERE instance_id = $1";
     tx.execute(SQL, params![id, wanted.as_str()])?;
     tx.execute(FORGET, params![id]).map(drop)
 }
 
+/// Somebody asked for a restart. It is done when a process is noted, or given up with [`rest`].
+pub fn want_restart(tx: &mut Tx<'_>, id: &InstanceId) -> Result<()> {
+    want(tx, id, Wanted::Running)?;
+    tx.execute("UPDATE instances SET restarting = 1 WHERE id = $1", params![id]).map(drop)
+}
+
 /// It ended by itself and is not to run any more.
 pub fn rest(tx: &mut Tx<'_>, id: &InstanceId) -> Result<()> {
-    const SQL: &str = "UPDATE instances SET wanted = 'stopped' WHERE id = $1";
+    const SQL: &str = "UPDATE instances SET wanted = 'stopped', restarting = 0 WHERE id = $1";
     tx.execute(SQL, params![id]).map(drop)
 }
 
 pub fn set_pid(tx: &mut Tx<'_>, id: &InstanceId, pid: Option<Pid>) -> Result<()> {
-    const SQL: &str = "UPDATE instances SET pid = $2, pid_started = $3 WHERE id = $1";
+    const SQL: &str = "UPDATE instances SET pid = $2, pid_started = $3,
+        restarting = CASE WHEN $2 IS NULL THEN restarting ELSE 0 END WHERE id = $1";
     let number = pid.map(|pid| i64::from(pid.number));
     tx.execute(SQL, params![id, number, pid.map(|pid| pid.started)]).map(drop)
 }
@@ -160,18 +170,19 @@ pub fn break_off(tx: &mut Tx<'_>, id: &InstanceId, why: &str) -> Result<()> {
 }
 
 pub fn archive(tx: &mut Tx<'_>, id: &InstanceId, now: Millis) -> Result<()> {
-    const SQL: &str = "UPDATE instances SET archived_at = $2, wanted = 'stopped', broken = NULL, pid = NULL
+    const SQL: &str = "UPDATE instances SET archived_at = $2, wanted = 'stopped', broken = NULL, pid = NULL,
+        restarting = 0
         WHERE id = $1 AND archived_at IS NULL";
     tx.execute(SQL, params![id, now]).map(drop)
 }
 
 /// Takes an archived one back, unless its name or port is in use by now.
 pub fn unarchive(tx: &mut Tx<'_>, one: &Instance) -> Result<Option<Taken>> {
-    const SQL: &str = "UPDATE instances SET archived_at = NULL WHERE id = $1";
+    const SQL: &str = "UPDATE instances SET archived_at = NULL, port = $2 WHERE id = $1";
     if let Some(taken) = taken(tx, &one.name, one.port)? {
         return Ok(Some(taken));
     }
-    tx.execute(SQL, params![&one.id])?;
+    tx.execute(SQL, params![&one.id, u32::from(one.port)])?;
     Ok(None)
 }
 

@@ -96,6 +96,7 @@ impl Sqlite {
         prepare: impl FnOnce(&mut Connection) -> Result<Option<Turn>>,
     ) -> Result<Self> {
         check_version(rusqlite::version(), rusqlite::version_number())?;
+        make_private(path);
         let mut connection = Connection::open(path)?;
         configure(&connection)?;
         let turn = prepare(&mut connection)?;
@@ -309,6 +310,19 @@ fn snapshot(connection: &Connection, body: &mut Body) -> Result<Value> {
     value
 }
 
+/// The file is its owner's alone, and so are the files that SQLite makes beside it. A failure shows when it is opened.
+pub(crate) fn make_private(path: &Path) {
+    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+    // Not a path, but an address with options.
+    if path.to_string_lossy().starts_with("file:") {
+        return;
+    }
+    let opened = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(path);
+    if let Ok(file) = opened {
+        let _ = file.set_permissions(std::fs::Permissions::from_mode(0o600));
+    }
+}
+
 fn open_reader(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
@@ -325,7 +339,7 @@ fn configure(connection: &Connection) -> Result<()> {
     connection.execute_batch(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;
          PRAGMA busy_timeout = 5000; PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY;
-         PRAGMA journal_size_limit = 67108864; PRAGMA wal_autocheckpoint = 0; PRAGMA secure_delete = FAST;",
+         PRAGMA journal_size_limit = 67108864; PRAGMA wal_autocheckpoint = 0; PRAGMA secure_delete = ON;",
     )?;
     Ok(())
 }

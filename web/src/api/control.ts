@@ -1,5 +1,5 @@
 import type * as T from "./control.types";
-import { all, answer, call, query, root, socketAddress, type Options } from "./http";
+import { all, answer, call, query, socketAddress, type Options } from "./http";
 import type { Page } from "./instance";
 
 const at = encodeURIComponent;
@@ -28,7 +28,7 @@ export const control = {
 
   logs: (id: string, lines: number, cursor?: string | null) =>
     get<T.Lines>(`/instances/${at(id)}/logs${query({ mode: cursor === undefined ? "tail" : "page", lines, cursor })}`),
-  logsAddress: (id: string) => `${root}api/instances/${at(id)}/logs/download`,
+  downloadLogs: (id: string) => answer("GET", `api/instances/${at(id)}/logs/download`),
 
   async config(id: string): Promise<T.ConfigView> {
     const response = await answer("GET", `api/instances/${at(id)}/config`);
@@ -41,6 +41,7 @@ export const control = {
 
   rules: () => all((cursor) => get<T.RuleList>(`/routing-rules${query({ limit: PAGE, cursor })}`), (page) => page.rules),
   createRule: (body: T.RuleWish) => post<T.RoutingRule>("/routing-rules", body),
+  changeRule: (id: string, body: T.RulePatch) => call<T.RoutingRule>("PATCH", `api/routing-rules/${at(id)}`, { body }),
   removeRule: (id: string) => call<void>("DELETE", `api/routing-rules/${at(id)}`),
   envelopes: (filter: Page & EnvelopeFilter) => get<T.MessageList>(`/messages${query({ ...filter })}`),
   envelope: (id: string) => get<T.MessageDetail>(`/messages/${at(id)}`),
@@ -50,6 +51,8 @@ export const control = {
   importOpenclaw: (body: T.NewImport) => post<T.ImportResult>("/import/openclaw", body),
   tokens: () => get<T.TokenList>("/tokens?limit=1000"),
   createToken: (body: T.NewToken) => call<T.MadeToken>("POST", "api/tokens", { body }),
+  logins: () => get<T.BrowserLoginList>("/logins"),
+  endLogin: (id: string) => call<void>("DELETE", `api/logins/${at(id)}`),
   revokeToken: (id: string) => call<void>("DELETE", `api/tokens/${at(id)}`),
 
   audit: (page: Page) => get<T.Audit>(`/audit${query({ ...page })}`),

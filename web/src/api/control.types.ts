@@ -19,6 +19,25 @@ export type AuditEntry = {
   who: string;
 };
 
+/** A browser that is logged in. */
+export type BrowserLogin = {
+  /** What the browser calls itself. */
+  client: string;
+  created_at: string;
+  /** Whether this call is made with it. */
+  current: boolean;
+  expires_at: string;
+  id: string;
+  /** The token it logged in with; null for the server's own. */
+  token?: string | null;
+  /** When it was used last, to within ten minutes. */
+  used_at: string;
+};
+
+export type BrowserLoginList = {
+  logins: BrowserLogin[];
+};
+
 export type Build = {
   /** Of the control plane, which is the program it starts instances with. */
   control_plane: string;
@@ -219,7 +238,7 @@ export type Instance = {
   port: number;
   /** `never`, `on-failure` or `always`. */
   restart: string;
-  /** Read now: `running`, `stopped`, `crashed`, `stale-pid`, `unknown`, `error` or `archived`. */
+  /** Read now: `running`, `unresponsive`, `starting`, `restarting`, `stopped`, `crashed`, `stale-pid`, `unknown`, `error` or `archived`. */
   status: string;
   /** What was asked for last: `running` or `stopped`. */
   wanted: string;
@@ -410,7 +429,7 @@ export type PendingMessage = Envelope & {
 
 export type PersonaView = {
   bytes: number;
-  /** Below the workspace. */
+  /** Below the workspace, or absolute. */
   file: string;
 };
 
@@ -458,6 +477,14 @@ export type RuleList = {
   rules: RoutingRule[];
 };
 
+/** What is not given stays as it is. */
+export type RulePatch = {
+  auto_start?: boolean | null;
+  max_retries?: number | null;
+  ttl_secs?: number | null;
+  type?: string | null;
+};
+
 export type RuleWish = {
   auto_start?: boolean;
   /** Both by id or name. */
@@ -498,6 +525,11 @@ export type TokenList = {
 };
 
 /** Null where nothing is known: never a zero that nobody counted. */
+export type Unarchive = {
+  /** The one it had, or a free one, if not given. */
+  port?: number | null;
+};
+
 export type UsageView = {
   cost_usd?: number | null;
   data_available: boolean;

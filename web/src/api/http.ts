@@ -1,5 +1,7 @@
 /** Calls to a server that shares our origin. What goes wrong is always a `Problem`. */
 
+import { loginHeaders } from "./login";
+
 /** Where the server is: this page is at its root, or in its folder `app`. */
 export const root = location.pathname.replace(/(app\/)?[^/]*$/, "");
 
@@ -42,7 +44,7 @@ export async function answer(method: string, path: string, options: Options = {}
   const { body, raw, headers, signal } = options;
   const type: Record<string, string> = body === undefined ? {} : { "content-type": "application/json" };
   const sent = raw ?? (body === undefined ? undefined : JSON.stringify(body));
-  const response = await fetch(root + path, { method, headers: { ...type, ...headers }, body: sent, signal }).catch((error: unknown) => {
+  const response = await fetch(root + path, { method, headers: { ...loginHeaders(), ...type, ...headers }, body: sent, signal }).catch((error: unknown) => {
     if (signal?.aborted) throw error;
     onAnswer(false);
     throw new Problem(0, "unreachable", "The server does not answer.");

@@ -18,6 +18,8 @@ export class Instance {
   constructor(readonly id: string, readonly base: string) {}
 
   /** Where an image is, for the page itself to fetch. */
+  logins = () => this.#get<T.BrowserLoginList>("/logins");
+  endLogin = (id: string) => call<void>("DELETE", `${this.base}/logins/${at(id)}`);
   mediaAddress = (hash: string) => `${root}${this.base}/media/${at(hash)}`;
 
   get socket() { return socketAddress(`${this.base}/ws`); }

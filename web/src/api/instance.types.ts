@@ -326,6 +326,25 @@ export type BranchView = {
   trace_id?: string | null;
 };
 
+/** A browser that is logged in. */
+export type BrowserLogin = {
+  /** What the browser calls itself. */
+  client: string;
+  created_at: string;
+  /** Whether this call is made with it. */
+  current: boolean;
+  expires_at: string;
+  id: string;
+  /** The token it logged in with; null for the server's own. */
+  token?: string | null;
+  /** When it was used last, to within ten minutes. */
+  used_at: string;
+};
+
+export type BrowserLoginList = {
+  logins: BrowserLogin[];
+};
+
 /** A budget of one day. Limits that are not set are null. */
 export type Budget = {
   /** `instance`, `agent:<id>`, `session:<key>` or `team:<name>`. */

@@ -1,3 +1,5 @@
+import { loginProtocols } from "./login";
+
 /** A WebSocket that comes back: after 1, 2, 4, 8, 16 and then every 30 seconds, each a little sooner or later, so that many
     pages do not call at once. After three failures its owner is told to ask by itself meanwhile; where there may be none, at
     once and for good. */
@@ -43,7 +45,7 @@ export class Line {
     if (this.owner.isRefused?.()) { queueMicrotask(() => this.#barred()); return; }
     if (this.#failures === 0) this.#tell("opening");
     this.#socket?.close();
-    const socket = this.#socket = new WebSocket(this.owner.address());
+    const socket = this.#socket = new WebSocket(this.owner.address(), loginProtocols());
     socket.onopen = () => { if (socket === this.#socket) this.#opened(); };
     socket.onmessage = (event) => { if (socket === this.#socket) this.owner.received(JSON.parse(String(event.data))); };
     socket.onclose = () => { if (socket === this.#socket) this.#lost(); };

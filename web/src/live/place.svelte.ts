@@ -1,6 +1,7 @@
 import { control } from "../api/control";
 import { Problem, call, root, whenUnauthorized } from "../api/http";
 import { Instance } from "../api/instance";
+import { forget, redeem } from "../api/login";
 import { rights, type Scope } from "./rights.svelte";
 
 /** Who serves this page: a control plane with many instances, or one instance alone. */
@@ -11,9 +12,15 @@ export const LONE = "this";
 /** What became of a login. */
 export type Entry = "in" | "wrong" | "failed";
 
+/** The one-time code of the link that led here. It is taken out of the address before anybody sees it. */
+let linkCode = new URLSearchParams(location.search).get("code");
+if (linkCode !== null) history.replaceState(null, "", location.pathname + location.hash);
+
 class Place {
   mode = $state<Mode>("looking");
   needsLogin = $state(false);
+  /** The link that led here was used before. */
+  usedLink = $state(false);
   #instances = new Map<string, Instance>();
 
   constructor() {
@@ -22,6 +29,7 @@ class Place {
 
   /** Both say how they are to whoever asks; an instance names its store, a control plane has none to name. */
   async find(): Promise<void> {
+    await this.#useLink();
     const health = await fetch(`${root}health`).then((answer) => answer.json() as Promise<{ store?: unknown }>).catch(() => null);
     if (health?.store) return this.#findLone();
     try {
@@ -46,14 +54,28 @@ class Place {
     return found;
   }
 
-  /** Trades the token for a one-time code and that for a cookie no script can read. The token stands in no address. */
+  /** Trades the one-time code of a link for a login, once. Where that fails, an earlier login may still be good. */
+  async #useLink() {
+    const code = linkCode;
+    linkCode = null;
+    if (code !== null) this.usedLink = !(await redeem(root, code));
+  }
+
+  /** Ends the login of this browser. */
+  async logout() {
+    await call("DELETE", `${this.mode === "lone" ? "api/v1" : "api"}/logins/current`).catch(() => {});
+    forget();
+    location.reload();
+  }
+
+  /** Trades the token for a one-time code and that for a login. The token stands in no address. */
   async login(token: string): Promise<Entry> {
     const path = this.mode === "lone" ? "api/v1/logins" : "api/logins";
     const headers = { authorization: `Bearer ${token}` };
     const made = await fetch(root + path, { method: "POST", headers }).catch(() => null);
     if (!made?.ok) return made?.status === 401 ? "wrong" : "failed";
     const { code } = await made.json() as { code: string };
-    await fetch(`${root}?code=${encodeURIComponent(code)}`);
+    if (!(await redeem(root, code))) return "failed";
     this.needsLogin = false;
     await this.find();
     return this.needsLogin ? "failed" : "in";

@@ -13,6 +13,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use super::list::{Entry, LIST, describe};
+use super::{SECRETS_KEY, SecretKeys};
 use crate::error::{Error, Result};
 use crate::file;
 use crate::place::HOME;
@@ -42,12 +43,13 @@ const FIRST: &str = "teams";
 pub(super) struct Walk<'a> {
     home: &'a Path,
     to: &'a Path,
+    keys: SecretKeys,
     pub entries: Vec<Entry>,
 }
 
 impl<'a> Walk<'a> {
-    pub fn new(home: &'a Path, to: &'a Path) -> Self {
-        Self { home, to, entries: Vec::new() }
+    pub fn new(home: &'a Path, to: &'a Path, keys: SecretKeys) -> Self {
+        Self { home, to, keys, entries: Vec::new() }
     }
 
     /// The registry first: what it knows is then copied, and an instance made meanwhile is not half in it.
@@ -84,7 +86,12 @@ impl<'a> Walk<'a> {
         self.make(folder)?;
         let mut names = self.names(folder)?;
         names.sort_by_key(|name| (name != FIRST, name.clone()));
-        for name in names.iter().filter(|name| !LEFT_OUT.contains(&name.to_string_lossy().as_ref())) {
+        let leaves_out = |name: &OsStr| {
+            let is_key = name == SECRETS_KEY && self.keys == SecretKeys::LeftOut;
+            is_key || LEFT_OUT.contains(&name.to_string_lossy().as_ref())
+        };
+        names.retain(|name| !leaves_out(name));
+        for name in &names {
             self.entry(&folder.join(name))?;
         }
         Ok(())

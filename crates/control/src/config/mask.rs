@@ -125,11 +125,25 @@ pub fn restore(document: &mut toml_edit::DocumentMut, stored: &Value, may_write:
             _ => changed.push(written(path)),
         }
     }
+    changed.extend(removed(&value, stored));
     match () {
         () if !dangling.is_empty() => Err(Error::MaskedNothing(dangling)),
         () if !changed.is_empty() && !may_write => Err(Error::SecretWrite(changed)),
         () => Ok(()),
     }
+}
+
+/// Secrets that were stored and are nowhere any more: to take one away is to write it, too.
+fn removed(value: &Value, stored: &Value) -> Vec<String> {
+    let is_secret = |secret: &Value| is_address(secret) || !secret.as_str().is_some_and(is_reference);
+    let is_gone = |path: &Vec<Step>| {
+        let Some(secret) = find(stored, path).filter(|secret| secret.is_string() && is_secret(secret)) else {
+            return false;
+        };
+        let is_same = |other: &Vec<Step>| find_same(stored, value, other) == Some(secret);
+        find(value, path).is_none() && !texts(value).iter().any(is_same)
+    };
+    paths(stored).iter().filter(|path| is_gone(path)).map(|path| written(path)).collect()
 }
 
 /// Where secrets stand, and where addresses with credentials stood: what is there now does not tell.

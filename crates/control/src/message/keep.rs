@@ -73,6 +73,11 @@ impl Control {
             tracing::info!(instance = %one.name, "it is started for a message");
             if let Err(error) = control.start(&Caller::supervisor(), one.id.as_str()).await {
                 tracing::warn!(instance = %one.name, %error, "it did not start for a message");
+                let why = format!("its recipient could not be started: {error}");
+                let noted = control.db.write(move |tx| envelopes::note_start_failure(tx, &one.id, &why));
+                if let Err(error) = noted.await {
+                    tracing::error!(%error, "why a message waits could not be noted");
+                }
             }
         });
         Ok(())

@@ -26,23 +26,57 @@ pub struct NewRule {
     pub auto_start: bool,
 }
 
+/// What of a rule is to be another.
+#[derive(Clone, Debug, Default)]
+pub struct RuleChange {
+    pub kind: Option<String>,
+    pub max_retries: Option<u32>,
+    pub ttl_secs: Option<u32>,
+    pub auto_start: Option<bool>,
+}
+
 impl Control {
+    pub async fn rule(&self, id: &str) -> Result<Rule> {
+        let wanted = id.to_owned();
+        let found = self.db.read(move |tx: &mut Tx<'_>| rules::get(tx, &wanted)).await?;
+        found.ok_or_else(|| Error::UnknownRule(quoted(id)))
+    }
+
+    /// Messages that were taken in under it before keep the terms they were taken in with.
+    pub async fn change_rule(&self, by: &Caller, id: &str, change: RuleChange) -> Result<Rule> {
+        let old = self.rule(id).await?;
+        let rule = Rule {
+            pattern: change.kind.as_deref().map_or(Ok(old.pattern.clone()), pattern)?,
+            max_retries: bounded("max_retries", change.max_retries, old.max_retries, MOST_RETRIES)?,
+            ttl_secs: bounded("ttl_secs", change.ttl_secs, old.ttl_secs, LONGEST_TTL_SECS)?,
+            auto_start: change.auto_start.unwrap_or(old.auto_start),
+            ..old
+        };
+        let detail = format!("{} → {}: {}", rule.from, rule.to, rule.pattern.as_str());
+        let entry = Entry { detail, ..self.entry(by, "rule.update", &rule.id) };
+        let stored = rule.clone();
+        let updated = self.db.write(move |tx| {
+            let updated = rules::update(tx, &stored)?;
+            audit::note(tx, Some(&entry).filter(|_| updated))?;
+            Ok(updated)
+        });
+        if updated.await? { Ok(rule) } else { Err(Error::RuleExists) }
+    }
+
     pub async fn rules(&self, after: i64, limit: usize) -> Result<Vec<Rule>> {
         Ok(self.db.read(move |tx: &mut Tx<'_>| rules::list(tx, after, limit)).await?)
     }
 
     pub async fn make_rule(&self, by: &Caller, new: NewRule) -> Result<Rule> {
+        if [&new.from, &new.to].iter().any(|name| name.contains('*')) {
+            return Err(Error::BadRule(
+                "from and to each name one instance; there are no wildcards".to_owned(),
+            ));
+        }
         let (from, to) = (self.active(&new.from).await?, self.active(&new.to).await?);
         if from.id == to.id {
             return Err(Error::BadRule("an instance does not write to itself".to_owned()));
         }
-        let pattern = Pattern::parse(&new.kind).ok_or_else(|| {
-            Error::BadRule("type: one such as task.handoff, or all below one, such as task.*".to_owned())
-        })?;
-        let bounded = |name: &str, wish: Option<u32>, usual: u32, most: u32| match wish.unwrap_or(usual) {
-            fits if (1..=most).contains(&fits) => Ok(fits),
-            _ => Err(Error::BadRule(format!("{name}: 1 to {most}"))),
-        };
         let rule = Rule {
             seq: 0,
             id: self.ids.next(),
@@ -50,7 +84,7 @@ impl Control {
             to: to.id,
             from_name: Some(from.name.to_string()),
             to_name: Some(to.name.to_string()),
-            pattern,
+            pattern: pattern(&new.kind)?,
             max_retries: bounded("max_retries", new.max_retries, RETRIES, MOST_RETRIES)?,
             ttl_secs: bounded("ttl_secs", new.ttl_secs, TTL_SECS, LONGEST_TTL_SECS)?,
             auto_start: new.auto_start,
@@ -80,5 +114,18 @@ impl Control {
             Ok(removed.is_some())
         });
         if removed.await? { Ok(()) } else { Err(Error::UnknownRule(quoted(id))) }
+    }
+}
+
+fn pattern(kind: &str) -> Result<Pattern> {
+    Pattern::parse(kind).ok_or_else(|| {
+        Error::BadRule("type: one such as task.handoff, or all below one, such as task.*".to_owned())
+    })
+}
+
+fn bounded(name: &str, wish: Option<u32>, usual: u32, most: u32) -> Result<u32> {
+    match wish.unwrap_or(usual) {
+        fits if (1..=most).contains(&fits) => Ok(fits),
+        _ => Err(Error::BadRule(format!("{name}: 1 to {most}"))),
     }
 }

@@ -2,7 +2,6 @@
 //! hashes alone are kept.
 
 use std::collections::HashMap;
-use std::fs;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use polyclaw_domain::audit::fingerprint;
@@ -89,7 +88,8 @@ fn stamp(place: &Place) -> Stamp {
 
 /// A config that can not be read names nothing; the token is hidden all the same.
 fn read(load: &Loader, place: &Place) -> Redactor {
-    let config = fs::read_to_string(place.config()).ok().and_then(|text| load(place.path(), &text).ok());
+    let text = file::read_text(&place.config(), file::LARGEST_CONFIG);
+    let config = text.ok().and_then(|text| load(place.path(), &text).ok());
     let named = config.iter().flat_map(|config| &config.secrets).map(|secret| secret.expose().to_owned());
-    Redactor::new(named.chain(fs::read_to_string(place.token_file())))
+    Redactor::new(named.chain(file::read_text(&place.token_file(), file::SMALL)))
 }

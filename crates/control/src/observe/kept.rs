@@ -1,7 +1,6 @@
 //! Where an instance keeps what it does: in a file of its own, or in PostgreSQL.
 
 use std::collections::HashMap;
-use std::fs;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use polyclaw_domain::id::InstanceId;
@@ -48,7 +47,7 @@ impl Control {
 /// `None` where it can not be read. No secret is looked up for it, which may take its time; but for a config in JSON,
 /// which only the daemon's own reader takes.
 fn has_file(load: &Loader, place: &Place) -> Option<bool> {
-    let text = fs::read_to_string(place.config()).ok()?;
+    let text = file::read_text(&place.config(), file::LARGEST_CONFIG).ok()?;
     match edit::parse(&text) {
         Ok(config) => Some(config.get("store").and_then(|store| store.get("url")).is_none()),
         Err(_) => Some(load(place.path(), &text).ok()?.store.url.is_none()),
@@ -57,6 +56,8 @@ fn has_file(load: &Loader, place: &Place) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use polyclaw_domain::config;
 
     use super::*;

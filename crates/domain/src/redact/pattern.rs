@@ -5,73 +5,9 @@ use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
+use super::heads::{HEADS, Head, Rest};
 use super::whole;
 
-/// The start of a pattern, and how it goes on.
-struct Head {
-    text: &'static str,
-    rest: Rest,
-}
-
-#[derive(Clone, Copy)]
-enum Rest {
-    /// Letters, digits, `-` and `_`: at least so many, one of them a digit. Examples in prose have none.
-    Key(usize),
-    /// Like a key, with the signs of base64; the head itself stays.
-    Header(usize),
-    WebToken,
-    /// The label of a block between dashes, and the block if it is a private key.
-    Block,
-    /// The password between `://user:` and `@`.
-    Address,
-    /// What follows the number of a bot and its colon.
-    Bot,
-}
-
-const HEADS: &[Head] = &[
-    key("sk-", 20),
-    key("sk_live_", 16),
-    key("sk_test_", 16),
-    key("rk_live_", 16),
-    key("whsec_", 20),
-    key("ghp_", 30),
-    key("gho_", 30),
-    key("ghu_", 30),
-    key("ghs_", 30),
-    key("ghr_", 30),
-    key("github_pat_", 30),
-    key("glpat-", 20),
-    key("AKIA", 16),
-    key("ASIA", 16),
-    key("AIza", 30),
-    key("ya29.", 20),
-    key("xoxb-", 16),
-    key("xoxa-", 16),
-    key("xoxp-", 16),
-    key("xoxr-", 16),
-    key("xoxs-", 16),
-    key("xapp-", 16),
-    key("gsk_", 30),
-    key("xai-", 30),
-    key("hf_", 30),
-    key("npm_", 30),
-    key("pypi-", 40),
-    key("dop_v1_", 40),
-    Head { text: "Bearer ", rest: Rest::Header(16) },
-    Head { text: "bearer ", rest: Rest::Header(16) },
-    Head { text: "Authorization: Basic ", rest: Rest::Header(12) },
-    Head { text: "authorization: Basic ", rest: Rest::Header(12) },
-    Head { text: "eyJ", rest: Rest::WebToken },
-    Head { text: BEGIN, rest: Rest::Block },
-    Head { text: "://", rest: Rest::Address },
-    Head { text: ":AA", rest: Rest::Bot },
-];
-
-const fn key(text: &'static str, least: usize) -> Head {
-    Head { text, rest: Rest::Key(least) }
-}
-
-const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
 /// A run of letters this long after the head of a key is no prose, whatever it is.
 const LONG: usize = 2_048;
@@ -83,6 +19,9 @@ const USER: usize = 512;
 /// Shortest number of a bot, and shortest rest of its token.
 const NUMBER: usize = 6;
 const BOT: usize = 30;
+/// How long the id in a token of Discord is, and its signature at least.
+const DISCORD_ID: Range<usize> = 22..31;
+const DISCORD_SIGNATURE: usize = 25;
 
 /// Passwords of examples. Hiding these would only make text hard to read.
 const EXAMPLES: [&str; 8] = ["password", "pass", "pw", "secret", "changeme", "example", "postgres", "xxx"];
@@ -144,14 +83,46 @@ fn read(head: &Head, text: &str, at: usize) -> Reading {
     let begins_a_word = at == 0 || !(bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_');
     let after = at + head.text.len();
     match head.rest {
-        Rest::Key(_) | Rest::WebToken if !begins_a_word => Reading::Nothing,
+        Rest::Key(_) | Rest::Dotted(_) | Rest::WebToken if !begins_a_word => Reading::Nothing,
         Rest::Key(least) => run(bytes, at, after, |run| run.len() >= least && has_digit(run)),
+        Rest::Dotted(least) => dotted(bytes, at, after, least),
         Rest::Header(least) => header(bytes, after, least),
         Rest::WebToken => web_token(bytes, at),
         Rest::Block => block(text, at, after),
         Rest::Address => address(text, after),
         Rest::Bot => bot(bytes, at, after),
+        Rest::Discord => discord(bytes, at),
     }
+}
+
+/// Like a key, with full stops in it; one at its end belongs to the sentence.
+fn dotted(bytes: &[u8], at: usize, after: usize, least: usize) -> Reading {
+    let end = run_end(bytes, after, |byte| is_word(byte) || byte == b'.');
+    let stops = bytes[after..end].iter().rev().take_while(|byte| **byte == b'.').count();
+    let found = &bytes[after..end - stops];
+    let is_key = found.len() > LONG || (found.len() >= least && has_digit(found));
+    match judge(at..end, bytes.len(), is_key) {
+        Reading::Secret(_) => Reading::Secret(at..end - stops),
+        Reading::Open { so_far } => Reading::Open { so_far: so_far.map(|_| at..end - stops) },
+        Reading::Nothing => Reading::Nothing,
+    }
+}
+
+/// `<id>.<time>.<signature>`: the id of the bot, in base64, is public, and has passed where the text is a stream.
+fn discord(bytes: &[u8], stop: usize) -> Reading {
+    let id = bytes[..stop].iter().rev().take(DISCORD_ID.end + 1).take_while(|byte| is_word(**byte)).count();
+    // A number in base64 begins with one of these.
+    if !DISCORD_ID.contains(&id) || !matches!(bytes[stop - id], b'M' | b'N' | b'O') {
+        return Reading::Nothing;
+    }
+    let time = stop + 1..run_end(bytes, stop + 1, is_word);
+    match (time.len(), bytes.get(time.end)) {
+        (0..=8, None) => return Reading::Open { so_far: None },
+        (5..=8, Some(b'.')) => {}
+        _ => return Reading::Nothing,
+    }
+    let end = run_end(bytes, time.end + 1, is_word);
+    judge(time.start..end, bytes.len(), end - time.end > DISCORD_SIGNATURE)
 }
 
 /// The number is public, and has passed where the text is a stream.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use polyclaw_control::backup::{self, List};
+use polyclaw_control::backup::{self, List, SecretKeys};
 use polyclaw_domain::port::Clock;
 use serde_json::{Value, json};
 
@@ -19,22 +19,32 @@ use crate::output::safe;
   polyclaw restore /mnt/disk/polyclaw-monday --dry-run
 
 Nothing has to be stopped: every database is copied as it is at one moment. Weights of models and logs are left out, and
-so is what is kept in PostgreSQL or in the system's keyring. The folder is for its owner alone, and it holds the keys to
-everything: keep it as you keep them.")]
+so is what is kept in PostgreSQL or in the system's keyring. The key that stored secrets are encrypted with is left out,
+too, unless `--with-key` is given: keep the file `secrets.key` of each home elsewhere. The folder is for its owner alone; it
+holds conversations and tokens in clear.")]
 pub struct Args {
     /// A folder that is not there yet; one named after the time if not given.
     to: Option<PathBuf>,
+    /// Copy the key of stored secrets, too: whoever has the backup can then read them.
+    #[arg(long)]
+    with_key: bool,
 }
 
 pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     let now = SystemClock.now();
     let named = || PathBuf::from(format!("polyclaw-backup-{}", now.to_string().replace([':', '.'], "-")));
     let to = std::path::absolute(args.to.clone().unwrap_or_else(named))?;
-    let made = backup::backup(context.home.path(), &to, (env!("CARGO_PKG_VERSION"), now));
+    let keys = if args.with_key { SecretKeys::Included } else { SecretKeys::LeftOut };
+    let made = backup::backup(context.home.path(), &to, (env!("CARGO_PKG_VERSION"), now), keys);
     let list = made.map_err(Failure::from)?;
     let place = to.display().to_string();
     let answer = described(&place, &list);
-    Ok(context.output.say(&answer, |_| format!("Copied to {}: {}.", safe(&place), in_numbers(&list)))?)
+    let left = match backup::missing_keys(&list).as_slice() {
+        [] => String::new(),
+        keys => format!("\nNot in it, so keep elsewhere: {}.", keys.join(", ")),
+    };
+    let head = || format!("Copied to {}: {}.{left}", safe(&place), in_numbers(&list));
+    Ok(context.output.say(&answer, |_| head())?)
 }
 
 pub fn described(place: &str, list: &List) -> Value {
@@ -44,6 +54,7 @@ pub fn described(place: &str, list: &List) -> Value {
         "version": list.version,
         "created_at": list.created_at,
         "sum": list.sum(),
+        "missing_keys": backup::missing_keys(list),
         "files": list.entries.iter().map(entry).collect::<Vec<_>>(),
     })
 }

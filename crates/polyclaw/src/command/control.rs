@@ -46,6 +46,14 @@ enum Verb {
         #[command(subcommand)]
         verb: Token,
     },
+    /// Browsers that are logged in: list them, end one.
+    #[command(after_help = "Examples:
+  polyclaw control login list
+  polyclaw control login end 3f2a…")]
+    Login {
+        #[command(subcommand)]
+        verb: Login,
+    },
 }
 
 #[derive(clap::Args, Default)]
@@ -63,6 +71,21 @@ struct Serve {
     /// Ask nobody for a token. On a loopback address only.
     #[arg(long)]
     no_token: bool,
+}
+
+#[derive(clap::Subcommand)]
+enum Login {
+    /// The most recently used first.
+    #[command(after_help = "Examples:
+  polyclaw control login list")]
+    List,
+    /// The browser has to log in again.
+    #[command(after_help = "Examples:
+  polyclaw control login end 3f2a…")]
+    End {
+        /// The ID that `polyclaw control login list` shows.
+        id: String,
+    },
 }
 
 #[derive(clap::Subcommand)]
@@ -96,6 +119,7 @@ pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
         None => serve(&Serve::default(), context),
         Some(Verb::Serve(args)) => serve(args, context),
         Some(Verb::Token { verb }) => client_runtime()?.block_on(tokens(verb, context)),
+        Some(Verb::Login { verb }) => client_runtime()?.block_on(logins(verb, context)),
     }
 }
 
@@ -103,6 +127,27 @@ fn serve(args: &Serve, context: &Context) -> anyhow::Result<()> {
     let mut plan = Plan { asks_for_token: !args.no_token, ..Plan::of(args.bind, args.port)? };
     plan.allowed_hosts.extend(args.allow_host.iter().cloned());
     control::run(&context.home, &plan, Box::new(|_, _| Box::pin(async { Ok(()) })))
+}
+
+async fn logins(verb: &Login, context: &Context) -> anyhow::Result<()> {
+    let client = Client::of_control(context)?;
+    match verb {
+        Login::List => {
+            let answer = client.get("/logins").await?;
+            let row = |one: &Value| {
+                ["id", "created_at", "used_at", "expires_at", "client"].map(|name| cell(&one[name])).to_vec()
+            };
+            let rows: Vec<_> = answer["logins"].as_array().into_iter().flatten().map(row).collect();
+            Ok(context.output.say(&answer, |output| match rows.is_empty() {
+                true => "No browser is logged in.".to_owned(),
+                false => output.table(&["ID", "LOGGED IN", "USED", "EXPIRES", "BROWSER"], &rows),
+            })?)
+        }
+        Login::End { id } => {
+            let answer = client.delete(&format!("/logins/{}", segment(id))).await?;
+            Ok(context.output.say(&answer, |_| format!("{id} is logged out."))?)
+        }
+    }
 }
 
 async fn tokens(verb: &Token, context: &Context) -> anyhow::Result<()> {

@@ -106,7 +106,13 @@ enum Verb {
     /// Take an archived one back.
     #[command(after_help = "Examples:
   polyclaw instances unarchive research")]
-    Unarchive(Which),
+    Unarchive {
+        #[command(flatten)]
+        which: Which,
+        /// The port to take; the one it had, or a free one, if not given.
+        #[arg(long, value_name = "PORT")]
+        port: Option<u16>,
+    },
     /// Make another with the same config, files and secrets.
     #[command(after_help = "Examples:
   polyclaw instances clone research research-2")]
@@ -188,8 +194,9 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
         Some(Verb::Archive(end)) => {
             said(context, client.post_for(&ending("archive", end), &none, end.timeout).await?)
         }
-        Some(Verb::Unarchive(which)) => {
-            said(context, client.post(&at(&which.instance, "/unarchive"), &none).await?)
+        Some(Verb::Unarchive { which, port }) => {
+            let body = json!({ "port": port });
+            said(context, client.post(&at(&which.instance, "/unarchive"), &body).await?)
         }
         Some(Verb::Clone { instance, new_name, port }) => {
             let body = json!({ "new_name": new_name, "port": port });
@@ -213,8 +220,8 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
 /// A new instance has a config of its own, and no other's model is in it.
 async fn no_model(client: &Client, name: &str) -> String {
     let has_main = name != "main" && client.get("/instances/main").await.is_ok();
-    let clone =
-        format!(" `polyclaw instances clone main {}` makes one with main's providers and model;", safe(name));
+    let clone = " `polyclaw instances clone main <new name>` makes another with main's providers and model;"
+        .to_owned();
     format!(
         "Its config names no model: it answers with a key of the environment, a model server of this machine or the demo \
          model, if there is one.{} --model names one.",

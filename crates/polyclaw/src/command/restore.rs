@@ -37,5 +37,15 @@ pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
         true => format!("{} is whole", safe(&from)),
         false => format!("{} is restored", safe(&home.display().to_string())),
     };
-    Ok(context.output.say(&described(&from, &list), |_| format!("{head}: {}.", in_numbers(&list)))?)
+    let missing = match backup::missing_keys(&list).as_slice() {
+        [] => String::new(),
+        keys => format!(
+            "\nThe key of stored secrets is not in the backup. Copy it from where you keep it, or from the old home, into \
+             the new one before you start it: {}. Without it stored secrets cannot be read; `polyclaw secrets set` stores \
+             them anew.",
+            keys.join(", ")
+        ),
+    };
+    let said = || format!("{head}: {}.{missing}", in_numbers(&list));
+    Ok(context.output.say(&described(&from, &list), |_| said())?)
 }

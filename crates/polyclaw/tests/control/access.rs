@@ -69,7 +69,7 @@ fn every_route_of_the_document_asks_for_the_token_and_for_enough_of_it() {
         assert!(document["paths"][path][method].is_object(), "{method} {path}");
     }
     // A login may do what the token may that asks for it.
-    let looks = ["/config/validate", "/config/diff", "/logins"];
+    let looks = ["/config/validate", "/config/diff"];
     let mut routes = 0;
     for (path, item) in document["paths"].as_object().unwrap() {
         let path = path.strip_prefix("/api").unwrap().replace("{id}", "one");
@@ -83,7 +83,9 @@ fn every_route_of_the_document_asks_for_the_token_and_for_enough_of_it() {
                 status
             };
             assert_eq!(told(call("")), 401, "{method} {path}");
-            let changes = method != "GET" && !looks.iter().any(|end| path.ends_with(end));
+            let changes = method != "GET"
+                && !looks.iter().any(|end| path.ends_with(end))
+                && !path.starts_with("/logins");
             // Who fetches messages takes them.
             let takes = path.ends_with("/messages/pending");
             // Who may call, who did what, and where things are on the machine is not for those who only look.
@@ -229,6 +231,42 @@ fn off_loopback_a_token_is_always_asked_for() {
     assert!(!plane.home().join("cp").exists(), "it refuses before it makes or opens anything");
 }
 
+/// Both halves of a browser's login.
+struct Browser {
+    id: String,
+    cookie: String,
+    key: String,
+}
+
+impl Browser {
+    /// With a one-time code that whoever shows this header makes.
+    fn log_in(plane: &Plane, authorization: &str) -> Self {
+        let login = plane.call("POST", "/logins", None, &[("authorization", authorization)]).ok();
+        let answer = redeem(plane, login["code"].as_str().unwrap());
+        let cookie = answer.headers()["set-cookie"].to_str().unwrap().to_owned();
+        assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
+        assert!(!cookie.contains(&plane.token()));
+        let body: serde_json::Value = wait(answer.json()).unwrap();
+        let text = |field: &str| body[field].as_str().unwrap().to_owned();
+        Self { id: text("id"), key: text("key"), cookie: cookie.split(';').next().unwrap().to_owned() }
+    }
+
+    fn call(&self, plane: &Plane, method: &str, path: &str) -> u16 {
+        let shown = [("authorization", ""), ("cookie", self.cookie.as_str()), ("polyclaw-login", &self.key)];
+        plane.call(method, path, None, &shown).status
+    }
+
+    /// As another program would that was sent the cookie.
+    fn replay(&self, plane: &Plane, method: &str, path: &str) -> u16 {
+        plane.call(method, path, None, &[("authorization", ""), ("cookie", &self.cookie)]).status
+    }
+}
+
+fn redeem(plane: &Plane, code: &str) -> reqwest::Response {
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    wait(client.post(format!("{}/login", plane.url())).json(&json!({ "code": code })).send()).unwrap()
+}
+
 #[test]
 fn a_browser_gets_in_with_a_link_that_works_once() {
     let plane = Plane::new();
@@ -237,33 +275,72 @@ fn a_browser_gets_in_with_a_link_that_works_once() {
     let client =
         reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
     wait(async {
+        // The page is in its folder, where its files are: it trades the code for a login itself.
         let opened = client.get(&link).send().await.unwrap();
+        let place = opened.headers()["location"].to_str().unwrap();
         assert_eq!(opened.status().as_u16(), 303);
-        let cookie = opened.headers()["set-cookie"].to_str().unwrap().to_owned();
-        assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
-        assert!(!cookie.contains(&plane.token()));
-        // The page is in its folder, where its files are: a used link leads there, and the page says so.
-        let used = client.get(&link).send().await.unwrap();
-        assert_eq!(
-            (used.status().as_u16(), used.headers()["location"].to_str().unwrap()),
-            (303, "/app/?code=used")
-        );
-        assert!(!used.headers().contains_key("set-cookie"));
-        let value = cookie.split(';').next().unwrap();
-        let listed = client
-            .get(format!("{}/api/instances", plane.url()))
-            .header("cookie", value)
-            .send()
-            .await
-            .unwrap();
-        assert_eq!(listed.status().as_u16(), 200);
+        assert!(place.starts_with("/app/?code=") && !opened.headers().contains_key("set-cookie"), "{place}");
         let page = client.get(format!("{}/api/docs", plane.url())).send().await.unwrap();
         let policy = page.headers()["content-security-policy"].to_str().unwrap().to_owned();
         assert!(policy.contains("default-src 'self'") && !policy.contains("unsafe-inline"), "{policy}");
     });
+    let code = login["code"].as_str().unwrap();
+    assert_eq!([redeem(&plane, code), redeem(&plane, code)].map(|one| one.status().as_u16()), [201, 401]);
     let document = plane.get("/openapi.json").ok();
     assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
     assert!(document["paths"]["/api/instances/{id}/config"]["patch"].is_object());
+}
+
+#[test]
+fn a_stolen_cookie_opens_nothing_of_the_control_plane() {
+    let plane = Plane::new();
+    plane.create("one");
+    let owner = format!("Bearer {}", plane.token());
+    let browser = Browser::log_in(&plane, &owner);
+    assert_eq!(browser.call(&plane, "GET", "/instances"), 200);
+    for (method, path) in [
+        ("GET", "/instances"),
+        ("GET", "/tokens"),
+        ("POST", "/tokens"),
+        ("POST", "/logins"),
+        ("GET", "/instances/one/messages/pending"),
+        ("POST", "/instances/one/start"),
+        ("GET", "/instances/one/gateway/agents"),
+    ] {
+        assert_eq!(browser.replay(&plane, method, path), 401, "{method} {path}");
+    }
+}
+
+#[test]
+fn logins_are_listed_revoked_and_survive_a_restart() {
+    let mut plane = Plane::new();
+    let owner = format!("Bearer {}", plane.token());
+    let reader = plane.post("/tokens", json!({ "name": "reader", "scope": "read" })).ok();
+    let bearer = format!("Bearer {}", reader["secret"].as_str().unwrap());
+    let (mine, theirs) = (Browser::log_in(&plane, &owner), Browser::log_in(&plane, &bearer));
+    let ids = |authorization: &str| {
+        let listed = plane.call("GET", "/logins", None, &[("authorization", authorization)]).ok();
+        listed["logins"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["id"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let (all, own): (Vec<String>, Vec<String>) = (ids(&owner), ids(&bearer));
+    assert_eq!((all.len(), own), (2, vec![theirs.id.clone()]), "a reader sees its own");
+    let foreign = format!("/logins/{}", mine.id);
+    assert_eq!(plane.call("DELETE", &foreign, None, &[("authorization", &bearer)]).status, 404);
+    plane.kill();
+    plane.serve();
+    assert_eq!(mine.call(&plane, "GET", "/instances"), 200);
+    assert_eq!(mine.call(&plane, "DELETE", &format!("/logins/{}", theirs.id)), 204);
+    assert_eq!(
+        (theirs.call(&plane, "GET", "/instances"), mine.call(&plane, "GET", "/instances")),
+        (401, 200)
+    );
+    assert_eq!(mine.call(&plane, "DELETE", "/logins/current"), 204);
+    assert_eq!(mine.call(&plane, "GET", "/instances"), 401);
 }
 
 #[test]
@@ -293,25 +370,10 @@ fn a_browser_may_do_what_its_token_may_until_that_is_revoked() {
     plane.create("one");
     let reader = plane.post("/tokens", json!({ "name": "reader", "scope": "read" })).ok();
     let bearer = format!("Bearer {}", reader["secret"].as_str().unwrap());
-    let login = plane.call("POST", "/logins", None, &[("authorization", &bearer)]).ok();
-    let link = format!("{}{}", plane.url(), login["path"].as_str().unwrap());
-    let client =
-        reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
-    let opened = wait(client.get(&link).send()).unwrap();
-    let cookie = opened.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
-    let as_browser = |method: &str, path: &str| {
-        plane.call(method, path, None, &[("authorization", ""), ("cookie", &cookie)]).status
-    };
-    assert_eq!(as_browser("GET", "/instances"), 200);
-    assert_eq!((as_browser("POST", "/instances/one/start"), as_browser("GET", "/tokens")), (403, 403));
-    // A link that was used, or is made from inside, makes nobody more than they are.
-    let again = wait(client.get(&link).header("cookie", &cookie).send()).unwrap();
-    assert!(again.headers()["set-cookie"].to_str().unwrap().starts_with(&cookie));
-    let forged = cookie.replacen(reader["id"].as_str().unwrap(), "another", 1);
-    assert_eq!(
-        plane.call("GET", "/instances", None, &[("authorization", ""), ("cookie", &forged)]).status,
-        401
-    );
+    let browser = Browser::log_in(&plane, &bearer);
+    assert_eq!(browser.call(&plane, "GET", "/instances"), 200);
+    let refused = [("POST", "/instances/one/start"), ("GET", "/tokens")];
+    assert_eq!(refused.map(|(method, path)| browser.call(&plane, method, path)), [403, 403]);
     plane.call("DELETE", &format!("/tokens/{}", reader["id"].as_str().unwrap()), None, &[]);
-    assert_eq!(as_browser("GET", "/instances"), 401, "a login ends with its token");
+    assert_eq!(browser.call(&plane, "GET", "/instances"), 401, "a login ends with its token");
 }

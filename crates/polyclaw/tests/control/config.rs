@@ -353,3 +353,88 @@ fn a_fingerprint_tells_little_of_a_long_secret_and_nothing_of_a_short_one() {
         assert!(!read.to_string().contains(secret), "{read}");
     }
 }
+
+/// The header of a new token.
+fn bearer(plane: &Plane, scope: &str) -> String {
+    let made = plane.post("/tokens", json!({ "name": scope, "scope": scope })).ok();
+    format!("Bearer {}", made["secret"].as_str().unwrap())
+}
+
+#[test]
+fn a_reader_learns_nothing_about_files_variables_and_secrets() {
+    let plane = Plane::new();
+    let (one, _) = with_secret(&plane);
+    let reader = bearer(&plane, "read");
+    let ask = |path: &str, body: Value| {
+        let path = format!("/instances/one/config/{path}");
+        plane.call("POST", &path, Some(body), &[("authorization", &reader)]).ok()
+    };
+    let there = plane.folder(&one).join("config.toml").display().to_string();
+    let checked = ["file:/etc/hostname-that-is-not-there", "env:NOT_SET", "secret:none", "keyring:none"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain([format!("file:{there}"), "env:PATH".to_owned()])
+        .map(|key| ask("validate", json!({ "patch": { "providers": { "openai": { "api_key": key } } } })));
+    let answers: Vec<Value> = checked.collect();
+    assert!(answers.iter().all(|answer| *answer == json!({ "valid": true, "errors": [] })), "{answers:?}");
+    let given = |key: &str| json!({ "patch": { "providers": { "openai": { "api_key": key } } } });
+    let (wrong, right) = (ask("diff", given("sk-wrong")), ask("diff", given(CANARY)));
+    assert_eq!(wrong, right, "a guess is answered like any other");
+    assert_eq!(right["changes"].as_array().unwrap().len(), 1, "{right}");
+    let leaked = ask("validate", json!({ "patch": { "agents": { "defaults": { "model": CANARY } } } }));
+    assert!(leaked["valid"] == false && !leaked.to_string().contains(CANARY), "{leaked}");
+}
+
+#[test]
+fn a_pipe_in_place_of_a_file_stops_nothing() {
+    let plane = Plane::new();
+    let one = plane.create("one");
+    plane.create("two");
+    let pipe = |path: &Path| {
+        let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
+        assert!(made.success());
+    };
+    let secret = plane.dir.path().join("pipe");
+    pipe(&secret);
+    pipe(&plane.folder(&one).join("daemon.pid"));
+    let key = format!("file:{}", secret.display());
+    let draft = json!({ "patch": { "providers": { "openai": { "kind": "openai", "api_key": key } } } });
+    for _ in 0..8 {
+        let checked = plane.post("/instances/one/config/validate", draft.clone()).ok();
+        assert!(checked.to_string().contains("not a regular file"), "{checked}");
+        plane.get("/instances").ok();
+    }
+    let large = plane.dir.path().join("large");
+    std::fs::File::create(&large).unwrap().set_len(1 << 31).unwrap();
+    let key = format!("file:{}", large.display());
+    let draft = json!({ "patch": { "providers": { "openai": { "kind": "openai", "api_key": key } } } });
+    let checked = plane.post("/instances/one/config/validate", draft).ok();
+    assert!(checked.to_string().contains("larger than 65536 bytes"), "{checked}");
+    assert_eq!(plane.get("/version").status, 200);
+}
+
+#[test]
+fn removing_a_secret_needs_the_leave_that_writing_one_needs() {
+    let plane = Plane::new();
+    let (_, etag) = with_secret(&plane);
+    let without = json!({ "providers": { "openai": { "api_key": null } } });
+    let refused = patch(&plane, &etag, without.clone());
+    assert_eq!(refused.refusal(), (400, "secret_write"));
+    let blocked = &refused.body["error"]["details"]["blocked_fields"];
+    assert_eq!(*blocked, json!(["providers.openai.api_key"]), "{}", refused.body);
+    let leave = [("if-match", etag.as_str()), ("x-allow-secret-write", "true")];
+    assert_eq!(plane.call("PATCH", "/instances/one/config", Some(without), &leave).status, 200);
+}
+
+#[test]
+fn a_linked_config_is_written_through_the_link() {
+    let plane = Plane::new();
+    let one = plane.create("one");
+    let (link, real) = (plane.folder(&one).join("config.toml"), plane.dir.path().join("kept.toml"));
+    std::fs::rename(&link, &real).unwrap();
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    let etag = plane.get("/instances/one/config").ok()["etag"].as_str().unwrap().to_owned();
+    assert_eq!(patch(&plane, &etag, json!({ "turns": { "max_rounds": 7 } })).status, 200);
+    assert!(link.is_symlink());
+    assert!(std::fs::read_to_string(&real).unwrap().contains("max_rounds = 7"));
+}

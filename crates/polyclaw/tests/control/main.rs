@@ -35,3 +35,4 @@ mod revoked;
 mod service;
 mod sockets;
 mod supervisor;
+mod ways_out;

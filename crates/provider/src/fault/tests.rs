@@ -70,6 +70,18 @@ fn the_wait_a_provider_asks_for_is_read_wherever_it_stands() {
 }
 
 #[test]
+fn short_key_is_not_redacted_inside_words() {
+    for (said, key, shown) in [
+        ("the socket broke", "k", "the socket broke"),
+        ("wrong key k, or k", "k", "wrong key [key], or [key]"),
+        ("kk k", "k", "kk [key]"),
+        ("xlong-key-12x", "long-key-12", "x[key]x"),
+    ] {
+        assert_eq!(without_key(said, key), shown);
+    }
+}
+
+#[test]
 fn a_message_is_one_short_line_without_the_key() {
     let long = format!("bad\n request with sk-1 {}", "x".repeat(5000));
     let fault = from_status(400, &json!({ "error": { "message": long } }).to_string(), &HeaderMap::new());

@@ -6,7 +6,8 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use polyclaw_control::Caller;
-use polyclaw_control::config::{Difference, Edit, Outcome, Terms, Written};
+use polyclaw_control::config::{Difference, Edit, Outcome, References, Terms, Written};
+use polyclaw_domain::instance::Access;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -160,14 +161,20 @@ pub async fn patch(
     write(&app, &by, &id, &edit, terms(&headers, etag)?).await
 }
 
-/// Whether a config would be taken; nothing is written.
+/// Whether a config would be taken; nothing is written. What it refers to (files, variables, stored secrets) is looked up
+/// for tokens of the scope `admin` only; for others it is taken to be there.
 #[utoipa::path(post, path = "/instances/{id}/config/validate", tag = "config", params(("id" = String, Path)), request_body = Draft, responses((status = 200, body = Checked)))]
 pub async fn validate(
     State(app): State<ControlState>,
+    Extension(by): Extension<Caller>,
     Id(id): Id,
     Body(draft): Body<Draft>,
 ) -> Result<Json<Checked>> {
-    let found = app.control.check_config(&id, &drafted(draft)?).await?;
+    let references = match by.access {
+        Access::Admin => References::Resolved,
+        Access::Read | Access::Operate => References::Assumed,
+    };
+    let found = app.control.check_config(&id, &drafted(draft)?, references).await?;
     let fault = |error: polyclaw_domain::config::ConfigError| FaultView {
         line: error.line,
         path: error.path,
@@ -179,7 +186,7 @@ pub async fn validate(
     Ok(Json(Checked { valid: errors.is_empty(), errors }))
 }
 
-/// What a change would change; nothing is written.
+/// What a change would change; nothing is written. A secret that is given is a change, be it the stored one or another.
 #[utoipa::path(post, path = "/instances/{id}/config/diff", tag = "config", params(("id" = String, Path)), request_body = Draft, responses((status = 200, body = Compared)))]
 pub async fn diff(
     State(app): State<ControlState>,

@@ -7,7 +7,8 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, HeaderName, ORIGIN,
-    PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL, SET_COOKIE, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE,
 };
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
@@ -27,6 +28,7 @@ use super::state::ControlState;
 use super::tunnel;
 use super::until::Until;
 use crate::access::SCOPE;
+use crate::browser::{LOGIN_KEY, SOCKET_PROTOCOL, names_protocol};
 use crate::error::{Error, Result};
 use crate::extract::{MAX_BODY, MAX_MESSAGE, read_up_to};
 
@@ -37,14 +39,16 @@ const EVENTS: &[u8] = b"text/event-stream";
 const DESCRIBED: &str = "/api/instances/{id}/gateway/{path}";
 
 /// What means one connection and not what is sent over it, or is for us alone.
-const KEPT_BACK: [HeaderName; 11] = [
+const KEPT_BACK: [HeaderName; 13] = [
     AUTHORIZATION,
     CONNECTION,
     COOKIE,
     HOST,
+    LOGIN_KEY,
     ORIGIN,
     PROXY_AUTHENTICATE,
     PROXY_AUTHORIZATION,
+    SEC_WEBSOCKET_PROTOCOL,
     TE,
     TRAILER,
     TRANSFER_ENCODING,
@@ -64,6 +68,7 @@ async fn through(State(app): State<ControlState>, mut request: Request) -> Resul
     let by = request.extensions().get::<Caller>().cloned().ok_or(Error::Unauthorized)?;
     let (access, until) = (by.access, Until::of(request.extensions()));
     let is_socket = request.headers().contains_key(UPGRADE);
+    let names_protocol = names_protocol(request.headers());
     let ours = is_socket.then(|| hyper::upgrade::on(&mut request));
     let (parts, body) = request.into_parts();
     // There whole before any of it is handed on: an instance that refuses the rest would cut the connection.
@@ -84,7 +89,12 @@ async fn through(State(app): State<ControlState>, mut request: Request) -> Resul
     if let Some(passage) = passage {
         app.control.note_arrival(passage, answered.status().as_u16()).await?;
     }
-    Ok(back(answered, &method, ours.map(|ours| (ours, first_change)), until))
+    let mut response = back(answered, &method, ours.map(|ours| (ours, first_change)), until);
+    // The protocol is spoken with us: it names the login, which the instance is not shown.
+    if names_protocol && response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        response.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(SOCKET_PROTOCOL));
+    }
+    Ok(response)
 }
 
 /// As much as the instance itself takes there.
@@ -152,7 +162,7 @@ pub fn split(uri: &Uri) -> Result<(String, Uri)> {
     let prefix = if path.starts_with("v1/") || path.starts_with("api/v1/") { "" } else { "/api/v1" };
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     let target: Uri = format!("{prefix}/{path}{query}").parse().map_err(|_| unknown())?;
-    if target.path() == LOGINS {
+    if target.path().starts_with(LOGINS) {
         return Err(unknown());
     }
     Ok((id.to_owned(), target))
@@ -238,6 +248,7 @@ mod tests {
             "/api/instances/a/b/gateway/x",
             "/api/instances/a/gateway/logins",
             "/api/instances/a/gateway/api/v1/logins?x=1",
+            "/api/instances/a/gateway/logins/current",
         ] {
             assert!(split(&bad.parse().unwrap()).is_err(), "{bad}");
         }

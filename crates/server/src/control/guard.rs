@@ -11,9 +11,10 @@ use polyclaw_domain::instance::Access;
 
 use super::gateway;
 use super::state::ControlState;
+use crate::browser::{BrowserProof, CurrentLogin};
 use crate::door::Guest;
 use crate::error::{Error, Result};
-use crate::guard::{bearer, code_in, guest_of};
+use crate::guard::{bearer, code_in};
 
 /// How long somebody waits who shows one wrong token too many.
 const PENALTY: Duration = Duration::from_millis(500);
@@ -23,7 +24,15 @@ pub async fn caller(State(app): State<ControlState>, mut request: Request, next:
     let known = match shown(&app, &request) {
         Shown::Operator => Ok((Caller::operator(), None)),
         Shown::Token(given) => look_up(&app, &given).await,
-        Shown::Login(id) => logged_in(&app, &id).await,
+        Shown::Code(id) => by_id(&app, &id).await,
+        Shown::Login(proof) => match logged_in(&app, proof).await {
+            Ok((caller, login)) => {
+                let stay = login.stay.clone();
+                request.extensions_mut().insert(login);
+                Ok((caller, Some(stay)))
+            }
+            Err(error) => Err(error),
+        },
         Shown::Nothing => Err(Error::Unauthorized),
     };
     match known {
@@ -41,8 +50,9 @@ enum Shown {
     Operator,
     /// A token that is not the operator's.
     Token(String),
-    /// The cookie or code of whoever logged in with a token, by its id.
-    Login(String),
+    /// The one-time code of whoever has a token, by its id.
+    Code(String),
+    Login(BrowserProof),
     Nothing,
 }
 
@@ -52,10 +62,14 @@ fn shown(app: &ControlState, request: &Request) -> Shown {
         Some(given) if !app.door.is_open() && app.door.accepts_token(given) => Shown::Operator,
         Some(given) => Shown::Token(given.to_owned()),
         None if app.door.is_open() => Shown::Operator,
-        None => match guest_of(&app.door, headers).or_else(|| guest_with_code(app, request)) {
+        None => match guest_with_code(app, request) {
             Some(Guest::Owner) => Shown::Operator,
-            Some(Guest::Token(id)) => Shown::Login(id),
-            None => Shown::Nothing,
+            Some(Guest::Token(id)) => Shown::Code(id),
+            None => {
+                let (method, uri) = (request.method(), request.uri());
+                let proof = BrowserProof::of(&app.door.cookie_name, method, uri, headers);
+                proof.map_or(Shown::Nothing, Shown::Login)
+            }
         },
     }
 }
@@ -77,10 +91,19 @@ async fn look_up(app: &ControlState, given: &str) -> Result<(Caller, Option<Stay
     Err(Error::TooManyAttempts)
 }
 
-/// A login ends with its token.
-async fn logged_in(app: &ControlState, id: &str) -> Result<(Caller, Option<Stay>)> {
+async fn by_id(app: &ControlState, id: &str) -> Result<(Caller, Option<Stay>)> {
     let (caller, stay) = app.control.caller_by_id(id).await?.ok_or(Error::Unauthorized)?;
     Ok((caller, Some(stay)))
+}
+
+/// A login ends with its token.
+async fn logged_in(app: &ControlState, proof: BrowserProof) -> Result<(Caller, CurrentLogin)> {
+    let login = app.browsers.find(proof, app.control.now()).await?.ok_or(Error::Unauthorized)?;
+    let caller = match app.door.guest(&login.owner).ok_or(Error::Unauthorized)? {
+        Guest::Owner => Caller::operator(),
+        Guest::Token(id) => by_id(app, &id).await?.0,
+    };
+    Ok((caller, login))
 }
 
 /// A page can not send a header with a socket: it shows a one-time code.

@@ -16,8 +16,17 @@ use super::state::ControlState;
 use crate::error::Result;
 use crate::metrics::{Metrics, head, resident_bytes};
 
-const STATUSES: [Status; 6] =
-    [Status::Running, Status::Stopped, Status::Crashed, Status::StalePid, Status::Unknown, Status::Error];
+const STATUSES: [Status; 9] = [
+    Status::Running,
+    Status::Unresponsive,
+    Status::Starting,
+    Status::Restarting,
+    Status::Stopped,
+    Status::Crashed,
+    Status::StalePid,
+    Status::Unknown,
+    Status::Error,
+];
 
 #[derive(Serialize, ToSchema)]
 pub struct FleetHealth {
@@ -56,7 +65,9 @@ pub struct Alive {
 #[utoipa::path(get, path = "/health", tag = "health", responses((status = 200, body = FleetHealth)))]
 pub async fn health(State(app): State<ControlState>) -> Result<Json<FleetHealth>> {
     let views = app.control.list(false).await?;
-    let fails = |status: Status| matches!(status, Status::Crashed | Status::Error | Status::StalePid);
+    let fails = |status: Status| {
+        matches!(status, Status::Crashed | Status::Error | Status::StalePid | Status::Unresponsive)
+    };
     let fails_at_once = views.iter().any(|view| fails(view.status));
     // All at once: one that does not answer must not hold the others up.
     let asked = views.into_iter().map(|view| {

@@ -24,7 +24,8 @@ const LONGEST_DRAIN: u64 = 300;
 pub struct InstanceView {
     id: String,
     name: String,
-    /// Read now: `running`, `stopped`, `crashed`, `stale-pid`, `unknown`, `error` or `archived`.
+    /// Read now: `running`, `unresponsive`, `starting`, `restarting`, `stopped`, `crashed`, `stale-pid`, `unknown`, `error`
+    /// or `archived`.
     status: &'static str,
     port: u16,
     pid: Option<i32>,
@@ -98,6 +99,13 @@ pub struct NewInstance {
 pub struct NewClone {
     #[schema(pattern = "^[a-zA-Z0-9][a-zA-Z0-9-]{0,63}$")]
     new_name: String,
+    port: Option<u16>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Unarchive {
+    /// The one it had, or a free one, if not given.
     port: Option<u16>,
 }
 
@@ -224,14 +232,15 @@ pub async fn archive(
     shown(app.control.archive(&by, &id, patience.duration()?).await)
 }
 
-/// Takes an archived one back.
-#[utoipa::path(post, path = "/instances/{id}/unarchive", tag = "instances", params(("id" = String, Path)), responses((status = 200, body = InstanceView)))]
+/// Takes an archived one back. Where its port was given to another meanwhile, it gets the one asked for, or a free one.
+#[utoipa::path(post, path = "/instances/{id}/unarchive", tag = "instances", params(("id" = String, Path)), request_body = Option<Unarchive>, responses((status = 200, body = InstanceView)))]
 pub async fn unarchive(
     State(app): State<ControlState>,
     Extension(by): Extension<Caller>,
     Id(id): Id,
+    Body(wanted): Body<Unarchive>,
 ) -> Answer {
-    shown(app.control.unarchive(&by, &id).await)
+    shown(app.control.unarchive(&by, &id, wanted.port).await)
 }
 
 /// Another with the same config, files and secrets, and none of its conversations.

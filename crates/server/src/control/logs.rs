@@ -5,11 +5,12 @@ use std::io::SeekFrom;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
 use polyclaw_control::log;
+use polyclaw_domain::redact::Stream;
 use serde::{Deserialize, Serialize};
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
@@ -89,7 +90,7 @@ pub async fn lines(
         return Err(Error::invalid("lines", "must be at least 1"));
     }
     if matches!(which.mode, Mode::Tail) {
-        let lines = off_thread(move || log::tail(&path, count)).await?;
+        let lines = clean(&app, off_thread(move || log::tail(&path, count)).await?);
         return Ok(Json(Lines {
             lines,
             next_cursor: None,
@@ -103,12 +104,19 @@ pub async fn lines(
         page.ok_or_else(|| Error::invalid("cursor", "must be the next_cursor of a page of this log"))?;
     let next_cursor = Some(page.next).filter(|next| !next.is_empty());
     Ok(Json(Lines {
-        lines: page.lines,
+        lines: clean(&app, page.lines),
         next_cursor,
         has_more: page.has_more,
         gap: page.gap,
         retention: RETENTION,
     }))
+}
+
+/// What is logged was cleaned before; what another program wrote into the file was not.
+pub fn clean(app: &ControlState, mut lines: Vec<String>) -> Vec<String> {
+    let redactor = app.control.redactor();
+    lines.iter_mut().for_each(|line| redactor.string(line));
+    lines
 }
 
 /// Everything that is kept, the oldest first.
@@ -123,29 +131,54 @@ pub async fn download(State(app): State<ControlState>, Id(id): Id) -> Result<Res
         files.push((file, size));
     }
     files.reverse();
-    let bytes: u64 = files.iter().map(|(_, size)| size).sum();
-    let chunks = stream::unfold((files, 0), |(mut files, mut at)| async move {
+    let cleaner = Stream::new(app.control.redactor());
+    let chunks = stream::unfold((files, 0, cleaner), |(mut files, mut at, mut cleaner)| async move {
         loop {
             let (file, size) = files.last_mut()?;
             match chunk(file, at, *size).await {
                 Ok(bytes) if bytes.is_empty() => {
                     files.pop();
                     at = 0;
+                    let rest = Bytes::from(cleaner.finish());
+                    if !rest.is_empty() {
+                        return Some((Ok(rest), (files, at, cleaner)));
+                    }
                 }
                 Ok(bytes) => {
-                    at += bytes.len() as u64;
-                    return Some((Ok(bytes), (files, at)));
+                    let text = whole_letters(&bytes);
+                    at += text.len() as u64;
+                    return Some((
+                        Ok(cleaner.push(&String::from_utf8_lossy(text)).into()),
+                        (files, at, cleaner),
+                    ));
                 }
-                Err(error) => return Some((Err(error), (Vec::new(), 0))),
+                Err(error) => return Some((Err(error), (Vec::new(), 0, cleaner))),
             }
         }
     });
     let headers = [
         (CONTENT_TYPE, "text/plain; charset=utf-8".to_owned()),
         (CONTENT_DISPOSITION, "attachment; filename=\"daemon.log\"".to_owned()),
-        (CONTENT_LENGTH, bytes.to_string()),
     ];
     Ok((headers, Body::from_stream(chunks)).into_response())
+}
+
+/// Without the beginning of a letter at the end, which the next part goes on with.
+fn whole_letters(bytes: &[u8]) -> &[u8] {
+    let open = (1..=3.min(bytes.len())).find(|back| {
+        let byte = bytes[bytes.len() - back];
+        let width = match byte {
+            0xf0.. => 4,
+            0xe0.. => 3,
+            0xc0.. => 2,
+            _ => 0,
+        };
+        width > *back
+    });
+    match open {
+        Some(back) if back < bytes.len() => &bytes[..bytes.len() - back],
+        _ => bytes,
+    }
 }
 
 async fn chunk(file: &mut File, at: u64, size: u64) -> std::io::Result<Bytes> {

@@ -37,7 +37,11 @@ pub struct Which {
     to: Option<String>,
     /// From it or to it.
     instance: Option<String>,
+    /// One type, or all below one: `task.*`.
     r#type: Option<String>,
+    /// What became of it; `state` is another name for it.
+    #[param(inline)]
+    status: Option<view::StateWord>,
     #[param(inline)]
     state: Option<view::StateWord>,
     /// Those of one correlation come in the order in which they were written, with the message that has it as its id;
@@ -192,7 +196,7 @@ pub async fn list(State(app): State<ControlState>, Query(which): Query<Which>) -
         to: instance(&app, which.to).await,
         of: instance(&app, which.instance).await,
         kind: which.r#type,
-        state: which.state.map(Into::into),
+        state: which.status.or(which.state).map(Into::into),
         correlation: which.correlation_id,
         after: which.after,
         before: which.before,
@@ -229,7 +233,7 @@ pub async fn of_instance(
 #[utoipa::path(get, path = "/messages/{id}", tag = "messages", params(("id" = String, Path)), responses((status = 200, body = MessageDetail)))]
 pub async fn show(State(app): State<ControlState>, Id(id): Id) -> Result<Json<MessageDetail>> {
     let (one, events) = app.control.message(&EnvelopeId::new(id)).await?;
-    Ok(Json(MessageDetail::of(&one, &events)))
+    Ok(Json(MessageDetail::of(&one, &events, &app.control.redactor())))
 }
 
 /// Sends a dead letter again, with all its attempts and all its time.

@@ -44,7 +44,7 @@ pub struct Build {
 
 #[derive(Serialize, ToSchema)]
 pub struct PersonaView {
-    /// Below the workspace.
+    /// Below the workspace, or absolute.
     file: String,
     bytes: u64,
 }

@@ -1,46 +1,20 @@
-//! What a browser sees of the control plane: the API, readable. It holds no secret; what it asks for needs the cookie
-//! that a one-time link leaves.
+//! What a browser sees of the control plane: the API, readable. It holds no secret; what it asks for needs the login
+//! that a one-time link gives.
 
-use axum::extract::State;
-use axum::http::header::LOCATION;
-use axum::http::{HeaderMap, Method, StatusCode, Uri};
-use axum::response::{IntoResponse, Response};
+use axum::http::Uri;
+use axum::response::{Redirect, Response};
 
-use super::state::ControlState;
 use crate::app;
-use crate::login::{Entrance, entrance};
 use crate::page::file;
 
 const DOCS: &str = include_str!("../../assets/docs.html");
 const SCRIPT: &str = include_str!("../../assets/docs.js");
 
-/// The page asks for its files beside it, so it is shown in its own folder, where it finds by the address that the
-/// link was used. The code itself is worth nothing any more and goes no further.
-const USED_UP: &str = "/app/?code=used";
-
-/// `/?code=…` leaves a cookie; both lead to the command center.
-pub async fn index(
-    State(state): State<ControlState>,
-    method: Method,
-    uri: Uri,
-    headers: HeaderMap,
-) -> Response {
-    let lead_to = |place: &'static str| (StatusCode::SEE_OTHER, [(LOCATION, place)]).into_response();
-    match entrance(&state.door, (&method, &uri, &headers), app::FOLDER, state.control.now()) {
-        Entrance::NoCode => lead_to(app::FOLDER),
-        Entrance::Opened(response) => response,
-        Entrance::UsedUp => lead_to(USED_UP),
-    }
-}
-
-/// The command center.
-pub async fn center(
-    State(state): State<ControlState>,
-    method: Method,
-    uri: Uri,
-    headers: HeaderMap,
-) -> Response {
-    app::open(&state.door, (&method, &uri, &headers), state.control.now())
+/// The command center asks for its files beside it, so it is shown in its own folder; a code in the address goes along,
+/// and the page trades it for a login.
+pub async fn index(uri: Uri) -> Redirect {
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    Redirect::to(&format!("{}{query}", app::FOLDER))
 }
 
 pub async fn docs() -> Response {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::{Extension, Router};
 use bytes::Bytes;
 use utoipa::openapi::OpenApi;
@@ -17,7 +17,7 @@ use super::{
 use crate::http::document::{self, Refusals};
 use crate::metrics::Metrics;
 use crate::table::{Table, calls};
-use crate::{app, guard as place, observe as around, page as files, redact};
+use crate::{app, guard as place, login, observe as around, page as files, redact};
 
 /// Calls that look.
 fn looking() -> Table<ControlState> {
@@ -35,7 +35,9 @@ fn looking() -> Table<ControlState> {
         calls!(configs::show),
         calls!(configs::validate),
         calls!(configs::diff),
+        calls!(tokens::logins),
         calls!(rules::list),
+        calls!(rules::show),
         calls!(messages::list),
         calls!(messages::dead),
         calls!(messages::show),
@@ -46,7 +48,7 @@ fn looking() -> Table<ControlState> {
 
 /// A login may do no more than the token it is made with, so that every token is enough for one.
 fn letting_in() -> Table<ControlState> {
-    Table::new([calls!(tokens::login)])
+    Table::new([calls!(tokens::login), calls!(tokens::end_login)])
 }
 
 /// Calls that start and stop what is there.
@@ -80,7 +82,7 @@ fn administering() -> Table<ControlState> {
         calls!(instances::copy),
         calls!(configs::replace, configs::patch),
         calls!(rules::create),
-        calls!(rules::remove),
+        calls!(rules::change, rules::remove),
         calls!(imports::openclaw),
     ])
 }
@@ -138,9 +140,10 @@ pub fn router(state: ControlState) -> Router {
         .route_layer(from_fn_with_state(state.clone(), guard::caller));
     known
         .route("/health", get(health::alive))
+        .route("/login", post(login::redeem::<ControlState>))
         .route("/", get(page::index))
         .route("/app", get(app::folder))
-        .route(app::FOLDER, get(page::center))
+        .route(app::FOLDER, get(app::index))
         .route("/app/{*file}", get(app::file))
         .route("/api/docs", get(page::docs))
         .route("/api/docs.js", get(page::script))

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use polyclaw_control::Caller;
-use polyclaw_control::message::NewRule;
+use polyclaw_control::message::{NewRule, RuleChange};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::registry::rules::Rule;
 use serde::{Deserialize, Serialize};
@@ -87,6 +87,18 @@ pub struct RuleWish {
     auto_start: bool,
 }
 
+/// What is not given stays as it is.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RulePatch {
+    r#type: Option<String>,
+    #[schema(minimum = 1, maximum = 100)]
+    max_retries: Option<u32>,
+    #[schema(minimum = 1, maximum = 2_592_000)]
+    ttl_secs: Option<u32>,
+    auto_start: Option<bool>,
+}
+
 /// Who may write what to whom, in the order in which it was allowed.
 #[utoipa::path(get, path = "/routing-rules", tag = "messages", params(Which), responses((status = 200, body = RuleList)))]
 pub async fn list(State(app): State<ControlState>, Query(which): Query<Which>) -> Result<Json<RuleList>> {
@@ -114,6 +126,29 @@ pub async fn create(
     };
     let made = app.control.make_rule(&by, new).await?;
     Ok((StatusCode::CREATED, Json(made.into())))
+}
+
+/// One rule.
+#[utoipa::path(get, path = "/routing-rules/{id}", tag = "messages", params(("id" = String, Path)), responses((status = 200, body = RuleView)))]
+pub async fn show(State(app): State<ControlState>, Id(id): Id) -> Result<Json<RuleView>> {
+    Ok(Json(app.control.rule(&id).await?.into()))
+}
+
+/// Changes the terms of a rule. Messages that were taken in before keep those they were taken in with.
+#[utoipa::path(patch, path = "/routing-rules/{id}", tag = "messages", params(("id" = String, Path)), request_body = RulePatch, responses((status = 200, body = RuleView)))]
+pub async fn change(
+    State(app): State<ControlState>,
+    Extension(by): Extension<Caller>,
+    Id(id): Id,
+    Body(patch): Body<RulePatch>,
+) -> Result<Json<RuleView>> {
+    let change = RuleChange {
+        kind: patch.r#type,
+        max_retries: patch.max_retries,
+        ttl_secs: patch.ttl_secs,
+        auto_start: patch.auto_start,
+    };
+    Ok(Json(app.control.change_rule(&by, &id, change).await?.into()))
 }
 
 /// From now on such messages are refused. What was taken in before is delivered.

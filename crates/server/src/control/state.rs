@@ -7,8 +7,9 @@ use polyclaw_control::Control;
 use polyclaw_domain::time::Millis;
 
 use super::ws::SILENCE;
+use crate::browser::BrowserLogins;
 use crate::door::{Door, Names, Setting};
-use crate::login::Logins;
+use crate::login::{LoginHost, Logins};
 use crate::state::Auth;
 
 /// Wrong tokens in [`WINDOW`] after which strangers wait.
@@ -34,6 +35,7 @@ pub struct ControlState(Arc<Inner>);
 pub struct Inner {
     pub control: Control,
     pub door: Door,
+    pub browsers: BrowserLogins,
     pub version: String,
     pub started: Millis,
     pub attempts: Attempts,
@@ -45,6 +47,20 @@ impl std::ops::Deref for ControlState {
 
     fn deref(&self) -> &Inner {
         &self.0
+    }
+}
+
+impl LoginHost for ControlState {
+    fn browsers(&self) -> &BrowserLogins {
+        &self.browsers
+    }
+
+    fn now(&self) -> Millis {
+        self.control.now()
+    }
+
+    fn nonce(&self) -> String {
+        self.control.nonce()
     }
 }
 
@@ -60,6 +76,7 @@ impl ControlState {
             Names { hosts: setup.allowed_hosts, origins: setup.allowed_origins, setting: Setting::Command };
         Self(Arc::new(Inner {
             started: setup.control.now(),
+            browsers: BrowserLogins::new(setup.control.db().clone()),
             control: setup.control,
             door: Door::new(setup.auth, names, setup.logins, setup.port),
             version: setup.version,

@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::Response;
 use axum::{Extension, Json};
 use polyclaw_control::Caller;
 use polyclaw_domain::instance::Access;
@@ -14,7 +15,7 @@ use super::state::ControlState;
 use crate::door::Guest;
 use crate::error::{Error, Result};
 use crate::extract::{Body, Id, Query};
-use crate::http::logins::Login;
+use crate::http::logins::{BrowserLoginList, Current, Login, ended, listed, meant};
 use crate::paging::{Page, Place};
 
 const LONGEST_NAME: usize = 100;
@@ -101,6 +102,7 @@ pub async fn revoke(
     Id(id): Id,
 ) -> Result<StatusCode> {
     app.control.revoke_token(&by, &id).await?;
+    app.browsers.end_of_token(&id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -115,4 +117,32 @@ pub async fn login(
     let guest = by.token.map_or(Guest::Owner, Guest::Token);
     let login = Login::open(&app.door, app.control.nonce(), guest, app.control.now());
     Ok((StatusCode::CREATED, Json(login)))
+}
+
+/// The browsers that are logged in, the most recently used first: all for a token of the scope `admin`, else its own.
+#[utoipa::path(get, path = "/logins", tag = "access", responses((status = 200, body = BrowserLoginList)))]
+pub async fn logins(
+    State(app): State<ControlState>,
+    Extension(by): Extension<Caller>,
+    current: Current,
+) -> Result<Json<BrowserLoginList>> {
+    listed(&app, only_of(&by), current).await
+}
+
+/// Ends a login and what was opened with it; `current` is the one of the browser that calls.
+#[utoipa::path(delete, path = "/logins/{id}", tag = "access", params(("id" = String, Path)), responses((status = 204)))]
+pub async fn end_login(
+    State(app): State<ControlState>,
+    Extension(by): Extension<Caller>,
+    current: Current,
+    Id(id): Id,
+) -> Result<Response> {
+    let id = meant(&id, &current)?;
+    app.control.note_logout(&by, &id).await?;
+    ended(&app, &id, only_of(&by), &current).await
+}
+
+/// The token whose logins a caller may see and end; none where it may all.
+fn only_of(by: &Caller) -> Option<String> {
+    by.token.clone().filter(|_| by.access < Access::Admin)
 }

@@ -9,14 +9,14 @@ use polyclaw_domain::authority::Authority;
 use polyclaw_domain::channel::{Address, WEBHOOK};
 use polyclaw_domain::command::Speaker;
 use polyclaw_domain::config::Post;
-use polyclaw_domain::hex::unhex;
+use polyclaw_domain::hex::{hex, unhex};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::job::Priority;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::Origin;
 use polyclaw_engine::ingress::Inbound;
 use polyclaw_engine::reception::Hooked;
-use sha2::Sha256;
+use sha2::{Digest as _, Sha256};
 
 use crate::error::{Error, Result};
 use crate::extract::{Id, Query, bounded, parse, read};
@@ -25,6 +25,10 @@ use crate::http::messages::{Wait, deliver};
 use crate::state::{AppState, Hook};
 
 const SIGNATURE: &str = "x-polyclaw-signature";
+/// Unix seconds. Where it is sent, it is signed together with the body: `<timestamp>.<body>`.
+const TIMESTAMP: &str = "x-polyclaw-timestamp";
+/// How far the clock of a sender may be from ours; and for how long the same body without an id is one post.
+const REPLAY_WINDOW_SECS: i64 = 300;
 
 /// The signature is over the raw body, so it is checked before the body is read as anything.
 pub async fn receive(State(app): State<AppState>, request: Request) -> Result<Response> {
@@ -34,9 +38,11 @@ pub async fn receive(State(app): State<AppState>, request: Request) -> Result<Re
     let headers = std::mem::take(&mut parts.headers);
     let body = read(Request::from_parts(parts, body)).await?;
     let hook = app.hooks.get(&name).ok_or_else(|| Error::UnknownHook(name.clone()))?;
-    check(hook, &headers, &body)?;
+    let now_secs = app.engine.now().0 / 1000;
+    let signed_at = check(hook, &headers, &body, now_secs)?;
     let limit = wait.limit()?;
-    let (address, post) = addressed(&name, posted(hook, &body)?);
+    let (address, mut post) = addressed(&name, posted(hook, &body)?);
+    post.id.get_or_insert_with(|| replay_id(&body, signed_at, now_secs));
     let hooked = hook.hooked(&app, &address)?;
     let takes = hooked.takes(&post.text);
     let inbound = inbound(hooked, address, post);
@@ -47,13 +53,32 @@ pub async fn receive(State(app): State<AppState>, request: Request) -> Result<Re
     Ok(deliver(&app, inbound, limit).await?.into_response())
 }
 
-fn check(hook: &Hook, headers: &HeaderMap, body: &[u8]) -> Result<()> {
+/// What a post without an id is known by: one that is recorded and sent again is the same post. Without a signed time
+/// that holds for a window only, since somebody may mean to say the same again.
+fn replay_id(body: &[u8], signed_at: Option<i64>, now_secs: i64) -> String {
+    let moment = signed_at.unwrap_or(now_secs / REPLAY_WINDOW_SECS);
+    format!("body:{}:{moment}", hex(&Sha256::digest(body)))
+}
+
+/// The time that was signed, where one was.
+fn check(hook: &Hook, headers: &HeaderMap, body: &[u8], now_secs: i64) -> Result<Option<i64>> {
+    let stamp = headers.get(TIMESTAMP).map(|value| value.to_str().map_err(|_| Error::BadSignature));
+    let stamp = stamp.transpose()?;
+    let signed_at = stamp.map(|stamp| stamp.parse::<i64>().map_err(|_| Error::BadSignature)).transpose()?;
     let given = headers.get(SIGNATURE).and_then(|value| value.to_str().ok());
     let given = given.and_then(|value| unhex(value.strip_prefix("sha256=")?)).ok_or(Error::BadSignature)?;
     let mut mac = Hmac::<Sha256>::new_from_slice(hook.secret.as_bytes()).map_err(|_| Error::BadSignature)?;
+    if let Some(stamp) = stamp {
+        mac.update(stamp.as_bytes());
+        mac.update(b".");
+    }
     mac.update(body);
     // Compares in constant time.
-    mac.verify_slice(&given).map_err(|_| Error::BadSignature)
+    mac.verify_slice(&given).map_err(|_| Error::BadSignature)?;
+    match signed_at {
+        Some(at) if now_secs.abs_diff(at) > REPLAY_WINDOW_SECS.unsigned_abs() => Err(Error::OldSignature),
+        _ => Ok(signed_at),
+    }
 }
 
 impl Hook {

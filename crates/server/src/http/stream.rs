@@ -1,9 +1,9 @@
 //! Live frames of a session as server-sent events: `GET /sessions/{key}/stream`.
 
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::Arc;
 
-use axum::Extension;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
@@ -16,9 +16,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::IntoParams;
 
+use crate::control::until::{End, Until};
 use crate::error::{Error, Result};
 use crate::extract::{Key, Query};
-use crate::serve::Closing;
 use crate::sse;
 use crate::state::AppState;
 
@@ -134,7 +134,7 @@ pub async fn frames(
     Key(key): Key,
     Query(from): Query<From>,
     headers: HeaderMap,
-    closing: Option<Extension<Closing>>,
+    until: Until,
 ) -> Result<Response> {
     let last_id = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
     let from = from.after.or(last_id).map_or(Ok(Position::default()), |text| Position::parse(&text))?;
@@ -143,9 +143,8 @@ pub async fn frames(
         "epoch": app.epoch, "seq": app.engine.hub.seq() });
     let gap = missed.is_none().then(|| sse::data(&Notice::of(Some(key.clone()), Missed::Gap)));
     let first = std::iter::once(sse::data(&hello)).chain(gap).collect();
-    let closing = closing.map(|Extension(closing)| closing);
     let missed = missed.unwrap_or_default().into();
-    let reader = Reader { app, key, first, missed, watch: Some(watch), closing };
+    let reader = Reader { app, key, first, missed, watch: Some(watch), over: Box::pin(until.over()) };
     Ok(sse::response(reader))
 }
 
@@ -161,7 +160,8 @@ struct Reader {
     missed: VecDeque<Arc<Frame>>,
     /// Gone once the reader was told that it is behind.
     watch: Option<Watch>,
-    closing: Option<Closing>,
+    /// The server goes down, or the login ends.
+    over: Pin<Box<dyn Future<Output = End> + Send>>,
 }
 
 impl sse::Source for Reader {
@@ -173,12 +173,6 @@ impl sse::Source for Reader {
             return Some(write(&self.app.epoch, &frame));
         }
         let watch = self.watch.as_mut()?;
-        let closing = async {
-            match &mut self.closing {
-                Some(closing) => closing.wait().await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             biased;
             frame = tokio::time::timeout(sse::QUIET, watch.recv()) => match frame {
@@ -190,7 +184,7 @@ impl sse::Source for Reader {
                     Some(sse::data(&Notice::of(Some(self.key.clone()), Missed::Behind)))
                 }
             },
-            () = closing => None,
+            _ = &mut self.over => None,
         }
     }
 }

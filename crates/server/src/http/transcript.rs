@@ -120,7 +120,13 @@ pub async fn page(
     let more = found.len() > limit;
     found.truncate(limit);
     let next_after = found.last().filter(|_| more).map(|message| message.ticket);
-    let messages = found.into_iter().map(MessageView::from).collect();
+    // What is stored was cleaned before; what was brought in from elsewhere may not have been.
+    let redactor = app.engine.redactor();
+    let clean = |mut message: MessageView| {
+        redactor.string(&mut message.text);
+        message
+    };
+    let messages = found.into_iter().map(|message| clean(MessageView::from(message))).collect();
     Ok(Json(Transcript { session_key: key, messages, next_after }))
 }
 

@@ -91,6 +91,8 @@ const BEYOND: &[&str] = &[
     "GET /api/v1/tools/{name}/explain",
     "POST /api/v1/config/reload",
     "POST /api/v1/cron/{id}/run",
+    "DELETE /api/v1/logins/{id}",
+    "GET /api/v1/logins",
     "POST /api/v1/logins",
     "POST /api/v1/memory/import",
     "POST /api/v1/runs/{id}/dismiss",

@@ -168,3 +168,33 @@ async fn a_mapping_finds_the_message_in_what_is_posted() {
         Answer::of(signed(&instance, "build", &json!({ "text": "x", "odd": 1 }).to_string(), SECRET)).await;
     odd.refuses(400, "invalid_body");
 }
+
+/// Signed together with a time.
+fn stamped(instance: &Instance, body: &str, at: i64) -> RequestBuilder {
+    let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
+    mac.update(format!("{at}.{body}").as_bytes());
+    let hex: String = mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    let request = instance.bare(Method::POST, "/hooks/build").header("x-polyclaw-timestamp", at.to_string());
+    request.header("x-polyclaw-signature", format!("sha256={hex}")).body(body.to_owned())
+}
+
+#[tokio::test]
+async fn a_replayed_post_without_an_id_is_taken_once() {
+    let instance = Instance::start().await;
+    let body = r#"{"text":"deploy","peer":"repo"}"#;
+    let first = Answer::of(signed(&instance, "build", body, SECRET)).await;
+    assert_eq!(first.status, StatusCode::ACCEPTED);
+    let again = Answer::of(signed(&instance, "build", body, SECRET)).await;
+    assert_eq!((&again.body["duplicate"], &again.body["turn_id"]), (&json!(true), &first.body["turn_id"]));
+    let (now, body) = (instance.engine.now().0 / 1000, r#"{"text":"deploy","peer":"other"}"#);
+    let taken = Answer::of(stamped(&instance, body, now)).await;
+    assert_eq!(taken.status, StatusCode::ACCEPTED);
+    assert_eq!(Answer::of(stamped(&instance, body, now)).await.body["duplicate"], true);
+    let later = Answer::of(stamped(&instance, body, now + 1)).await;
+    assert_ne!(later.body["duplicate"], true, "said again, not sent again");
+    for far in [now - 400, now + 400] {
+        Answer::of(stamped(&instance, body, far)).await.refuses(401, "bad_signature");
+    }
+    let unsigned = signed(&instance, "build", body, SECRET).header("x-polyclaw-timestamp", now.to_string());
+    Answer::of(unsigned).await.refuses(401, "bad_signature");
+}

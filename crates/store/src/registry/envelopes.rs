@@ -29,7 +29,8 @@ use polyclaw_domain::id::{EnvelopeId, InstanceId};
 use polyclaw_domain::time::Millis;
 
 use crate::error::Result;
-use crate::tx::Row;
+use crate::params;
+use crate::tx::{Row, Tx};
 
 pub use accept::{Accepted, Draft, Payload, Refused, Verdict, accept, forget_keys};
 pub use events::{Event, Reader, history, recent};
@@ -94,4 +95,10 @@ fn read(row: &Row<'_>) -> Result<Envelope> {
         created_at: row.time(20)?,
         updated_at: row.time(21)?,
     })
+}
+
+/// The recipient of what waits could not be started: each message says why.
+pub fn note_start_failure(tx: &mut Tx<'_>, recipient: &InstanceId, why: &str) -> Result<()> {
+    const SQL: &str = "UPDATE messages SET error = $2 WHERE recipient = $1 AND state = 'queued'";
+    tx.execute(SQL, params![recipient, why]).map(drop)
 }

@@ -76,6 +76,24 @@ pub fn list(tx: &mut Tx<'_>, after: i64, limit: usize) -> Result<Vec<Rule>> {
     tx.query(select!("WHERE seq > $1 ORDER BY seq LIMIT $2"), params![after, limit], read)
 }
 
+pub fn get(tx: &mut Tx<'_>, id: &str) -> Result<Option<Rule>> {
+    tx.query_one(select!("WHERE id = $1"), params![id], read)
+}
+
+/// Another in its place, for the same two. False: there is one for the same types.
+pub fn update(tx: &mut Tx<'_>, rule: &Rule) -> Result<bool> {
+    const OTHER: &str =
+        "SELECT 1 FROM routing_rules WHERE sender = $1 AND recipient = $2 AND type = $3 AND id <> $4";
+    const SQL: &str = "UPDATE routing_rules SET type = $2, max_retries = $3, ttl_secs = $4, auto_start = $5
+        WHERE id = $1";
+    let same = params![&rule.from, &rule.to, rule.pattern.as_str(), &rule.id];
+    if tx.query_one(OTHER, same, |row| row.int(0))?.is_some() {
+        return Ok(false);
+    }
+    let params = params![&rule.id, rule.pattern.as_str(), rule.max_retries, rule.ttl_secs, rule.auto_start];
+    Ok(tx.execute(SQL, params)? == 1)
+}
+
 /// Takes one away and returns what it was.
 pub fn remove(tx: &mut Tx<'_>, id: &str) -> Result<Option<Rule>> {
     const SQL: &str = "DELETE FROM routing_rules WHERE id = $1";

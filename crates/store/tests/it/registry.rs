@@ -30,6 +30,7 @@ pub fn instance(id: &str, name: &str, port: u16) -> Instance {
         pid: None,
         archived_at: None,
         created_at: NOW,
+        restarting: false,
     }
 }
 

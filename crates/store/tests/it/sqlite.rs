@@ -258,3 +258,51 @@ fn a_file_that_is_no_database_is_refused() {
         .unwrap();
     assert!(matches!(file.open().map(drop), Err(Error::Corrupt(_))));
 }
+
+/// Looked for in every file of the database, as whoever has the disk would.
+fn is_on_disk(file: &File, text: &str) -> bool {
+    let folder = std::fs::read_dir(file.path().parent().unwrap()).unwrap();
+    folder.flatten().any(|entry| {
+        let bytes = std::fs::read(entry.path()).unwrap_or_default();
+        bytes.windows(text.len()).any(|window| window == text.as_bytes())
+    })
+}
+
+#[test]
+fn deleted_text_is_not_in_the_file_afterwards() {
+    let file = File::new();
+    let db = file.open().unwrap();
+    let secret = "wherethetreasurelies";
+    drive(async {
+        db.write(|tx| {
+            tx.execute("CREATE TABLE said (id INTEGER PRIMARY KEY, text TEXT) STRICT", &[])?;
+            tx.execute(
+                "INSERT INTO said
+                 WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20)
+                 SELECT i, replace(hex(zeroblob(500)), '00', 'wherethetreasurelies') FROM n",
+                &[],
+            )
+        })
+        .await?;
+        assert!(is_on_disk(&file, secret));
+        db.write(|tx| tx.execute("DELETE FROM said", &[])).await?;
+        Ok(())
+    });
+    db.settle().unwrap();
+    drop(db);
+    assert!(!is_on_disk(&file, secret));
+}
+
+#[test]
+fn database_files_are_their_owners_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let file = File::new();
+    std::fs::write(file.path(), "").unwrap();
+    std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(0o644)).unwrap();
+    let db = file.open().unwrap();
+    drive(async { with_sessions(&db, &["p"]).await });
+    for entry in std::fs::read_dir(file.path().parent().unwrap()).unwrap().flatten() {
+        let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{:?}", entry.path());
+    }
+}

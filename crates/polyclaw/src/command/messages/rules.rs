@@ -8,7 +8,7 @@ use crate::output::{cell, safe};
 
 const LISTED: usize = 10_000;
 
-/// Who may write what to whom among the instances of this home: list, allow, remove.
+/// Who may write what to whom among the instances of this home: list, allow, set, remove.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw messages rules list
@@ -50,6 +50,26 @@ enum Verb {
         #[arg(long)]
         auto_start: bool,
     },
+    /// Change the terms of one.
+    #[command(after_help = "Examples:
+  polyclaw messages rules set 01k5… --ttl-secs 86400
+  polyclaw messages rules set 01k5… --auto-start true")]
+    Set {
+        /// Its id.
+        rule: String,
+        /// One type, or all below one: `task.*`.
+        #[arg(long, value_name = "TYPE")]
+        r#type: Option<String>,
+        /// How often it is tried to hand a message over.
+        #[arg(long, value_name = "N")]
+        max_retries: Option<u32>,
+        /// How long a message may wait.
+        #[arg(long, value_name = "SECONDS")]
+        ttl_secs: Option<u32>,
+        /// Whether a message starts the other instance if it was stopped.
+        #[arg(long, value_name = "BOOL")]
+        auto_start: Option<bool>,
+    },
     /// Take one away.
     #[command(after_help = "Examples:
   polyclaw messages rules remove 01k5…")]
@@ -71,6 +91,13 @@ pub async fn run(args: &Args, client: &Client, context: &Context) -> anyhow::Res
             Ok(context.output.say(&rule, |_| {
                 format!("{} may write {} to {} ({})", safe(from), safe(r#type), safe(to), cell(&rule["id"]))
             })?)
+        }
+        Some(Verb::Set { rule, r#type, max_retries, ttl_secs, auto_start }) => {
+            let body = json!({
+                "type": r#type, "max_retries": max_retries, "ttl_secs": ttl_secs, "auto_start": auto_start,
+            });
+            let changed = client.patch(&format!("/routing-rules/{}", segment(rule)), &body).await?;
+            Ok(context.output.say(&changed, |_| format!("{} is changed.", safe(rule)))?)
         }
         Some(Verb::Remove { rule }) => {
             let answer = client.delete(&format!("/routing-rules/{}", segment(rule))).await?;

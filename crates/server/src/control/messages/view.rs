@@ -1,6 +1,7 @@
 //! Messages between instances and what happens to them, as they are shown.
 
 use polyclaw_domain::envelope;
+use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::registry::envelopes::{Envelope, Event};
 use serde::{Deserialize, Serialize};
@@ -120,10 +121,13 @@ impl From<&Event> for MessageEvent {
 }
 
 impl MessageDetail {
-    pub fn of(one: &Envelope, events: &[Event]) -> Self {
+    /// What is stored was cleaned before; what another program wrote into the file was not.
+    pub fn of(one: &Envelope, events: &[Event], redactor: &Redactor) -> Self {
+        let mut payload = payload(one);
+        redactor.json(&mut payload);
         Self {
             message: MessageView::from(one),
-            payload: payload(one),
+            payload,
             events: events.iter().map(MessageEvent::from).collect(),
         }
     }

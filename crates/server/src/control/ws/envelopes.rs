@@ -15,6 +15,7 @@ use super::super::messages::MessageEvent;
 use super::super::state::ControlState;
 use super::super::until::Until;
 use super::{AWAY, LARGEST_FRAME, Line, Next, POLICY};
+use crate::browser::SOCKET_PROTOCOL;
 use crate::error::{Error, Result};
 use crate::extract::Query;
 
@@ -40,7 +41,8 @@ pub async fn open(
     upgrade: std::result::Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response> {
     let upgrade = upgrade.map_err(|why| Error::invalid("upgrade", why.body_text()))?;
-    Ok(upgrade.max_message_size(LARGEST_FRAME).on_upgrade(async move |socket| {
+    let upgrade = upgrade.protocols([SOCKET_PROTOCOL]).max_message_size(LARGEST_FRAME);
+    Ok(upgrade.on_upgrade(async move |socket| {
         let mut line = Line::new(&app, socket, until);
         match begun(&app, which).await {
             Ok(reader) => run(app, reader, line).await,

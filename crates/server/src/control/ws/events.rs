@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::super::state::ControlState;
 use super::super::until::Until;
 use super::{LARGEST_FRAME, Line, Next, POLICY};
+use crate::browser::SOCKET_PROTOCOL;
 use crate::error::{Error, Result};
 use crate::extract::Query;
 use crate::http::events::EventView;
@@ -54,7 +55,8 @@ pub async fn open(
     upgrade: std::result::Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response> {
     let upgrade = upgrade.map_err(|why| Error::invalid("upgrade", why.body_text()))?;
-    Ok(upgrade.max_message_size(LARGEST_FRAME).on_upgrade(async move |socket| {
+    let upgrade = upgrade.protocols([SOCKET_PROTOCOL]).max_message_size(LARGEST_FRAME);
+    Ok(upgrade.on_upgrade(async move |socket| {
         let mut line = Line::new(&app, socket, until);
         match which.and_then(|Query(which)| which.read()) {
             Ok(interest) => run(app, interest, line).await,

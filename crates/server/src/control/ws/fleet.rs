@@ -15,6 +15,7 @@ use super::super::instances::InstanceView;
 use super::super::state::ControlState;
 use super::super::until::Until;
 use super::{AWAY, LARGEST_FRAME, Line, Next};
+use crate::browser::SOCKET_PROTOCOL;
 use crate::error::{Error, Result};
 use crate::extract::Query;
 
@@ -35,7 +36,8 @@ pub async fn open(
     upgrade: std::result::Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response> {
     let upgrade = upgrade.map_err(|why| Error::invalid("upgrade", why.body_text()))?;
-    Ok(upgrade.max_message_size(LARGEST_FRAME).on_upgrade(async move |socket| match which {
+    let upgrade = upgrade.protocols([SOCKET_PROTOCOL]).max_message_size(LARGEST_FRAME);
+    Ok(upgrade.on_upgrade(async move |socket| match which {
         Ok(_) => run(app, socket, until).await,
         Err(error) => Line::new(&app, socket, until).fail(&error).await,
     }))

@@ -11,9 +11,11 @@ use polyclaw_control::log::Follow;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::super::logs::clean;
 use super::super::state::ControlState;
 use super::super::until::Until;
 use super::{AWAY, LARGEST_FRAME, Line, Next, POLICY};
+use crate::browser::SOCKET_PROTOCOL;
 use crate::error::{Error, Result};
 use crate::extract::{Id, Query};
 
@@ -40,10 +42,11 @@ pub async fn open(
     upgrade: std::result::Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response> {
     let upgrade = upgrade.map_err(|why| Error::invalid("upgrade", why.body_text()))?;
-    Ok(upgrade.max_message_size(LARGEST_FRAME).on_upgrade(async move |socket| {
+    let upgrade = upgrade.protocols([SOCKET_PROTOCOL]).max_message_size(LARGEST_FRAME);
+    Ok(upgrade.on_upgrade(async move |socket| {
         let mut line = Line::new(&app, socket, until);
         match begun(&app, &id, which).await {
-            Ok((log, count)) => run(log, count, line).await,
+            Ok((log, count)) => run(&app, log, count, line).await,
             Err(error) => line.fail(&error).await,
         }
     }))
@@ -55,11 +58,12 @@ async fn begun(app: &ControlState, id: &str, which: Result<Query<Which>>) -> Res
     Ok((app.control.log_of(id).await?, which.backlog.unwrap_or(USUAL).min(MOST)))
 }
 
-async fn run(log: PathBuf, count: usize, mut line: Line) {
+async fn run(app: &ControlState, log: PathBuf, count: usize, mut line: Line) {
     let (mut follow, backlog) = match Follow::with_backlog(log, count) {
         Ok(begun) => begun,
         Err(error) => return line.fail(&super::super::logs::blocking_failed(error)).await,
     };
+    let backlog = clean(app, backlog);
     if !line.say(&json!({ "type": "backlog", "count": backlog.len(), "lines": backlog })).await {
         return;
     }
@@ -72,7 +76,7 @@ async fn run(log: PathBuf, count: usize, mut line: Line) {
         }
         let Ok(news) = follow.look() else { return line.close(AWAY).await };
         pause = if news.more { Duration::ZERO } else { LOOK_EVERY };
-        let lines = news.lines;
+        let lines = clean(app, news.lines);
         let told = lines.is_empty()
             || line.say(&json!({ "type": "lines", "count": lines.len(), "lines": lines })).await;
         if !told || news.rotated && !line.say(&json!({ "type": "rotated" })).await {

@@ -37,6 +37,7 @@ macro_rules! filtered {
             "WHERE ",
             $lead,
             " AND ($1 IS NULL OR sender = $1) AND ($2 IS NULL OR recipient = $2) AND ($3 IS NULL OR type = $3)
+             AND ($12 IS NULL OR substr(type, 1, length($12)) = $12)
              AND ($4 IS NULL OR state = $4) AND ($6 IS NULL OR created_at > $6) AND ($7 IS NULL OR created_at < $7)
              AND ($8 IS NULL OR hop_count = $8) AND ($11 IS NULL OR sender = $11 OR recipient = $11) ORDER BY seq ",
             $order,
@@ -64,10 +65,12 @@ impl Filter {
 
 /// The newest first; those of one correlation in the order they were written.
 pub fn search(tx: &mut Tx<'_>, filter: &Filter, limit: usize) -> Result<Vec<Envelope>> {
+    // `task.*` is all below `task.`, as in a rule.
+    let prefix = filter.kind.as_deref().and_then(|kind| kind.strip_suffix('*'));
     let params = params![
         filter.from.as_ref(),
         filter.to.as_ref(),
-        filter.kind.as_ref(),
+        filter.kind.as_ref().filter(|_| prefix.is_none()),
         filter.state.map(State::as_str),
         filter.correlation.as_ref(),
         filter.after,

@@ -1,0 +1,203 @@
+//! States that are told as they are, and a way out of each.
+
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::plane::{Plane, free_port, is_alive, signal, until};
+use crate::sockets::Socket;
+
+fn patch(plane: &Plane, path: &str, body: Value) -> crate::plane::Answer {
+    plane.call("PATCH", path, Some(body), &[])
+}
+
+#[test]
+fn an_archived_instance_whose_port_was_given_away_comes_back_on_another() {
+    let plane = Plane::new();
+    let port = plane.create("one")["port"].clone();
+    plane.post("/instances/one/archive", json!({})).ok();
+    plane.post("/instances", json!({ "name": "two", "port": port })).ok();
+    let back = plane.post("/instances/one/unarchive", json!({})).ok();
+    assert_ne!(back["port"], port);
+    let config = plane.get("/instances/one/config").ok();
+    assert_eq!(config["config"]["gateway"]["port"], back["port"], "its config knows");
+    plane.post("/instances/one/archive", json!({})).ok();
+    let refused = plane.post("/instances/one/unarchive", json!({ "port": port }));
+    assert_eq!(refused.refusal(), (409, "instance_port_taken"));
+    let wanted = free_port();
+    assert_eq!(plane.post("/instances/one/unarchive", json!({ "port": wanted })).ok()["port"], wanted);
+    assert_eq!(plane.start("one")["status"], "running");
+}
+
+#[test]
+fn a_port_that_was_changed_in_a_stopped_instance_is_known() {
+    let plane = Plane::new();
+    plane.create("one");
+    let (etag, port) = (plane.get("/instances/one/config").etag.unwrap(), free_port());
+    let change = json!({ "gateway": { "port": port } });
+    let saved = plane.call("PATCH", "/instances/one/config", Some(change), &[("if-match", &etag)]).ok();
+    assert_eq!(saved["outcome"], "saved");
+    assert_eq!(plane.get("/instances/one").ok()["port"], port);
+    let taken = plane.post("/instances", json!({ "name": "two", "port": port }));
+    assert_eq!(taken.refusal(), (409, "instance_port_taken"));
+}
+
+#[test]
+fn an_instance_whose_folder_is_gone_can_be_archived_and_deleted() {
+    let plane = Plane::new();
+    let one = plane.create("one");
+    let two = plane.create("two");
+    std::fs::remove_file(plane.folder(&two).join("config.toml")).unwrap();
+    assert_eq!(plane.post("/instances/two/start", json!({})).refusal(), (404, "no_config"));
+    std::fs::remove_dir_all(plane.folder(&one)).unwrap();
+    assert_eq!(plane.post("/instances/one/archive", json!({})).ok()["status"], "archived");
+    assert_eq!(plane.delete("/instances/one").status, 204);
+    assert!(!plane.folder(&one).exists());
+}
+
+#[test]
+fn names_that_could_be_taken_for_another_are_refused() {
+    let plane = Plane::new();
+    let one = plane.create("one");
+    let made = |name: &str| plane.post("/instances", json!({ "name": name, "port": free_port() }));
+    assert_eq!(made("One").refusal(), (409, "name_taken"));
+    assert_eq!(made(one["id"].as_str().unwrap()).refusal(), (400, "bad_name"));
+    let port = plane.post("/instances", json!({ "name": "two", "port": 65536 }));
+    let said = port.body["error"]["message"].as_str().unwrap().to_owned();
+    assert!(port.status == 400 && said.contains("65535"), "{said}");
+}
+
+#[test]
+fn rules_are_read_and_changed_and_filters_have_the_same_names() {
+    let plane = Plane::new();
+    plane.create("one");
+    plane.create("two");
+    let wildcard = plane.post("/routing-rules", json!({ "from": "*", "to": "two", "type": "task.*" }));
+    assert_eq!(wildcard.refusal(), (400, "bad_rule"));
+    assert!(wildcard.body["error"]["message"].as_str().unwrap().contains("wildcards"), "{}", wildcard.body);
+    let rule = plane.post("/routing-rules", json!({ "from": "one", "to": "two", "type": "task.*" })).ok();
+    let at = format!("/routing-rules/{}", rule["id"].as_str().unwrap());
+    assert_eq!(plane.get(&at).ok(), rule);
+    let changed = patch(&plane, &at, json!({ "ttl_secs": 60, "max_retries": 2 })).ok();
+    assert_eq!((&changed["ttl_secs"], &changed["max_retries"]), (&json!(60), &json!(2)));
+    assert_eq!((&changed["type"], &changed["auto_start"]), (&json!("task.*"), &json!(false)));
+    assert_eq!(patch(&plane, &at, json!({ "ttl_secs": 0 })).refusal(), (400, "bad_rule"));
+    assert_eq!(patch(&plane, "/routing-rules/none", json!({})).refusal(), (404, "unknown_rule"));
+    for kind in ["task.handoff", "task.status"] {
+        let sent = json!({ "from": "one", "to": "two", "type": kind, "payload": {} });
+        assert_eq!(plane.post("/messages", sent).status, 201);
+    }
+    let count =
+        |query: &str| plane.get(&format!("/messages?{query}")).ok()["messages"].as_array().unwrap().len();
+    let queries =
+        ["type=task.*", "type=task.status", "type=tas*", "status=queued", "state=queued", "status=failed"];
+    assert_eq!(queries.map(count), [2, 1, 2, 2, 2, 0]);
+}
+
+#[test]
+fn secrets_that_others_wrote_into_the_files_are_not_shown() {
+    let plane = Plane::new();
+    let one = plane.create("one");
+    plane.create("two");
+    plane.post("/routing-rules", json!({ "from": "one", "to": "two", "type": "note.*" })).ok();
+    let sent = json!({ "from": "one", "to": "two", "type": "note.x", "payload": { "a": "b" } });
+    let id = plane.post("/messages", sent).ok()["id"].as_str().unwrap().to_owned();
+    let key = format!("ghp_{}", "a1b2c3d4e5".repeat(4));
+    let registry = rusqlite::Connection::open(plane.home().join("cp/registry.db")).unwrap();
+    registry.execute("UPDATE messages SET payload = ?1", [json!({ "a": key }).to_string()]).unwrap();
+    let log = plane.folder(&one).join("logs/daemon.log");
+    crate::plane::put(log.parent().unwrap(), "daemon.log", &format!("first\nkey {key}\nlast\n"));
+    for path in
+        [format!("/messages/{id}"), "/instances/one/logs".into(), "/instances/one/logs/download".into()]
+    {
+        let shown = plane.get(&path).ok().to_string();
+        assert!(!shown.contains(&key) && shown.contains("[redacted secret]"), "{path}: {shown}");
+    }
+}
+
+#[test]
+fn a_restart_is_not_told_as_a_crash() {
+    let plane = Plane::new();
+    plane.started("one");
+    let mut socket = Socket::open(&plane, "/ws/instances");
+    for _ in 0..3 {
+        plane.post("/instances/one/restart", json!({})).ok();
+    }
+    plane.post("/instances/one/stop", json!({})).ok();
+    loop {
+        let told = socket.until("status_changed")["instance"]["status"].as_str().unwrap().to_owned();
+        assert_ne!(told, "crashed");
+        if told == "stopped" {
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_restart_survives_the_death_of_the_control_plane() {
+    let mut plane = Plane::new();
+    let pid = plane.started("one")["pid"].as_i64().unwrap();
+    // It does not end as long as it stands still, and the control plane dies while it waits for that.
+    signal("STOP", pid);
+    let registry = rusqlite::Connection::open(plane.home().join("cp/registry.db")).unwrap();
+    let is_asked_for =
+        || -> bool { registry.query_row("SELECT restarting FROM instances", [], |row| row.get(0)).unwrap() };
+    std::thread::scope(|scope| {
+        let (url, token) = (plane.url(), plane.token());
+        scope.spawn(move || {
+            let client = reqwest::Client::builder().no_proxy().build().unwrap();
+            let asked =
+                client.post(format!("{url}/api/instances/one/restart?timeout=300")).bearer_auth(token);
+            let _ = crate::plane::wait(asked.send());
+        });
+        until(&|| "the restart is on record".to_owned(), is_asked_for);
+        plane.kill();
+    });
+    signal("CONT", pid);
+    until(&|| "the old process ends".to_owned(), || !is_alive(pid));
+    plane.serve();
+    let now = || plane.get("/instances/one").body;
+    until(&|| format!("it runs again: {}", now()), || now()["status"] == "running");
+    assert_ne!(now()["pid"].as_i64(), Some(pid));
+    assert_eq!((now()["wanted"].as_str(), is_asked_for()), (Some("running"), false));
+}
+
+#[test]
+fn a_hung_instance_is_unresponsive_and_started_again() {
+    let mut plane = Plane::idle();
+    plane.environment = vec![("POLYCLAW_CP_HUNG_AFTER", "8".to_owned())];
+    plane.serve();
+    let pid = plane.started("one")["pid"].as_i64().unwrap();
+    plane.create("two");
+    patch(&plane, "/instances/two", json!({ "restart": "never" })).ok();
+    let left = plane.start("two")["pid"].as_i64().unwrap();
+    signal("STOP", pid);
+    signal("STOP", left);
+    plane.until_status("two", "unresponsive");
+    assert_eq!(plane.get("/health").ok()["status"], "degraded");
+    let now = || plane.get("/instances/one").body;
+    until(&|| format!("another runs: {}", now()), || {
+        now()["status"] == "running" && now()["pid"].as_i64() != Some(pid)
+    });
+    assert!(!is_alive(pid) && is_alive(left), "what is never to be restarted is left alone");
+    let audit = plane.get("/audit").ok().to_string();
+    assert!(audit.contains("instance.hung"), "{audit}");
+    signal("CONT", left);
+    plane.until_status("two", "running");
+}
+
+#[test]
+fn a_crash_of_one_that_was_started_by_hand_is_a_crash() {
+    let plane = Plane::new();
+    let folder = plane.folder(&plane.create("one"));
+    let mut command = plane.command(&["daemon"]);
+    command.env("POLYCLAW_HOME", &folder).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut daemon = command.spawn().unwrap();
+    let now = || plane.get("/instances/one").body;
+    until(&|| format!("it is adopted: {}", now()), || now()["wanted"] == "running");
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+    until(&|| format!("another runs: {}", now()), || {
+        now()["status"] == "running" && now()["pid"].as_i64() != Some(i64::from(daemon.id()))
+    });
+}

@@ -1,0 +1,198 @@
+//! Browsers that are logged in. A login has two halves: a cookie that no script can read, and a key that only pages of
+//! this very origin can read. Browsers send cookies to every port of a host, so whoever listens on another port may
+//! come by the cookie; it opens nothing without the key.
+
+use axum::http::header::{HeaderName, SEC_WEBSOCKET_PROTOCOL};
+use axum::http::{HeaderMap, Method, Uri};
+use polyclaw_control::{Stay, Stays};
+use polyclaw_domain::audit::fingerprint;
+use polyclaw_domain::time::Millis;
+use polyclaw_store::Db;
+use polyclaw_store::logins::{self, Login, LoginHashes, LoginOwner};
+use subtle::ConstantTimeEq;
+
+use crate::error::Result;
+use crate::guard::cookie;
+
+/// How a page sends its key.
+pub const LOGIN_KEY: HeaderName = HeaderName::from_static("polyclaw-login");
+/// Spoken over sockets. A page cannot set a header of a socket, but it can name protocols: the key is in the name of
+/// a second one, which is never chosen.
+pub const SOCKET_PROTOCOL: &str = "polyclaw";
+const KEY_PROTOCOL: &str = "polyclaw.login.";
+
+/// A browser has to log in again after this long.
+pub const LOGIN_LASTS_MS: i64 = 30 * 24 * 60 * 60_000;
+/// How exactly is known when a login was used last.
+const USE_NOTED_EVERY_MS: i64 = 10 * 60_000;
+/// What is kept of the name a browser gives itself.
+const LONGEST_CLIENT: usize = 200;
+
+/// What a request shows of a login.
+pub struct BrowserProof {
+    cookie: String,
+    key: Option<String>,
+    /// An image is asked for by the hash of its content, which whoever asks has read in a conversation before: an
+    /// `<img>` cannot send a header, and needs none.
+    is_image: bool,
+}
+
+impl BrowserProof {
+    pub fn of(cookie_name: &str, method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<Self> {
+        let cookie = cookie(headers, cookie_name)?.to_owned();
+        let key = headers.get(LOGIN_KEY).and_then(|key| key.to_str().ok());
+        let key = key.or_else(|| protocols(headers).find_map(|name| name.strip_prefix(KEY_PROTOCOL)));
+        Some(Self { cookie, key: key.map(str::to_owned), is_image: *method == Method::GET && is_image(uri) })
+    }
+}
+
+/// Whether a page of ours asks for a socket: it expects [`SOCKET_PROTOCOL`] to be chosen.
+pub fn names_protocol(headers: &HeaderMap) -> bool {
+    protocols(headers).any(|name| name == SOCKET_PROTOCOL)
+}
+
+fn protocols(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let lines = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|line| line.to_str().ok());
+    lines.flat_map(|line| line.split(',')).map(str::trim)
+}
+
+/// `…/media/<sha256>`, of an instance or through the gateway of a control plane.
+fn is_image(uri: &Uri) -> bool {
+    let mut parts = uri.path().rsplit('/');
+    let is_hash = |part: &str| part.len() == 64 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    parts.next().is_some_and(is_hash) && parts.next() == Some("media")
+}
+
+/// Both halves of a login, once: only their hashes are kept.
+pub struct LoginSecrets {
+    pub cookie: String,
+    pub key: String,
+}
+
+impl LoginSecrets {
+    fn hashes(&self) -> LoginHashes {
+        let hash = |secret: &str| fingerprint(secret.as_bytes());
+        LoginHashes { cookie: hash(&self.cookie), key: hash(&self.key) }
+    }
+}
+
+/// A login that a request showed both halves of.
+#[derive(Clone)]
+pub struct CurrentLogin {
+    pub id: String,
+    pub owner: LoginOwner,
+    /// Ends with the login.
+    pub stay: Stay,
+}
+
+/// The logins of a server.
+pub struct BrowserLogins {
+    db: Db,
+    stays: Stays,
+}
+
+impl BrowserLogins {
+    pub fn new(db: Db) -> Self {
+        Self { db, stays: Stays::default() }
+    }
+
+    /// Stores a new login; one that the same browser had before ends.
+    pub async fn start(
+        &self,
+        login: Login,
+        secrets: &LoginSecrets,
+        before: Option<&BrowserProof>,
+    ) -> Result<()> {
+        let hashes = secrets.hashes();
+        let replaced = before.map(|proof| fingerprint(proof.cookie.as_bytes()));
+        let login = Login { client: login.client.chars().take(LONGEST_CLIENT).collect(), ..login };
+        let stored = self.db.write(move |tx| {
+            replaced.as_deref().map_or(Ok(()), |cookie| logins::remove_by_cookie(tx, cookie))?;
+            logins::add(tx, &login, &hashes)
+        });
+        Ok(stored.await?)
+    }
+
+    /// The login whose halves are shown.
+    pub async fn find(&self, proof: BrowserProof, now: Millis) -> Result<Option<CurrentLogin>> {
+        let cookie_hash = fingerprint(proof.cookie.as_bytes());
+        let found = self.db.read(move |tx| logins::find(tx, &cookie_hash, now)).await?;
+        let Some((login, key_hash)) = found else { return Ok(None) };
+        let given = proof.key.map(|key| fingerprint(key.as_bytes())).unwrap_or_default();
+        if !proof.is_image && !bool::from(given.as_bytes().ct_eq(key_hash.as_bytes())) {
+            return Ok(None);
+        }
+        if now.0 - login.used_at.0 > USE_NOTED_EVERY_MS {
+            let id = login.id.clone();
+            self.db.write(move |tx| logins::touch(tx, &id, now)).await?;
+        }
+        Ok(Some(CurrentLogin { stay: self.stays.of(&login.id), id: login.id, owner: login.owner }))
+    }
+
+    /// Those of a token, or all.
+    pub async fn list(&self, token: Option<String>, now: Millis) -> Result<Vec<Login>> {
+        Ok(self.db.read(move |tx| logins::list(tx, token.as_deref(), now)).await?)
+    }
+
+    /// Ends a login and what was opened with it; whether there was one, of this token where one is named.
+    pub async fn end(&self, id: &str, token: Option<String>) -> Result<bool> {
+        let wanted = id.to_owned();
+        let removed = self.db.write(move |tx| logins::remove(tx, &wanted, token.as_deref())).await?;
+        if removed {
+            self.stays.end(id);
+        }
+        Ok(removed)
+    }
+
+    /// A token that is revoked takes its logins with it.
+    pub async fn end_of_token(&self, token: &str) -> Result<()> {
+        let token = token.to_owned();
+        let ended = self.db.write(move |tx| logins::remove_of_token(tx, &token)).await?;
+        ended.iter().for_each(|id| self.stays.end(id));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(method: &Method, path: &str, headers: &[(HeaderName, &str)]) -> Option<BrowserProof> {
+        let headers = headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
+        BrowserProof::of("polyclaw_1", method, &path.parse().unwrap(), &headers)
+    }
+
+    #[test]
+    fn key_is_read_from_header_or_socket_protocol() {
+        let cookie = (axum::http::header::COOKIE, "a=b; polyclaw_1=c");
+        for (name, value, key) in [
+            (LOGIN_KEY, "k", Some("k")),
+            (SEC_WEBSOCKET_PROTOCOL, "polyclaw, polyclaw.login.k", Some("k")),
+            (SEC_WEBSOCKET_PROTOCOL, "polyclaw", None),
+        ] {
+            let proof = shown(&Method::GET, "/api/v1/ws", &[cookie.clone(), (name, value)]).unwrap();
+            assert_eq!((proof.cookie.as_str(), proof.key.as_deref()), ("c", key), "{value}");
+        }
+        assert!(shown(&Method::GET, "/", &[(LOGIN_KEY, "k")]).is_none(), "there is no cookie");
+    }
+
+    #[test]
+    fn only_images_are_shown_for_the_cookie_alone() {
+        let cookie = (axum::http::header::COOKIE, "polyclaw_1=c");
+        let hash = "a".repeat(64);
+        for (method, path, expected) in [
+            (Method::GET, format!("/api/v1/media/{hash}"), true),
+            (Method::GET, format!("/api/instances/main/gateway/media/{hash}"), true),
+            (Method::POST, format!("/api/v1/media/{hash}"), false),
+            (Method::GET, format!("/api/v1/media/{hash}/x"), false),
+            (Method::GET, "/api/v1/media/short".to_owned(), false),
+            (Method::GET, format!("/api/v1/sessions/{hash}"), false),
+        ] {
+            assert_eq!(
+                shown(&method, &path, std::slice::from_ref(&cookie)).unwrap().is_image,
+                expected,
+                "{path}"
+            );
+        }
+    }
+}
