@@ -12,6 +12,7 @@ use polyclaw_domain::provider::Prompt;
 use polyclaw_domain::safety::{self, Household, SafetyWarning};
 use polyclaw_domain::tool::ToolScope;
 use polyclaw_store::agents::{self, Source, Stored};
+use polyclaw_store::jobs;
 
 use crate::core::Engine;
 use crate::error::{Error, Result};
@@ -108,6 +109,11 @@ impl Engine {
         }
         let wanted = id.clone();
         self.db().write(move |tx| agents::delete(tx, &wanted)).await?;
+        // What it is at ends with it.
+        let running = self.db().read(jobs::running).await?;
+        for turn in running.into_iter().filter(|turn| turn.agent == *id) {
+            self.stop(&turn.session).await?;
+        }
         export::remove(&self.settings().workspace, id).await;
         self.forget_agents();
         Ok(())

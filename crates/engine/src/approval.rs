@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polyclaw_domain::approval::{self as rules, ApprovalState, EXPIRY_MS};
-use polyclaw_domain::channel::Address;
+use polyclaw_domain::channel::{Address, INTERNAL};
 use polyclaw_domain::delivery::{Policy, gate};
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::id::{ApprovalId, TurnId};
+use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome};
 use polyclaw_store::approvals::{self, Approval};
 use polyclaw_store::outbox::{self, Parcel};
@@ -41,10 +42,17 @@ pub(crate) async fn ask(
         expire(engine, &asked).await?;
         return Ok(Some(ToolOutcome::error(changed)));
     }
-    show(engine, &asked);
+    show(engine, &asked, &asked.session);
+    // Whoever waits for a delegation reads the question in their own conversation.
+    let elsewhere = context.waiters.as_ref().map(|waiters| &waiters.session);
+    elsewhere.into_iter().for_each(|session| show(engine, &asked, session));
     let waiting = running.wait(&engine.lanes);
     let answer = wait(engine, running, &asked).await;
     drop(waiting);
+    if let (Some(session), Ok(outcome)) = (elsewhere, &answer) {
+        let state = if outcome.is_none() { ApprovalState::Approved } else { ApprovalState::Denied };
+        engine.hub.publish(session, decided(&asked, state));
+    }
     answer
 }
 
@@ -75,11 +83,11 @@ fn question(
 
 /// The channel's conversation that asked for this turn. Where the owner reads along there is none to send to.
 fn origin(context: &Context) -> Option<Address> {
-    let asked = context
-        .addresses()
-        .into_iter()
-        .filter(|(address, wanted)| *wanted && !address.is_pulled() && !address.is_remote());
-    asked.map(|(address, _)| address).next()
+    let asked = context.addresses().into_iter().filter(|(_, wanted)| *wanted).map(|(address, _)| address);
+    let waiting = context.waiters.iter().flat_map(|waiters| waiters.addresses.clone());
+    asked
+        .chain(waiting)
+        .find(|address| !address.is_pulled() && !address.is_remote() && address.channel != INTERNAL)
 }
 
 /// Stores the question with the message that asks it, in one transaction, unless it is stored already.
@@ -101,13 +109,15 @@ async fn store(engine: &Engine, running: &Running, context: &Context, wanted: &A
 
 /// The question as messages to the conversation that asked, through the gate as everything.
 fn messages(engine: &Engine, context: &Context, asked: &Approval) -> Vec<Parcel> {
-    let (session, turn) = (&asked.session, &asked.turn);
+    let turn = &asked.turn;
+    let session = context.waiters.as_ref().map_or(&asked.session, |waiters| &waiters.session);
     let text = rules::question(&context.spec.name, asked.id.as_str(), &asked.question);
-    let policy = Policy {
+    let own = Policy {
         wanted: true,
         session_delivers: context.session.delivers,
         session_sends: context.session.sends,
     };
+    let policy = context.waiters.as_ref().map_or(own, |waiters| waiters.policy);
     let key = rules::message_key(asked.id.as_str());
     let label = Label { session, turn, key: &key, first: 0, now: asked.created_at };
     match &asked.origin {
@@ -119,12 +129,12 @@ fn messages(engine: &Engine, context: &Context, asked: &Approval) -> Vec<Parcel>
     }
 }
 
-fn show(engine: &Engine, asked: &Approval) {
+fn show(engine: &Engine, asked: &Approval, session: &SessionKey) {
     if asked.state != ApprovalState::Pending {
         return;
     }
     engine.hub.publish(
-        &asked.session,
+        session,
         FrameKind::ApprovalAsked {
             approval_id: asked.id.clone(),
             turn_id: asked.turn.clone(),

@@ -31,6 +31,7 @@ pub(crate) const MAIN: Schema = Schema(&[
     include_str!("../migrations/sqlite/0017.sql"),
     include_str!("../migrations/sqlite/0018.sql"),
     include_str!("../migrations/sqlite/0019.sql"),
+    include_str!("../migrations/sqlite/0020_agent_priority_default_accounts.sql"),
 ]);
 /// The file of memories.
 pub(crate) const BRAIN: Schema = Schema(&[include_str!("../migrations/brain/0001.sql")]);
@@ -70,6 +71,7 @@ const POSTGRES: &[&str] = &[
     include_str!("../migrations/postgres/0019.sql"),
     include_str!("../migrations/postgres/0020.sql"),
     include_str!("../migrations/postgres/0021.sql"),
+    include_str!("../migrations/postgres/0022_agent_priority_default_accounts.sql"),
 ];
 
 pub(crate) fn sqlite(connection: &Connection, path: Option<&Path>, schema: Schema) -> Result<()> {

@@ -13,7 +13,7 @@ use polyclaw_store::sessions::{Compaction, Standing};
 use polyclaw_store::{Tx, agents, backlog, jobs, messages, runs, sessions};
 
 use super::without_bytes;
-use crate::audience::Listeners;
+use crate::audience::{Listeners, Waiters};
 
 /// What a turn reads before it starts. Short histories come along with the claim.
 #[derive(Clone)]
@@ -36,6 +36,7 @@ pub(crate) struct Rows {
     /// The run its session works on.
     pub(super) run: Option<Run>,
     pub(super) listeners: Option<Listeners>,
+    pub(super) waiters: Option<Waiters>,
 }
 
 /// A history that is known already: its conversation, the ticket it was folded through, and its last.
@@ -142,6 +143,7 @@ fn read_with(
     let steered = queued.is_some_and(|queued| queued.steers);
     let run = session.owner.as_ref().map_or(Ok(None), |_| runs::of_child(tx, &session.key))?;
     let listeners = run.as_ref().map_or(Ok(None), |run| Listeners::of(tx, run))?;
+    let waiters = run.as_ref().map_or(Ok(None), |run| Waiters::of(tx, run))?;
     Ok(Rows {
         session,
         session_id,
@@ -157,5 +159,6 @@ fn read_with(
         steered,
         run,
         listeners,
+        waiters,
     })
 }

@@ -212,7 +212,7 @@ async fn the_end_of_a_task_is_announced_to_the_lead(hall: Hall) {
         (Some("subagent_announce"), Some("ok"))
     );
     assert!(!told[0].deliver && told[0].channel == "internal");
-    assert_eq!(hall.times("lead", "Result: ok\ndrawn in blue"), 1, "shown once, and stored nowhere");
+    assert_eq!(hall.times("lead", "Status: ok\nResult: drawn in blue"), 1, "shown once, and stored nowhere");
     assert!(lines.iter().all(|line| !line.text.contains("drawn in blue")));
 }
 
