@@ -40,6 +40,10 @@ pub enum GroupPolicy {
 pub struct Access {
     /// Whether the account is used at all.
     pub enabled: bool,
+    /// Bindings and jobs that name no account of the platform mean this one. If no account says so, it is the one that
+    /// was first.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub default: bool,
     /// Who may write to it in a conversation of their own.
     pub dm_policy: DmPolicy,
     /// Senders that may write to it, by the platform's ids; `*` is everybody.
@@ -66,6 +70,7 @@ impl Default for Access {
     fn default() -> Self {
         Self {
             enabled: true,
+            default: false,
             dm_policy: DmPolicy::default(),
             allow_from: Vec::new(),
             group_policy: GroupPolicy::default(),

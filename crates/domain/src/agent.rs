@@ -58,6 +58,15 @@ pub struct AgentSpec {
     /// Whom it may give work to. Nobody if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delegation: Option<Delegation>,
+    /// Of the turns that wait in a lane, those of agents with a higher number start first.
+    #[serde(default, skip_serializing_if = "is_usual")]
+    #[schemars(range(min = -100, max = 100))]
+    pub priority: i32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+fn is_usual(priority: &i32) -> bool {
+    *priority == 0
 }
 
 /// What it remembers, and what of it comes into a turn.
@@ -269,6 +278,7 @@ impl AgentSpec {
             mcp: Vec::new(),
             subagents: Subagents::default(),
             delegation: None,
+            priority: 0,
         }
     }
 }

@@ -24,6 +24,11 @@ impl Author {
         json!({ "sender": letter.arrival.sender, "sender_name": letter.sender_name, "shared": is_shared })
     }
 
+    /// Others write in the same conversation, though each in a chat of their own.
+    pub fn share(meta: &mut Value) {
+        meta["shared"] = Value::Bool(true);
+    }
+
     /// The writer, if others write there too.
     pub fn among_others(meta: &Value) -> Option<Self> {
         let text = |field: &str| meta.get(field)?.as_str().map(str::to_owned);

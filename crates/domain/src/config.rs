@@ -44,7 +44,8 @@ pub use a2a::{A2a, RemoteAgent};
 pub use agents::{Agent, AgentDefaults, Agents};
 pub use budget::Budget;
 pub use channels::{
-    Channels, DEFAULT_ACCOUNT, Discord, Mapping, Matrix, Post, Slack, SlackMode, Telegram, Webhook, Whatsapp,
+    AccountsInUse, Channels, DEFAULT_ACCOUNT, Discord, Mapping, Matrix, Post, Slack, SlackMode, Telegram,
+    Webhook, Whatsapp,
 };
 pub use cron::{CatchUp, Cron, DeliverTo, Heartbeat};
 pub use delivery::Delivery;

@@ -1,6 +1,6 @@
 //! Recall: two lists of candidates, one by words and one by meaning, become one that fits a budget.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::memory::{Memory, Viewer};
 use crate::prompt::text_tokens;
@@ -50,6 +50,12 @@ pub fn weigh(found: &mut [(Memory, f64)], viewer: Option<&Viewer>, now: Millis) 
             viewer.map_or(1.0, |viewer| closeness(memory, viewer)) * freshness(now.since(memory.updated_at));
     }
     found.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.id.as_str().cmp(b.0.id.as_str())));
+}
+
+/// The same words in two scopes are one fact: the better of the two stays.
+pub fn once(found: &mut Vec<(Memory, f64)>) {
+    let mut seen = HashSet::new();
+    found.retain(|(memory, _)| seen.insert(memory.content.trim().to_owned()));
 }
 
 fn closeness(memory: &Memory, viewer: &Viewer) -> f64 {

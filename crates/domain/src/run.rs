@@ -236,15 +236,18 @@ pub fn block(meta: &Value) -> Option<String> {
         .collect();
     let (label, prompt) = (text(&task["label"]), text(&task["prompt"]));
     // A task of a few words is its own label.
-    let task = if label == prompt { prompt } else { format!("{label} — {prompt}") };
-    let artifacts = if artifacts.is_empty() { "none".to_owned() } else { artifacts.join("\n") };
+    let prompt = if label == prompt { String::new() } else { format!("Prompt: {prompt}\n") };
+    let artifacts =
+        if artifacts.is_empty() { "none".to_owned() } else { format!("\n{}", artifacts.join("\n")) };
     Some(format!(
-        "[Context: {ANNOUNCE}]\nFrom: {} ({}), run {}\nTask: {task}\nResult: {}\n{}\nArtifacts: {artifacts}\n[/Context]",
+        "[Context: {ANNOUNCE}]\nFrom: {}#{}\nTask: {label}\n{prompt}Status: {}\nResult: {}\nArtifacts: {artifacts}\n\
+         Run: {}, session {}\n[/Context]",
         text(&meta["source_agent_name"]),
-        text(&meta["source_session_key"]),
-        text(&meta["source_run_id"]),
+        text(&meta["source_agent_id"]),
         text(&result["status"]),
         text(&result["summary"]),
+        text(&meta["source_run_id"]),
+        text(&meta["source_session_key"]),
     ))
 }
 
@@ -348,9 +351,11 @@ impl TooMany {
                 format!("{now} are at work for this session already, and {children} is {most}")
             }
             Self::AtOnce(now, most) => {
-                format!(
-                    "{now} sub-agents of this agent are at work already, and subagents.max_concurrent is {most}"
-                )
+                let (what, limit) = match kind {
+                    RunKind::Subagent => ("sub-agents", "subagents.max_concurrent"),
+                    RunKind::Delegate => ("delegations", children),
+                };
+                format!("{now} {what} of this agent are at work already, and {limit} is {most}")
             }
         }
     }
@@ -414,11 +419,14 @@ mod tests {
         let summary = payload["result"]["summary"].as_str().unwrap();
         assert!(summary.chars().count() <= SUMMARY_CHARS, "{}", summary.chars().count());
         let block = block(&payload).unwrap();
-        assert!(block.starts_with("[Context: subagent_announce]\nFrom: Ada (agent:main:subagent:u), run r1"));
-        assert!(block.contains("\nTask: look — look it up\n"), "{block}");
-        assert!(block.ends_with("Artifacts: none\n[/Context]"));
+        assert!(
+            block.starts_with(
+                "[Context: subagent_announce]\nFrom: Ada#main\nTask: look\nPrompt: look it up\n"
+            )
+        );
+        assert!(block.contains("\nArtifacts: none\nRun: r1, session agent:main:subagent:u\n"), "{block}");
         payload["task"]["label"] = "look it up".into();
-        assert!(super::block(&payload).unwrap().contains("\nTask: look it up\n"), "said once");
+        assert!(super::block(&payload).unwrap().contains("\nTask: look it up\nStatus: "), "said once");
         assert_eq!(reply_to(&payload), run.reply_to);
         dismiss(&mut payload);
         assert_eq!((super::block(&payload), reply_to(&payload).len()), (None, 0));

@@ -13,6 +13,7 @@ use polyclaw_domain::provider::Prompt;
 use polyclaw_domain::safety::{self, Household, SafetyWarning};
 use polyclaw_domain::tool::ToolScope;
 use polyclaw_store::agents::{self, Source, Stored};
+use polyclaw_store::jobs;
 
 use crate::core::Engine;
 use crate::error::{Error, Result};
@@ -143,6 +144,11 @@ impl Engine {
         };
         self.db().write(write).await?;
         self.outbox_wake.notify_one();
+        // What it is at ends with it.
+        let running = self.db().read(jobs::running).await?;
+        for turn in running.into_iter().filter(|turn| turn.agent == *id) {
+            self.stop(&turn.session).await?;
+        }
         export::remove(&self.settings().workspace, id).await;
         self.forget_agents();
         Ok(())

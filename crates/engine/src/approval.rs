@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use polyclaw_domain::approval::{self as rules, ApprovalState, EXPIRY_MS};
 use polyclaw_domain::authority::Authority;
-use polyclaw_domain::channel::Address;
+use polyclaw_domain::channel::{Address, INTERNAL};
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::id::{ApprovalId, TurnId};
 use polyclaw_domain::key::SessionKey;
@@ -45,10 +45,18 @@ pub(crate) async fn ask(
         expire(engine, &asked).await?;
         return Ok(Some(ToolOutcome::error(changed)));
     }
-    show(engine, &asked, lead_of(engine, &asked).await.as_ref());
+    show(engine, &asked, &asked.session);
+    // Whoever waits for a delegation or leads the member that asks reads the question in their own conversation.
+    let (waiting, lead) =
+        (context.waiters.as_ref().map(|waiters| &waiters.session), lead_of(engine, &asked).await);
+    waiting.into_iter().chain(&lead).for_each(|session| show(engine, &asked, session));
     let waiting = running.wait(&engine.lanes);
     let answer = wait(engine, running, &asked).await;
     drop(waiting);
+    if let (Some(session), Ok(outcome)) = (elsewhere, &answer) {
+        let state = if outcome.is_none() { ApprovalState::Approved } else { ApprovalState::Denied };
+        engine.hub.publish(session, decided(&asked, state));
+    }
     answer
 }
 
@@ -87,15 +95,16 @@ fn origin(context: &Context, approver: Approver) -> Option<Address> {
     }
 }
 
-/// The channel's conversation that asked for this turn.
+/// The channel's conversation that asked for this turn, or waits for what it works on.
 fn asking_address(context: &Context) -> Option<Address> {
     let mut asked = context
         .addresses()
         .into_iter()
         .filter(|(_, wanted)| *wanted)
         .map(|(address, _)| address)
-        .chain(context.team_people.iter().cloned());
-    asked.find(|address| !address.is_pulled() && !address.is_remote())
+        .chain(context.team_people.iter().cloned())
+        .chain(context.waiters.iter().flat_map(|waiters| waiters.addresses.clone()));
+    asked.find(|address| !address.is_pulled() && !address.is_remote() && address.channel != INTERNAL)
 }
 
 /// Stores the question with the message that asks it, in one transaction, unless it is stored already.
@@ -116,22 +125,20 @@ async fn store(engine: &Engine, running: &Running, context: &Context, wanted: &A
     Ok(asked)
 }
 
-fn show(engine: &Engine, asked: &Approval, lead: Option<&SessionKey>) {
+fn show(engine: &Engine, asked: &Approval, session: &SessionKey) {
     if asked.state != ApprovalState::Pending {
         return;
     }
-    for session in lead.into_iter().chain([&asked.session]) {
-        engine.hub.publish(
-            session,
-            FrameKind::ApprovalAsked {
-                approval_id: asked.id.clone(),
-                turn_id: asked.turn.clone(),
-                tool: asked.tool.clone(),
-                arguments: asked.arguments.clone(),
-                question: asked.question.clone(),
-            },
-        );
-    }
+    engine.hub.publish(
+        session,
+        FrameKind::ApprovalAsked {
+            approval_id: asked.id.clone(),
+            turn_id: asked.turn.clone(),
+            tool: asked.tool.clone(),
+            arguments: asked.arguments.clone(),
+            question: asked.question.clone(),
+        },
+    );
 }
 
 /// The lead of whoever asks, if that is a member of a team: its people see the question there.

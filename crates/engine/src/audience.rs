@@ -5,9 +5,9 @@ use polyclaw_domain::channel::Address;
 use polyclaw_domain::delivery::Policy;
 use polyclaw_domain::id::{AgentId, RunId};
 use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::run::{Audience, Run};
+use polyclaw_domain::run::{Audience, Run, RunKind};
 use polyclaw_domain::time::Millis;
-use polyclaw_store::{Tx, sessions};
+use polyclaw_store::{Tx, runs, sessions};
 
 use crate::hub::{FrameKind, Hub, Speaker};
 
@@ -65,5 +65,40 @@ impl Listeners {
             "stopped" => "(Cut short: it was stopped.)",
             _ => "(Cut short: it failed.)",
         }
+    }
+}
+
+/// The people of the conversation that waits for a delegation.
+#[derive(Clone, Debug)]
+pub(crate) struct Waiters {
+    pub session: SessionKey,
+    pub addresses: Vec<Address>,
+    /// Whether anything may be said there.
+    pub policy: Policy,
+}
+
+/// Longer chains of delegations there are none.
+const LONGEST_CHAIN: usize = 32;
+
+impl Waiters {
+    /// Nobody waits for a run that is only told of later; and what a sub-agent does is its owner's matter.
+    pub fn of(tx: &mut Tx<'_>, run: &Run) -> polyclaw_store::Result<Option<Self>> {
+        let mut at = run.clone();
+        for _ in 0..LONGEST_CHAIN {
+            if at.kind != RunKind::Delegate || at.awaited_by.is_none() {
+                return Ok(None);
+            }
+            if !at.reply_to.is_empty() {
+                let Some(there) = sessions::get(tx, &at.owner)? else { return Ok(None) };
+                let policy =
+                    Policy { wanted: true, session_delivers: there.delivers, session_sends: there.sends };
+                return Ok(Some(Self { session: at.owner, addresses: at.reply_to, policy }));
+            }
+            match runs::of_child(tx, &at.owner)? {
+                Some(above) => at = above,
+                None => return Ok(None),
+            }
+        }
+        Ok(None)
     }
 }

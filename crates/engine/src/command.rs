@@ -24,6 +24,10 @@ use crate::receipt::{Receipt, TAKEN};
 use crate::reception::Reachable;
 
 const MODELS_SHOWN: usize = 60;
+/// Commands that are not about a conversation.
+const WITHOUT_SESSION: [&str; 6] = ["help", "models", "agents", "team", "approve", "deny"];
+/// How the keys of sessions go on that only agents begin.
+const BEGUN_BY_AGENTS: [&str; 3] = ["subagent", "delegate", "team"];
 
 /// A command as it was given, and by whom.
 pub(crate) struct Order<'a> {
@@ -63,10 +67,24 @@ impl Engine {
         let (command, rest) = parse(line)?;
         let (speaker, by, reachable) = (Speaker::Owner, Answerer::Owner, Reachable::Every);
         let order = Order { command, rest, speaker, by, place: None, reachable, authority };
-        Some(match self.obey(session, &order).await {
-            Ok(deed) => self.perform(deed).await,
-            Err(error) => Err(error),
-        })
+        Some(self.carry_out(session, &order).await)
+    }
+
+    async fn carry_out(&self, session: &SessionKey, order: &Order<'_>) -> Result<String> {
+        self.ensure_session(session, order.command).await?;
+        let deed = self.obey(session, order).await?;
+        self.perform(deed).await
+    }
+
+    /// A command may be the first thing that is said in a conversation. Sessions that agents begin are not made by one.
+    async fn ensure_session(&self, key: &SessionKey, command: &Command) -> Result<()> {
+        let is_agents = key.parts().get(2).is_some_and(|part| BEGUN_BY_AGENTS.contains(&part.as_str()));
+        let agent = key.agent().filter(|_| !is_agents && !WITHOUT_SESSION.contains(&command.name));
+        let Some(agent) = agent else { return Ok(()) };
+        match self.session(key).await {
+            Err(Error::UnknownSession(_)) => self.create_session(key, &agent, None).await.map(drop),
+            found => found.map(drop),
+        }
     }
 
     /// A command that came as a message of a channel: it is taken once, never stored as a message, and what became of
@@ -153,18 +171,24 @@ impl Engine {
 
     async fn queue(&self, key: &SessionKey, mode: &str) -> Result<String> {
         if !mode.is_empty() && mode != "steer-backlog" {
-            return Ok(format!("'{mode}' is not a queue mode here: there is one, steer-backlog."));
+            return Ok(format!("'{mode}' is not a queue mode. There is one mode: steer-backlog."));
         }
         let wanted = key.clone();
         let read = move |tx: &mut polyclaw_store::Tx<'_>| {
             Ok((jobs::load(tx, &wanted)?, backlog::waiting(tx, &wanted)?.len()))
         };
         let (load, tasks) = self.db().read(read).await?;
-        let messages = load.waiting - tasks;
-        let running = if load.running.is_some() { "a turn is running" } else { "no turn is running" };
-        Ok(format!(
-            "mode steer-backlog: {running}, {messages} message(s) and {tasks} interrupted task(s) wait"
-        ))
+        let held = self.children(key).await?.iter().filter(|child| child.run.held.is_some()).count();
+        let running = if load.running.is_some() { "A turn is running" } else { "No turn is running" };
+        let mut said = format!(
+            "{running}; {} and {} are waiting.",
+            counted(load.waiting - tasks, "message"),
+            counted(tasks, "interrupted task")
+        );
+        if held > 0 {
+            said += &format!(" {} of sub-agents wait until you write.", counted(held, "result"));
+        }
+        Ok(said + " A message during a turn goes first; the task then goes on (mode steer-backlog).")
     }
 
     async fn models_command(&self) -> String {
@@ -189,6 +213,10 @@ impl Engine {
         let session = self.session(key).await?;
         Ok(format!("session {key}, agent {}", session.active_agent))
     }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// What was stopped, each in a few words.

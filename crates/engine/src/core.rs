@@ -17,6 +17,7 @@ use polyclaw_domain::tool::Toolbox;
 use polyclaw_store::{Db, Ledgers, Tx};
 use tokio::sync::{Notify, mpsc};
 
+use crate::agent_turns::AgentTurnCounters;
 use crate::error::{Error, Result};
 use crate::family::{Pairs, Waits};
 use crate::history::Histories;
@@ -98,6 +99,8 @@ pub struct Inner {
     pub(crate) tasks: TaskBoard,
     /// Who gave work to whom.
     pub(crate) pairs: Pairs,
+    /// What each agent has done.
+    pub(crate) turn_counters: AgentTurnCounters,
     /// Who waits for whom.
     pub(crate) waits: Arc<Waits>,
 }
@@ -161,6 +164,7 @@ impl Engine {
             arriving: Arriving::default(),
             tasks: TaskBoard::default(),
             pairs: Pairs::default(),
+            turn_counters: AgentTurnCounters::default(),
             waits: Arc::default(),
         }))
     }

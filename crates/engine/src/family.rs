@@ -4,6 +4,7 @@ mod artifacts;
 mod begin;
 mod child;
 mod close;
+mod commits;
 mod held;
 mod lend;
 mod mutual;
@@ -34,6 +35,8 @@ use close::close_idle;
 pub(crate) use begin::{AskedBy, Wish, asked_by, check_walls, reply_to};
 pub(crate) use child::{Child, is_below};
 pub(crate) use close::{Closing, close, told_late};
+pub(crate) use commits::head;
+pub(crate) use held::{HeldNotice, release_below};
 pub(crate) use mutual::Waits;
 pub(crate) use pairs::Pairs;
 pub use pairs::{Counts, Latency, Pair};
@@ -49,6 +52,8 @@ pub(crate) struct Closed {
     pub owner: SessionKey,
     /// Where a turn of the owner is ready.
     pub ready: Option<Lane>,
+    /// What its people are told of an announce that waits for them.
+    pub notice: Option<HeldNotice>,
     pub ended: Option<pairs::Ended>,
 }
 
@@ -69,6 +74,9 @@ impl Engine {
     pub(crate) fn tell_closed(&self, closed: Closed) {
         closed.ended.iter().for_each(|ended| self.pairs.count(ended, self.now()));
         self.hub.publish(&closed.owner, FrameKind::Changed);
+        if let Some(HeldNotice { session, turn, text }) = closed.notice {
+            self.hub.publish(&session, FrameKind::Notice { turn_id: turn, text });
+        }
         match closed.ready {
             Some(lane) => self.lanes.wake(lane),
             // People may have been told that it waits.

@@ -136,6 +136,8 @@ pub struct Accepted {
     pub lane: Lane,
     /// The end of a run that is told only when a person writes: the code of the reason.
     pub held: Option<&'static str>,
+    /// Turns of sub-agents that waited for a person are ready now.
+    pub released: bool,
 }
 
 impl Accepted {
@@ -266,6 +268,9 @@ impl Engine {
 
     /// Hands the turn to the worker, or tells it that there may be one.
     pub(crate) fn go_on(&self, accepted: &Accepted, begun: Option<Begun>) {
+        if accepted.released {
+            self.lanes.wake_all();
+        }
         match begun {
             Some(Begun { claim, rows, slot }) => {
                 self.begin(Start { running: Running::new(claim, rows), slot });

@@ -2,6 +2,7 @@
 //! the next; nothing calls back.
 
 mod agent;
+mod agent_turns;
 mod approval;
 mod audience;
 mod briefing;
@@ -41,6 +42,7 @@ mod worker;
 
 pub use crate::core::{Engine, Ports};
 pub use agent::{Explained, LONGEST_OVERLAY, Overlay};
+pub use agent_turns::{AgentTurns, TURN_BUCKETS_MS};
 pub use approval::{Verdict, decide};
 pub use budget::Balance;
 pub use error::{Action, Error, Result};

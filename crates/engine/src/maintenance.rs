@@ -4,7 +4,7 @@
 mod archive;
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use polyclaw_domain::agent::MemoryScope;
 use polyclaw_domain::config::{Maintenance, Mode};
@@ -54,6 +54,7 @@ impl Engine {
         let kept = usize::try_from(upkeep.rules.max_entries).unwrap_or(usize::MAX);
         let unused = self.db().read(move |tx| sessions::unused(tx, before, kept, MOST)).await?;
         let archive = Archive::of(&upkeep);
+        let began = SystemTime::now();
         let mut cleanup = Cleanup { unused, ..Cleanup::default() };
         if run == Run::Real {
             for one in &cleanup.unused {
@@ -61,7 +62,7 @@ impl Engine {
             }
             self.remove_images().await?;
         }
-        cleanup.dropped_files = archive.keep_to_budget(run).await.map_err(not_written)?;
+        cleanup.dropped_files = archive.keep_to_budget(run, began).await.map_err(not_written)?;
         Ok(cleanup)
     }
 
@@ -84,7 +85,8 @@ impl Engine {
         Ok(())
     }
 
-    async fn tell_cleanup(&self, cleanup: &Cleanup) {
+    /// Records what was removed.
+    pub async fn tell_cleanup(&self, cleanup: &Cleanup) {
         if cleanup.unused.is_empty() && cleanup.dropped_files.is_empty() {
             return;
         }

@@ -30,7 +30,7 @@ use polyclaw_store::messages::Message;
 use polyclaw_store::sessions::Compaction;
 use polyclaw_store::{Tx, sessions, usage};
 
-use crate::audience::Listeners;
+use crate::audience::{Listeners, Waiters};
 use crate::budget::Spent;
 use crate::core::Engine;
 use crate::history::History;
@@ -93,6 +93,8 @@ pub(crate) struct Context {
     pub listeners: Option<Listeners>,
     /// Of a team's member: where the people are for whom the team works.
     pub team_people: Vec<Address>,
+    /// People who wait for the delegation this turn works on: they can be asked for it.
+    pub waiters: Option<Waiters>,
     /// Everyone this turn answers, as `channel:account:peer`.
     senders: Vec<String>,
 }
@@ -144,7 +146,9 @@ impl Context {
         let agent_is_gone = rows.spec.is_none();
         let spec = rows.spec.unwrap_or_else(|| AgentSpec::named(claim.agent.clone()));
         let settings = engine.settings();
-        let asked_by: Vec<&Address> = asked_by(&rows.stored, &rows.begun).chain(&rows.team_people).collect();
+        let waiting = rows.waiters.iter().flat_map(|waiters| &waiters.addresses);
+        let asked_by: Vec<&Address> =
+            asked_by(&rows.stored, &rows.begun).chain(&rows.team_people).chain(waiting).collect();
         let scope = scope(engine, &rows.session, &spec, &asked_by);
         let asked: Vec<&Message> = rows.stored.iter().chain(&rows.begun).collect();
         let senders = senders(&asked, rows.run.as_ref());
@@ -184,6 +188,7 @@ impl Context {
             run: rows.run.map(|run| run.id),
             listeners: rows.listeners,
             team_people: rows.team_people,
+            waiters: rows.waiters,
             senders,
         };
         context.tools = context.offer(engine, &settings);

@@ -183,7 +183,11 @@ impl Engine {
             Routed::Usage(line) => self.settle(&receipt, &line).await,
             Routed::One { target, text, .. } => {
                 let parts = self.parts(&letter).await;
-                let inbound = Inbound { parts, ..self.inbound(&letter, target, text) };
+                let is_shared = self.settings().reception.is_shared(&target.session);
+                let mut inbound = Inbound { parts, ..self.inbound(&letter, target, text) };
+                if let Some(meta) = inbound.meta.as_mut().filter(|_| is_shared) {
+                    Author::share(meta);
+                }
                 self.hand_in(inbound, &receipt).await
             }
             Routed::Several(targets) => self.take_round(&letter, targets, &receipt).await,

@@ -124,6 +124,22 @@ impl Engine {
         Ok(())
     }
 
+    /// Whether what is said in a session may leave, and whether it may send; `None` leaves it as it is.
+    pub async fn set_policies(
+        &self,
+        key: &SessionKey,
+        delivers: Option<bool>,
+        sends: Option<bool>,
+    ) -> Result<()> {
+        self.session(key).await?;
+        let (wanted, now) = (key.clone(), self.now());
+        let write = move |tx: &mut polyclaw_store::Tx<'_>| {
+            sessions::set_policies(tx, &wanted, (delivers, sends), now)
+        };
+        self.db().write(write).await?;
+        Ok(())
+    }
+
     /// What a model is called is written down in many places; and one of a provider that is not there would only fail
     /// later, in the next turn.
     pub(crate) async fn check_model(&self, model: Option<&ModelRef>) -> Result<()> {

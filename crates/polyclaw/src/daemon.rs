@@ -139,6 +139,7 @@ where
     let (mut reloads, mut stops) = (signal(SignalKind::hangup())?, Stops::listen()?);
     // Heard and ignored: a file at its size limit is a write that fails, not the end of the process.
     let _oversized = signal(SignalKind::from_raw(SIGXFSZ))?;
+    instance.settle().await?;
     instance.store_agents(&instance.config).await?;
     instance
         .engine

@@ -1,6 +1,6 @@
 //! The composition root: one instance, put together from its home.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -12,7 +12,7 @@ use polyclaw_channel::telegram::{self, Telegram};
 use polyclaw_channel::webhook::{self, Webhook};
 use polyclaw_channel::whatsapp::{self, Whatsapp};
 use polyclaw_domain::channel::Channel;
-use polyclaw_domain::config::Config;
+use polyclaw_domain::config::{AccountsInUse, Config};
 use polyclaw_domain::fault::Faults;
 use polyclaw_domain::port::{Clock, Pending};
 use polyclaw_domain::redact::Redactor;
@@ -25,7 +25,7 @@ use polyclaw_provider::Models;
 use polyclaw_provider::embedded::Chat;
 use polyclaw_server::{Later, Logins, Reload};
 use polyclaw_store::agents::{self, Source};
-use polyclaw_store::{Db, Ledgers, Target};
+use polyclaw_store::{Db, Ledgers, Target, default_accounts};
 use polyclaw_tool::{FileBriefings, Mcp, Shared};
 
 use crate::choice::Choice;
@@ -176,6 +176,48 @@ impl Instance {
         self.choice.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Which account of each platform is meant where none is named, from the config and the store. What is settled once
+    /// stays, so that an account that is added later takes over nobody's conversations.
+    async fn settle_accounts(&self, config: &mut Config) -> Result<(), Failure> {
+        let channels: Vec<String> =
+            config.channels.default_accounts().keys().map(|name| (*name).to_owned()).collect();
+        let read = move |tx: &mut polyclaw_store::Tx<'_>| {
+            let recorded = default_accounts::all(tx)?.into_iter().collect();
+            let mut in_use = BTreeMap::new();
+            for channel in &channels {
+                in_use
+                    .extend(default_accounts::in_use(tx, channel)?.map(|account| (channel.clone(), account)));
+            }
+            Ok(AccountsInUse { recorded, in_use })
+        };
+        let known = self.engine.db().read(read).await?;
+        let settled = config.channels.settle_defaults(&known);
+        for one in settled.iter().filter(|one| one.is_guessed) {
+            tracing::warn!(
+                channel = one.channel,
+                account = %one.account,
+                "several accounts and none is marked default: this one is meant where no account is named; \
+                 write default = true in the one you mean"
+            );
+        }
+        let changed: Vec<_> =
+            settled.into_iter().filter(|one| known.recorded.get(one.channel) != Some(&one.account)).collect();
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let write = move |tx: &mut polyclaw_store::Tx<'_>| {
+            changed.iter().try_for_each(|one| default_accounts::record(tx, one.channel, &one.account))
+        };
+        Ok(self.engine.db().write(write).await?)
+    }
+
+    /// Before anybody is answered: what the store knows that the config does not say.
+    pub async fn settle(&self) -> Result<(), Failure> {
+        let mut config = self.config.clone();
+        self.settle_accounts(&mut config).await?;
+        self.take_up(&config, self.choice())
+    }
+
     /// The agents of the config, into the store. Those it no longer names go; those of the API stay.
     pub async fn store_agents(&self, config: &Config) -> Result<(), Failure> {
         let (mut specs, now) = (config.agents.specs(), self.clock.now());
@@ -287,7 +329,8 @@ impl Instance {
     /// the old one in force, whole. Returns the sections that take effect at the next start.
     pub async fn reload(&self) -> Result<Later, Failure> {
         let _turn = self.reloading.lock().await;
-        let config = self.overrides.apply(self.home.read_config()?)?;
+        let mut config = self.overrides.apply(self.home.read_config()?)?;
+        self.settle_accounts(&mut config).await?;
         let mut choice = Choice::known(&config, |name| std::env::var(name).ok());
         let made = models(&choice, &self.chat, &self.clock)?;
         let hooks = Hooks::from_config(&config.hooks)?;

@@ -33,12 +33,17 @@ pub struct Stored {
 }
 
 pub fn upsert(tx: &mut Tx<'_>, spec: &AgentSpec, source: Source, now: Millis) -> Result<()> {
-    const SQL: &str = "INSERT INTO agent_specs (agent_id, name, config_json, source, created_at, updated_at)
-        VALUES ($1, $2, $3, $4, $5, $5)
+    const SQL: &str =
+        "INSERT INTO agent_specs (agent_id, name, config_json, source, created_at, updated_at, priority)
+        VALUES ($1, $2, $3, $4, $5, $5, $6)
         ON CONFLICT (agent_id) DO UPDATE SET name = excluded.name, config_json = excluded.config_json,
-          source = excluded.source, updated_at = excluded.updated_at";
+          source = excluded.source, updated_at = excluded.updated_at, priority = excluded.priority";
     let json = serde_json::to_string(spec).map_err(|e| Error::Other(e.to_string()))?;
-    tx.execute(SQL, params![&spec.agent_id, &spec.name, &json, source.as_str(), now]).map(drop)
+    tx.execute(
+        SQL,
+        params![&spec.agent_id, &spec.name, &json, source.as_str(), now, i64::from(spec.priority)],
+    )
+    .map(drop)
 }
 
 pub fn get(tx: &mut Tx<'_>, id: &AgentId) -> Result<Option<Stored>> {

@@ -40,6 +40,11 @@ pub fn automatic_turns(tx: &mut Tx<'_>, trace: &TraceId) -> Result<u32> {
     Ok(tx.query_one(SQL, params![trace], |row| row.small(0))?.unwrap_or(0))
 }
 
+/// A person goes on with it: what follows is counted anew.
+pub fn forget_automatic_turns(tx: &mut Tx<'_>, trace: &TraceId) -> Result<()> {
+    tx.execute("DELETE FROM traces WHERE trace_id = $1", params![trace]).map(drop)
+}
+
 pub fn count_automatic_turn(tx: &mut Tx<'_>, trace: &TraceId, now: Millis) -> Result<()> {
     const SQL: &str = "INSERT INTO traces (trace_id, automatic_turns, created_at) VALUES ($1, 1, $2)
         ON CONFLICT (trace_id) DO UPDATE SET automatic_turns = traces.automatic_turns + 1";

@@ -10,6 +10,7 @@ pub mod budgets;
 pub mod check;
 mod copy;
 mod db;
+pub mod default_accounts;
 pub mod drafts;
 mod error;
 pub mod events;

@@ -81,19 +81,24 @@ pub fn at_work(tx: &mut Tx<'_>, owner: &SessionKey) -> Result<Vec<Run>> {
     tx.query(select!("WHERE owner_key = $1 AND status = 'running' ORDER BY run_id"), params![owner], read)
 }
 
-/// How many sub-agents of an agent are at work, in all of its sessions. Its row is taken, so that two who begin one are
-/// counted one after the other.
-pub fn of_caller(tx: &mut Tx<'_>, caller: &AgentId) -> Result<u32> {
+/// How many runs of a kind an agent has at work, in all of its sessions. Its row is taken, so that two who begin one are
+/// counted one after the other. A run whose session waits for a person is not at work.
+pub fn of_caller(tx: &mut Tx<'_>, caller: &AgentId, kind: RunKind) -> Result<u32> {
     const LOCK: &str = "SELECT agent_id FROM agent_specs WHERE agent_id = $1 /* lock */";
-    const SQL: &str = "SELECT COUNT(*) FROM runs
-        WHERE status = 'running' AND caller_id = $1 AND kind = 'subagent'";
+    const SQL: &str = "SELECT COUNT(*) FROM runs r
+        WHERE r.status = 'running' AND r.caller_id = $1 AND r.kind = $2 AND NOT EXISTS (
+          SELECT 1 FROM jobs j WHERE j.session_key = r.child_key AND j.state = 'queued' AND j.held = 2)";
     tx.query_one(LOCK, params![caller], |row| row.text(0))?;
-    Ok(tx.query_one(SQL, params![caller], |row| row.small(0))?.unwrap_or(0))
+    Ok(tx.query_one(SQL, params![caller, kind.as_str()], |row| row.small(0))?.unwrap_or(0))
 }
 
-/// Runs whose time is over.
+/// Runs whose time is over. The time of one whose session waits for a person stands still.
 pub fn overdue(tx: &mut Tx<'_>, now: Millis, limit: usize) -> Result<Vec<Run>> {
-    const SQL: &str = select!("WHERE status = 'running' AND deadline < $1 ORDER BY deadline LIMIT $2");
+    const SQL: &str = select!(
+        "WHERE status = 'running' AND deadline < $1 AND NOT EXISTS (
+           SELECT 1 FROM jobs j WHERE j.session_key = runs.child_key AND j.state = 'queued' AND j.held = 2)
+         ORDER BY deadline LIMIT $2"
+    );
     tx.query(SQL, params![now, limit], read)
 }
 
@@ -103,12 +108,29 @@ pub fn next_deadline(tx: &mut Tx<'_>, now: Millis) -> Result<Option<Millis>> {
     Ok(tx.query_one(SQL, params![now], |row| row.opt_time(0))?.flatten())
 }
 
+/// A run that waited for a person has its whole time again.
+pub fn restart_deadline(tx: &mut Tx<'_>, id: &RunId, now: Millis) -> Result<()> {
+    const SQL: &str = "UPDATE runs SET deadline = $2 + (deadline - created_at)
+        WHERE run_id = $1 AND status = 'running' AND deadline IS NOT NULL";
+    tx.execute(SQL, params![id, now]).map(drop)
+}
+
 /// Ends a run; `false` if it has ended before. From here on its session is put away some time, or at once.
 pub fn end(tx: &mut Tx<'_>, id: &RunId, status: RunStatus, outcome: &Outcome, now: Millis) -> Result<bool> {
     const SQL: &str = "UPDATE runs SET status = $2, result_json = $3, ended_at = $4,
           put_away_at = CASE WHEN is_deleted_after = 1 THEN $4 ELSE $4 + archive_after_ms END
         WHERE run_id = $1 AND status = 'running'";
     Ok(tx.execute(SQL, params![id, status.as_str(), &to_json(outcome)?, now])? == 1)
+}
+
+/// Notes the commit at which the child's workspace stood before it began; empty where there was none yet.
+pub fn note_commit(tx: &mut Tx<'_>, id: &RunId, commit: &str) -> Result<()> {
+    tx.execute("UPDATE runs SET commit_before = $2 WHERE run_id = $1", params![id, commit]).map(drop)
+}
+
+pub fn commit_before(tx: &mut Tx<'_>, id: &RunId) -> Result<Option<String>> {
+    const SQL: &str = "SELECT commit_before FROM runs WHERE run_id = $1";
+    Ok(tx.query_one(SQL, params![id], |row| row.opt_text(0))?.flatten())
 }
 
 /// Its announce is stored.

@@ -198,6 +198,18 @@ pub fn set_model(tx: &mut Tx<'_>, key: &SessionKey, model: Option<&ModelRef>, no
     Ok(tx.execute(SQL, params![key, provider, name, now])? > 0)
 }
 
+/// Whether anything said here may leave, and whether anything may be sent by it; `None` leaves it as it is.
+pub fn set_policies(
+    tx: &mut Tx<'_>,
+    key: &SessionKey,
+    (delivers, sends): (Option<bool>, Option<bool>),
+    now: Millis,
+) -> Result<bool> {
+    const SQL: &str = "UPDATE sessions SET deliver_policy = COALESCE($2, deliver_policy),
+          send_policy = COALESCE($3, send_policy), updated_at = $4 WHERE session_key = $1";
+    Ok(tx.execute(SQL, params![key, delivers.map(i64::from), sends.map(i64::from), now])? > 0)
+}
+
 /// Where what is written here goes instead; `None` is here again.
 pub fn set_focus(tx: &mut Tx<'_>, key: &SessionKey, focus: Option<&SessionKey>, now: Millis) -> Result<bool> {
     const SQL: &str = "UPDATE sessions SET focus_session_key = $2, updated_at = $3 WHERE session_key = $1";

@@ -89,7 +89,7 @@ export type AgentSpec = {
   delegation?: {
     /** The agents; any if `*`. Agents elsewhere only by name: `a2a:<name>` of `[a2a.remote.<name>]`. */
     allow_agents: string[];
-    /** How many of one session work at once. */
+    /** How many delegations of the agent work at once, in all of its sessions together. */
     max_concurrent?: number;
     /** How often work may be given on: with 1 a delegate cannot delegate. */
     max_depth?: number;
@@ -132,6 +132,8 @@ export type AgentSpec = {
       profile?: string | null;
     };
   };
+  /** Of the turns that wait in a lane, those of agents with a higher number start first. */
+  priority?: number;
   /** What its programs are kept to. */
   sandbox?: {
     /** Processor time of one program, in seconds. */
@@ -375,8 +377,12 @@ export type CandidateView = {
 
 export type Change = {
   active_agent_id?: string | null;
+  /** Whether what is said here may leave by a channel. */
+  deliver_policy?: boolean | null;
   /** `provider/model`; null goes back to the agent's own. */
   model?: string | null;
+  /** Whether it may send to channels by itself. */
+  send_policy?: boolean | null;
 };
 
 export type Channels = {
@@ -1216,6 +1222,8 @@ export type SessionView = {
   channel?: string | null;
   created_at: string;
   delegation_depth: number;
+  /** Whether what is said here may leave by a channel. */
+  deliver_policy: boolean;
   lane: string;
   /** The model a person picked; null is the agent's own. */
   model?: string | null;
@@ -1223,6 +1231,8 @@ export type SessionView = {
   /** Messages and interrupted tasks not yet taken up. */
   queued: number;
   running_turn_id?: string | null;
+  /** Whether it may send to channels by itself. */
+  send_policy: boolean;
   session_id: string;
   session_key: string;
   spawn_depth: number;

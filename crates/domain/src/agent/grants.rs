@@ -2,8 +2,8 @@
 //! compile until somebody says here whether it grants anything.
 
 use super::{
-    AgentSpec, Budget, ContextPolicy, Defaults, Delegation, Isolation, MemoryScope, Policy, Sandbox,
-    SkillPolicy, Subagents, ToolPolicy, Workspace,
+    AgentSpec, Budget, ContextPolicy, Defaults, Delegation, Isolation, MemberTools, MemoryScope, Policy,
+    Sandbox, SkillPolicy, Subagents, ToolPolicy, Workspace,
 };
 use crate::id::AgentId;
 use crate::policy::{ApprovalMode, covers};
@@ -32,6 +32,7 @@ pub fn widened(from: &AgentSpec, to: &AgentSpec, default: &AgentId) -> Vec<&'sta
         mcp,
         subagents,
         delegation,
+        priority,
     } = to;
     let Defaults {
         model: _,
@@ -57,6 +58,7 @@ pub fn widened(from: &AgentSpec, to: &AgentSpec, default: &AgentId) -> Vec<&'sta
         ("mcp", !is_within(&from.mcp, mcp)),
         ("subagents", begins_more(&from.subagents, subagents)),
         ("delegation", gives_more_away(from.delegation.as_ref(), delegation.as_ref())),
+        ("priority", *priority > from.priority),
     ];
     found.into_iter().filter(|(_, is_wider)| *is_wider).map(|(field, _)| field).collect()
 }
@@ -149,12 +151,14 @@ fn begins_more(from: &Subagents, to: &Subagents) -> bool {
         archive_after_minutes: _,
         model: _,
         thinking: _,
+        member_tools,
     } = to;
     !lists_no_more(&from.allow_agents, allow_agents)
         || *max_spawn_depth > from.max_spawn_depth
         || *max_children_per_agent > from.max_children_per_agent
         || *max_concurrent > from.max_concurrent
         || *run_timeout_seconds > from.run_timeout_seconds
+        || (*member_tools == MemberTools::Own && from.member_tools == MemberTools::Lead)
 }
 
 /// A delegate works with its own rights, and so do those it gives work on to. With no more names and no more depth
@@ -253,7 +257,8 @@ mod tests {
         "budget": { "usd_per_day": 2.0 },
         "mcp": ["files"],
         "subagents": { "allow_agents": ["*"] },
-        "delegation": { "allow_agents": ["shop"] }
+        "delegation": { "allow_agents": ["shop"] },
+        "priority": 10
     }"#;
 
     fn base() -> Value {
@@ -276,7 +281,7 @@ mod tests {
             assert!(!is_wider(&spec(changed), &spec(base())) || field == "workspace", "back again: {field}");
         }
         let found = widened(&spec(base()), &spec(more), &AgentId::main());
-        assert_eq!(found.len(), 10, "{found:?}");
+        assert_eq!(found.len(), 11, "{found:?}");
     }
 
     /// The spec as it is written down has no field that the tests above and the names below leave out.

@@ -130,6 +130,11 @@ pub struct Agent {
     /// Whom it may give work to with `delegate_to_agent`. Nobody if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delegation: Option<Delegation>,
+    /// Of the turns that wait in a lane, those of agents with a higher number start first. What has waited for half a
+    /// minute counts as the most urgent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = -100, max = 100))]
+    pub priority: Option<i32>,
 }
 
 /// An agent's own tables say what is other than in `agents.defaults`, key by key: a limit of its own takes none of the
@@ -203,6 +208,7 @@ impl Agents {
             mcp: agent.mcp.clone(),
             subagents: agent.subagents.clone().unwrap_or_else(|| self.defaults.subagents.clone()),
             delegation: agent.delegation.clone(),
+            priority: agent.priority.unwrap_or_default(),
         }
     }
 

@@ -45,6 +45,27 @@ pub struct Channels {
     /// Matrix users: `[channels.matrix.<account>]`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub matrix: BTreeMap<String, Matrix>,
+    /// The account of each platform that has been the default one so far. It is no setting: the store remembers it.
+    #[serde(skip)]
+    remembered: BTreeMap<String, String>,
+}
+
+/// What is known of the default account of a platform beside the config.
+#[derive(Clone, Debug, Default)]
+pub struct AccountsInUse {
+    /// What was recorded at an earlier start.
+    pub recorded: BTreeMap<String, String>,
+    /// Whose conversations are kept without an account in their keys, in homes older than the record.
+    pub in_use: BTreeMap<String, String>,
+}
+
+/// The default account of one platform, as it was settled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettledAccount {
+    pub channel: &'static str,
+    pub account: String,
+    /// There are several, and nothing but the alphabet has chosen this one.
+    pub is_guessed: bool,
 }
 
 /// A program that posts messages to `/hooks/<name>`.
@@ -102,24 +123,67 @@ impl Channels {
         accounts.slack.values_mut().for_each(|account| account.access = Access::default());
         accounts.whatsapp.values_mut().for_each(|account| account.access = Access::default());
         accounts.matrix.values_mut().for_each(|account| account.access = Access::default());
+        accounts.remembered.clear();
         accounts
     }
 
-    /// The account of each platform that is meant where none is named: `default`, or else the first by name.
+    /// The account of each platform that is meant where none is named: the one that says so, the one that has been so
+    /// far, `default`, or else the first by name.
     pub fn default_accounts(&self) -> BTreeMap<&'static str, &str> {
-        let mut accounts = BTreeMap::new();
-        let hooks = self.webhook.keys().map(|name| (WEBHOOK, name.as_str()));
-        for (channel, account) in self.access().map(|(channel, account, _)| (channel, account)).chain(hooks) {
-            let first = accounts.entry(channel).or_insert(account);
-            if account == DEFAULT_ACCOUNT {
-                *first = account;
-            }
+        self.accounts_by_channel()
+            .into_iter()
+            .map(|(channel, names)| (channel, self.choose(channel, &names).0))
+            .collect()
+    }
+
+    /// Takes over what is known of default accounts, so that an account that is added never takes another's place.
+    pub fn settle_defaults(&mut self, known: &AccountsInUse) -> Vec<SettledAccount> {
+        self.remembered.clone_from(&known.in_use);
+        self.remembered.extend(known.recorded.clone());
+        let settled: Vec<SettledAccount> = self
+            .accounts_by_channel()
+            .into_iter()
+            .map(|(channel, names)| {
+                let (account, is_guessed) = self.choose(channel, &names);
+                SettledAccount { channel, account: account.to_owned(), is_guessed }
+            })
+            .collect();
+        self.remembered = settled.iter().map(|one| (one.channel.to_owned(), one.account.clone())).collect();
+        settled
+    }
+
+    /// Every account by its channel, and whether it says that it is the default one.
+    fn accounts_by_channel(&self) -> BTreeMap<&'static str, Vec<(&str, bool)>> {
+        let mut channels: BTreeMap<&'static str, Vec<(&str, bool)>> = BTreeMap::new();
+        let hooks = self.webhook.keys().map(|name| (WEBHOOK, name.as_str(), false));
+        let accounts = self.access().map(|(channel, account, access)| (channel, account, access.default));
+        for (channel, account, is_default) in accounts.chain(hooks) {
+            channels.entry(channel).or_default().push((account, is_default));
         }
-        accounts
+        channels
+    }
+
+    fn choose<'a>(&self, channel: &str, names: &[(&'a str, bool)]) -> (&'a str, bool) {
+        let named = |wanted: &str| names.iter().find(|(name, _)| *name == wanted);
+        let remembered = self.remembered.get(channel).and_then(|account| named(account));
+        let said = names.iter().find(|(_, is_default)| *is_default).or(remembered);
+        match said.or_else(|| named(DEFAULT_ACCOUNT)) {
+            Some((account, _)) => (account, false),
+            None => (names.first().map_or(DEFAULT_ACCOUNT, |(name, _)| name), names.len() > 1),
+        }
     }
 
     pub(super) fn check(&self, agents: &Agents, report: &mut Report) {
         self.check_platforms(report);
+        for (channel, names) in self.accounts_by_channel() {
+            let marked: Vec<&str> =
+                names.iter().filter(|(_, is_default)| *is_default).map(|(name, _)| *name).collect();
+            if let [_, second, ..] = marked[..] {
+                let message = format!("{channel} has more than one default account: {}", marked.join(", "));
+                let path = name::join(&format!("channels.{channel}"), second);
+                report.error(&format!("{path}.default"), message, "leave default = true in one of them");
+            }
+        }
         for (hook, webhook) in &self.webhook {
             let path = name::join("channels.webhook", hook);
             if hook.is_empty() || !hook.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-') {
@@ -135,5 +199,44 @@ impl Channels {
                 report.error(&format!("{path}.reply_secret"), message, "add reply_url, or take this out");
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::load;
+
+    fn channels(accounts: &[(&str, &str)]) -> Channels {
+        let table = |(name, more): &(&str, &str)| {
+            format!("[channels.telegram.{name}]\nbot_token = \"1:x\"\nallow_from = [\"1\"]\n{more}\n")
+        };
+        let text: String = accounts.iter().map(table).collect();
+        load(&text, "config.toml", &|_| Err("no lookup".to_owned())).unwrap().channels
+    }
+
+    fn settled(accounts: &[(&str, &str)], recorded: Option<&str>, in_use: Option<&str>) -> (String, bool) {
+        let known = |account: Option<&str>| {
+            account.map(|account| ("telegram".to_owned(), account.to_owned())).into_iter().collect()
+        };
+        let mut channels = channels(accounts);
+        let one = channels
+            .settle_defaults(&AccountsInUse { recorded: known(recorded), in_use: known(in_use) })
+            .remove(0);
+        assert_eq!(channels.default_accounts()["telegram"], one.account);
+        (one.account, one.is_guessed)
+    }
+
+    #[test]
+    fn an_account_that_is_added_never_becomes_the_default_one() {
+        let (main, both) = ([("main", "")], [("alerts", ""), ("main", "")]);
+        assert_eq!(settled(&main, None, None), ("main".to_owned(), false));
+        assert_eq!(settled(&both, Some("main"), None), ("main".to_owned(), false), "what is recorded holds");
+        assert_eq!(settled(&both, None, Some("main")), ("main".to_owned(), false), "so does what is in use");
+        assert_eq!(settled(&both, Some("gone"), None), ("alerts".to_owned(), true), "a guess says so");
+        let marked = [("alerts", "default = true"), ("main", "")];
+        assert_eq!(settled(&marked, Some("main"), None), ("alerts".to_owned(), false), "the config decides");
+        let named = [("alerts", ""), ("default", "")];
+        assert_eq!(settled(&named, None, None), ("default".to_owned(), false));
     }
 }

@@ -199,6 +199,11 @@ fn subagents(
     if let Some(text) = part.text("model", notes) {
         put(&mut table, "model", models.resolve(&part.at("model"), &text, notes));
     }
+    match part.text("thinking", notes).as_deref() {
+        Some(level @ ("low" | "medium" | "high")) => put(&mut table, "thinking", level),
+        Some("minimal") => put(&mut table, "thinking", "low"),
+        _ => {}
+    }
     part.rest("sub-agents have no such setting", notes);
     table
 }

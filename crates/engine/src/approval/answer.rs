@@ -13,6 +13,7 @@ use super::{announce, decided};
 use crate::core::Engine;
 use crate::deed::{After, Deed, Done, say};
 use crate::error::{Error, Result};
+use crate::family::is_below;
 
 /// Who answers, and what.
 #[derive(Clone, Debug)]
@@ -138,7 +139,11 @@ impl Engine {
         let reason = Some(why.trim().to_owned()).filter(|why| !why.is_empty());
         let judge = judge(self, &id, Verdict { decision, reason, by, shown: None });
         Box::new(move |tx| {
-            if approvals::get(tx, &id)?.is_some_and(|asked| asked.session != session) {
+            // A question of a delegation is asked in the conversation that waits for it.
+            if let Some(asked) = approvals::get(tx, &id)?
+                && asked.session != session
+                && !is_below(tx, &session, &asked.session)?
+            {
                 return Ok(Done::refused(Error::NotYours(Invalid::OtherConversation)));
             }
             Ok(match judge(tx)?.settled(&id) {

@@ -26,16 +26,17 @@ pub(super) async fn parcels_of(engine: &Engine, context: &Context, asked: &Appro
     if let Some(origin) = &asked.origin {
         let text = rules::question(asking_name(context, origin), asked.id.as_str(), &asked.question);
         let policy = policy_towards(context, origin);
-        return Ok(sent(engine, asked, (origin, policy), (&rules::message_key(asked.id.as_str()), text)));
+        let key = rules::message_key(asked.id.as_str());
+        return Ok(passed(engine, (origin, policy), text, &label(context, asked, &key, 0)));
     }
     let Some(waiting) = asking_address(context) else { return Ok(Vec::new()) };
     let policy = policy_towards(context, &waiting);
-    let word = (&*format!("waits-{}", asked.id), WAITS.to_owned());
-    let mut found = sent(engine, asked, (&waiting, policy), word);
+    let waits = format!("waits-{}", asked.id);
+    let mut found = passed(engine, (&waiting, policy), WAITS.to_owned(), &label(context, asked, &waits, 0));
     let (key, text) = (rules::message_key(asked.id.as_str()), to_owner(context, asked));
     let text = rules::question(&context.spec.name, asked.id.as_str(), &text);
     for owner in owners(engine).await? {
-        let label = label(asked, &key, found.len());
+        let label = label(context, asked, &key, found.len());
         found.extend(passed(engine, (&owner, Policy::OPEN), text.clone(), &label));
     }
     Ok(found)
@@ -52,6 +53,9 @@ fn asking_name<'a>(context: &'a Context, to: &Address) -> &'a str {
 /// A member sends nothing outside by itself, but its questions reach the people its team works for.
 fn policy_towards(context: &Context, to: &Address) -> Policy {
     let is_of_team = context.team_people.contains(to);
+    if let Some(waiters) = context.waiters.as_ref().filter(|_| !is_of_team) {
+        return waiters.policy;
+    }
     Policy {
         wanted: true,
         session_delivers: is_of_team || context.session.delivers,
@@ -65,17 +69,10 @@ fn to_owner(context: &Context, asked: &Approval) -> String {
     format!("Asked for by {}, in the session {}.\n{}", by.join(", "), asked.session, asked.question)
 }
 
-fn sent(
-    engine: &Engine,
-    asked: &Approval,
-    to: (&Address, Policy),
-    (key, text): (&str, String),
-) -> Vec<Parcel> {
-    passed(engine, to, text, &label(asked, key, 0))
-}
-
-fn label<'a>(asked: &'a Approval, key: &'a str, first: usize) -> Label<'a> {
-    Label { session: &asked.session, turn: &asked.turn, key, first, now: asked.created_at }
+/// Where somebody waits for a delegation, the question keeps the order of their conversation.
+fn label<'a>(context: &'a Context, asked: &'a Approval, key: &'a str, first: usize) -> Label<'a> {
+    let session = context.waiters.as_ref().map_or(&asked.session, |waiters| &waiters.session);
+    Label { session, turn: &asked.turn, key, first, now: asked.created_at }
 }
 
 fn passed(engine: &Engine, (to, policy): (&Address, Policy), text: String, label: &Label<'_>) -> Vec<Parcel> {

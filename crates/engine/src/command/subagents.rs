@@ -5,6 +5,7 @@ use polyclaw_domain::id::{AgentId, RunId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::Role;
 use polyclaw_domain::plain;
+use polyclaw_domain::redact::quoted;
 use polyclaw_domain::run::{RunKind, RunStatus, Task, asked_in};
 use polyclaw_domain::time::length;
 use polyclaw_store::{Tx, messages, runs, sessions};
@@ -20,7 +21,7 @@ const LOG_LINES: usize = 10;
 const MOST_LINES: usize = 50;
 const LINE_CHARS: usize = 300;
 const USAGE: &str = "/subagents list | info <which> | log <which> | kill <which>|all | send <which> <text> | \
-    steer <which> <text> | spawn [agent] <task>. Which one: its number, its label or its run id.";
+    steer <which> <text> | spawn [@agent] <task>. Which one: its number, its label or its run id.";
 
 impl Engine {
     /// What begins or tells a child has a key of its own, and is done once whenever its receipt is stored.
@@ -150,9 +151,13 @@ impl Engine {
     async fn spawn_child(&self, session: &SessionKey, order: &Order<'_>, rest: &str) -> Result<String> {
         let owner = self.session(session).await?;
         let (first, task) = rest.split_once(char::is_whitespace).unwrap_or(("", ""));
-        let named = match AgentId::parse(first) {
-            Ok(id) => self.agent(&id).await.ok().map(|stored| stored.spec.agent_id),
-            Err(_) => None,
+        let named = match first.strip_prefix('@').unwrap_or(first) {
+            // Said to be an agent's name, it has to be one.
+            name if name.len() < first.len() => Some(self.named_agent(name).await?),
+            name => match AgentId::parse(name) {
+                Ok(id) => self.agent(&id).await.ok().map(|stored| stored.spec.agent_id),
+                Err(_) => None,
+            },
         };
         let (agent, task) = match named {
             Some(agent) => (agent, task.trim()),
@@ -178,6 +183,11 @@ impl Engine {
             })
             .await?;
         Ok(format!("Begun in {}; its end is told here.", run.child))
+    }
+
+    async fn named_agent(&self, name: &str) -> Result<AgentId> {
+        let id = AgentId::parse(name).map_err(|_| Error::UnknownAgent(quoted(name)))?;
+        Ok(self.agent(&id).await?.spec.agent_id)
     }
 
     /// The same letter, given again after a crash, does nothing a second time.

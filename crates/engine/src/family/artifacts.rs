@@ -1,4 +1,4 @@
-//! What a child leaves behind: the files it wrote, as its calls name them.
+//! What a child leaves behind: the files it wrote, as its calls name them, and the commit its workspace moved on to.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use polyclaw_domain::plain;
 use polyclaw_domain::run::{Artifact, Run};
 use polyclaw_domain::tool::ToolCall;
 use polyclaw_store::messages::Message;
-use polyclaw_store::{Tx, messages, sessions};
+use polyclaw_store::{Tx, messages, runs, sessions};
 
 /// The end of a long child is looked at, and no more files are named than an owner can look at.
 const READ: usize = 200;
@@ -16,11 +16,21 @@ const PATH_CHARS: usize = 300;
 /// How a patch names the files that are there after it.
 const HEADINGS: [&str; 2] = ["*** Add File:", "*** Update File:"];
 
-pub(super) fn artifacts(tx: &mut Tx<'_>, run: &Run) -> polyclaw_store::Result<Vec<Artifact>> {
+pub(super) fn artifacts(
+    tx: &mut Tx<'_>,
+    run: &Run,
+    commit: Option<&str>,
+) -> polyclaw_store::Result<Vec<Artifact>> {
     let Some(session) = sessions::get(tx, &run.child)? else { return Ok(Vec::new()) };
     let mut stored = messages::newest(tx, &run.child, &session.id, READ)?;
     stored.retain(|message| message.created_at >= run.created_at);
-    Ok(files(&stored))
+    let mut found = files(&stored);
+    let before = runs::commit_before(tx, &run.id)?;
+    // The runtime has seen that the workspace moved on: a child's words are no proof.
+    if let Some(commit) = commit.filter(|commit| before.is_some_and(|before| before != *commit)) {
+        found.push(Artifact { kind: "commit".to_owned(), path: commit.to_owned() });
+    }
+    Ok(found)
 }
 
 /// Each file once, in the order in which they were first written.

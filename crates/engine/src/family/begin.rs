@@ -15,13 +15,18 @@ use polyclaw_domain::relay::{self, Relay};
 use polyclaw_domain::run::{Audience, Limits, Run, RunKind, RunStatus, Task, TooMany};
 use polyclaw_domain::session::Session;
 use polyclaw_domain::time::Millis;
+use polyclaw_domain::tool::ToolScope;
 use polyclaw_store::{Tx, agents, jobs, runs, sessions};
 use serde_json::json;
 
+use super::commits::head;
 use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::ingress::{self, Fresh, Here, Injection, Provenance, Relayed, Way};
 use crate::prompt;
+
+/// No chain of runs is longer.
+const LONGEST_CHAIN: usize = 32;
 
 /// What one session asks of another that is to begin.
 #[derive(Clone, Debug)]
@@ -74,6 +79,8 @@ struct New {
     uuid: String,
     /// What a sub-agent is lent by the turn that asks.
     lent: Option<Lent>,
+    /// The commit at which its workspace stands; empty where there is none.
+    commit: String,
 }
 
 type Begun = std::result::Result<(Run, Option<ingress::Stored>), Error>;
@@ -92,7 +99,8 @@ impl Engine {
             // more than its owner only where that was lent something itself.
             RunKind::Delegate => None,
         };
-        let begun = New { uuid: self.nonce().to_lowercase(), lent };
+        let commit = self.workspace_commit(&wish.agent).await;
+        let begun = New { uuid: self.nonce().to_lowercase(), lent, commit };
         let (fresh, here) = (Fresh::new(self, None), Arc::new(Here::of(self)));
         let mut refused = refusal(&wish);
         let write = move |tx: &mut Tx<'_>| begin(tx, &wish, &begun, &fresh, &here);
@@ -110,6 +118,15 @@ impl Engine {
             self.run_begun.notify_one();
         }
         Ok(run)
+    }
+}
+
+impl Engine {
+    async fn workspace_commit(&self, agent: &AgentId) -> String {
+        let Ok(stored) = self.agent(agent).await else { return String::new() };
+        let key = SessionKey::main(agent);
+        let scope = ToolScope::of(&stored.spec, key, &self.settings().workspace, false);
+        head(&scope.workspace).unwrap_or_default()
     }
 }
 
@@ -145,8 +162,11 @@ fn begin(
     if let Err(refused) = check(wish, &owner, (&own, &target), u32::try_from(at_work).unwrap_or(u32::MAX)) {
         return Ok(Err(refused));
     }
-    if wish.kind == RunKind::Subagent
-        && let Err(refused) = check_at_once(tx, &own)?
+    if let Err(refused) = check_at_once(tx, wish.kind, &own)? {
+        return Ok(Err(Error::TooMany(wish.kind, refused)));
+    }
+    if wish.kind == RunKind::Delegate
+        && let Err(refused) = check_chain(tx, &wish.owner)?
     {
         return Ok(Err(Error::TooMany(wish.kind, refused)));
     }
@@ -157,6 +177,7 @@ fn begin(
     let lent = new.lent.clone().or(owner.lent.clone());
     sessions::ensure(tx, &Session { lent, ..child(&run, &owner, wish, fresh) })?;
     runs::insert(tx, &run)?;
+    runs::note_commit(tx, &run.id, &new.commit)?;
     let first = first_message(&run);
     let fresh = Fresh { trace: run.trace.clone(), ..fresh.clone() };
     match ingress::inject(tx, (&run.child, &run.task.prompt), first, &fresh, here)? {
@@ -247,13 +268,40 @@ fn check(
     limits.check(depth, at_work).map_err(|refused| Error::TooMany(wish.kind, refused))
 }
 
-/// An agent's sub-agents are counted over all of its sessions.
+/// What an agent has at work is counted over all of its sessions.
 fn check_at_once(
     tx: &mut Tx<'_>,
+    kind: RunKind,
     own: &AgentSpec,
 ) -> polyclaw_store::Result<std::result::Result<(), TooMany>> {
-    let (at_work, most) = (runs::of_caller(tx, &own.agent_id)?, own.subagents.max_concurrent);
+    let most = match (kind, &own.delegation) {
+        (RunKind::Subagent, _) => own.subagents.max_concurrent,
+        (RunKind::Delegate, Some(rules)) => rules.max_concurrent,
+        (RunKind::Delegate, None) => 0,
+    };
+    let at_work = runs::of_caller(tx, &own.agent_id, kind)?;
     Ok(if at_work < most { Ok(()) } else { Err(TooMany::AtOnce(at_work, most)) })
+}
+
+/// Each agent above in the chain bounds how far the work it gave away is given on.
+fn check_chain(
+    tx: &mut Tx<'_>,
+    owner: &SessionKey,
+) -> polyclaw_store::Result<std::result::Result<(), TooMany>> {
+    let (mut at, mut depth) = (owner.clone(), 1);
+    for _ in 0..LONGEST_CHAIN {
+        let Some(run) = runs::of_child(tx, &at)? else { break };
+        if run.kind == RunKind::Delegate {
+            depth += 1;
+            let spec = agents::get(tx, &run.caller)?.map(|stored| stored.spec);
+            let most = spec.and_then(|spec| spec.delegation).map_or(0, |rules| rules.max_depth);
+            if depth > most {
+                return Ok(Err(TooMany::Depth(depth, most)));
+            }
+        }
+        at = run.owner;
+    }
+    Ok(Ok(()))
 }
 
 /// A session begins none that reaches further than its own programs do.
@@ -274,7 +322,8 @@ pub(crate) fn check_walls(
 
 fn delegation(own: &AgentSpec, target: &AgentId) -> std::result::Result<Limits, Error> {
     let allowed = own.delegation.as_ref().filter(|rules| rules.allows(target) && own.agent_id != *target);
-    let limits = allowed.map(|rules| Limits { depth: rules.max_depth, children: rules.max_concurrent });
+    // How many at once is counted for the agent, not for one of its sessions.
+    let limits = allowed.map(|rules| Limits { depth: rules.max_depth, children: u32::MAX });
     limits.ok_or_else(|| Error::DelegationDenied(own.agent_id.to_string(), target.to_string()))
 }
 

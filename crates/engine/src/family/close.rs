@@ -36,6 +36,8 @@ pub(crate) struct Closing {
     /// What it has said that is not stored yet.
     pub said: Said,
     pub error_code: Option<String>,
+    /// The commit its workspace stands at.
+    pub commit: Option<String>,
     pub fresh: Fresh,
 }
 
@@ -105,7 +107,7 @@ fn outcome(tx: &mut Tx<'_>, run: &Run, closing: &Closing) -> polyclaw_store::Res
         error_code: closing.error_code.clone(),
         tokens: tokens.map(i64::unsigned_abs),
         cost_usd: priced.and_then(|spent| spent.cost_nanos).map(usd),
-        artifacts: artifacts(tx, run)?,
+        artifacts: artifacts(tx, run, closing.commit.as_deref())?,
     })
 }
 
@@ -145,7 +147,8 @@ fn end(
 ) -> polyclaw_store::Result<Closed> {
     runs::end(tx, &run.id, status, &outcome, now)?;
     let run = Run { status, result: Some(outcome), ..run };
-    let mut closed = Closed { owner: run.owner.clone(), ready: None, ended: Ended::of(&run, now) };
+    let mut closed =
+        Closed { owner: run.owner.clone(), ready: None, notice: None, ended: Ended::of(&run, now) };
     tx.notify(&format!("session {}", run.owner))?;
     // A turn that waits for it is given the result, and stores the announce when it ends.
     let awaited = match &run.awaited_by {
@@ -179,7 +182,7 @@ fn end(
     };
     runs::hold(tx, &run.id, code)?;
     if let Some(accepted) = &accepted {
-        held::notice(tx, (&run, &name), (&accepted.turn_id, code), settings, now)?;
+        closed.notice = held::notice(tx, (&run, &name), (&accepted.turn_id, code), settings, now)?;
     }
     let data = json!({ "run_id": run.id, "code": code });
     events::record(tx, &held::event(EventKind::AnnounceHeld, &run, data), now)?;
@@ -216,7 +219,9 @@ fn announce(run: &Run, name: &str, is_stopped: bool, now: Millis) -> Injection {
     let hop = run.hop;
     let way = if is_stopped { Way::Stopped } else { Way::Announce };
     let relayed = Relayed { from: run.child.clone(), hop, trace: run.trace.clone(), way };
-    let meta = Some(run.payload(name, hop, now));
+    // The way back is an injection too. It is counted in what is told, and not against the limit: an owner that begins
+    // one child after another would else be cut off half-way.
+    let meta = Some(run.payload(name, hop + 1, now));
     Injection { meta, ..Injection::between(run.agent.clone(), relayed, run.announce_key()) }
 }
 
@@ -235,7 +240,7 @@ pub(crate) fn told_late(
             role: Role::User,
             text: run.line(&name),
             origin: Origin::Agent(run.agent.clone()),
-            meta: Some(run.payload(&name, run.hop, now)),
+            meta: Some(run.payload(&name, run.hop + 1, now)),
             idempotency_key: Some(run.announce_key()),
             ..line.clone()
         });

@@ -8,13 +8,24 @@ use polyclaw_domain::relay;
 use polyclaw_domain::run::{self, Run};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::outbox::{self, Parcel};
-use polyclaw_store::{Tx, backlog, events, jobs, messages, runs, sessions};
+use polyclaw_store::{Tx, backlog, events, ingress, jobs, messages, runs, sessions};
 use serde_json::{Value, json};
 
 use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::hub::FrameKind;
 use crate::settings::Settings;
+
+/// More sessions are never above one another.
+const DEEPEST: usize = 16;
+
+/// What the people of a conversation are told of an announce that waits for them.
+#[derive(Clone, Debug)]
+pub(crate) struct HeldNotice {
+    pub session: SessionKey,
+    pub turn: TurnId,
+    pub text: String,
+}
 
 pub(super) fn event(kind: EventKind, run: &Run, data: Value) -> Event {
     Event {
@@ -35,22 +46,64 @@ pub(super) fn notice(
     (turn, code): (&TurnId, &str),
     settings: &Settings,
     now: Millis,
-) -> polyclaw_store::Result<()> {
+) -> polyclaw_store::Result<Option<HeldNotice>> {
     let why = match code {
         relay::TOO_MANY_HOPS => "it has gone through too many agents",
         relay::BUDGET_SPENT => "agents have answered each other often enough without a person",
-        _ => return Ok(()),
+        _ => return Ok(None),
     };
-    let Some(owner) = sessions::get(tx, &run.owner)? else { return Ok(()) };
+    // People are where the first of its line was asked for; an owner that is itself a child has none.
+    let first = first_of_line(tx, run)?;
+    let Some(owner) = sessions::get(tx, &first.owner)? else { return Ok(None) };
     let policy = Policy { wanted: true, session_delivers: owner.delivers, session_sends: owner.sends };
     let text = format!("The result of {name} waits: {why}. Write anything, and it is taken up.");
-    for (n, address) in run.reply_to.iter().filter(|address| !address.is_pulled()).enumerate() {
+    for (n, address) in first.reply_to.iter().filter(|address| !address.is_pulled()).enumerate() {
         if let Ok(outgoing) = gate(Some(address.clone()), policy, text.clone()) {
-            let about = (&run.owner, turn);
+            let about = (&first.owner, turn);
             outbox::push(tx, &Parcel::notice(about, n, &outgoing, (now, settings.delivery_ttl_ms)))?;
         }
     }
-    Ok(())
+    Ok(Some(HeldNotice { session: first.owner, turn: turn.clone(), text }))
+}
+
+/// The run at the top, which a session of people asked for.
+fn first_of_line(tx: &mut Tx<'_>, run: &Run) -> polyclaw_store::Result<Run> {
+    let mut first = run.clone();
+    for _ in 0..DEEPEST {
+        match runs::of_child(tx, &first.owner)? {
+            Some(above) => first = above,
+            None => break,
+        }
+    }
+    Ok(first)
+}
+
+/// A person wrote in a session: whatever waits for one below it goes on, and each run there may go on for as long as if
+/// the person had just begun it. True if a turn is ready now.
+pub(crate) fn release_below(
+    tx: &mut Tx<'_>,
+    session: &SessionKey,
+    now: Millis,
+) -> polyclaw_store::Result<bool> {
+    let (mut is_ready, mut owners) = (false, vec![session.clone()]);
+    while let Some(owner) = owners.pop() {
+        for run in runs::at_work(tx, &owner)? {
+            ingress::forget_automatic_turns(tx, &run.trace)?;
+            let load = jobs::load(tx, &run.child)?;
+            if let Some(turn) = &load.queued
+                && jobs::resume(tx, turn, load.running.is_some())?
+            {
+                runs::let_go_held(tx, &run.child)?;
+                runs::restart_deadline(tx, &run.id, now)?;
+                is_ready |= load.running.is_none();
+            }
+            owners.push(run.child);
+        }
+    }
+    if is_ready {
+        tx.notify("jobs")?;
+    }
+    Ok(is_ready)
 }
 
 impl Engine {

@@ -17,6 +17,9 @@ const KEPT: usize = 1_000;
 /// How long they count.
 const WINDOW_MS: i64 = 60 * 60_000;
 
+/// Pairs that are counted where a model has made up who is asked.
+const MAX_PAIRS: usize = 500;
+
 /// A delegation that has ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Ended {
@@ -95,6 +98,17 @@ impl Pairs {
 
     pub fn reject(&self, caller: &AgentId, target: &AgentId) {
         self.note(caller, target, |record| record.counts.rejected += 1);
+    }
+
+    /// The same where the target is only a word of a model, which may name nobody: pairs are bounded.
+    pub fn reject_named(&self, caller: &AgentId, target: Option<&str>) {
+        let Some(target) = target.and_then(|target| AgentId::parse(target).ok()) else { return };
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_known = all.len() < MAX_PAIRS || all.contains_key(&(caller.clone(), target.clone()));
+        drop(all);
+        if is_known {
+            self.reject(caller, &target);
+        }
     }
 
     fn note(&self, caller: &AgentId, target: &AgentId, note: impl FnOnce(&mut Record)) {

@@ -16,6 +16,7 @@ use polyclaw_store::{Tx, agents, events, ingress, jobs, messages, outbox, runs, 
 use serde_json::json;
 
 use super::{Accepted, Begun, Fresh, Here, Inbound, Refused, Verdict, Way, anew};
+use crate::family::release_below;
 use crate::import::title;
 use crate::lanes::Slot;
 use crate::{prompt, turn};
@@ -49,6 +50,7 @@ pub(crate) fn store(
     };
     let Placed { turn, waiting, held, claimed } = placed;
     count_automatic(tx, inbound, (turn == fresh.turn && held.is_none()).then_some(fresh.now))?;
+    let released = inbound.origin.is_person() && release_below(tx, &session.key, fresh.now)?;
     let stored = insert_messages(tx, inbound, &standing, fresh, &turn)?;
     if let Some(platform_id) = &inbound.platform_id {
         ingress::remember(tx, &inbound.address, platform_id, &fresh.message, fresh.now)?;
@@ -69,6 +71,7 @@ pub(crate) fn store(
         waiting,
         lane: lane(inbound, session),
         held,
+        released,
     };
     let begun = match claimed {
         Some((claim, slot)) => {
@@ -251,6 +254,7 @@ fn find_duplicate(tx: &mut Tx<'_>, inbound: &Inbound) -> polyclaw_store::Result<
         waiting: false,
         lane: Lane::Main,
         held: None,
+        released: false,
     };
     Ok(Some(Ok((earlier, None))))
 }

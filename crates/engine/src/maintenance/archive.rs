@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use polyclaw_domain::id::AgentId;
 use polyclaw_store::messages::{self, Message};
@@ -47,11 +48,12 @@ impl Archive {
         }
     }
 
-    /// Drops the oldest files until the rest fits.
-    pub async fn keep_to_budget(&self, run: Run) -> io::Result<Vec<String>> {
+    /// Drops the oldest files until the rest fits. What was written since then stays until the next time: what was just
+    /// said to be archived is there.
+    pub async fn keep_to_budget(&self, run: Run, began: SystemTime) -> io::Result<Vec<String>> {
         let Some(budget) = self.budget_bytes else { return Ok(Vec::new()) };
         let folder = self.folder.clone();
-        blocking(move || drop_oldest(&folder, budget, run)).await
+        blocking(move || drop_oldest(&folder, (budget, began), run)).await
     }
 }
 
@@ -99,7 +101,7 @@ fn number(path: &Path, agent: &AgentId) -> Option<u32> {
 struct Found {
     path: PathBuf,
     bytes: u64,
-    changed: std::time::SystemTime,
+    changed: SystemTime,
 }
 
 /// The files of the archive; none where there is no archive yet.
@@ -119,12 +121,12 @@ fn files(folder: &Path) -> io::Result<Vec<Found>> {
     Ok(found)
 }
 
-fn drop_oldest(folder: &Path, budget: u64, run: Run) -> io::Result<Vec<String>> {
+fn drop_oldest(folder: &Path, (budget, began): (u64, SystemTime), run: Run) -> io::Result<Vec<String>> {
     let mut found = files(folder)?;
     found.sort_by(|a, b| (a.changed, &a.path).cmp(&(b.changed, &b.path)));
     let mut total: u64 = found.iter().map(|file| file.bytes).sum();
     let mut dropped = Vec::new();
-    for file in found {
+    for file in found.into_iter().filter(|file| file.changed < began) {
         if total <= budget {
             break;
         }

@@ -39,7 +39,8 @@ impl Brain {
     /// What fits a turn's question, within its budget and before its deadline.
     pub async fn recall(&self, viewer: &Viewer, text: &str, budget_tokens: usize) -> Result<Recalled> {
         let search = Search { viewer: Some(viewer), text, limit: CANDIDATES };
-        let (found, words_only) = self.found(&search, Instant::now() + DEADLINE).await?;
+        let (mut found, words_only) = self.found(&search, Instant::now() + DEADLINE).await?;
+        recall::once(&mut found);
         Ok(Recalled { memories: recall::within_budget(found, budget_tokens, recall::MOST), words_only })
     }
 

@@ -15,7 +15,7 @@ use polyclaw_store::sessions::{Compaction, Standing};
 use polyclaw_store::{Tx, agents, backlog, jobs, messages, runs, sessions, teams};
 
 use super::without_bytes;
-use crate::audience::Listeners;
+use crate::audience::{Listeners, Waiters};
 
 /// What a turn reads before it starts. Short histories come along with the claim.
 #[derive(Clone)]
@@ -38,6 +38,7 @@ pub(crate) struct Rows {
     pub(super) listeners: Option<Listeners>,
     /// Of a team's member: where the people are for whom the team works.
     pub(super) team_people: Vec<Address>,
+    pub(super) waiters: Option<Waiters>,
 }
 
 /// A history that is known already: its conversation, the ticket it was folded through, and its last.
@@ -140,6 +141,7 @@ fn read_with(
     let run = session.owner.as_ref().map_or(Ok(None), |_| runs::of_child(tx, &session.key))?;
     let listeners = run.as_ref().map_or(Ok(None), |run| Listeners::of(tx, run))?;
     let team_people = team_people(tx, &session)?;
+    let waiters = run.as_ref().map_or(Ok(None), |run| Waiters::of(tx, run))?;
     Ok(Rows {
         session,
         session_id,
@@ -155,6 +157,7 @@ fn read_with(
         run,
         listeners,
         team_people,
+        waiters,
     })
 }
 

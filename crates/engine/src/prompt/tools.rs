@@ -66,6 +66,7 @@ impl Context {
     pub fn refusal(&self, engine: &Engine, call: &ToolCall) -> String {
         let name = call.name.as_str();
         if let Some(refused) = family::refused(&self.spec, &self.session, call, &self.scope) {
+            engine.pairs.reject_named(&self.spec.agent_id, call.arguments["agent_id"].as_str());
             return refused;
         }
         let settings = engine.settings();

@@ -22,6 +22,8 @@ pub struct Rules {
     broadcast: Broadcast,
     dm_scope: DmScope,
     main_key: String,
+    /// Several people may share an agent's main conversation.
+    allows_shared_dm: bool,
     links: Links,
     default_accounts: BTreeMap<String, String>,
     /// Programs that post messages, by name.
@@ -44,6 +46,7 @@ impl Rules {
             broadcast: config.broadcast.clone(),
             dm_scope: config.session.dm_scope,
             main_key: config.session.main_key.clone(),
+            allows_shared_dm: config.session.allow_shared_dm,
             links: Links::new(&config.session.identity_links),
             classifier: config.routing.intent_classifier.clone(),
             webhooks: config.channels.webhook.keys().cloned().collect(),
@@ -108,12 +111,15 @@ impl Rules {
     /// The agents that all answer there. A thread is where its parent is.
     pub(super) fn group(&self, arrival: &Arrival) -> Option<&[AgentId]> {
         let places = [Some(&arrival.peer), arrival.parent.as_ref()];
-        places.into_iter().flatten().find_map(|place| self.listed(&place.id))
+        places.into_iter().flatten().find_map(|place| self.listed(&arrival.channel, &place.id))
     }
 
     /// The same by the id of the conversation alone.
-    pub(super) fn listed(&self, peer: &str) -> Option<&[AgentId]> {
-        self.broadcast.peers.get(peer).map(Vec::as_slice)
+    pub(super) fn listed(&self, channel: &str, peer: &str) -> Option<&[AgentId]> {
+        let peers = &self.broadcast.peers;
+        // People write a number with its plus; WhatsApp's ids are without.
+        let number = || peers.get(&format!("+{peer}")).filter(|_| channel == "whatsapp");
+        peers.get(peer).or_else(number).map(Vec::as_slice)
     }
 
     pub(super) fn is_sequential(&self) -> bool {
@@ -122,6 +128,12 @@ impl Rules {
 
     pub(super) fn sees_previous(&self) -> bool {
         self.broadcast.see_previous
+    }
+
+    /// Whether several people may write in this conversation from chats of their own.
+    pub(super) fn is_shared(&self, session: &SessionKey) -> bool {
+        let main = session.agent().map(|agent| SessionKey::of(&agent, &[&self.main_key]));
+        self.allows_shared_dm && main.as_ref() == Some(session)
     }
 
     /// The conversation of an agent with whoever wrote, kept apart as the binding says, or else the config.

@@ -82,7 +82,7 @@ impl Engine {
             return None;
         }
         let settings = self.settings();
-        let listed = settings.reception.listed(&inbound.address.peer)?;
+        let listed = settings.reception.listed(&inbound.address.channel, &inbound.address.peer)?;
         let target = |agent: &AgentId| {
             let session = inbound.session.of_agent(agent)?;
             Some(Target { by: Some(agent.clone()), ..Target::new(session, agent.clone()) })

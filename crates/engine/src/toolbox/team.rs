@@ -96,7 +96,8 @@ impl OwnTool for TeamTool {
     fn is_offered(self, _: &Settings, scope: &ToolScope) -> bool {
         let role = scope.team_role;
         match self {
-            Self::Create => role != Some(TeamRole::Member),
+            // A team of a session that begins nobody could have no members.
+            Self::Create => role != Some(TeamRole::Member) && scope.spawns,
             Self::Spawn | Self::Shutdown => role == Some(TeamRole::Lead),
             _ => role.is_some(),
         }

@@ -28,7 +28,7 @@ use crate::budget::Spent;
 use crate::core::Engine;
 use crate::draft::{self, Drafts};
 use crate::error::{Error, Result};
-use crate::family::Closing;
+use crate::family::{self, Closing};
 use crate::hub::FrameKind;
 use crate::ingress::Fresh;
 use crate::prompt::Context;
@@ -239,6 +239,7 @@ fn last(engine: &Engine, running: &Running, context: &Context, state: JobState) 
         text: String::new(),
         said: running.said(),
         error_code: None,
+        commit: context.run.as_ref().and_then(|_| family::head(&context.scope.workspace)),
         fresh: Fresh::new(engine, Some(running.claim.trace.clone())),
     });
     last

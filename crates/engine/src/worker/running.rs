@@ -190,7 +190,7 @@ impl Running {
         self.age_ms().saturating_sub(self.progress.load(Ordering::Relaxed))
     }
 
-    fn age_ms(&self) -> u64 {
+    pub fn age_ms(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 

@@ -1,13 +1,15 @@
+use polyclaw_domain::agent::{AgentSpec, Delegation};
 use polyclaw_domain::approval::{Answerer, Decision, Invalid};
 use polyclaw_domain::channel::{Letter, Taken};
 use polyclaw_domain::command::Speaker;
-use polyclaw_domain::id::{ApprovalId, TraceId};
+use polyclaw_domain::id::{AgentId, ApprovalId, TraceId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::policy::ApprovalMode;
 use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
 use polyclaw_engine::hub::{FrameKind, Watch};
 use polyclaw_engine::ingress::{Accepted, Inbound, Relayed, Way};
 use polyclaw_engine::{Error, Verdict, decide};
+use polyclaw_store::agents::{self, Source};
 use polyclaw_store::messages;
 use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Line, Scripted, group_letter, letter};
@@ -363,4 +365,53 @@ async fn a_button_counts_once_and_only_of_who_was_asked() {
     assert!(refused.contains("is for the owner"), "{refused}");
     assert_eq!(pressed(&world, 6, group_letter("-7", "boss", &approve)).await, "Approved: it runs now.");
     world.settled().await;
+}
+
+/// The person who waits in the caller's chat is asked for the delegate's tool, there, and a restart loses nothing.
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_for_a_delegation_is_asked_for_its_tools() {
+    let model = Scripted::new(|prompt| {
+        let is_result = |m: &polyclaw_domain::provider::PromptMessage| {
+            matches!(m, polyclaw_domain::provider::PromptMessage::ToolResult { .. })
+        };
+        let (first, done) = (crate::families::task(prompt), prompt.messages.iter().any(is_result));
+        match (first.contains("run it for me"), done) {
+            (true, false) => vec![Line::Call("danger".into(), json!({ "command": "rm" }))],
+            (true, true) => vec![Line::Say(crate::families::said(prompt))],
+            (false, false) => {
+                let given = json!({ "agent_id": "expert", "task": "run it for me", "timeout_ms": 300_000 });
+                vec![Line::Call("delegate_to_agent".into(), given)]
+            }
+            (false, true) => vec![Line::Say(crate::families::said(prompt))],
+        }
+    });
+    let ground = World::with(model).await.killed().await;
+    ground
+        .tools
+        .add("danger", Effect::Effect, Consent::AskPerson, |_| Box::pin(async { ToolOutcome::ok("it ran") }));
+    let rules = Delegation { allow_agents: vec!["expert".into()], max_concurrent: 2, max_depth: 1 };
+    let main = AgentSpec { delegation: Some(rules), ..AgentSpec::named(AgentId::main()) };
+    let mut expert = AgentSpec::named(AgentId::parse("expert").unwrap());
+    expert.policy.tools.allow = vec!["*".into(), "danger".into()];
+    for spec in [main, expert] {
+        let now = polyclaw_domain::time::Millis(1);
+        ground.db.write(move |tx| agents::upsert(tx, &spec, Source::Config, now)).await.unwrap();
+    }
+    let world = ground.wake(Faulty::never());
+    let accepted = world.sends("me", "go").await.unwrap();
+    let id = question(&world).await;
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    let read = world.ground.outlet.read_at("me", None);
+    assert!(read.iter().any(|text| text.contains(id.as_str())), "{read:?}");
+    let world = world.killed().await.wake(Faulty::never());
+    assert_eq!(question(&world).await, id, "asked once, and still open");
+    let stranger = World::inbound("somebody else", &format!("/approve {id}"));
+    world.engine.accept(World::inbound("somebody else", "hello")).await.unwrap();
+    let refused = world.engine.command_from(&stranger, Speaker::Alone).await.unwrap().unwrap();
+    assert!(!refused.contains("Approved"), "{refused}");
+    let line = World::inbound("me", &format!("/approve {id}"));
+    let said = world.engine.command_from(&line, Speaker::Alone).await.unwrap().unwrap();
+    assert_eq!(said, "Approved: it runs now.");
+    let answer = world.answer(&accepted).await.text;
+    assert!(answer.contains("it ran") && answer.contains("completed"), "{answer}");
 }

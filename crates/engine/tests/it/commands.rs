@@ -208,3 +208,40 @@ async fn a_conversation_is_told_the_model_of_its_agent_and_takes_no_strange_one(
     assert_eq!(reads("/start").await, reads("/Help").await);
     assert_eq!(reads("/Ops-Night hi").await, "echo: hi", "an agent's name in whatever case");
 }
+
+/// By whoever holds the token: the page, the terminal, the CLI and the API.
+#[tokio::test(start_paused = true)]
+async fn commands_work_before_the_first_message() {
+    let ground = World::new().await.killed().await;
+    ground.add_agent("coder").await;
+    let world = ground.wake(Faulty::never());
+    let lines = [
+        "/status",
+        "/model default",
+        "/agent coder",
+        "/whoami",
+        "/new",
+        "/stop",
+        "/session ttl 1h",
+        "/context",
+    ];
+    for (n, line) in lines.iter().enumerate() {
+        let key = SessionKey::of(&AgentId::main(), &["web", &n.to_string()]);
+        let said = world.engine.command(&key, line).await.unwrap();
+        assert!(said.is_ok(), "{line}: {said:?}");
+    }
+    let key = SessionKey::of(&AgentId::main(), &["web", "2"]);
+    assert_eq!(world.engine.session(&key).await.unwrap().active_agent.as_str(), "coder");
+    let spawned = SessionKey::of(&AgentId::main(), &["web", "spawn"]);
+    let said = world.engine.command(&spawned, "/subagents spawn look around").await.unwrap().unwrap();
+    assert!(said.starts_with("Begun in "), "{said}");
+    // A word about no conversation makes none, and nobody makes a sub-agent's session by a command.
+    let none = SessionKey::of(&AgentId::main(), &["web", "none"]);
+    world.engine.command(&none, "/help").await.unwrap().unwrap();
+    assert!(world.engine.session(&none).await.is_err());
+    let child = SessionKey::of(&AgentId::main(), &["subagent", "abc"]);
+    assert!(world.engine.command(&child, "/status").await.unwrap().is_err());
+    let nobody = SessionKey::of(&AgentId::parse("nobody").unwrap(), &["main"]);
+    assert!(world.engine.command(&nobody, "/status").await.unwrap().is_err());
+    world.settled().await;
+}

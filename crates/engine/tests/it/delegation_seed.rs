@@ -230,6 +230,10 @@ async fn d_11_ac_06_a_delegate_can_not_delegate_and_its_words_do_not_change_its_
         let expert = AgentId::parse("expert").unwrap();
         let expert = AgentSpec { delegation: may(&["third"], 2, max_depth), ..AgentSpec::named(expert) };
         store(&ground, expert).await;
+        // The first agent's limit holds for the whole chain.
+        let main =
+            AgentSpec { delegation: may(&["expert"], 2, max_depth), ..AgentSpec::named(AgentId::main()) };
+        store(&ground, main).await;
         let world = ground.wake(Faulty::never());
         world.says("ask").await;
         world.settled().await;

@@ -9,7 +9,7 @@ use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::Role;
 use polyclaw_domain::provider::{ErrorClass, Prompt, PromptMessage, ProviderError};
 use polyclaw_domain::run::{Run, RunStatus};
-use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
+use polyclaw_domain::tool::{Consent, Effect, ToolOutcome, ToolScope};
 use polyclaw_engine::ingress::Inbound;
 use polyclaw_store::agents::{self, Source};
 use polyclaw_store::messages::Message;
@@ -235,7 +235,51 @@ async fn the_files_a_child_wrote_are_named_in_its_announce() {
     let file = |path: &str| json!({ "kind": "file", "path": path });
     assert_eq!(*artifacts, json!([file("a.txt"), file("c.txt")]));
     let shown = model.prompts().iter().map(said).find(|text| text.contains("[Context:")).unwrap();
-    assert!(shown.contains("Artifacts: - file: a.txt\n- file: c.txt"), "{shown}");
+    assert!(shown.contains("Artifacts: \n- file: a.txt\n- file: c.txt"), "{shown}");
+}
+
+fn git(folder: &std::path::Path, arguments: &[&str]) {
+    let mut command = std::process::Command::new("git");
+    command.args(["-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "init.defaultBranch=main"]);
+    let done = command.arg("-C").arg(folder).args(arguments).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// The runtime sees it in the workspace: what a child says about commits is no proof.
+#[tokio::test(start_paused = true)]
+async fn a_commit_a_child_made_is_named_in_its_announce() {
+    let folder = tempfile::tempdir().unwrap();
+    let model =
+        Scripted::new(|prompt| match (is_child(prompt), task(prompt).contains("commit"), results(prompt)) {
+            (true, true, 0) => vec![Line::Call("commit".into(), json!({}))],
+            (true, _, _) => vec![Line::Say("I made commit 1234".to_owned())],
+            (false, _, 0) => vec![
+                Line::Call("sessions_spawn".into(), json!({ "task": "do part 1: commit", "label": "one" })),
+                Line::Call("sessions_yield".into(), json!({})),
+            ],
+            _ => vec![Line::Say("heard".to_owned())],
+        });
+    let mut ground = Ground::on(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
+    ground.settings.workspace = folder.path().to_owned();
+    let spec = AgentSpec::named(AgentId::main());
+    let scope = ToolScope::of(&spec, World::key("me"), folder.path(), false);
+    let workspace = scope.workspace.clone();
+    std::fs::create_dir_all(&workspace).unwrap();
+    git(&workspace, &["init"]);
+    git(&workspace, &["commit", "--allow-empty", "-m", "first"]);
+    let place = workspace.clone();
+    ground.tools.add("commit", Effect::Effect, Consent::NotNeeded, move |_| {
+        git(&place, &["commit", "--allow-empty", "-m", "second"]);
+        Box::pin(std::future::ready(ToolOutcome::ok("done")))
+    });
+    let world = ground.wake(Faulty::never());
+    world.sends("me", "do it").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    world.settled().await;
+    let lines = transcript(world.engine.db(), &World::key("me")).await;
+    let artifacts = &announces(&lines)[0].meta.as_ref().unwrap()["result"]["artifacts"];
+    let id = std::fs::read_to_string(workspace.join(".git/refs/heads/main")).unwrap();
+    assert_eq!(*artifacts, json!([{ "kind": "commit", "path": id.trim() }]));
 }
 
 fn keyed() -> Inbound {
@@ -343,7 +387,7 @@ async fn stopping_a_parent_stops_what_it_began_and_what_that_began() {
     world.sends("me", "and now?").await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
     let told = said(&model.prompts()[asked]);
-    assert_eq!(told.matches("Result: cancelled").count(), 4, "{told}");
+    assert_eq!(told.matches("Status: cancelled").count(), 4, "{told}");
 }
 
 #[tokio::test(start_paused = true)]

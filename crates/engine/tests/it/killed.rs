@@ -171,12 +171,18 @@ async fn a_result_is_told_though_a_person_wrote_meanwhile(db: Db) {
 async fn what_the_owner_adds_is_told_beside_the_first_result(db: Db) {
     let gate = Arc::new(Semaphore::new(0));
     let own = Arc::clone(&gate);
+    let is_begun = Arc::new(Semaphore::new(0));
     let model = Scripted::new(move |prompt: &Prompt| match (task(prompt), results(prompt)) {
+        // The child is at work before it is sent more.
+        (first, 0) if first.contains("do dig") && last_user(prompt).contains("do dig") => {
+            is_begun.add_permits(1);
+            script(prompt, &own)
+        }
         ("begin", 1) => {
             let key = said(prompt).split("child_session_key\":\"").nth(1).unwrap_or_default().to_owned();
             let key = key.split('"').next().unwrap_or_default().to_owned();
             let send = json!({ "session_key": key, "message": "also the roof" });
-            vec![Line::Call("sessions_send".into(), send)]
+            vec![Line::Gate(Arc::clone(&is_begun)), Line::Call("sessions_send".into(), send)]
         }
         ("begin", 2) => vec![Line::Say("begun".into())],
         _ => script(prompt, &own),

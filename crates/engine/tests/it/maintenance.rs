@@ -94,6 +94,9 @@ async fn so_many_are_kept_for_each_agent_and_files_follow_each_other() {
     world.settled().await;
     let done = world.engine.clean_up(Run::Real).await.unwrap();
     assert_eq!((done.removed, count(&world).await), (3, 2), "the two used last stay");
+    assert!(done.dropped_files.is_empty(), "what was archived just now is there: {:?}", done.dropped_files);
+    assert_eq!(archived(&folder).len(), 3);
+    let done = world.engine.clean_up(Run::Real).await.unwrap();
     assert_eq!(done.dropped_files, ["main.000001.jsonl"], "the oldest, beyond three megabytes");
     let names: Vec<String> = archived(&folder).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["main.000002.jsonl", "main.000003.jsonl"]);

@@ -239,3 +239,85 @@ async fn giving_work_away_without_a_grant_or_too_deep_has_a_code() {
     assert!(said(&below).contains("\"code\":\"delegation_depth_exceeded\""), "{}", said(&below));
     assert!(said(&below).contains("\"duration_ms\":0"), "{}", said(&below));
 }
+
+/// main gives to expert, expert to third: the first one's limit holds for its whole chain.
+#[tokio::test(start_paused = true)]
+async fn the_depth_of_the_first_agent_bounds_its_whole_chain() {
+    fn author(prompt: &Prompt) -> Script {
+        let next = match task(prompt) {
+            first if first.contains("for the expert") => Some(("third", "for the third")),
+            first if first.contains("for the third") => None,
+            _ => Some(("expert", "for the expert")),
+        };
+        match (prompt.messages.last(), next) {
+            (Some(PromptMessage::User { .. }), Some((agent, task))) => {
+                vec![call("delegate_to_agent", json!({ "agent_id": agent, "task": task }))]
+            }
+            _ => vec![Line::Say(said(prompt))],
+        }
+    }
+    let of = |agent: &str, max_depth: u32| {
+        let rules = Delegation { allow_agents: vec!["*".into()], max_concurrent: 2, max_depth };
+        AgentSpec { delegation: Some(rules), ..AgentSpec::named(AgentId::parse(agent).unwrap()) }
+    };
+    for (depth, is_refused) in [(1, true), (2, false)] {
+        let (ground, model) = ground(author).await;
+        for spec in [of("main", depth), of("expert", 3), of("third", 3)] {
+            store(&ground, spec).await;
+        }
+        let world = ground.wake(Faulty::never());
+        world.says("go").await;
+        let asked_third = model.prompts().iter().any(|prompt| task(prompt).contains("for the third"));
+        assert_eq!(asked_third, !is_refused, "max_depth {depth} of the first agent");
+        let pairs = world.engine.delegations().await.unwrap();
+        let rejected = pairs.iter().find(|pair| pair.target.as_str() == "third").unwrap().counts.rejected;
+        assert_eq!(rejected, u64::from(is_refused), "refusals are counted");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn delegations_are_counted_for_the_agent_over_all_its_sessions() {
+    fn author(prompt: &Prompt) -> Script {
+        match (task(prompt), prompt.messages.last()) {
+            (first, _) if first.contains("do part") => vec![Line::Hang],
+            (_, Some(PromptMessage::User { .. })) => {
+                let given = json!({ "agent_id": "expert", "task": "do part", "mode": "async" });
+                vec![call("delegate_to_agent", given)]
+            }
+            _ => vec![Line::Say(said(prompt))],
+        }
+    }
+    let (ground, _) = ground(author).await;
+    let rules = Delegation { allow_agents: vec!["*".into()], max_concurrent: 1, max_depth: 1 };
+    let main = AgentSpec { delegation: Some(rules), ..AgentSpec::named(AgentId::main()) };
+    store(&ground, main).await;
+    store(&ground, AgentSpec::named(AgentId::parse("expert").unwrap())).await;
+    let world = ground.wake(Faulty::never());
+    assert!(world.says("go").await.text.contains("\"status\":\"accepted\""));
+    let other = world.sends("somebody else", "go").await.unwrap();
+    let told = world.answer(&other).await.text;
+    assert!(told.contains("\"code\":\"max_concurrent_exceeded\""), "{told}");
+    assert!(told.contains("1 delegations of this agent are at work already"), "{told}");
+    world.engine.stop(&World::key("me")).await.unwrap();
+    world.settled().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delegation_without_a_grant_is_counted_as_refused() {
+    fn author(prompt: &Prompt) -> Script {
+        match prompt.messages.last() {
+            Some(PromptMessage::User { .. }) => {
+                vec![call("delegate_to_agent", json!({ "agent_id": "expert", "task": "anything" }))]
+            }
+            _ => vec![Line::Say("so be it".into())],
+        }
+    }
+    let (ground, _) = ground(author).await;
+    store(&ground, AgentSpec::named(AgentId::parse("expert").unwrap())).await;
+    let world = ground.wake(Faulty::never());
+    world.says("go").await;
+    let pairs = world.engine.delegations().await.unwrap();
+    assert_eq!(pairs.iter().map(|pair| pair.counts.rejected).sum::<u64>(), 1);
+    let turns = world.engine.agent_turns();
+    assert_eq!((turns["main"].done, turns["main"].count), (1, 1), "turns are counted by agent");
+}

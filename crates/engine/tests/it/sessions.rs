@@ -104,10 +104,11 @@ async fn commands_are_answered_and_never_stored() {
         assert!(!text.is_empty(), "{line}");
     }
     let queue = async |line: &str| world.engine.command(&key, line).await.unwrap().unwrap();
-    let mode = "mode steer-backlog: no turn is running, 0 message(s) and 0 interrupted task(s) wait";
+    let mode = "No turn is running; 0 messages and 0 interrupted tasks are waiting. A message during a turn goes \
+                first; the task then goes on (mode steer-backlog).";
     assert_eq!((queue("/queue").await.as_str(), queue("/queue steer-backlog").await.as_str()), (mode, mode));
     for other in ["collect", "steer", "interrupt", "followup"] {
-        let refused = format!("'{other}' is not a queue mode here: there is one, steer-backlog.");
+        let refused = format!("'{other}' is not a queue mode. There is one mode: steer-backlog.");
         assert_eq!(queue(&format!("/queue {other}")).await, refused);
     }
     assert!(world.engine.command(&key, "/agent nobody").await.unwrap().is_err());

@@ -53,7 +53,7 @@ async fn what_a_child_told_whoever_waited_is_told_when_somebody_writes() {
     }
     let told = told_after_a_stop(waiting).await;
     assert_eq!(told.matches("the quick part is done").count(), 1, "{told}");
-    assert_eq!(told.matches("Result: cancelled").count(), 1, "{told}");
+    assert_eq!(told.matches("Status: cancelled").count(), 1, "{told}");
 }
 
 #[tokio::test(start_paused = true)]

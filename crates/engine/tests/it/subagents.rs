@@ -395,3 +395,39 @@ async fn a_child_that_ends_without_words_returns_its_last_tool_result() {
     assert_eq!((run.status, result.error_code), (RunStatus::Ok, None));
     assert!(result.text.contains("look"), "{}", result.text);
 }
+
+/// A child whose own child's announce is held: the person who writes in the chat releases it.
+#[tokio::test(start_paused = true)]
+async fn a_hold_inside_a_sub_agent_is_told_to_the_person_and_released_when_they_write() {
+    let author = |prompt: &Prompt| match (task(prompt), results(prompt)) {
+        (first, _) if first.contains("do leaf") => vec![Line::Say("leaf is done".into())],
+        (first, 0) if first.contains("do branch") => {
+            vec![spawn(json!({ "task": "do leaf", "label": "leaf" }))]
+        }
+        (first, 1) if first.contains("do branch") && !said(prompt).contains("[Context:") => {
+            vec![Line::Call("sessions_yield".into(), json!({}))]
+        }
+        (first, _) if first.contains("do branch") => vec![Line::Say("branch is done".into())],
+        ("go", 0) => vec![spawn(json!({ "task": "do branch", "label": "branch" }))],
+        ("go", 1) if !said(prompt).contains("[Context:") => {
+            vec![Line::Call("sessions_yield".into(), json!({}))]
+        }
+        _ => vec![Line::Say(format!("heard {}", said(prompt).contains("branch is done")))],
+    };
+    let mut ground = World::with(Scripted::new(author)).await.killed().await;
+    ground.configure("[agents.defaults]\nsubagents = { max_concurrent = 2, max_spawn_depth = 2 }\n").await;
+    ground.settings.automatic_budget = 0;
+    let world = ground.wake(Faulty::never());
+    world.sends("me", "go").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let told = world.ground.outlet.read_at("me", None);
+    assert!(told.iter().any(|text| text.contains("waits") && text.contains("Write anything")), "{told:?}");
+    assert!(command(&world, "/queue").await.contains("1 result of sub-agents wait until you write"));
+    // Its time stands still, and it takes no place.
+    tokio::time::sleep(Duration::from_secs(3_600)).await;
+    assert_eq!(runs(&world).await[0].status, RunStatus::Running);
+    world.sends("me", "and?").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(runs(&world).await[0].status, RunStatus::Ok);
+    assert_eq!(runs(&world).await[0].result.as_ref().unwrap().text, "branch is done");
+}

@@ -195,8 +195,8 @@ fn runs(request: &Request) -> Vec<String> {
     let told = request.messages().iter().filter_map(|message| message["content"].as_str());
     let blocks = told.filter(|text| text.contains(ANNOUNCE));
     let named =
-        blocks.flat_map(str::lines).filter_map(|line| line.strip_prefix("From: ")?.rsplit_once("run "));
-    named.map(|(_, run)| run.to_owned()).collect()
+        blocks.flat_map(str::lines).filter_map(|line| line.strip_prefix("Run: ")?.split_once(", session "));
+    named.map(|(run, _)| run.to_owned()).collect()
 }
 
 async fn say(subject: &Subject, peer: &str, text: &str) -> anyhow::Result<()> {

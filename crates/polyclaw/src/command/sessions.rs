@@ -90,12 +90,8 @@ enum Verb {
     /// Remove conversations that nobody uses any more, as [session.maintenance] of the config says.
     #[command(after_help = "Examples:
   polyclaw sessions cleanup --dry-run
-  polyclaw sessions cleanup")]
-    Cleanup {
-        /// Only say what would be removed.
-        #[arg(long)]
-        dry_run: bool,
-    },
+  polyclaw sessions cleanup --yes")]
+    Cleanup(cleanup::Args),
     /// Show a conversation and those that were begun from it, with what each is doing.
     #[command(after_help = "Examples:
   polyclaw sessions tree
@@ -136,7 +132,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
             let gone = client.delete(&path(key, "")).await?;
             Ok(output.say(&gone, |_| format!("{key} is gone."))?)
         }
-        Some(Verb::Cleanup { dry_run }) => cleanup::run(&client, output, *dry_run).await,
+        Some(Verb::Cleanup(args)) => cleanup::run(&client, output, args).await,
         Some(Verb::Tree { key }) => tree::run(&client, output, key.as_deref()).await,
     }
 }

@@ -51,6 +51,9 @@ pub async fn run(
     Body(CleanupRequest { dry_run }): Body<CleanupRequest>,
 ) -> Result<Json<Cleanup>> {
     let cleanup = app.engine.clean_up(if dry_run { Run::Dry } else { Run::Real }).await?;
+    if !dry_run {
+        app.engine.tell_cleanup(&cleanup).await;
+    }
     let view = |one: Unused| UnusedView {
         session_key: one.key,
         agent_id: one.agent,

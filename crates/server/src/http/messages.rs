@@ -173,6 +173,12 @@ async fn conversation(app: &AppState, key: &SessionKey) -> Result<Address> {
         Err(polyclaw_engine::Error::UnknownSession(_)) => None,
         found => found?,
     };
+    if let Ok(session) = app.engine.session(key).await
+        && !(session.delivers && session.sends)
+    {
+        let message = "deliver: nothing leaves this session (deliver_policy, send_policy)";
+        return Err(Error::InvalidBody(message.to_owned()));
+    }
     found.ok_or_else(|| {
         Error::InvalidBody("deliver: nobody wrote in this session by a channel yet".to_owned())
     })

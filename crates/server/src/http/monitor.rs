@@ -1,5 +1,6 @@
 //! `GET /metrics`, as Prometheus reads it.
 
+use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,6 +10,7 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use polyclaw_engine::hub::Counters;
+use polyclaw_engine::{AgentTurns, TURN_BUCKETS_MS};
 use polyclaw_store::jobs;
 
 use super::delegations;
@@ -23,6 +25,7 @@ pub async fn metrics(
 ) -> impl IntoResponse {
     let mut out = String::with_capacity(16 * 1024);
     turns(&mut out, &app.engine.hub.counters());
+    agents(&mut out, &app.engine.agent_turns());
     // With the database away there is no depth to tell; the rest still counts.
     if let Ok(depth) = app.engine.db().read(jobs::counts).await {
         head(&mut out, "polyclaw_turns", "gauge", "Turns that wait or run, over all nodes.");
@@ -65,6 +68,41 @@ fn turns(out: &mut String, counters: &Counters) {
     let _ = writeln!(out, "polyclaw_tokens_total{{kind=\"input\"}} {}", counters.input_tokens);
     let _ = writeln!(out, "polyclaw_tokens_total{{kind=\"output\"}} {}", counters.output_tokens);
     one(out, "polyclaw_watchers", "gauge", "Readers of live frames.", counters.watchers);
+}
+
+/// Latency and throughput by agent.
+fn agents(out: &mut String, agents: &BTreeMap<String, AgentTurns>) {
+    const TURNS: &str = "polyclaw_agent_turns_ended_total";
+    const TOOK: &str = "polyclaw_agent_turn_seconds";
+    head(out, TURNS, "counter", "Turns by agent and how they ended.");
+    for (agent, turns) in agents {
+        let ended = [
+            ("done", turns.done),
+            ("failed", turns.failed),
+            ("cancelled", turns.cancelled),
+            ("steered", turns.steered),
+        ];
+        for (state, count) in ended {
+            let _ = writeln!(out, "{TURNS}{{agent=\"{agent}\",state=\"{state}\"}} {count}");
+        }
+    }
+    head(out, TOOK, "histogram", "How long turns of each agent took.");
+    for (agent, turns) in agents {
+        let mut within = 0;
+        for (bound, count) in TURN_BUCKETS_MS.iter().zip(turns.buckets) {
+            within += count;
+            let (whole, rest) = (bound / 1_000, bound % 1_000);
+            let _ = writeln!(out, "{TOOK}_bucket{{agent=\"{agent}\",le=\"{whole}.{rest:03}\"}} {within}");
+        }
+        let _ = writeln!(out, "{TOOK}_bucket{{agent=\"{agent}\",le=\"+Inf\"}} {}", turns.count);
+        let _ = writeln!(
+            out,
+            "{TOOK}_sum{{agent=\"{agent}\"}} {}.{:03}",
+            turns.sum_ms / 1_000,
+            turns.sum_ms % 1_000
+        );
+        let _ = writeln!(out, "{TOOK}_count{{agent=\"{agent}\"}} {}", turns.count);
+    }
 }
 
 fn one(out: &mut String, name: &str, kind: &str, help: &str, value: impl Display) {

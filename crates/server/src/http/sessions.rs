@@ -41,6 +41,10 @@ pub struct SessionView {
     #[schema(value_type = String)]
     lane: Lane,
     channel: Option<String>,
+    /// Whether what is said here may leave by a channel.
+    deliver_policy: bool,
+    /// Whether it may send to channels by itself.
+    send_policy: bool,
     /// The team it leads or is in, also where that has ended. The same as `team_name`.
     team: Option<String>,
     #[schema(value_type = Option<String>)]
@@ -94,6 +98,8 @@ impl SessionView {
             team_id: team.map(|team| team.id.clone()),
             team_name: team.map(|team| team.name.clone()),
             teammate_color: place.as_ref().and_then(|place| place.color),
+            deliver_policy: session.delivers,
+            send_policy: session.sends,
             team_role: session.team_role,
             status: session.status,
             title: session.title,
@@ -176,6 +182,10 @@ pub struct Change {
     #[serde(default, deserialize_with = "present")]
     #[schema(value_type = Option<String>)]
     model: Option<Option<ModelRef>>,
+    /// Whether what is said here may leave by a channel.
+    deliver_policy: Option<bool>,
+    /// Whether it may send to channels by itself.
+    send_policy: Option<bool>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -253,8 +263,13 @@ pub async fn change(
     Key(key): Key,
     Body(change): Body<Change>,
 ) -> Result<Json<SessionView>> {
-    if change.active_agent_id.is_none() && change.model.is_none() {
-        return Err(Error::InvalidBody("name active_agent_id or model".to_owned()));
+    let policies = (change.deliver_policy, change.send_policy);
+    if change.active_agent_id.is_none() && change.model.is_none() && policies == (None, None) {
+        let message = "name active_agent_id, model, deliver_policy or send_policy";
+        return Err(Error::InvalidBody(message.to_owned()));
+    }
+    if policies != (None, None) {
+        app.engine.set_policies(&key, policies.0, policies.1).await?;
     }
     if let Some(agent) = &change.active_agent_id {
         app.engine.set_agent(&key, agent).await?;

@@ -47,7 +47,8 @@ pub struct Claimer {
     pub last: Option<AgentId>,
 }
 
-/// Starts the next job of a lane: fewest running turns of its agent first, then priority, then ticket.
+/// Starts the next job of a lane: the agent's priority first, then the fewest running turns of its agent, then the job's
+/// priority, then ticket. What has waited too long has the highest of both priorities.
 pub fn claim(tx: &mut Tx<'_>, lane: Lane, claimer: &Claimer) -> Result<Option<Claim>> {
     let Some((first, last)) = ready_agents(tx, lane)? else { return Ok(None) };
     let agent = if first == last { Some(first) } else { next_agent(tx, lane, claimer)? };
@@ -83,6 +84,7 @@ pub(crate) const NEXT_AGENT: &str = "WITH RECURSIVE ready (agent_id) AS (
       FROM ready WHERE ready.agent_id IS NOT NULL
     ), heads AS (
       SELECT ready.agent_id,
+        COALESCE((SELECT a.priority FROM agent_specs a WHERE a.agent_id = ready.agent_id), 0) AS own,
         (SELECT j.seq FROM jobs j WHERE j.lane = $1 AND j.state = 'queued' AND j.held = 0
            AND j.agent_id = ready.agent_id ORDER BY j.priority, j.seq LIMIT 1) AS seq,
         (SELECT COUNT(*) FROM jobs r WHERE r.lane = $1 AND r.state = 'running'
@@ -90,7 +92,8 @@ pub(crate) const NEXT_AGENT: &str = "WITH RECURSIVE ready (agent_id) AS (
       FROM ready WHERE ready.agent_id IS NOT NULL
     )
     SELECT heads.agent_id FROM heads JOIN jobs ON jobs.seq = heads.seq
-    ORDER BY heads.running, CASE WHEN jobs.queued_at < $2 THEN 0 ELSE jobs.priority END,
+    ORDER BY CASE WHEN jobs.queued_at < $2 THEN (SELECT MAX(own) FROM heads) ELSE heads.own END DESC,
+      heads.running, CASE WHEN jobs.queued_at < $2 THEN 0 ELSE jobs.priority END,
       CASE WHEN heads.agent_id = $3 THEN 1 ELSE 0 END, jobs.seq
     LIMIT 1";
 

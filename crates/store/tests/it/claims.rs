@@ -1,7 +1,9 @@
 use std::collections::HashSet;
 
+use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::id::{NodeId, TurnId};
 use polyclaw_domain::job::{JobState, Lane, Priority};
+use polyclaw_store::agents::{self, Source};
 use polyclaw_store::jobs::{self, Claimer, NewJob, OrphanSearch};
 use polyclaw_store::{Db, Error, Result, sessions};
 
@@ -14,6 +16,7 @@ on_every_engine!(
     the_agent_with_the_fewest_running_turns_goes_first,
     then_priority_then_ticket,
     a_job_that_waited_long_counts_as_the_most_urgent,
+    turns_of_an_agent_with_a_higher_priority_start_first,
     among_equals_the_agent_served_last_waits,
     a_held_turn_starts_only_when_released,
     only_the_holder_of_a_claim_can_renew_or_end_it,
@@ -69,6 +72,23 @@ async fn then_priority_then_ticket(db: Db) -> Result<()> {
     for expected in ["first", "second", "group", "webhook", "background"] {
         assert_eq!(next(&db).await?.as_deref(), Some(expected));
     }
+    Ok(())
+}
+
+async fn turns_of_an_agent_with_a_higher_priority_start_first(db: Db) -> Result<()> {
+    with_sessions(&db, &["a", "b", "b2", "c", "d"]).await?;
+    for (name, priority) in [("calm", -5), ("keen", 10)] {
+        let spec = AgentSpec { priority, ..AgentSpec::named(agent(name)) };
+        db.write(move |tx| agents::upsert(tx, &spec, Source::Config, NOW)).await?;
+    }
+    let old = NewJob { queued_at: NOW.minus(60_000), ..of("calm", "old", "d") };
+    queue(&db, vec![old, of("plain", "plain", "c"), of("keen", "keen", "b")]).await?;
+    assert_eq!(next(&db).await?.as_deref(), Some("old"), "what waited long is as urgent as any");
+    assert_eq!(next(&db).await?.as_deref(), Some("keen"));
+    queue(&db, vec![of("calm", "calm", "a"), of("keen", "keen2", "b2")]).await?;
+    assert_eq!(next(&db).await?.as_deref(), Some("keen2"), "though a turn of keen runs already");
+    assert_eq!(next(&db).await?.as_deref(), Some("plain"), "one without a number is between them");
+    assert_eq!(next(&db).await?.as_deref(), Some("calm"));
     Ok(())
 }
 

@@ -4,6 +4,7 @@ use polyclaw_domain::budget::{Amount, Limits, Purse};
 use polyclaw_domain::id::{AgentId, NodeId, TeamId};
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::pairing::Code;
+use polyclaw_domain::run::RunKind;
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::{Effect, ToolCall};
 use polyclaw_store::budgets::Allowance;
@@ -179,7 +180,11 @@ const HOT: &[(&str, Body, &[&str])] = &[
     ("runs of an owner", |tx| runs::of_owner(tx, &key("7"), 10).map(drop), &["runs_age"]),
     ("last run of a child", |tx| runs::last_of_child(tx, &key("7")).map(drop), &["runs_last"]),
     ("runs at work", |tx| runs::active(tx).map(drop), &["runs_"]),
-    ("sub-agents of an agent", |tx| runs::of_caller(tx, &AgentId::main()).map(drop), &["runs_caller"]),
+    (
+        "sub-agents of an agent",
+        |tx| runs::of_caller(tx, &AgentId::main(), RunKind::Subagent).map(drop),
+        &["runs_caller"],
+    ),
     (
         "host of a session",
         |tx| jobs::hosts(tx, &key("7"), &NodeId::new("n/1"), Some("n")).map(drop),

@@ -36,6 +36,7 @@ pub(super) async fn commit(engine: &Engine, running: &Running, last: Last) -> Re
     if let Some(cause) = &last.cause {
         span::turn(engine, running, cause, &last.end);
     }
+    engine.turn_counters.count(last.claim.agent.as_str(), last.end.state, running.age_ms());
     publish_end(engine, &last);
     if let Some(told) = &last.told {
         engine.hub.publish(&last.queue, told.clone());

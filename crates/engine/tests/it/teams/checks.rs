@@ -72,7 +72,7 @@ async fn a_check_that_never_passes_fails_its_task_and_the_lead_is_told_once(hall
     assert!(last.to_string().ends_with("the task has failed, and the lead knows."), "{last}");
     hall.rest().await;
     assert_eq!(code(&claim().await), "task_ended");
-    assert_eq!(hall.times("lead", "Result: error\nIts check did not pass 5 times: exit code 1"), 1);
+    assert_eq!(hall.times("lead", "Status: error\nResult: Its check did not pass 5 times: exit code 1"), 1);
 }
 
 /// A hall where `ann` holds a task whose check always ends like this.

@@ -367,7 +367,7 @@ async fn a_failed_task_tells_the_lead_and_keeps_what_waits(hall: Hall) {
     engine.claim_task(&by, TEAM, Some(TaskNo(1))).await.unwrap();
     engine.finish_task(&by, TEAM, TaskNo(1), finish(TaskState::Failed, "no paint")).await.unwrap();
     hall.rest().await;
-    assert_eq!(hall.times("lead", "Result: error\nno paint"), 1);
+    assert_eq!(hall.times("lead", "Status: error\nResult: no paint"), 1);
     assert!(hall.times("lead", "stays blocked") > 0);
     assert_eq!(code(&engine.claim_task(&by, TEAM, Some(TaskNo(2))).await), "task_blocked");
     let log = engine.team_log(TEAM, 0, 99).await.unwrap();

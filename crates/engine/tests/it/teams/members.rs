@@ -213,8 +213,9 @@ async fn the_end_of_a_task_is_announced_to_the_lead(hall: Hall) {
         (Some("subagent_announce"), Some("ok"))
     );
     assert!(!told[0].deliver && told[0].channel == "internal");
-    assert!(hall.shown("lead").iter().all(|prompt| prompt.matches("Result: ok\ndrawn in blue").count() <= 1));
-    assert!(hall.times("lead", "Result: ok\ndrawn in blue") > 0);
+    let shown = "Status: ok\nResult: drawn in blue";
+    assert!(hall.shown("lead").iter().all(|prompt| prompt.matches(shown).count() <= 1));
+    assert!(hall.times("lead", shown) > 0);
     assert!(lines.iter().all(|line| !line.text.contains("drawn in blue")));
 }
 

@@ -1,23 +1,64 @@
 //! `polyclaw sessions cleanup`: conversations that nobody uses any more.
 
+use std::io::{IsTerminal, Write, stderr, stdin};
+
 use serde_json::{Value, json};
 
 use crate::client::Client;
+use crate::failure::{Exit, Failure};
 use crate::output::{Output, cell};
 
-pub async fn run(client: &Client, output: Output, dry_run: bool) -> anyhow::Result<()> {
-    let told = client.post("/sessions/cleanup", &json!({ "dry_run": dry_run })).await?;
+#[derive(clap::Args)]
+pub struct Args {
+    /// Only say what would be removed.
+    #[arg(long)]
+    dry_run: bool,
+    /// Remove them without asking.
+    #[arg(long, conflicts_with = "dry_run")]
+    yes: bool,
+}
+
+pub async fn run(client: &Client, output: Output, args: &Args) -> anyhow::Result<()> {
+    if !args.dry_run && !args.yes {
+        let found = client.post("/sessions/cleanup", &json!({ "dry_run": true })).await?;
+        let count = found["unused"].as_array().map_or(0, Vec::len);
+        if count > 0 && !is_confirmed(count)? {
+            return Ok(output.say(&found, |_| "Nothing was changed.".to_owned())?);
+        }
+    }
+    let told = client.post("/sessions/cleanup", &json!({ "dry_run": args.dry_run })).await?;
+    Ok(output.say(&told, |output| sentence(&told, output, args.dry_run))?)
+}
+
+fn sentence(told: &Value, output: Output, is_dry: bool) -> String {
     let unused = told["unused"].as_array().cloned().unwrap_or_default();
     let row = |one: &Value| vec![cell(&one["agent_id"]), cell(&one["updated_at"]), cell(&one["session_key"])];
     let rows: Vec<_> = unused.iter().map(row).collect();
-    Ok(output.say(&told, |output| {
-        let done = match dry_run {
-            true => format!("{} would be removed. Nothing was changed.", rows.len()),
-            false => format!("{} removed; what was said there is in archive/.", cell(&told["removed"])),
-        };
-        match rows.is_empty() {
-            true => "Nothing is unused.".to_owned(),
-            false => format!("{}\n\n{done}", output.table(&["AGENT", "LAST USED", "SESSION"], &rows)),
-        }
-    })?)
+    let mut done = match is_dry {
+        true => format!("{} would be removed. Nothing was changed.", rows.len()),
+        false => format!("{} removed; what was said there is in archive/.", cell(&told["removed"])),
+    };
+    let dropped = told["dropped_files"].as_array().map_or(0, Vec::len);
+    if dropped > 0 {
+        done += &format!(
+            " {dropped} older file(s) of the archive are beyond session.maintenance.archive_budget_mb."
+        );
+    }
+    match rows.is_empty() {
+        true => "Nothing is unused.".to_owned(),
+        false => format!("{}\n\n{done}", output.table(&["AGENT", "LAST USED", "SESSION"], &rows)),
+    }
+}
+
+/// Only a person at a terminal can be asked.
+fn is_confirmed(count: usize) -> anyhow::Result<bool> {
+    if !stdin().is_terminal() {
+        let message = format!("{count} conversation(s) would be removed, and nobody is here to be asked");
+        let hint = "--yes removes them; --dry-run lists them";
+        return Err(Failure::new(Exit::Usage, "not_confirmed", message).hint(hint).into());
+    }
+    write!(stderr(), "Remove {count} conversation(s)? What was said there is archived first. [y/N] ")?;
+    let mut answer = String::new();
+    stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }

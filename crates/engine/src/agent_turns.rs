@@ -1,0 +1,76 @@
+//! How many turns each agent has ended and how long they took: counted by this process since its start.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use polyclaw_domain::job::JobState;
+
+use crate::core::Engine;
+
+/// Upper bounds of the histogram, in milliseconds.
+pub const TURN_BUCKETS_MS: [u64; 9] = [100, 500, 1_000, 2_500, 5_000, 15_000, 60_000, 300_000, 1_800_000];
+
+/// Agents that are counted by name. A gateway that makes agents without end has no metrics without end.
+const MAX_AGENTS: usize = 200;
+/// The name under which the others are counted.
+const OTHERS: &str = "_other";
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentTurns {
+    pub done: u64,
+    pub failed: u64,
+    pub cancelled: u64,
+    pub steered: u64,
+    /// Ended turns by how long they took, one count for each bound; longer ones are in `count` only.
+    pub buckets: [u64; TURN_BUCKETS_MS.len()],
+    pub count: u64,
+    pub sum_ms: u64,
+}
+
+#[derive(Default)]
+pub(crate) struct AgentTurnCounters(Mutex<BTreeMap<String, AgentTurns>>);
+
+impl AgentTurnCounters {
+    pub fn count(&self, agent: &str, state: JobState, took_ms: u64) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_known = all.contains_key(agent) || all.len() < MAX_AGENTS;
+        let turns = all.entry(if is_known { agent } else { OTHERS }.to_owned()).or_default();
+        match state {
+            JobState::Done => turns.done += 1,
+            JobState::Cancelled => turns.cancelled += 1,
+            JobState::Steered => turns.steered += 1,
+            _ => turns.failed += 1,
+        }
+        turns.count += 1;
+        turns.sum_ms += took_ms;
+        if let Some(at) = TURN_BUCKETS_MS.iter().position(|bound| took_ms <= *bound) {
+            turns.buckets[at] += 1;
+        }
+    }
+}
+
+impl Engine {
+    /// What each agent has done since the start, by its id.
+    pub fn agent_turns(&self) -> BTreeMap<String, AgentTurns> {
+        self.turn_counters.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_beyond_the_limit_are_counted_together() {
+        let counters = AgentTurnCounters::default();
+        for n in 0..=MAX_AGENTS + 5 {
+            counters.count(&format!("a{n}"), JobState::Done, 400);
+        }
+        counters.count("a0", JobState::Failed, u64::from(u32::MAX));
+        let all = counters.0.lock().unwrap();
+        assert_eq!((all.len(), all[OTHERS].done), (MAX_AGENTS + 1, 6));
+        let first = &all["a0"];
+        assert_eq!((first.done, first.failed, first.count, first.buckets[1]), (1, 1, 2, 1));
+        assert_eq!(first.buckets.iter().sum::<u64>(), 1, "what took longer than any bound is in none");
+    }
+}
