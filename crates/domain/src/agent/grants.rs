@@ -275,7 +275,10 @@ mod tests {
             changed[field] = value.clone();
             let found = widened(&spec(base()), &spec(changed.clone()), &AgentId::main());
             assert!(found.iter().any(|name| name.starts_with(field.as_str())), "{field}: {found:?}");
-            assert!(!is_wider(&spec(changed), &spec(base())) || field == "workspace", "back again: {field}");
+            assert!(
+                !is_wider(&spec(changed), &spec(base())) || ["workspace", "policy"].contains(&field.as_str()),
+                "back again: {field}"
+            );
         }
         let found = widened(&spec(base()), &spec(more), &AgentId::main());
         assert_eq!(found.len(), 10, "{found:?}");
