@@ -121,11 +121,11 @@ impl Identity {
     pub fn problems(&self) -> Vec<(&'static str, &'static str)> {
         let is_plain = |text: &str| !text.chars().any(|c| c.is_control() || is_hidden(c));
         let is_name = |text: &str| is_plain(text) && !text.trim().is_empty() && text.chars().count() <= 64;
-        // Signs are joined of several, none of them a letter or a blank.
         let is_sign = |text: &str| {
-            let is_word =
-                text.chars().any(|c| c.is_alphanumeric() && !c.is_ascii_digit() || c.is_whitespace());
-            !text.is_empty() && text.chars().count() <= 16 && !text.is_ascii() && !is_word
+            is_plain(text)
+                && !text.is_empty()
+                && text.chars().count() <= 16
+                && !text.contains(char::is_whitespace)
         };
         let is_picture = |text: &str| {
             let is_url = text.starts_with("https://") || text.starts_with("http://");
@@ -137,7 +137,11 @@ impl Identity {
         };
         let found = [
             ("name", wrong(&self.name, &is_name), "a name is one line of 1 to 64 characters"),
-            ("emoji", wrong(&self.emoji, &is_sign), "an emoji is one sign, not words"),
+            (
+                "emoji",
+                wrong(&self.emoji, &is_sign),
+                "an emoji is one sign of at most 16 characters without blanks",
+            ),
             (
                 "avatar",
                 wrong(&self.avatar, &is_picture),

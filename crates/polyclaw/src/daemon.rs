@@ -186,9 +186,9 @@ where
 /// What an earlier life left in workspaces in the middle of a write.
 async fn sweep_workspaces(instance: Arc<Instance>) {
     let Ok(agents) = instance.engine.agents().await else { return };
-    let root = instance.home.workspace();
+    let (root, default) = (instance.home.workspace(), instance.config.agents.default_id());
     let folders: BTreeSet<PathBuf> =
-        agents.iter().map(|agent| agent.spec.workspace.folder(&root)).chain([root.clone()]).collect();
+        agents.iter().map(|agent| agent.spec.folder(&root, &default)).chain([root.clone()]).collect();
     let sweep = move || folders.iter().map(|folder| polyclaw_tool::sweep_temporary(folder)).sum::<usize>();
     if let Ok(removed @ 1..) = tokio::task::spawn_blocking(sweep).await {
         tracing::info!(removed, "temporary files of an earlier life were removed from workspaces");

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use polyclaw_domain::agent::own_folder;
 use polyclaw_domain::config::Config;
 use polyclaw_engine::Toolboxes;
 use polyclaw_tool::worker::Isolated;
@@ -36,9 +37,11 @@ pub fn mcp_settings(config: &Config, home: &Home) -> BTreeMap<String, McpSetting
 }
 
 fn mcp_host(config: &Config, home: &Home) -> McpHost {
-    let root = home.workspace();
-    let mut workspaces: Vec<PathBuf> =
-        config.agents.specs().iter().map(|spec| spec.workspace.folder(&root)).chain([root.clone()]).collect();
+    let (root, default) = (home.workspace(), config.agents.default_id());
+    let own = config.agents.specs().into_iter().map(|spec| spec.folder(&root, &default));
+    let mut workspaces: Vec<PathBuf> = own.chain([root.clone()]).collect();
+    // Agents that are made while the instance runs have theirs in the same place.
+    workspaces.extend(own_folder(&root, &default).parent().map(Path::to_owned));
     workspaces.extend(control_home(home.path()));
     workspaces.sort();
     workspaces.dedup();

@@ -124,14 +124,16 @@ fn reaches_other_files(from: &Workspace, to: &Workspace) -> bool {
 }
 
 fn is_looser(from: &Sandbox, to: &Sandbox) -> bool {
-    let Sandbox { mode, memory_mb, cpu_seconds, processes, file_mb } = to;
+    let Sandbox { mode, memory_mb, cpu_seconds, processes, file_mb, disk_mb, listen } = to;
     let limits = [
         (from.memory_mb, *memory_mb),
         (from.cpu_seconds, *cpu_seconds),
         (from.processes, *processes),
         (from.file_mb, *file_mb),
+        (from.disk_mb, *disk_mb),
     ];
-    *mode < from.mode || limits.into_iter().any(|(old, new)| is_more(old, new))
+    let listens_now = *listen && !from.listen;
+    *mode < from.mode || listens_now || limits.into_iter().any(|(old, new)| is_more(old, new))
 }
 
 fn may_spend_more(from: &Budget, to: &Budget) -> bool {
@@ -278,7 +280,10 @@ mod tests {
             changed[field] = value.clone();
             let found = widened(&spec(base()), &spec(changed.clone()), &AgentId::main());
             assert!(found.iter().any(|name| name.starts_with(field.as_str())), "{field}: {found:?}");
-            assert!(!is_wider(&spec(changed), &spec(base())) || field == "workspace", "back again: {field}");
+            assert!(
+                !is_wider(&spec(changed), &spec(base())) || ["workspace", "policy"].contains(&field.as_str()),
+                "back again: {field}"
+            );
         }
         let found = widened(&spec(base()), &spec(more), &AgentId::main());
         assert_eq!(found.len(), 11, "{found:?}");
@@ -295,6 +300,15 @@ mod tests {
         let known: BTreeSet<&str> =
             granting.chain(["agent_id", "name", "description", "identity", "defaults"]).collect();
         assert_eq!(fields, known);
+    }
+
+    #[test]
+    fn programs_that_listen_or_have_more_room_widen() {
+        let sandbox = |sandbox: Value| spec(json!({ "sandbox": sandbox }));
+        let base = sandbox(json!({ "disk_mb": 100 }));
+        assert!(is_wider(&base, &sandbox(json!({ "disk_mb": 100, "listen": true }))));
+        assert!(is_wider(&base, &sandbox(json!({ "disk_mb": 200 }))) && is_wider(&base, &sandbox(json!({}))));
+        assert!(!is_wider(&base, &sandbox(json!({ "disk_mb": 50, "mode": "strict" }))));
     }
 
     #[test]

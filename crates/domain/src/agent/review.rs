@@ -176,7 +176,7 @@ mod tests {
         }
         for (bad, path) in [
             (json!({ "emoji": "not an emoji at all" }), "identity.emoji"),
-            (json!({ "emoji": "лиса" }), "identity.emoji"),
+            (json!({ "emoji": "\u{202e}" }), "identity.emoji"),
             (json!({ "avatar": "javascript:alert(1)" }), "identity.avatar"),
             (json!({ "avatar": "../../etc/passwd" }), "identity.avatar"),
             (json!({ "name": "a\u{202e}b" }), "identity.name"),

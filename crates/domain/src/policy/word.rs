@@ -170,7 +170,7 @@ fn matches_nothing(
     servers: &[String],
 ) -> Option<Unknown> {
     let is_pattern = entry.contains('*') && path.starts_with("allow");
-    let is_of_server = servers.iter().any(|server| entry.contains(server.as_str()));
+    let is_of_server = servers.iter().any(|server| entry.contains(server.as_str()) || entry.starts_with('*'));
     let known = GROUPS.iter().flat_map(|(_, tools)| tools.iter().copied()).chain(tools.iter().copied());
     // A server that every agent is given may have any name.
     let is_any = servers.iter().any(|server| server == "*");
