@@ -70,10 +70,9 @@ impl Engine {
         self.record(event(EventKind::TeamChanged, team, data)).await;
     }
 
-    /// The keeper looks at this team, whether anything has happened to it or not.
+    /// The keeper looks at this team when it looks next. It is not woken for that: many may claim in a second.
     pub(crate) fn mark_team(&self, id: &TeamId) {
         self.marked_teams.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
-        self.look_after_teams();
     }
 
     fn take_marked_teams(&self) -> HashSet<TeamId> {

@@ -79,16 +79,8 @@ impl From<Error> for Halt {
     }
 }
 
-/// What the operating system says where a process has as many files open as it may have.
-const NO_DESCRIPTORS: &str = "Too many open files";
-
 impl From<ProviderError> for Halt {
     fn from(error: ProviderError) -> Self {
-        if error.message.contains(NO_DESCRIPTORS) {
-            let sentence = "This machine has no free file descriptors, so the model could not be asked. \
-                Raise the limit (ulimit -n) or close what holds them.";
-            return Self::Failed { code: "no_descriptors", sentence: sentence.to_owned() };
-        }
         let code = match error.class {
             ErrorClass::NotConfigured => "no_model",
             ErrorClass::Empty => {

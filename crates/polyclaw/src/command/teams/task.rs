@@ -58,7 +58,7 @@ pub(super) enum TaskVerb {
     Assign {
         #[command(flatten)]
         which: Which,
-        /// The one member who may take it; \"\" for whoever comes.
+        /// The one member who may take it; an empty name is for whoever comes.
         assignee: String,
     },
     /// Open a task again that has ended.
