@@ -249,7 +249,7 @@ mod tests {
         fs::write(home.join("workspace/a/key"), "mine").unwrap();
         std::os::unix::fs::symlink(secret.join("key"), home.join("workspace/link")).unwrap();
         std::os::unix::fs::symlink(&secret, home.join("workspace/b")).unwrap();
-        let walk = Walk::new(&home, &to);
+        let walk = Walk::new(&home, &to, SecretKeys::Included);
         walk.copy(Path::new("workspace/a/key")).unwrap();
         assert_eq!(fs::read_to_string(to.join("workspace/a/key")).unwrap(), "mine");
         walk.copy(Path::new("workspace/link")).unwrap();
