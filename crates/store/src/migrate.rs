@@ -33,6 +33,7 @@ pub(crate) const MAIN: Schema = Schema(&[
     include_str!("../migrations/sqlite/0019.sql"),
     include_str!("../migrations/sqlite/0020_turn_deaths.sql"),
     include_str!("../migrations/sqlite/0021_logins.sql"),
+    include_str!("../migrations/sqlite/0022_agent_overlays.sql"),
 ]);
 /// The file of memories.
 pub(crate) const BRAIN: Schema = Schema(&[include_str!("../migrations/brain/0001.sql")]);
@@ -76,6 +77,7 @@ const POSTGRES: &[&str] = &[
     include_str!("../migrations/postgres/0021.sql"),
     include_str!("../migrations/postgres/0022_turn_deaths.sql"),
     include_str!("../migrations/postgres/0023_logins.sql"),
+    include_str!("../migrations/postgres/0024_agent_overlays.sql"),
 ];
 
 pub(crate) fn sqlite(connection: &Connection, path: Option<&Path>, schema: Schema) -> Result<()> {
