@@ -471,3 +471,13 @@ fn import_is_never_looser_than_its_source_and_hides_pasted_keys() {
         assert!(!told.contains("admitted") && told.contains("sender_not_listed"), "{stranger}: {told}");
     }
 }
+#[test]
+fn import_of_any_nesting_is_refused_and_the_control_plane_goes_on() {
+    let plane = Plane::new();
+    for (name, depth) in [("deep", 3_000), ("deeper", 200_000)] {
+        let home = plane.dir.path().join(name);
+        put(&home, "openclaw.json", &format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth)));
+        assert_eq!(import(&plane, &home, json!({ "dry_run": true })).refusal(), (400, "import_unreadable"));
+    }
+    plane.get("/instances").ok();
+}
