@@ -18,8 +18,21 @@ need_package() { # need_package <file or command that shows it is there> <packag
   if [ -e "$sign" ] || command -v "$sign" >/dev/null 2>&1 || compgen -G "$sign" >/dev/null; then return; fi
   command -v apt-get >/dev/null || fail "$sign is missing: install $* and try again"
   say "installing $*"
-  if [ "$apt_updated" = no ]; then as_root apt-get update -qq; apt_updated=yes; fi
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" >/dev/null
+  if [ "$apt_updated" = no ]; then patient_apt update -qq; apt_updated=yes; fi
+  patient_apt install -y -qq "$@"
+}
+
+# Another program may be installing. apt waits in silence for dpkg's lock and not at all for that of its package lists: both are
+# waited for here, with a word about it.
+APT_WAIT_SECONDS=${APT_WAIT_SECONDS:-900}
+patient_apt() { # patient_apt <argument of apt-get>...
+  local began=$SECONDS said=no output
+  until output=$(as_root env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -o DPkg::Lock::Timeout=5 "$@" 2>&1); do
+    case $output in *"Could not get lock"*|*"Unable to lock"*|*"is held by process"*) ;; *) printf '%s\n' "$output" >&2; return 1 ;; esac
+    if [ $((SECONDS - began)) -ge "$APT_WAIT_SECONDS" ]; then fail "another program has held apt's lock for $APT_WAIT_SECONDS s: $output"; fi
+    if [ "$said" = no ]; then say "another program is installing packages; waiting for it (at most $APT_WAIT_SECONDS s)"; said=yes; fi
+    sleep 2
+  done
 }
 
 need_build() {

@@ -16,7 +16,7 @@ def check(binary):
     with tempfile.TemporaryDirectory() as home:
         port = free_port()
         url = f"http://127.0.0.1:{port}"
-        env = dict(os.environ, POLYCLAW_HOME=home, POLYCLAW_NO_PULL="1")
+        env = dict(os.environ, HOME=home, POLYCLAW_HOME=home, POLYCLAW_NO_PULL="1")
         log = open(os.path.join(home, "control.log"), "ab")
         command = [binary, "control", "serve", "--port", str(port)]
         process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)

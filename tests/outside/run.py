@@ -36,7 +36,7 @@ class Daemon:
     def start(self):
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self.env = dict(os.environ, POLYCLAW_HOME=self.home, POLYCLAW_TOKEN=TOKEN, POLYCLAW_URL=self.url)
+        self.env = dict(os.environ, HOME=self.home, POLYCLAW_HOME=self.home, POLYCLAW_TOKEN=TOKEN, POLYCLAW_URL=self.url)
         log = open(os.path.join(self.home, "daemon.log"), "ab")
         command = [BINARY, "daemon", "--port", str(self.port)]
         self.process = subprocess.Popen(command, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -64,7 +64,7 @@ def embedded_model(folder, url):
     """The engine inside Polyclaw beside llama.cpp, on the same file, in the same minute."""
     golden.check(url)
     home = os.path.join(folder, "embedded")
-    env = dict(os.environ, POLYCLAW_HOME=home)
+    env = dict(os.environ, HOME=home, POLYCLAW_HOME=home)
     run = lambda *args: subprocess.run([BINARY, "--json", *args], env=env, capture_output=True, text=True, timeout=300)
     pulled = run("model", "pull", "--from", os.path.dirname(WEIGHTS))
     assert pulled.returncode == 0, pulled

@@ -60,7 +60,7 @@ describe("tokens", () => {
     const guest = await enteredWith(secret);
     const only = "Your login may only look.";
     await guest.page.getByRole("navigation").getByText(only).waitFor();
-    for (const name of ["New instance", "Import", "Restart", "Stop", "Clone main", "Archive main?"]) {
+    for (const name of ["New instance", "Import", "Restart main", "Stop main", "Clone main", "Archive main"]) {
       const button = guest.page.getByRole("main").getByRole("button", { name, exact: true }).first();
       assert.deepEqual([await button.isDisabled(), await button.getAttribute("title")], [true, only], name);
     }
@@ -106,7 +106,7 @@ describe("tokens", () => {
     const inMain = (name) => guest.page.getByRole("main").getByRole("button", { name, exact: true }).first();
     const show = (hash) => guest.page.evaluate((to) => { location.hash = to; }, hash);
     const only = "Your login may look, start, stop and chat, and change nothing else.";
-    for (const name of ["Restart", "Stop"]) assert.ok(await inMain(name).isEnabled(), name);
+    for (const name of ["Restart main", "Stop main"]) assert.ok(await inMain(name).isEnabled(), name);
     for (const name of ["New instance", "Clone main"]) assert.equal(await inMain(name).getAttribute("title"), only, name);
     await show(`#/i/${main.id}/agents`);
     await inMain("New agent").waitFor();

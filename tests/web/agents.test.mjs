@@ -123,3 +123,45 @@ for (const [look, options] of Object.entries(LOOKS)) {
     });
   });
 }
+
+describe("the agent that everybody has", () => {
+  it("is changed on the page, and answers so from its next turn on", async () => {
+    const visit = await enter({}, "#/i/this/agents/main");
+    const { page } = visit;
+    await page.getByText("No config file writes this agent.").waitFor();
+    const prompt = page.getByLabel("Instructions", { exact: false }).first();
+    assert.equal(await prompt.isEditable(), true);
+    await prompt.fill("Answer as a sailor.");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Saved").first().waitFor();
+    model.answer = async function* () { yield { text: "Aye." }; };
+    const { session_key } = await daemon.api("POST", "/sessions", { title: "At sea" });
+    await daemon.api("POST", `/sessions/${encodeURIComponent(session_key)}/messages?wait=20`, { text: "Hello" });
+    assert.match(JSON.stringify(model.requests.at(-1).messages), /Answer as a sailor\./);
+    assert.equal((await daemon.api("GET", "/agents/main")).source, "default");
+    await page.reload();
+    await page.getByText("No config file writes this agent.").waitFor();
+    assert.equal(await prompt.inputValue(), "Answer as a sailor.");
+    await shot(page, "agent-main");
+    await visit.end();
+  });
+
+  it("looks read-only where a config file writes it, and is", async () => {
+    const written = await Daemon.start(model.url, undefined, '[[agents.list]]\nid = "main"\n');
+    const ahead = await frontOf(written);
+    try {
+      const { code } = await written.api("POST", "/logins");
+      const visit = await Visit.of(browser, `${ahead.url}/?code=${code}`);
+      const { page } = visit;
+      await page.goto(`${ahead.url}/app/#/i/this/agents/main`);
+      await page.getByText("This agent is written in config.toml").waitFor();
+      const prompt = page.getByLabel("Instructions", { exact: false }).first();
+      assert.equal(await prompt.isEditable(), false);
+      const looks = await prompt.evaluate((node) => [getComputedStyle(node).borderStyle, getComputedStyle(node).cursor]);
+      assert.deepEqual(looks, ["dashed", "not-allowed"]);
+      assert.equal(await page.getByRole("button", { name: "Save" }).count(), 0);
+      await shot(page, "agent-main-written");
+      await visit.end();
+    } finally { ahead.stop(); await written.remove(); }
+  });
+});

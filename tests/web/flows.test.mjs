@@ -162,13 +162,13 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await card("second").getByText("stopped", { exact: true }).waitFor();
       await card("second").getByRole("button", { name: "Start" }).click();
       await card("second").getByText("running", { exact: true }).waitFor({ timeout: 30_000 });
-      await card("first").getByRole("button", { name: "Archive first?" }).click();
+      await card("first").getByRole("button", { name: "Archive first" }).click();
       await dialog().getByRole("button", { name: "Archive", exact: true }).click();
       await card("first").waitFor({ state: "detached" });
       await page.getByRole("button", { name: "Show archived" }).click();
       await card("first").getByRole("button", { name: "Bring back" }).click();
       await card("first").getByText("stopped", { exact: true }).waitFor();
-      await card("first").getByRole("button", { name: "Archive first?" }).click();
+      await card("first").getByRole("button", { name: "Archive first" }).click();
       await dialog().getByRole("button", { name: "Archive", exact: true }).click();
       await card("first").getByText("archived", { exact: true }).waitFor();
       await card("first").getByRole("button", { name: "Delete" }).click();

@@ -101,6 +101,8 @@ pub enum Error {
     NoImport(String),
     #[error("{what} can not be brought in: {why}")]
     BadImport { what: String, why: String },
+    #[error("the workspace of '{agent}' is not in the imported folder: {folder}")]
+    OutsideImport { agent: String, folder: String },
     #[error("there is no backup, and nothing to back up, at {0}")]
     NoBackup(String),
     #[error("{0} is there already")]
@@ -194,6 +196,7 @@ impl Error {
             Self::NotDeadLetter(_) => "not_dead_letter",
             Self::NoImport(_) => "import_not_found",
             Self::BadImport { .. } => "import_unreadable",
+            Self::OutsideImport { .. } => "import_outside",
             Self::NoBackup(_) => "backup_not_found",
             Self::InTheWay(_) => "in_the_way",
             Self::BadBackup { .. } => "backup_damaged",
@@ -210,7 +213,7 @@ impl Error {
             Self::NameLikeId(_) => Action::Reject,
             Self::BadName(_) | Self::BadPort(_) | Self::BadConfig(_) | Self::NotToml { .. } => Action::Reject,
             Self::SecretWrite(_) | Self::MaskedNothing(_) | Self::BadImport { .. } => Action::Reject,
-            Self::BadBackup { .. } => Action::Reject,
+            Self::BadBackup { .. } | Self::OutsideImport { .. } => Action::Reject,
             Self::InTheWay(_) => Action::Conflict,
             Self::NameTaken(_) | Self::PortTaken(_) | Self::PortInUse(_) => Action::Conflict,
             Self::AlreadyRunning { .. } | Self::NotRunning(_) | Self::NotOurs { .. } => Action::Conflict,
@@ -268,6 +271,9 @@ impl Error {
             Self::InTheWay(_) => "nothing is overwritten: name a folder that is not there, or move it away",
             Self::BadBackup { .. } => "nothing was restored; use another backup",
             Self::NoImport(_) => "name an openclaw.json, or the folder it is in",
+            Self::OutsideImport { .. } => {
+                "nothing was changed; if you want that folder to be copied, ask for it with --allow-outside (allow_outside)"
+            }
             Self::BadImport { .. } => "nothing was changed; mend it there and try again",
             _ => return None,
         })

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use polyclaw_domain::config::{self, Config, ConfigErrors, Secret, Source as Reference};
 use polyclaw_domain::instance::{Name, Restart};
 use polyclaw_domain::openclaw::{self, Inputs, Notes, Translation};
+use polyclaw_domain::redact::Redactor;
+use polyclaw_domain::scope::DmScope;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::Tx;
 use polyclaw_store::registry::imports::{self, Done, Import};
@@ -26,7 +28,7 @@ use crate::place::Place;
 use crate::view::{Change, View};
 use history::Conversation;
 use source::Source;
-use workspace::Folder;
+use workspace::{Folder, Outside};
 
 /// Keeps a secret of the instance in a folder.
 pub type Keeper =
@@ -44,6 +46,8 @@ pub struct Order {
     /// Nothing is changed: the report says what would be.
     pub dry_run: bool,
     pub with_secrets: bool,
+    /// Workspaces that are not in the folder of the config are copied too.
+    pub allow_outside: bool,
 }
 
 /// What was found. There is no secret in it.
@@ -57,6 +61,9 @@ pub struct Report {
     pub bindings: usize,
     pub schedules: usize,
     pub workspaces: usize,
+    /// Each folder that is copied, and where to.
+    #[serde(default)]
+    pub folders: Vec<String>,
     pub sessions: usize,
     pub messages: usize,
     /// The names under which secrets are kept.
@@ -162,15 +169,19 @@ impl Control {
         let translated = openclaw::translate(Inputs {
             config: source.config.clone(),
             jobs: source.jobs(&mut notes),
+            variables: source.variables(),
+            paired: source.paired(&mut notes),
             profiles: source.profiles(),
             is_set: &is_set,
             with_secrets: order.with_secrets,
         });
         let Translation { config, secrets, agents, renamed, notes: more } = translated;
         notes.extend(more);
-        let folders =
-            workspace::find(&source.root, self.user_home.as_deref(), &agents, &self.home, &mut notes)?;
-        let conversations = history::read(&source.root, &agents, &renamed, &mut notes);
+        let outside = if order.allow_outside { Outside::Allowed } else { Outside::Refused };
+        let (home, ours) = (self.user_home.as_deref(), (self.home.as_path(), outside));
+        let folders = workspace::find(&source.root, home, &agents, ours, &mut notes)?;
+        let redactor = Redactor::new(secrets.values().map(Secret::expose));
+        let conversations = history::read(&source.root, &agents, &renamed, (&redactor, &mut notes));
         let config = checked(config, &mut notes)?;
         let report = Report {
             name: name.to_string(),
@@ -180,6 +191,7 @@ impl Control {
             bindings: config["bindings"].as_array().map_or(0, Vec::len),
             schedules: config["cron"].as_array().map_or(0, Vec::len),
             workspaces: folders.len(),
+            folders: folders.iter().map(Folder::named).collect(),
             sessions: conversations.len(),
             messages: conversations.iter().map(|one| one.said.len()).sum(),
             secrets: secrets.keys().cloned().collect(),
@@ -222,6 +234,14 @@ fn text_of(config: &Value, port: u16) -> Result<String> {
 fn checked(mut config: Value, notes: &mut Notes) -> Result<Value> {
     let is_shared = |errors: &ConfigErrors| errors.0.iter().all(|error| error.path == "session.dm_scope");
     match load(&config) {
+        Ok(loaded)
+            if loaded.session.dm_scope.is_none()
+                && loaded.session.scope(&loaded.channels, &loaded.bindings) != DmScope::Main =>
+        {
+            config["session"]["dm_scope"] = json!("per-channel-peer");
+            notes.change("session.dmScope", "several people may write: each has a conversation of their own");
+            Ok(config)
+        }
         Ok(_) => Ok(config),
         Err(errors) if is_shared(&errors) => {
             config["session"]["dm_scope"] = json!("per-channel-peer");

@@ -54,6 +54,10 @@ pub struct Access {
     /// Groups in which it answers, by the platform's ids; `*` is every one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
+    /// Senders that are answered in groups, by the platform's ids; `*` is everybody. Without any, everybody in the
+    /// groups it answers in.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub group_allow_from: Vec<String>,
     /// In groups it answers only where it is spoken to: named, or replied to.
     pub require_mention: bool,
     /// Senders that run this instance, by the platform's ids: they may write to it, and give the commands that only
@@ -75,6 +79,7 @@ impl Default for Access {
             allow_from: Vec::new(),
             group_policy: GroupPolicy::default(),
             groups: Vec::new(),
+            group_allow_from: Vec::new(),
             require_mention: true,
             owners: Vec::new(),
             agents: Vec::new(),
@@ -151,9 +156,13 @@ impl Access {
     fn admit_group(&self, arrival: &Arrival, known: Known) -> Admission {
         let places = [Some(&arrival.peer), arrival.parent.as_ref()];
         let listed = places.into_iter().flatten().any(|place| lists(&self.groups, &place.id));
+        let may_speak = self.group_allow_from.is_empty()
+            || lists(&self.group_allow_from, &arrival.sender)
+            || self.owners.contains(&arrival.sender);
         match self.group_policy {
             GroupPolicy::Disabled => Admission::Ignored(Reason::GroupsDisabled),
             GroupPolicy::Allowlist if !listed => Admission::Ignored(Reason::GroupNotListed),
+            _ if !may_speak => Admission::Ignored(Reason::SenderNotListed),
             _ if self.require_mention && !known.mentioned => Admission::Ignored(Reason::NotSpokenTo),
             _ => Admission::Admitted,
         }
@@ -226,6 +235,12 @@ mod tests {
         assert_eq!(talkative.admit(&group, Known::default()), Admission::Admitted);
         let thread = Arrival { parent: Some(group.peer.clone()), ..from(PeerKind::Channel, "t9") };
         assert_eq!(listed.admit(&thread, spoken), Admission::Admitted);
+        let few = Access { group_allow_from: vec!["u2".into()], owners: vec!["u3".into()], ..listed.clone() };
+        assert_eq!(few.admit(&group, spoken), Admission::Ignored(Reason::SenderNotListed));
+        for sender in ["u2", "u3"] {
+            let known = Arrival { sender: sender.into(), ..group.clone() };
+            assert_eq!(few.admit(&known, spoken), Admission::Admitted, "{sender}");
+        }
         let off = Access { enabled: false, ..listed };
         assert_eq!(off.admit(&group, spoken), Admission::Ignored(Reason::AccountDisabled));
     }

@@ -4,6 +4,7 @@
 mod agents;
 mod channels;
 mod cron;
+mod groups;
 mod models;
 mod names;
 mod notes;
@@ -41,12 +42,26 @@ pub struct Inputs<'a> {
     pub config: Value,
     /// Its file of schedules.
     pub jobs: Option<Value>,
+    /// Variables of the file `.env` beside the config.
+    pub variables: Vec<(String, String)>,
+    /// Who was let in by a code there.
+    pub paired: Vec<Paired>,
     /// Files of keys, each with the name it is known by in the notes.
     pub profiles: Vec<(String, Value)>,
     /// Whether a variable of the environment is set for instances.
     pub is_set: &'a dyn Fn(&str) -> bool,
     /// Secrets that stand there in the open are kept, and not left behind.
     pub with_secrets: bool,
+}
+
+/// People whom an account of the other program knows by a code that was approved there.
+#[derive(Clone, Debug)]
+pub struct Paired {
+    /// The file that says so.
+    pub place: String,
+    pub channel: String,
+    pub account: Option<String>,
+    pub ids: Vec<String>,
 }
 
 /// What becomes of it.
@@ -78,17 +93,20 @@ pub fn translate(inputs: Inputs<'_>) -> Translation {
     let mut whole = Part::of("", inputs.config, &mut notes);
     let variables = whole.part("env", &mut notes);
     let mut secrets = secrets::Secrets::new(inputs.is_set, inputs.with_secrets, variables, &mut notes);
+    secrets.add(inputs.variables);
     let mut models = models::Models::read(&mut whole, &mut secrets, &mut notes);
     for (name, value) in inputs.profiles {
         models.profiles(Part::of(&name, value, &mut notes), &mut secrets, &mut notes);
     }
     let mut config = Map::new();
     let roster = agents::read(&mut whole, &mut models, &mut notes);
-    let channels = channels::read(&mut whole, &mut secrets, &mut notes);
-    config.insert("bindings".into(), routing::bindings(&mut whole, &roster.renamed, &mut notes));
+    let mut channels = channels::read(&mut whole, &mut secrets, &mut notes);
+    channels::paired(&mut channels, &inputs.paired, &mut notes);
+    let bindings = routing::bindings(&mut whole, &roster.renamed, &channels, &mut notes);
+    config.insert("bindings".into(), bindings);
     config.insert("broadcast".into(), routing::broadcast(&mut whole, &roster.renamed, &mut notes));
     config.insert("session".into(), session::read(&mut whole, &mut notes));
-    config.insert("tools".into(), tools::read(&mut whole, &roster.renamed, &mut notes));
+    config.insert("tools".into(), tools::read(&mut whole, &roster.renamed, &mut secrets, &mut notes));
     config.insert("cron".into(), cron::read(inputs.jobs, &roster.renamed, &channels, &mut notes));
     config.insert("channels".into(), channels);
     config.insert("heartbeat".into(), roster.heartbeats);

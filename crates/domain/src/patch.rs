@@ -35,6 +35,26 @@ fn unfold_model(patch: &mut Value) {
     }
 }
 
+/// The merge patch that makes `to` of `from`: empty where they are alike.
+pub fn between<T: Serialize>(from: &T, to: &T) -> Result<Value, String> {
+    let whole = |thing: &T| serde_json::to_value(thing).map_err(|error| error.to_string());
+    Ok(Value::Object(difference(&whole(from)?, &whole(to)?)))
+}
+
+fn difference(from: &Value, to: &Value) -> Map<String, Value> {
+    let empty = Map::new();
+    let (from, to) = (from.as_object().unwrap_or(&empty), to.as_object().unwrap_or(&empty));
+    let removed = from.keys().filter(|name| !to.contains_key(*name)).map(|name| (name.clone(), Value::Null));
+    let changed = to.iter().filter(|(name, value)| from.get(*name) != Some(value)).map(|(name, value)| {
+        let inner = match from.get(name) {
+            Some(old) if old.is_object() && value.is_object() => Value::Object(difference(old, value)),
+            _ => value.clone(),
+        };
+        (name.clone(), inner)
+    });
+    removed.chain(changed).collect()
+}
+
 fn merge(target: &mut Value, patch: Value) {
     let Value::Object(patch) = patch else {
         *target = patch;
@@ -78,6 +98,20 @@ mod tests {
         let both =
             json!({ "model": { "provider": "p", "model": "m", "temperature": 0.1 }, "temperature": 0.2 });
         assert!(patched(&spec, "agent_id", json!({ "defaults": both })).unwrap_err().contains("given twice"));
+    }
+
+    #[test]
+    fn the_patch_between_two_things_makes_the_one_of_the_other() {
+        let (from, to) = (
+            json!({ "a": 1, "b": { "c": 2, "d": 3 }, "x": [1] }),
+            json!({ "b": { "c": 4, "e": 5 }, "x": [] }),
+        );
+        let patch = between(&from, &to).unwrap();
+        assert_eq!(patch, json!({ "a": null, "b": { "c": 4, "d": null, "e": 5 }, "x": [] }));
+        let mut made = from.clone();
+        merge(&mut made, patch);
+        assert_eq!(made, to);
+        assert_eq!(between(&from, &from).unwrap(), json!({}));
     }
 
     #[test]

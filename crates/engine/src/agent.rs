@@ -9,11 +9,13 @@ mod removed;
 use polyclaw_domain::agent::{self, AgentSpec, Known};
 use polyclaw_domain::id::{AgentId, TurnId};
 use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::patch;
 use polyclaw_domain::provider::Prompt;
 use polyclaw_domain::safety::{self, Household, SafetyWarning};
 use polyclaw_domain::tool::ToolScope;
 use polyclaw_store::agents::{self, Source, Stored};
 use polyclaw_store::jobs;
+use serde_json::Value;
 
 use crate::core::Engine;
 use crate::error::{Error, Result};
@@ -113,14 +115,18 @@ impl Engine {
     /// Takes effect at the next turn.
     pub async fn update_agent(&self, mut spec: AgentSpec) -> Result<Stored> {
         self.redactor().spec(&mut spec);
-        self.changeable(&spec.agent_id).await?;
+        let source = self.changeable(&spec.agent_id).await?.source;
         self.review(&spec)?;
         self.check_family(&spec).await?;
+        let overlay = self.overlay_of(&spec, source)?;
         let (stored, now) = (spec.clone(), self.now());
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
             let taken = name_taken(tx, &stored)?;
             if taken.is_none() {
-                agents::upsert(tx, &stored, Source::Api, now)?;
+                if let Some(patch) = &overlay {
+                    agents::set_overlay(tx, &stored.agent_id, patch, now)?;
+                }
+                agents::upsert(tx, &stored, source, now)?;
             }
             Ok(taken)
         };
@@ -132,8 +138,8 @@ impl Engine {
 
     /// Its sessions stay readable.
     pub async fn delete_agent(&self, id: &AgentId) -> Result<()> {
-        self.changeable(id).await?;
-        if *id == self.settings().default_agent {
+        let source = self.changeable(id).await?.source;
+        if *id == self.settings().default_agent || source == Source::Config {
             return Err(Error::DefaultAgent(id.to_string()));
         }
         let (wanted, turn, now) = (id.clone(), TurnId::new(self.next_id()), self.now());
@@ -154,19 +160,37 @@ impl Engine {
         Ok(())
     }
 
-    /// The agent, if it is not the config file's.
+    /// The agent, if no config file writes it.
     pub(crate) async fn changeable(&self, id: &AgentId) -> Result<Stored> {
         let stored = self.agent(id).await?;
-        match stored.source {
-            Source::Config => Err(Error::AgentInConfig(id.to_string())),
-            Source::Api => Ok(stored),
+        match self.is_written(&stored) {
+            true => Err(Error::AgentInConfig(id.to_string())),
+            false => Ok(stored),
         }
+    }
+
+    /// Whether the config file writes this agent, so that it can be changed only there.
+    pub fn is_written(&self, stored: &Stored) -> bool {
+        stored.source == Source::Config && self.implicit(&stored.spec.agent_id).is_none()
+    }
+
+    fn implicit(&self, id: &AgentId) -> Option<AgentSpec> {
+        self.settings().implicit_agent.clone().filter(|spec| spec.agent_id == *id)
+    }
+
+    /// What is kept of a changed agent that the config has without writing it: only the difference, so that the rest
+    /// follows the config.
+    fn overlay_of(&self, spec: &AgentSpec, source: Source) -> Result<Option<Value>> {
+        let base = self.implicit(&spec.agent_id).filter(|_| source == Source::Config);
+        base.map(|base| patch::between(&base, spec).map_err(Error::InvalidAgent)).transpose()
     }
 
     async fn exported(&self, id: &AgentId) -> Result<Stored> {
         self.forget_agents();
         let stored = self.agent(id).await?;
-        export::write(&self.settings().workspace, &stored.spec).await;
+        if stored.source == Source::Api {
+            export::write(&self.settings().workspace, &stored.spec).await;
+        }
         Ok(stored)
     }
 

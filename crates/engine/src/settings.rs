@@ -38,6 +38,9 @@ pub struct Settings {
     pub default_agent: AgentId,
     /// What an agent that is made at run time has where it does not say otherwise.
     pub outset: AgentSpec,
+    /// The agent that the config does not write but has: it can be changed at run time, and what is not changed
+    /// stays as the config's defaults have it.
+    pub implicit_agent: Option<AgentSpec>,
     /// Used by agents that name no model of their own.
     pub default_model: Option<ModelRef>,
     /// What to say when there is no model at all.
@@ -91,6 +94,11 @@ impl Settings {
         self.slots.get(&lane).copied().unwrap_or(1)
     }
 
+    /// Whether the config has this agent without writing it.
+    pub fn is_implicit(&self, id: &AgentId) -> bool {
+        self.implicit_agent.as_ref().is_some_and(|spec| spec.agent_id == *id)
+    }
+
     pub fn defaults(workspace: PathBuf) -> Self {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         Self {
@@ -106,6 +114,7 @@ impl Settings {
             workspace,
             default_agent: AgentId::main(),
             outset: AgentSpec::named(AgentId::main()),
+            implicit_agent: None,
             default_model: None,
             no_model_hint: "No model is configured.".to_owned(),
             context_windows: HashMap::new(),

@@ -29,6 +29,8 @@ pub struct Client {
     token: Option<String>,
     /// Sent with every call.
     headers: Vec<(&'static str, &'static str)>,
+    /// No daemon of this home runs: whoever answers at its address is somebody else.
+    is_absent: bool,
 }
 
 impl Client {
@@ -39,8 +41,9 @@ impl Client {
         let is_known = given.is_some() || context.home.is_served();
         let url = given.map_or_else(|| local_url(&context.home), Ok)?;
         let stated = context.global.token.clone().or_else(home::stated_token);
+        let is_absent = !is_known && stated.is_none();
         let token = stated.or_else(|| context.home.token().filter(|_| is_known));
-        Self::at(url.trim_end_matches('/'), token)
+        Ok(Self { is_absent, ..Self::at(url.trim_end_matches('/'), token)? })
     }
 
     pub fn at(url: &str, token: Option<String>) -> Result<Self, Failure> {
@@ -51,7 +54,7 @@ impl Client {
             http = http.tls_certs_only([]);
         }
         let http = http.build().map_err(|error| Failure::failed("client", error.to_string()))?;
-        Ok(Self { http, url: url.to_owned(), root: "/api/v1", token, headers: Vec::new() })
+        Ok(Self { http, url: url.to_owned(), root: "/api/v1", token, headers: Vec::new(), is_absent: false })
     }
 
     /// The control plane of this home, or the one at the address given. Where none has said that it serves this home,
@@ -143,7 +146,7 @@ impl Client {
 
     async fn open(&self, request: RequestBuilder) -> Result<Response, Failure> {
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
-        if response.status().is_success() { Ok(response) } else { Err(refusal(response).await) }
+        if response.status().is_success() { Ok(response) } else { Err(self.refused(response).await) }
     }
 
     async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
@@ -163,7 +166,7 @@ impl Client {
         }
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         if !response.status().is_success() {
-            return Err(refusal(response).await);
+            return Err(self.refused(response).await);
         }
         if response.status() == StatusCode::NO_CONTENT {
             return Ok(json!({}));
@@ -175,6 +178,15 @@ impl Client {
         serde_json::from_str(&text).map_err(|_| {
             Failure::failed("not_polyclaw", format!("{} does not answer like a polyclaw instance", self.url))
         })
+    }
+
+    async fn refused(&self, response: Response) -> Failure {
+        if self.is_absent && response.status() == StatusCode::UNAUTHORIZED {
+            let message = format!("no daemon runs on this home; {} is another program's", self.url);
+            return Failure::new(Exit::Unavailable, UNREACHABLE, message)
+                .hint("start one with `polyclaw up`; if its port is taken, set another as gateway.port");
+        }
+        refusal(response).await
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {

@@ -11,9 +11,11 @@ use polyclaw_channel::slack::{self, Slack};
 use polyclaw_channel::telegram::{self, Telegram};
 use polyclaw_channel::webhook::{self, Webhook};
 use polyclaw_channel::whatsapp::{self, Whatsapp};
+use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::channel::Channel;
 use polyclaw_domain::config::{AccountsInUse, Config};
 use polyclaw_domain::fault::Faults;
+use polyclaw_domain::patch;
 use polyclaw_domain::port::{Clock, Pending};
 use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::span::Telemetry;
@@ -230,9 +232,14 @@ impl Instance {
             Failure::failed("bad_config", errors.to_string())
                 .hint("make the agent with `polyclaw agents add`, or mend the lines above")
         })?;
+        let is_implicit = config.agents.implicit().is_some();
         let stored = self.engine.db().write(move |tx| {
             agents::keep_only(tx, &ids)?;
-            specs.iter().try_for_each(|spec| agents::upsert(tx, spec, Source::Config, now))
+            for spec in specs.iter().cloned() {
+                let spec = if is_implicit { with_overlay(tx, spec)? } else { spec };
+                agents::upsert(tx, &spec, Source::Config, now)?;
+            }
+            Ok(())
         });
         stored.await.map_err(|error| match error {
             polyclaw_store::Error::Conflict(_) => Failure::failed(
@@ -482,6 +489,15 @@ fn channels(config: &Config, clock: &Arc<dyn Clock>) -> Result<HashMap<String, A
         Ok(Arc::new(Whatsapp::from_config(&accounts.whatsapp, clock())?))
     })?;
     Ok(channels)
+}
+
+/// The agent with what was changed at run time. A change that no longer fits is left out and stays stored.
+fn with_overlay(tx: &mut polyclaw_store::Tx<'_>, spec: AgentSpec) -> polyclaw_store::Result<AgentSpec> {
+    let Some(overlay) = agents::overlay(tx, &spec.agent_id)? else { return Ok(spec) };
+    Ok(patch::patched(&spec, "agent_id", overlay).unwrap_or_else(|error| {
+        tracing::warn!(agent = %spec.agent_id, error, "stored changes of the agent do not fit; its defaults are used");
+        spec
+    }))
 }
 
 type Made = Result<Arc<dyn Channel>, polyclaw_channel::Error>;

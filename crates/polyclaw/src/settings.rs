@@ -48,6 +48,7 @@ pub fn engine(config: &Config, choice: &Choice, home: &Home, redactor: Arc<Redac
         delivery_ttl_ms: i64::from(config.delivery.ttl_minutes) * 60_000,
         default_agent: config.agents.default_id(),
         outset: config.agents.outset(),
+        implicit_agent: config.agents.implicit(),
         default_model: choice.model.clone(),
         no_model_hint: choice.sentence(),
         context_windows: context_windows(config),

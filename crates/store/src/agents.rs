@@ -3,6 +3,7 @@
 use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::time::Millis;
+use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 use crate::params;
@@ -59,6 +60,23 @@ pub fn list(tx: &mut Tx<'_>) -> Result<Vec<Stored>> {
 
 pub fn delete(tx: &mut Tx<'_>, id: &AgentId) -> Result<bool> {
     Ok(tx.execute("DELETE FROM agent_specs WHERE agent_id = $1", params![id])? > 0)
+}
+
+/// The merge patch that lies over an agent the config does not write.
+pub fn overlay(tx: &mut Tx<'_>, id: &AgentId) -> Result<Option<Value>> {
+    let read =
+        |row: &Row<'_>| serde_json::from_str(&row.text(0)?).map_err(|e| Error::Unreadable(e.to_string()));
+    tx.query_one("SELECT patch_json FROM agent_overlays WHERE agent_id = $1", params![id], read)
+}
+
+/// An empty patch takes the overlay away.
+pub fn set_overlay(tx: &mut Tx<'_>, id: &AgentId, patch: &Value, now: Millis) -> Result<()> {
+    const SQL: &str = "INSERT INTO agent_overlays (agent_id, patch_json, updated_at) VALUES ($1, $2, $3)
+        ON CONFLICT (agent_id) DO UPDATE SET patch_json = excluded.patch_json, updated_at = excluded.updated_at";
+    if patch.as_object().is_none_or(Map::is_empty) {
+        return tx.execute("DELETE FROM agent_overlays WHERE agent_id = $1", params![id]).map(drop);
+    }
+    tx.execute(SQL, params![id, &patch.to_string(), now]).map(drop)
 }
 
 /// Removes the agents a config file no longer names; their sessions stay readable.

@@ -34,6 +34,7 @@ pub(crate) const MAIN: Schema = Schema(&[
     include_str!("../migrations/sqlite/0020_turn_deaths.sql"),
     include_str!("../migrations/sqlite/0021_logins.sql"),
     include_str!("../migrations/sqlite/0022_agent_priority_default_accounts.sql"),
+    include_str!("../migrations/sqlite/0023_agent_overlays.sql"),
 ]);
 /// The file of memories.
 pub(crate) const BRAIN: Schema = Schema(&[include_str!("../migrations/brain/0001.sql")]);
@@ -78,6 +79,7 @@ const POSTGRES: &[&str] = &[
     include_str!("../migrations/postgres/0022_turn_deaths.sql"),
     include_str!("../migrations/postgres/0023_logins.sql"),
     include_str!("../migrations/postgres/0024_agent_priority_default_accounts.sql"),
+    include_str!("../migrations/postgres/0025_agent_overlays.sql"),
 ];
 
 pub(crate) fn sqlite(connection: &Connection, path: Option<&Path>, schema: Schema) -> Result<()> {

@@ -10,6 +10,7 @@ mod port;
 mod ports;
 pub mod postgres;
 pub mod simulator;
+mod until;
 pub mod world;
 
 /// A small image.
@@ -19,3 +20,4 @@ pub use port::free_port;
 pub use ports::outlet::{Outlet, group_letter, letter, with_file};
 pub use ports::script::{Line, Script, Scripted, last_user};
 pub use ports::{Faulty, Fired, Papers, Seeded, SimClock, Tools};
+pub use until::until;

@@ -188,6 +188,8 @@ export type ImportReport = {
   changed: ImportNote[];
   /** As `channel:account`. */
   channels: string[];
+  /** Each folder that is copied, and where to. */
+  folders: string[];
   /** Keys that have no effect here. */
   ignored: ImportNote[];
   /** Secrets that stay where they are, and what waits for them. */
@@ -338,6 +340,8 @@ export type NewConfig = {
 };
 
 export type NewImport = {
+  /** Workspaces that are not in the folder of the config are copied too. */
+  allow_outside?: boolean;
   /** Nothing is changed: the report says what would be. */
   dry_run?: boolean;
   /** What the instance is called; the folder's name if not given. */

@@ -190,7 +190,7 @@ export type AgentView = AgentSpec & {
   /** Answers where nobody names an agent. */
   default: boolean;
   shown: Shown;
-  /** `config`: the file has it, and wins at every start. `api`: the database has it. */
+  /** `config`: the file writes it and wins at every start. `api`: the database has it. `default`: no file writes it; changes lie over the defaults of the config. */
   source: string;
   updated_at: string;
 };

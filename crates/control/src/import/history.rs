@@ -11,6 +11,7 @@ use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::{Origin, Role};
 use polyclaw_domain::openclaw::{self, Files, Notes, Renamed, Said};
 use polyclaw_domain::port::Ids;
+use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::session::Session;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::messages::{self, Message};
@@ -32,38 +33,54 @@ pub struct Conversation {
     updated: Millis,
 }
 
-pub fn read(root: &Path, agents: &[Files], renamed: &Renamed, notes: &mut Notes) -> Vec<Conversation> {
-    let (mut found, mut known, mut left) = (Vec::new(), BTreeSet::new(), MOST_BYTES);
+/// What reading a transcript needs and changes.
+struct Reading<'a> {
+    left: u64,
+    redactor: &'a Redactor,
+    notes: &'a mut Notes,
+}
+
+pub fn read(
+    root: &Path,
+    agents: &[Files],
+    renamed: &Renamed,
+    (redactor, notes): (&Redactor, &mut Notes),
+) -> Vec<Conversation> {
+    let (mut found, mut known) = (Vec::new(), BTreeSet::new());
+    let mut reading = Reading { left: MOST_BYTES, redactor, notes };
     for files in agents.iter().filter(|files| files.has_folder()) {
         let folder = root.join("agents").join(&files.called);
         let database = folder.join("agent/openclaw-agent.sqlite");
         if database.exists() {
             let place = format!("agents/{}/agent/openclaw-agent.sqlite", files.called);
-            notes.ignore(&place, "what was said is read from transcripts alone: export it there first");
+            reading
+                .notes
+                .ignore(&place, "what was said is read from transcripts alone: export it there first");
         }
         let list = folder.join("sessions/sessions.json");
         let place = format!("agents/{}/sessions/sessions.json", files.called);
         let listed = match list.exists().then(|| source::read(&list)) {
             Some(Ok(Value::Object(listed))) => listed,
             Some(_) => {
-                notes.ignore(&place, "it can not be read");
+                reading.notes.ignore(&place, "it can not be read");
                 continue;
             }
             None => Map::new(),
         };
         for file in unlisted(&folder.join("sessions"), &listed) {
             let place = format!("agents/{}/sessions/{file}", files.called);
-            notes.ignore(&place, "no sessions.json says whose conversation it is");
+            reading.notes.ignore(&place, "no sessions.json says whose conversation it is");
         }
         for (name, entry) in listed {
-            let read = one(&folder, (&name, &entry), files, renamed, &mut left);
+            let read = one(&folder, (&name, &entry), files, renamed, &mut reading);
             match read {
                 Ok(one) if known.insert(one.key.clone()) => found.push(one),
                 Ok(_) => {
-                    notes
+                    reading
+                        .notes
                         .ignore(&format!("{place}.{name:?}"), "another conversation has the same place here");
                 }
-                Err(why) => notes.ignore(&format!("{place}.{name:?}"), why),
+                Err(why) => reading.notes.ignore(&format!("{place}.{name:?}"), why),
             }
         }
     }
@@ -87,21 +104,29 @@ fn one(
     (name, entry): (&str, &Value),
     files: &Files,
     renamed: &Renamed,
-    left: &mut u64,
+    reading: &mut Reading<'_>,
 ) -> std::result::Result<Conversation, &'static str> {
     let full = if name == "main" { format!("agent:{}:main", files.called) } else { name.to_owned() };
     let key = openclaw::key(&full, renamed).ok_or("there is no such conversation here")?;
     let id = entry["sessionId"].as_str().filter(|id| is_plain(id)).ok_or("it has no transcript")?;
     let path = folder.join("sessions").join(format!("{id}.jsonl"));
     let size = fs::metadata(&path).map_err(|_| "its transcript is not there")?.len();
-    *left = left.checked_sub(size).ok_or("there is more than can be taken over at once")?;
+    reading.left = reading.left.checked_sub(size).ok_or("there is more than can be taken over at once")?;
     let file = File::open(&path).map_err(|_| "its transcript can not be read")?;
-    let mut said = Vec::new();
+    let (mut said, mut broken) = (Vec::new(), 0);
     for line in BufReader::new(file).split(b'\n') {
         let line = line.map_err(|_| "its transcript can not be read")?;
         // A line that a crash cut short is no reason to lose the others.
-        let value = serde_json::from_slice::<Value>(&line).unwrap_or_default();
-        said.extend(openclaw::said(&value));
+        match serde_json::from_slice::<Value>(&line) {
+            Ok(value) => said.extend(openclaw::said(&value)),
+            Err(_) => broken += usize::from(!line.trim_ascii().is_empty()),
+        }
+    }
+    // Keys that people pasted there are hidden here as they are in any chat.
+    said.iter_mut().for_each(|said| reading.redactor.string(&mut said.text));
+    if broken > 0 {
+        let place = format!("agents/{}/sessions/{id}.jsonl", files.called);
+        reading.notes.ignore(&place, format!("{broken} of its lines are damaged and were left out"));
     }
     if said.is_empty() {
         return Err("nothing was said in it");

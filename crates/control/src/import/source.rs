@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use polyclaw_domain::audit::fingerprint;
-use polyclaw_domain::openclaw::{self, Notes};
+use polyclaw_domain::openclaw::{self, Notes, Paired};
 use serde_json::Value;
 
 use crate::error::{Error, Result};
@@ -70,6 +70,45 @@ impl Source {
         }
     }
 
+    /// What `.env` beside the config sets: `NAME=value` lines, with or without `export` and quotes.
+    pub fn variables(&self) -> Vec<(String, String)> {
+        let file = self.root.join(".env");
+        let is_plain = fs::metadata(&file).is_ok_and(|found| found.is_file() && found.len() <= LARGEST);
+        let text = if is_plain { fs::read_to_string(&file).unwrap_or_default() } else { String::new() };
+        text.lines().filter_map(variable).collect()
+    }
+
+    /// Who was let in by codes: `credentials/<channel>[-<account>]-allowFrom.json`.
+    pub fn paired(&self, notes: &mut Notes) -> Vec<Paired> {
+        let folder = fs::read_dir(self.root.join("credentials")).into_iter().flatten().flatten();
+        let mut names: Vec<String> =
+            folder.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort();
+        let mut found = Vec::new();
+        for name in names {
+            let Some(whose) = name.strip_suffix("-allowFrom.json") else { continue };
+            let place = format!("credentials/{name}");
+            let listed = read(&self.root.join(&place)).ok().and_then(|value| {
+                let ids = value["allowFrom"].as_array()?.iter();
+                Some(
+                    ids.filter_map(|id| {
+                        id.as_str().map(str::to_owned).or_else(|| Some(id.as_i64()?.to_string()))
+                    })
+                    .collect(),
+                )
+            });
+            let (channel, account) = match whose.split_once('-') {
+                Some((channel, account)) => (channel, Some(account.to_lowercase())),
+                None => (whose, None),
+            };
+            match listed {
+                Some(ids) => found.push(Paired { place, channel: channel.to_owned(), account, ids }),
+                None => notes.ignore(&place, "it can not be read"),
+            }
+        }
+        found
+    }
+
     /// Files of keys, by the name of their agent.
     pub fn profiles(&self) -> Vec<(String, Value)> {
         let agents = fs::read_dir(self.root.join("agents")).into_iter().flatten().flatten();
@@ -82,6 +121,17 @@ impl Source {
         };
         agents.into_iter().filter_map(read).collect()
     }
+}
+
+fn variable(line: &str) -> Option<(String, String)> {
+    let line = line.trim();
+    let (name, value) = line.strip_prefix("export ").unwrap_or(line).split_once('=')?;
+    let (name, value) = (name.trim(), value.trim());
+    let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let inner = ['"', '\''].iter().find_map(|quote| value.strip_prefix(*quote)?.strip_suffix(*quote));
+    is_name
+        .then(|| (name.to_owned(), inner.unwrap_or(value).to_owned()))
+        .filter(|(_, value)| !value.is_empty())
 }
 
 /// A file of JSON5.

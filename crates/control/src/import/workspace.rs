@@ -12,10 +12,19 @@ use crate::file;
 const MOST_BYTES: u64 = 4 * 1024 * 1024 * 1024;
 const MOST_FILES: u64 = 200_000;
 
+/// Whether folders beside the imported home are copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outside {
+    Refused,
+    Allowed,
+}
+
 /// A folder to copy, and its name below our workspace.
 pub struct Folder {
     from: PathBuf,
     dir: Option<String>,
+    /// What becomes of links that lead out of it: where they lead in the copy, or nowhere.
+    links: Vec<(PathBuf, Option<PathBuf>)>,
     /// Folders of other agents that are in it. They go to those.
     without: Vec<PathBuf>,
 }
@@ -23,7 +32,15 @@ pub struct Folder {
 impl Folder {
     pub fn copy(&self, workspace: &Path) -> Result<()> {
         let to = self.dir.as_ref().map_or_else(|| workspace.to_owned(), |dir| workspace.join(dir));
-        file::copy_folder(&self.from, &to, &self.without).map_err(|error| Error::files(&self.from, &error))
+        file::copy_folder(&self.from, &to, &self.without)
+            .map_err(|error| Error::files(&self.from, &error))?;
+        self.links.iter().try_for_each(|(link, target)| relink(&to.join(link), target.as_deref()))
+    }
+
+    /// Where it comes from and where it goes to, for the report.
+    pub fn named(&self) -> String {
+        let to = self.dir.as_ref().map_or_else(|| "workspace".to_owned(), |dir| format!("workspace/{dir}"));
+        format!("{} -> {to}", self.from.display())
     }
 }
 
@@ -32,7 +49,7 @@ pub fn find(
     root: &Path,
     user_home: Option<&Path>,
     agents: &[Files],
-    own_home: &Path,
+    (own_home, outside): (&Path, Outside),
     notes: &mut Notes,
 ) -> Result<Vec<Folder>> {
     let mut found: Vec<Folder> = Vec::new();
@@ -47,8 +64,15 @@ pub fn find(
         if found.iter().any(|other| other.from == from && other.dir == files.dir) {
             continue;
         }
+        if outside == Outside::Refused && !from.starts_with(root) {
+            return Err(Error::OutsideImport {
+                agent: files.called.clone(),
+                folder: from.display().to_string(),
+            });
+        }
         check(&from, own_home)?;
-        found.push(Folder { from, dir: files.dir.clone(), without: Vec::new() });
+        let links = links(&from, notes);
+        found.push(Folder { from, dir: files.dir.clone(), links, without: Vec::new() });
     }
     let all: Vec<PathBuf> = found.iter().map(|folder| folder.from.clone()).collect();
     for folder in &mut found {
@@ -89,4 +113,60 @@ fn check(from: &Path, own_home: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Links that would lead into the old home: one to a file of the same folder leads to its copy, any other is left out.
+fn links(from: &Path, notes: &mut Notes) -> Vec<(PathBuf, Option<PathBuf>)> {
+    let (mut found, mut open) = (Vec::new(), vec![from.to_owned()]);
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let Ok(kind) = entry.file_type() else { continue };
+            if kind.is_dir() {
+                open.push(entry.path());
+            }
+            let Some(target) = kind.is_symlink().then(|| fs::read_link(entry.path()).ok()).flatten() else {
+                continue;
+            };
+            let path = entry.path();
+            let Ok(place) = path.strip_prefix(from) else { continue };
+            let leads = plain(&folder.join(&target));
+            match leads.strip_prefix(from) {
+                Ok(_) if target.is_relative() => {}
+                Ok(inside) => {
+                    let up: PathBuf =
+                        place.parent().into_iter().flat_map(Path::components).map(|_| "..").collect();
+                    found.push((place.to_owned(), Some(up.join(inside))));
+                }
+                Err(_) => {
+                    let why = "it is a link that leads out of the workspace, and is left out";
+                    notes.ignore(&path.display().to_string(), why);
+                    found.push((place.to_owned(), None));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Without `.` and `..`, by its text alone.
+fn plain(path: &Path) -> PathBuf {
+    let mut found = PathBuf::new();
+    for part in path.components() {
+        match part {
+            std::path::Component::ParentDir => drop(found.pop()),
+            std::path::Component::CurDir => {}
+            part => found.push(part),
+        }
+    }
+    found
+}
+
+fn relink(link: &Path, target: Option<&Path>) -> Result<()> {
+    let failed = |error: std::io::Error| Error::files(link, &error);
+    match fs::remove_file(link) {
+        // It was in a folder of another agent, which has a copy of its own.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        removed => removed.map_err(failed)?,
+    }
+    target.map_or(Ok(()), |target| std::os::unix::fs::symlink(target, link).map_err(failed))
 }

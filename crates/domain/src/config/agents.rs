@@ -168,10 +168,15 @@ impl Agents {
 
     /// Every agent there is, with what it leaves out taken from the defaults. Never empty.
     pub fn specs(&self) -> Vec<AgentSpec> {
-        if self.list.is_empty() {
-            return vec![AgentSpec { defaults: self.shared(), ..self.outset() }];
+        if let Some(main) = self.implicit() {
+            return vec![main];
         }
         self.list.iter().map(|agent| self.spec(agent)).collect()
+    }
+
+    /// The agent there is when no agent is written here: `main`, made of the defaults.
+    pub fn implicit(&self) -> Option<AgentSpec> {
+        self.list.is_empty().then(|| AgentSpec { defaults: self.shared(), ..self.outset() })
     }
 
     /// What agents are kept to that say nothing about it. Their model and what it is told are looked up when they answer.

@@ -20,8 +20,10 @@ use crate::scope::DmScope;
 pub struct Session {
     /// The last part of the key of an agent's main conversation: `agent:<id>:<main_key>`.
     pub main_key: String,
-    /// How conversations with single persons are kept apart.
-    pub dm_scope: DmScope,
+    /// How conversations with single persons are kept apart. Left out: `main` while one person alone can write, and
+    /// `per-channel-peer` once several can.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dm_scope: Option<DmScope>,
     /// Who is the same person on several channels: `alice = ["telegram:123", "discord:456"]`. Their direct messages
     /// are one conversation where each person has one.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -36,7 +38,7 @@ impl Default for Session {
     fn default() -> Self {
         Self {
             main_key: "main".to_owned(),
-            dm_scope: DmScope::default(),
+            dm_scope: None,
             identity_links: BTreeMap::new(),
             allow_shared_dm: false,
             maintenance: Maintenance::default(),

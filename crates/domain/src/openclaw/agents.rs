@@ -199,10 +199,13 @@ fn subagents(
     if let Some(text) = part.text("model", notes) {
         put(&mut table, "model", models.resolve(&part.at("model"), &text, notes));
     }
+    let at = part.at("thinking");
     match part.text("thinking", notes).as_deref() {
-        Some(level @ ("low" | "medium" | "high")) => put(&mut table, "thinking", level),
+        Some(effort @ ("low" | "medium" | "high")) => put(&mut table, "thinking", effort),
         Some("minimal") => put(&mut table, "thinking", "low"),
-        _ => {}
+        Some("xhigh") => put(&mut table, "thinking", "high"),
+        Some(_) => notes.ignore(&at, "it is low, medium or high"),
+        None => {}
     }
     part.rest("sub-agents have no such setting", notes);
     table

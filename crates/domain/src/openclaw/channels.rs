@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
+use super::Paired;
+use super::groups;
 use super::notes::Notes;
 use super::part::Part;
 use super::put;
@@ -156,37 +158,40 @@ fn access(part: &mut Part, channel: &str, table: &mut Map<String, Value>, notes:
     let policies = ["pairing", "allowlist", "open", "disabled"];
     put(table, "dm_policy", one_of(policy, &policies, &part.at("dmPolicy"), notes));
     let listed = [part.texts("allowFrom", notes), direct.texts("allowFrom", notes)].concat();
-    let plain = |id: &String| {
-        let short = id.strip_prefix(&format!("{channel}:")).or_else(|| id.strip_prefix("tg:"));
-        short.unwrap_or(id).to_owned()
-    };
+    let plain = |id: &String| plain_id(channel, id);
     put(table, "allow_from", listed.iter().map(plain).collect::<Vec<_>>());
     direct.rest("direct messages have a policy and a list", notes);
-    let policy = part.text("groupPolicy", notes);
-    put(
-        table,
-        "group_policy",
-        one_of(policy, &["allowlist", "open", "disabled"], &part.at("groupPolicy"), notes),
-    );
-    let mut listed = Vec::new();
-    let mut mention = part.flag("requireMention", notes);
-    for (id, mut group) in part.part("groups", notes).parts(notes) {
-        let own = group.flag("requireMention", notes);
-        if id == "*" {
-            mention = own.or(mention);
-        } else if own.is_some() {
-            notes.ignore(&group.at("requireMention"), "an account is spoken to alike in all its groups");
-        }
-        if group.flag("enabled", notes) != Some(false) {
-            listed.push(id);
-        }
-        group.rest("a group is listed or not", notes);
-    }
-    put(table, "groups", listed);
-    put(table, "require_mention", mention);
+    groups::read(part, channel, &listed.iter().map(plain).collect::<Vec<_>>(), table, notes);
 }
 
-fn one_of(value: Option<String>, known: &[&str], path: &str, notes: &mut Notes) -> Option<String> {
+/// An id as the platform has it.
+pub(super) fn plain_id(channel: &str, id: &str) -> String {
+    let short = id.strip_prefix(&format!("{channel}:")).or_else(|| id.strip_prefix("tg:"));
+    short.unwrap_or(id).to_owned()
+}
+
+/// People who were let in by a code there. They may write here too, where codes let people in.
+pub(super) fn paired(channels: &mut Value, found: &[Paired], notes: &mut Notes) {
+    for Paired { place, channel, account, ids } in found {
+        let name = account.clone().unwrap_or_else(|| DEFAULT_ACCOUNT.to_owned());
+        let table = channels.get_mut(channel).and_then(|accounts| accounts.get_mut(&name));
+        let Some(table) = table.and_then(Value::as_object_mut) else {
+            notes.ignore(place, format!("the {channel} account {name:?} did not come along"));
+            continue;
+        };
+        if table.get("dm_policy").is_some_and(|policy| policy != "pairing") {
+            notes.ignore(place, "the account does not let people in by codes");
+            continue;
+        }
+        let ids: Vec<String> = ids.iter().map(|id| plain_id(channel, id)).collect();
+        let list = table.entry("allow_from").or_insert_with(|| Value::Array(Vec::new()));
+        let Some(list) = list.as_array_mut() else { continue };
+        list.extend(ids.iter().filter(|id| *id != "*").map(|id| Value::from(id.as_str())));
+        notes.change(place, format!("{} paired people are listed in allow_from", ids.len()));
+    }
+}
+
+pub(super) fn one_of(value: Option<String>, known: &[&str], path: &str, notes: &mut Notes) -> Option<String> {
     let found = value.as_ref().filter(|value| known.contains(&value.as_str())).cloned();
     if value.is_some() && found.is_none() {
         notes.ignore(path, format!("it is one of {}", known.join(", ")));

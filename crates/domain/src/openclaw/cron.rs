@@ -43,6 +43,8 @@ fn job(
     let mut payload = part.part("payload", notes);
     payload.text("kind", notes);
     let said = payload.text("message", notes).or_else(|| payload.text("text", notes));
+    let older = delivery_of(&mut payload, notes);
+    let older = Part::of(payload.path(), older, notes);
     payload.rest("a schedule has a message for an agent", notes);
     put(&mut table, "message", said);
     if let Some(named) = part.text("agentId", notes) {
@@ -52,7 +54,9 @@ fn job(
         }
     }
     put(&mut table, "enabled", part.flag("enabled", notes));
-    put(&mut table, "deliver_to", target(part.part("delivery", notes), channels, notes));
+    let delivery = part.part("delivery", notes);
+    let delivery = if delivery.is_empty() { older } else { delivery };
+    put(&mut table, "deliver_to", target(delivery, channels, notes));
     // What the other program remembers about its runs.
     for key in ["state", "createdAtMs", "updatedAtMs", "createdAt", "updatedAt"] {
         part.take(key);
@@ -64,6 +68,17 @@ fn job(
     }
     notes.ignore(&path, "it has no time or no message that can be understood");
     None
+}
+
+/// The first generation had it with the message.
+fn delivery_of(payload: &mut Part, notes: &mut Notes) -> Value {
+    let mut table = Map::new();
+    put(&mut table, "channel", payload.text("channel", notes));
+    put(&mut table, "to", payload.text("to", notes));
+    match payload.flag("deliver", notes) {
+        Some(false) => Value::Null,
+        _ => Value::Object(table),
+    }
 }
 
 fn own_id(wanted: &str, taken: &[&str], at: usize) -> String {
@@ -107,9 +122,9 @@ fn target(mut part: Part, channels: &Value, notes: &mut Notes) -> Value {
     let path = part.path().to_owned();
     part.rest("an answer goes to a channel and a conversation", notes);
     let (Some(channel), Some(peer)) = (channel, peer) else { return Value::Null };
+    let account = account.map(|account| account.to_lowercase()).or_else(|| only_account(&channels[&channel]));
     let name = account.clone().unwrap_or_else(|| crate::config::DEFAULT_ACCOUNT.to_owned());
-    let known = channels[&channel].get(&name).is_some()
-        || account.is_none() && channels[&channel].as_object().is_some_and(|accounts| !accounts.is_empty());
+    let known = channels[&channel].get(&name).is_some();
     if mode.as_deref() == Some("none") {
         return Value::Null;
     }
@@ -123,4 +138,10 @@ fn target(mut part: Part, channels: &Value, notes: &mut Notes) -> Value {
     put(&mut table, "account", account);
     put(&mut table, "peer", peer);
     Value::Object(table)
+}
+
+/// Where nothing names an account: the only one there is.
+fn only_account(accounts: &Value) -> Option<String> {
+    let accounts = accounts.as_object()?;
+    accounts.keys().next().filter(|_| accounts.len() == 1).cloned()
 }

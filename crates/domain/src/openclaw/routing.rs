@@ -8,15 +8,29 @@ use super::part::Part;
 use super::{put, session};
 use crate::channel;
 
-pub(super) fn bindings(whole: &mut Part, renamed: &Renamed, notes: &mut Notes) -> Value {
+pub(super) fn bindings(whole: &mut Part, renamed: &Renamed, channels: &Value, notes: &mut Notes) -> Value {
     let path = whole.at("bindings");
     let Some(items) = whole.list("bindings", notes) else { return Value::Null };
     let mut bindings = Vec::new();
     for (at, item) in items.into_iter().enumerate() {
         let part = Part::of(&format!("{path}[{at}]"), item, notes);
-        bindings.extend(binding(part, renamed, notes));
+        let place = part.path().to_owned();
+        let Some(found) = binding(part, renamed, notes) else { continue };
+        match missing_account(&found["match"], channels) {
+            Some(why) => notes.ignore(&place, why),
+            None => bindings.push(found),
+        }
     }
     Value::Array(bindings)
+}
+
+/// Why a binding leads nowhere: its account was left out.
+fn missing_account(wanted: &Value, channels: &Value) -> Option<String> {
+    let (channel, account) = (wanted["channel"].as_str()?, wanted["account_id"].as_str()?);
+    let has_accounts = !["web", "cli", "api"].contains(&channel);
+    let is_there = account == "*" || channels[channel].get(account).is_some();
+    (has_accounts && !is_there)
+        .then(|| format!("the {channel} account {account:?} did not come along, so its binding is left out"))
 }
 
 fn binding(mut part: Part, renamed: &Renamed, notes: &mut Notes) -> Option<Value> {
@@ -56,7 +70,7 @@ fn wanted(mut part: Part, notes: &mut Notes) -> Option<Map<String, Value>> {
         return None;
     };
     put(&mut table, "channel", channel);
-    put(&mut table, "account_id", part.text("accountId", notes));
+    put(&mut table, "account_id", part.text("accountId", notes).map(|account| account.to_lowercase()));
     put(&mut table, "guild_id", part.text("guildId", notes));
     put(&mut table, "team_id", part.text("teamId", notes));
     put(&mut table, "roles", part.texts("roles", notes));

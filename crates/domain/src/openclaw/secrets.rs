@@ -35,6 +35,13 @@ impl<'a> Secrets<'a> {
         Self { kept: BTreeMap::new(), variables, used: BTreeSet::new(), is_set, with }
     }
 
+    /// Variables of a file beside the config. They come before those of the config itself.
+    pub fn add(&mut self, variables: Vec<(String, String)>) {
+        for (name, value) in variables {
+            self.variables.insert(name.clone(), (format!(".env.{name}"), value));
+        }
+    }
+
     /// A reference our config can hold, or nothing: then it is noted what stays behind.
     pub fn reference(&mut self, path: &str, value: &Value, notes: &mut Notes) -> Option<String> {
         match named(value) {

@@ -5,7 +5,15 @@ use crate::config::{self, Config, Source};
 
 fn translated(config: Value, with_secrets: bool) -> Translation {
     let is_set = |name: &str| name == "SET_HERE";
-    translate(Inputs { config, jobs: None, profiles: Vec::new(), is_set: &is_set, with_secrets })
+    translate(Inputs {
+        config,
+        jobs: None,
+        variables: Vec::new(),
+        paired: Vec::new(),
+        profiles: Vec::new(),
+        is_set: &is_set,
+        with_secrets,
+    })
 }
 
 /// As a daemon reads what came of it.
@@ -231,7 +239,15 @@ fn schedules_have_a_time_an_agent_and_a_place_that_is_there() {
     let config = json!({ "agents": { "list": [{ "id": "ops" }] },
         "channels": { "telegram": { "botToken": "${SET_HERE}", "dmPolicy": "disabled" } } });
     let is_set = |name: &str| name == "SET_HERE";
-    let inputs = Inputs { config, jobs: Some(jobs), profiles: vec![], is_set: &is_set, with_secrets: false };
+    let inputs = Inputs {
+        config,
+        jobs: Some(jobs),
+        variables: vec![],
+        paired: vec![],
+        profiles: vec![],
+        is_set: &is_set,
+        with_secrets: false,
+    };
     let translation = translate(inputs);
     let config = loaded(&translation);
     let ids: Vec<&str> = config.cron.iter().map(|job| job.id.as_str()).collect();

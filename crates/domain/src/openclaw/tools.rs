@@ -6,6 +6,7 @@ use super::names::Renamed;
 use super::notes::Notes;
 use super::part::Part;
 use super::put;
+use super::secrets::Secrets;
 use crate::policy::{self, ToolPolicy};
 
 /// Tools and groups by their names there, and ours. What is not here must have the same name.
@@ -20,7 +21,12 @@ const NAMES: [(&str, &str); 8] = [
     ("memory_get", "memory_search"),
 ];
 
-pub(super) fn read(whole: &mut Part, renamed: &Renamed, notes: &mut Notes) -> Value {
+pub(super) fn read(
+    whole: &mut Part,
+    renamed: &Renamed,
+    secrets: &mut Secrets<'_>,
+    notes: &mut Notes,
+) -> Value {
     let mut part = whole.part("tools", notes);
     let mut between = part.part("agentToAgent", notes);
     let mut relay = Map::new();
@@ -30,9 +36,35 @@ pub(super) fn read(whole: &mut Part, renamed: &Renamed, notes: &mut Notes) -> Va
     let listed = between.texts("allow", notes);
     put(&mut relay, "allow", renamed.listed(&between.at("allow"), &listed, notes));
     between.rest("agents may write to each other or not", notes);
+    let mut web = part.part("web", notes);
+    let search = web_search(web.part("search", notes), secrets, notes);
+    web.rest("of the web only the search service is set here", notes);
     let mut rules = policy(part, notes);
+    put(&mut rules, "web_search", search);
     put(&mut rules, "agent_to_agent", relay);
     Value::Object(rules)
+}
+
+/// The search service, where it is one that is known here and has its key.
+fn web_search(mut part: Part, secrets: &mut Secrets<'_>, notes: &mut Notes) -> Value {
+    if part.is_empty() {
+        return Value::Null;
+    }
+    let is_off = part.flag("enabled", notes) == Some(false);
+    let kind = part.text("provider", notes).unwrap_or_else(|| "brave".to_owned());
+    let key = part.take("apiKey").and_then(|key| secrets.reference(&part.at("apiKey"), &key, notes));
+    let key = key.or_else(|| secrets.usual("BRAVE_API_KEY", notes).filter(|_| kind == "brave"));
+    let place = part.path().to_owned();
+    part.rest("a search service has a kind and a key", notes);
+    match key {
+        Some(key) if !is_off && ["brave", "tavily"].contains(&kind.as_str()) => {
+            json!({ "kind": kind, "api_key": key })
+        }
+        _ => {
+            notes.ignore(&place, "it is off, its key is not here, or the service is not known here");
+            Value::Null
+        }
+    }
 }
 
 /// The rules of one scope.

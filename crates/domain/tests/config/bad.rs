@@ -1,5 +1,7 @@
 //! What a user reads when a config is wrong, to the letter.
 
+use polyclaw_domain::scope::DmScope;
+
 use super::{json, toml};
 
 fn said(text: &str) -> String {
@@ -587,12 +589,24 @@ fn several_people_never_share_a_conversation_by_accident() {
     let apart = "[session]\ndm_scope = \"per-channel-peer\"\n";
     let linked = "[session]\nidentity_links = { al = [\"telegram:1\", \"telegram:2\"] }\n";
     let allowed = "[session]\nallow_shared_dm = true\n";
-    for (text, is_refused) in [
-        (account("a", ""), true),
-        (account("a", "dm_policy = \"open\""), true),
-        (account("a", "dm_policy = \"allowlist\"\nallow_from = [\"*\"]"), true),
-        (account("a", "dm_policy = \"allowlist\"\nallow_from = [\"1\"]\nowners = [\"2\"]"), true),
-        (account("a", one) + &account("b", other), true),
+    let main = "[session]\ndm_scope = \"main\"\n";
+    let several = [
+        account("a", ""),
+        account("a", "dm_policy = \"open\""),
+        account("a", "dm_policy = \"allowlist\"\nallow_from = [\"*\"]"),
+        account("a", "dm_policy = \"allowlist\"\nallow_from = [\"1\"]\nowners = [\"2\"]"),
+        account("a", one) + &account("b", other),
+    ];
+    let refused = several.iter().map(|text| (text.clone() + main, true));
+    for (text, scope) in several.iter().map(|text| (text.clone(), DmScope::PerChannelPeer)).chain([
+        (account("a", one), DmScope::Main),
+        (account("a", "") + allowed, DmScope::Main),
+        (String::new(), DmScope::Main),
+    ]) {
+        let config = toml(&text).unwrap();
+        assert_eq!(config.session.scope(&config.channels, &config.bindings), scope, "{text}");
+    }
+    for (text, is_refused) in refused.chain([
         (account("a", one), false),
         (account("a", &format!("{one}\nowners = [\"1\"]")), false),
         (account("a", "dm_policy = \"disabled\""), false),
@@ -604,14 +618,15 @@ fn several_people_never_share_a_conversation_by_accident() {
         (
             account("a", "")
                 + &account("b", "dm_policy = \"disabled\"")
+                + main
                 + &binding("per-peer", ", account_id = \"b\""),
             true,
         ),
-        (account("a", "") + &binding("per-peer", ", peer = { kind = \"dm\", id = \"1\" }"), true),
+        (account("a", "") + main + &binding("per-peer", ", peer = { kind = \"dm\", id = \"1\" }"), true),
         (account("a", "") + apart + &binding("main", ""), true),
         (account("a", "") + apart + &binding("main", ", peer = { kind = \"dm\", id = \"1\" }"), false),
         (account("a", "") + apart + &binding("main", ", peer = { kind = \"group\", id = \"1\" }"), false),
-    ] {
+    ]) {
         let refused = toml(&text).err().map(|errors| errors.to_string());
         let says = refused.as_ref().is_some_and(|said| said.contains("would share one conversation"));
         assert_eq!(says, is_refused, "{text}\n{refused:?}");

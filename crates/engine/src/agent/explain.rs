@@ -8,7 +8,6 @@ use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::policy::{self, Layers, Owner, Reason};
 use polyclaw_domain::session::Session;
 use polyclaw_domain::tool::{ToolScope, ToolSpec};
-use polyclaw_store::agents::Source;
 
 use crate::core::Engine;
 use crate::error::{Error, Result};
@@ -120,7 +119,7 @@ impl Engine {
                 id: agent,
                 policy: &stored.spec.policy.tools,
                 is_default: *agent == settings.default_agent,
-                in_config: stored.source == Source::Config,
+                in_config: self.is_written(&stored),
             },
             lent: place.and_then(|session| session.lent.as_ref()),
             spawn_depth: place.map_or(0, |session| session.spawn_depth),

@@ -40,7 +40,7 @@ impl Context {
                 id: &self.spec.agent_id,
                 policy: &self.spec.policy.tools,
                 is_default: self.spec.agent_id == settings.default_agent,
-                in_config: self.in_config,
+                in_config: self.in_config && !settings.is_implicit(&self.spec.agent_id),
             },
             lent: self.session.lent.as_ref(),
             spawn_depth: self.session.spawn_depth,

@@ -44,7 +44,7 @@ impl Rules {
                 .collect(),
             router: Router::new(config.bindings.clone(), config.agents.default_id(), default),
             broadcast: config.broadcast.clone(),
-            dm_scope: config.session.dm_scope,
+            dm_scope: config.session.scope(&config.channels, &config.bindings),
             main_key: config.session.main_key.clone(),
             allows_shared_dm: config.session.allow_shared_dm,
             links: Links::new(&config.session.identity_links),

@@ -11,6 +11,7 @@ use polyclaw_engine::ingress::{Accepted, Inbound, Relayed, Way};
 use polyclaw_engine::{Error, Verdict, decide};
 use polyclaw_store::agents::{self, Source};
 use polyclaw_store::messages;
+use polyclaw_testkit::until;
 use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Line, Scripted, group_letter, letter};
 use serde_json::json;
@@ -48,13 +49,9 @@ pub fn from_terminal(text: &str) -> Inbound {
 }
 
 pub async fn question(world: &World) -> ApprovalId {
-    loop {
-        let open = world.engine.open_questions().await.unwrap();
-        match open.into_iter().next() {
-            Some(approval) => return approval.id,
-            None => tokio::time::sleep(std::time::Duration::from_millis(5)).await,
-        }
-    }
+    let first = async || world.engine.open_questions().await.unwrap().into_iter().next();
+    until("it asks", async || first().await.is_some()).await;
+    first().await.unwrap().id
 }
 
 /// The next question that is no longer asked, and why.
@@ -312,13 +309,8 @@ async fn settings_waive_a_question_or_ask_one_about_everything() {
 
 /// The buttons under a question, once it is shown.
 async fn buttons(world: &World, peer: &str) -> Vec<String> {
-    loop {
-        let seen = world.ground.outlet.buttons_at(peer);
-        if !seen.is_empty() {
-            return seen;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
+    until("the question is shown", async || !world.ground.outlet.buttons_at(peer).is_empty()).await;
+    world.ground.outlet.buttons_at(peer)
 }
 
 /// Somebody presses a button: a platform says so as a letter of its own each time.

@@ -1,5 +1,6 @@
 //! A command given in a chat concerns what is at work for this chat, whichever agent has it in hand, and nothing else.
 
+use polyclaw_testkit::until;
 use std::sync::Arc;
 
 use polyclaw_domain::arrival::{Thread, ThreadKind};
@@ -75,9 +76,7 @@ async fn runs_in(world: &World, key: &str) -> bool {
 /// A message that is being worked at.
 async fn at_work(world: &World, letter: Letter, key: &str) {
     take(world, letter).await;
-    while !runs_in(world, key).await {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
+    until("the turn runs", async || runs_in(world, key).await).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,6 @@
 //! Memory as turns meet it: recalled before the first model call, shown in the prompt only, and whose it is.
 
+use polyclaw_testkit::until;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -266,9 +267,7 @@ async fn world_with(embedder: Letters) -> World {
 }
 
 async fn embedded(world: &World) {
-    while world.engine.brain().standing().await.unwrap().pending > 0 {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    until("all is embedded", async || world.engine.brain().standing().await.unwrap().pending == 0).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,6 +8,7 @@ use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::Role;
 use polyclaw_domain::provider::{Prompt, PromptMessage};
 use polyclaw_store::{events, messages, sessions};
+use polyclaw_testkit::until;
 use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Scripted, group_letter, letter};
 
@@ -327,9 +328,7 @@ async fn menus_hold_commands_and_agents_and_follow_them() {
     );
     let id = polyclaw_domain::id::AgentId::parse("writer").unwrap();
     world.engine.create_agent(polyclaw_domain::agent::AgentSpec::named(id)).await.unwrap();
-    while !names().contains(&"writer".to_owned()) {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
+    until("the menu has it", async || names().contains(&"writer".to_owned())).await;
     let shadow = polyclaw_domain::id::AgentId::parse("status").unwrap();
     let refused = world.engine.create_agent(polyclaw_domain::agent::AgentSpec::named(shadow)).await;
     assert!(refused.is_err(), "an agent can not have the id of a command");

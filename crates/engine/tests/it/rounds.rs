@@ -1,5 +1,6 @@
 //! Broadcast groups: one message, several agents, each in its own session.
 
+use polyclaw_testkit::until;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,9 +75,7 @@ async fn read_round(world: &World, text: &str) -> Vec<String> {
 }
 
 async fn over(world: &World) {
-    while !world.engine.db().read(rounds::open).await.unwrap().is_empty() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until("every round ends", async || world.engine.db().read(rounds::open).await.unwrap().is_empty()).await;
     world.settled().await;
 }
 

@@ -16,7 +16,7 @@ use crate::failure::Failure;
 /// Ask an agent one thing; its answer is on stdout.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  polyclaw agent --message \"What is on my list today?\"
+  polyclaw agent \"What is on my list today?\"
   polyclaw agent --agent ops --message \"Is the site up?\" --json
   polyclaw agent --session agent:main:telegram:dm:123456 --message \"Say good morning\" --deliver
   git diff | polyclaw agent --message - --session agent:main:review
@@ -29,7 +29,10 @@ The exit code is 1 when the turn failed; the sentence on stderr says why.")]
 pub struct Args {
     /// What to say; `-` reads it from stdin.
     #[arg(long, short, value_name = "TEXT")]
-    message: String,
+    message: Option<String>,
+    /// The same without `--message`.
+    #[arg(value_name = "MESSAGE", conflicts_with = "message", required_unless_present = "message")]
+    text: Option<String>,
     /// Who is asked. The instance's default agent if left out.
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
@@ -53,12 +56,13 @@ pub struct Args {
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     let client = Client::new(context)?;
-    let text = if args.message == "-" { read_stdin()? } else { args.message.clone() };
+    let given = args.message.as_ref().or(args.text.as_ref()).map(String::as_str).unwrap_or_default();
+    let text = if given == "-" { read_stdin()? } else { given.to_owned() };
     let session = match &args.session {
         Some(session) => session.clone(),
         None => main_session(&client, args.agent.as_deref()).await?,
     };
-    if is_command(&args.message) {
+    if is_command(given) {
         if args.deliver || !args.attach.is_empty() {
             let why = "a command is answered here and takes nothing along: leave out --deliver and --attach";
             return Err(Failure::usage(why).into());

@@ -50,7 +50,9 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
         let events = client.list(&args.path(after), "events", usize::MAX).await?;
         let lines: Vec<String> = events.iter().map(|event| told(event, context.output)).collect();
         if !args.follow {
-            return Ok(context.output.say(&json!({ "events": events }), |_| lines.join("\n"))?);
+            let none = || "Nothing happened yet.".to_owned();
+            let text = if lines.is_empty() { none() } else { lines.join("\n") };
+            return Ok(context.output.say(&json!({ "events": events }), |_| text.clone())?);
         }
         context.output.line(&lines.join("\n"))?;
         match events.last().and_then(|event| event["seq"].as_i64()) {

@@ -49,6 +49,9 @@ enum Verb {
         /// Move keys and tokens that stand there in the open to the instance's store of secrets.
         #[arg(long)]
         with_secrets: bool,
+        /// Copy workspaces that are not in the folder of the config, too.
+        #[arg(long)]
+        allow_outside: bool,
         /// What the instance is called; the folder's name if not given.
         #[arg(long)]
         name: Option<String>,
@@ -59,12 +62,18 @@ enum Verb {
 }
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
-    let Verb::FromOpenclaw { path, dry_run, with_secrets, name, port } = &args.verb;
-    let path = std::path::absolute(path)?;
-    let order =
-        Order { path, name: name.clone(), port: *port, dry_run: *dry_run, with_secrets: *with_secrets };
+    let Verb::FromOpenclaw { path, dry_run, with_secrets, allow_outside, name, port } = &args.verb;
+    let order = Order {
+        path: std::path::absolute(path)?,
+        name: name.clone(),
+        port: *port,
+        dry_run: *dry_run,
+        with_secrets: *with_secrets,
+        allow_outside: *allow_outside,
+    };
     let body = json!({
-        "path": order.path, "dry_run": dry_run, "with_secrets": with_secrets, "name": name, "port": port,
+        "path": order.path, "dry_run": dry_run, "with_secrets": with_secrets,
+        "allow_outside": allow_outside, "name": name, "port": port,
     });
     let runs = context.global.url().is_some() || control::Notes::of(&context.home).url().is_some();
     let progress = Progress::new(context.output.json);
@@ -108,6 +117,7 @@ fn told(answer: &Value, dry_run: bool) -> String {
         lines.push(format!("  {key:<11} {}", count(key)));
     }
     for (key, title) in [
+        ("folders", "Folders that are copied:"),
         ("secrets", "Secrets that are kept here:"),
         ("left", "Secrets that stay where they are:"),
         ("changed", "Different here:"),

@@ -205,8 +205,16 @@ fn the_default_agent_keeps_the_files_of_the_folder_that_is_stated_for_all() {
     put(&home, "openclaw.json", &config.to_string());
     put(&shared, "AGENTS.md", "be kind");
     put(&shared, "ops/AGENTS.md", "be careful");
-    let made = import(&plane, &home, json!({})).ok();
+    let refused = import(&plane, &home, json!({ "dry_run": true }));
+    assert_eq!(
+        refused.refusal(),
+        (400, "import_outside"),
+        "a folder beside the home is copied only when that is asked for"
+    );
+    let made = import(&plane, &home, json!({ "allow_outside": true })).ok();
     assert_eq!(made["report"]["ignored"], json!([]), "{made}");
+    let named = made["report"]["folders"][0].as_str().unwrap();
+    assert!(named.contains(shared.to_str().unwrap()) && named.contains("workspace/"), "{named}");
     let workspace = plane.folder(&made["instance"]).join("workspace");
     for (file, text) in [("main/AGENTS.md", "be kind"), ("ops/AGENTS.md", "be careful")] {
         assert_eq!(fs::read_to_string(workspace.join(file)).unwrap(), text, "{file}");
@@ -382,4 +390,94 @@ fn an_import_that_is_killed_is_whole_or_gone() {
         fs::read_dir(plane.folder(&made["instance"]).join("workspace/ops/many")).unwrap().count(),
         FILES
     );
+}
+
+/// Groups of another gateway, with what lies beside its config.
+fn grouped_home(plane: &Plane) -> PathBuf {
+    let home = plane.dir.path().join(".openclaw-groups");
+    let config = json!({
+        "agents": { "defaults": { "subagents": { "thinking": "low" } }, "list": [{ "id": "main" }] },
+        "channels": { "telegram": {
+            "botToken": "${TG_MAIN}", "groupPolicy": "allowlist", "groupAllowFrom": ["123456789"],
+            "groups": { "*": { "requireMention": true } },
+            "accounts": { "work": { "botToken": "${TG_WORK_THAT_NOBODY_SET}" } },
+        } },
+        "bindings": [
+            { "agentId": "main", "match": { "channel": "telegram", "accountId": "work" } },
+            { "agentId": "main", "match": { "channel": "telegram", "accountId": "default" } },
+        ],
+        "tools": { "web": { "search": { "provider": "brave", "apiKey": format!("{CANARY}-brave") } } },
+    });
+    put(&home, "openclaw.json", &config.to_string());
+    put(&home, ".env", &format!("# keys\nexport TG_MAIN=\"{CANARY}-main\"\n"));
+    put(&home, "credentials/telegram-allowFrom.json", r#"{ "version": 1, "allowFrom": ["777"] }"#);
+    put(&home, "workspace/notes.md", "n");
+    std::os::unix::fs::symlink(home.join("workspace/notes.md"), home.join("workspace/own-link")).unwrap();
+    std::os::unix::fs::symlink(home.join("openclaw.json"), home.join("workspace/home-link")).unwrap();
+    put(&home, "agents/main/sessions/sessions.json", r#"{ "agent:main:main": { "sessionId": "s1" } }"#);
+    let pasted = r#"{"message":{"role":"user","content":"my key is sk-proj-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789AbCdEf"}}"#;
+    put(&home, "agents/main/sessions/s1.jsonl", &format!("{pasted}\n{{ cut short\n"));
+    let delivery = json!({ "jobs": [{ "id": "brief", "schedule": { "kind": "cron", "expr": "0 7 * * *" },
+        "payload": { "kind": "agentTurn", "message": "brief?", "deliver": true, "channel": "telegram", "to": "777" } }] });
+    put(&home, "cron/jobs.json", &delivery.to_string());
+    home
+}
+
+#[test]
+fn import_is_never_looser_than_its_source_and_hides_pasted_keys() {
+    let plane = Plane::new();
+    let home = grouped_home(&plane);
+    let order = json!({ "with_secrets": true, "port": free_port() });
+    let mut look = order.clone();
+    look["dry_run"] = json!(true);
+    let looked = import(&plane, &home, look).ok();
+    let made = import(&plane, &home, order).ok();
+    assert_eq!(looked["report"], made["report"], "a dry run says what the real one does");
+    let report = &made["report"];
+    assert_eq!((&report["bindings"], &report["channels"]), (&json!(1), &json!(["telegram:default"])));
+    let ignored = report["ignored"].to_string();
+    for part in ["bindings[0]", "s1.jsonl", "home-link"] {
+        assert!(ignored.contains(part), "{part}: {ignored}");
+    }
+    let folder = plane.folder(&made["instance"]);
+    let config = fs::read_to_string(folder.join("config.toml")).unwrap();
+    for part in [
+        "group_allow_from = [\"123456789\"]",
+        "\"777\"",
+        "deliver_to",
+        "thinking = \"low\"",
+        "kind = \"brave\"",
+    ] {
+        assert!(config.contains(part), "{part}: {config}");
+    }
+    assert!(!config.contains(CANARY), "{config}");
+    let workspace = fs::read_dir(folder.join("workspace")).unwrap().next().unwrap().unwrap().path();
+    let workspace = if workspace.join("notes.md").exists() { workspace } else { folder.join("workspace") };
+    assert_eq!(fs::read_link(workspace.join("own-link")).unwrap(), Path::new("notes.md"));
+    assert!(fs::symlink_metadata(workspace.join("home-link")).is_err(), "nothing leads into the old home");
+    let database = fs::read(folder.join("memory/sessions.db")).unwrap();
+    assert!(!String::from_utf8_lossy(&database).contains("sk-proj-AbCdEf"), "a pasted key is hidden");
+    let name = made["instance"]["name"].as_str().unwrap();
+    plane.post(&format!("/instances/{name}/start"), json!({})).ok();
+    plane.until_status(name, "running");
+    let admission = |sender: &str| {
+        let asked = json!({ "channel": "telegram", "peer": { "kind": "group", "id": "-100777" }, "sender": sender,
+            "mentioned": true, "text": "x" });
+        plane.post(&format!("/instances/{name}/gateway/route/explain"), asked).ok()["admission"].to_string()
+    };
+    assert!(admission("123456789").contains("admitted"), "{}", admission("123456789"));
+    for stranger in ["99999", "777"] {
+        let told = admission(stranger);
+        assert!(!told.contains("admitted") && told.contains("sender_not_listed"), "{stranger}: {told}");
+    }
+}
+#[test]
+fn import_of_any_nesting_is_refused_and_the_control_plane_goes_on() {
+    let plane = Plane::new();
+    for (name, depth) in [("deep", 3_000), ("deeper", 200_000)] {
+        let home = plane.dir.path().join(name);
+        put(&home, "openclaw.json", &format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth)));
+        assert_eq!(import(&plane, &home, json!({ "dry_run": true })).refusal(), (400, "import_unreadable"));
+    }
+    plane.get("/instances").ok();
 }

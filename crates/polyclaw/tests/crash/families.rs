@@ -1,6 +1,7 @@
 //! Families under fire: a thousand children whose ends are all told, though everything around them breaks; and a tree
 //! that is stopped, down to its last program.
 
+use polyclaw_testkit::until;
 use std::collections::HashSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -131,13 +132,12 @@ impl Fire<'_> {
 
     /// Asked again until it is taken: the key makes it the same message.
     async fn begin(&mut self, batch: usize) {
-        loop {
-            let said = self.daemon.say(PARENT, &format!("batch {batch}"), 0).await;
-            if said.is_ok_and(|said| said["turn_id"].is_string()) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        let text = format!("batch {batch}");
+        let is_taken = async || {
+            let said = self.daemon.say(PARENT, &text, 0).await;
+            said.is_ok_and(|said| said["turn_id"].is_string())
+        };
+        until("it is taken", is_taken).await;
     }
 
     async fn until_begun_and_ended(&mut self, children: usize) {

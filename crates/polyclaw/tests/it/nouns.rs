@@ -29,6 +29,32 @@ fn agents_are_listed_made_shown_and_deleted() {
 }
 
 #[test]
+fn agent_that_no_file_writes_is_changed_by_command_and_follows_the_defaults() {
+    let home = Home::new();
+    home.write_config("[agents.defaults]\ntemperature = 0.25\n");
+    let show = || home.run(&["agents", "show", "main", "--json"]).ok();
+    {
+        let _daemon = home.daemon();
+        assert_eq!(show()["source"], "default");
+        let patch = r#"{"description":"Plans the week","defaults":{"system_prompt":"Be brief."}}"#;
+        home.run(&["agents", "set", "main", patch, "--json"]).ok();
+        assert_eq!(home.run(&["agents", "delete", "main", "--json"]).error(), (4, "default_agent".into()));
+    }
+    home.write_config("[agents.defaults]\ntemperature = 0.75\n");
+    let daemon = home.daemon();
+    let kept = show();
+    assert_eq!((&kept["description"], &kept["source"]), (&json!("Plans the week"), &json!("default")));
+    assert_eq!(kept["defaults"]["system_prompt"], "Be brief.");
+    assert_eq!(kept["defaults"]["temperature"], 0.75, "nobody changed it here, so it is as the file has it");
+    home.write_config("[[agents.list]]\nid = \"main\"\ndescription = \"Of the file\"\n");
+    daemon.signal("HUP");
+    until("the file is read", || show()["description"] == "Of the file");
+    assert_eq!(show()["source"], "config");
+    let refused = home.run(&["agents", "set", "main", r#"{"name":"x"}"#, "--json"]);
+    assert_eq!(refused.error(), (4, "agent_in_config".into()));
+}
+
+#[test]
 fn a_changed_config_is_read_again_on_a_hangup() {
     let home = Home::new();
     home.write_config("");
@@ -41,6 +67,29 @@ fn a_changed_config_is_read_again_on_a_hangup() {
     daemon.signal("HUP");
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(home.run(&["agents", "show", "fresh"]).code, 0, "a bad config changes nothing");
+}
+
+#[test]
+fn command_on_a_home_without_a_daemon_says_so_whoever_has_its_port() {
+    let (home, other) = (Home::new(), Home::new());
+    home.write_config("");
+    let text = std::fs::read_to_string(home.path().join("config.toml")).unwrap();
+    other.write_config("");
+    std::fs::write(other.path().join("config.toml"), text).unwrap();
+    let mut serves = home.daemon();
+    let refused = other.run(&["status", "--json"]);
+    assert_eq!(refused.error(), (5, "unavailable".into()));
+    assert!(refused.stdout.contains("no daemon runs on this home"), "{}", refused.stdout);
+    serves.kill();
+}
+
+#[test]
+fn message_is_taken_without_its_option() {
+    let model = ModelServer::start();
+    let home = Home::with_model(&model);
+    let _daemon = home.daemon();
+    assert!(home.run(&["agent", "hello there"]).stdout.contains("echo: hello there"));
+    assert_eq!(home.run(&["agent", "--json"]).code, 2, "something is to be said");
 }
 
 #[test]

@@ -31,6 +31,10 @@ pub struct NewImport {
     #[serde(default)]
     #[schema(required = false)]
     with_secrets: bool,
+    /// Workspaces that are not in the folder of the config are copied too.
+    #[serde(default)]
+    #[schema(required = false)]
+    allow_outside: bool,
     /// What the instance is called; the folder's name if not given.
     name: Option<String>,
     /// The first free one from 18801 on if not given.
@@ -59,6 +63,8 @@ pub struct ImportReport {
     bindings: usize,
     schedules: usize,
     workspaces: usize,
+    /// Each folder that is copied, and where to.
+    folders: Vec<String>,
     sessions: usize,
     messages: usize,
     /// The names under which secrets are kept.
@@ -81,6 +87,7 @@ impl From<Report> for ImportReport {
             bindings: report.bindings,
             schedules: report.schedules,
             workspaces: report.workspaces,
+            folders: report.folders,
             sessions: report.sessions,
             messages: report.messages,
             secrets: report.secrets,
@@ -165,7 +172,7 @@ pub async fn openclaw(
     if !path.is_absolute() || new.path.contains('\0') {
         return Err(Error::invalid("path", "must be absolute"));
     }
-    let NewImport { dry_run, with_secrets, name, port, .. } = new;
-    let order = Order { path, name, port, dry_run, with_secrets };
+    let NewImport { dry_run, with_secrets, allow_outside, name, port, .. } = new;
+    let order = Order { path, name, port, dry_run, with_secrets, allow_outside };
     Ok(Json(app.control.import(&by, order).await?.into()))
 }

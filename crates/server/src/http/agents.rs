@@ -9,7 +9,7 @@ use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::route::Match;
 use polyclaw_domain::scope::DmScope;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::agents::Stored;
+use polyclaw_store::agents::{Source, Stored};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::openapi::{RefOr, Schema};
@@ -42,7 +42,8 @@ impl ToSchema for Spec {
 pub struct AgentView {
     #[serde(flatten)]
     spec: Spec,
-    /// `config`: the file has it, and wins at every start. `api`: the database has it.
+    /// `config`: the file writes it and wins at every start. `api`: the database has it. `default`: no file writes it;
+    /// changes lie over the defaults of the config.
     source: &'static str,
     /// Answers where nobody names an agent.
     default: bool,
@@ -57,12 +58,14 @@ pub struct AgentView {
 
 impl AgentView {
     fn of(app: &AppState, stored: Stored) -> Self {
+        let is_default = stored.source == Source::Config && !app.engine.is_written(&stored);
+        let source = if is_default { "default" } else { stored.source.as_str() };
         Self {
             default: stored.spec.agent_id == app.engine.settings().default_agent,
             shown: app.engine.identity(&stored.spec).into(),
             bindings: OwnBinding::all_of(app, &stored.spec.agent_id),
             spec: Spec(stored.spec),
-            source: stored.source.as_str(),
+            source,
             created_at: stored.created_at,
             updated_at: stored.updated_at,
         }

@@ -1,3 +1,4 @@
+use polyclaw_testkit::until;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -124,12 +125,8 @@ async fn a_client_that_hangs_up_does_not_end_the_turn() {
     events.next().await.unwrap();
     drop(events);
     instance.gate.add_permits(1);
-    loop {
-        let turns = instance.get("/api/v1/turns").await;
-        if turns.ok()["turns"][0]["state"] == "done" {
-            break;
-        }
-    }
+    let is_done = async || instance.get("/api/v1/turns").await.ok()["turns"][0]["state"] == "done";
+    until("the turn ends", is_done).await;
 }
 
 #[tokio::test]
@@ -328,7 +325,10 @@ async fn a_reader_too_slow_for_the_words_still_gets_the_answer() {
     let mut events = Events::open(instance.request(Method::POST, PATH).json(&body)).await;
     // It reads nothing until the turn is over.
     let turns = "/api/v1/turns?session=agent%3Amain%3Aopenai%3Adm%3Aada&state=done";
-    while instance.get(turns).await.ok()["turns"].as_array().unwrap().is_empty() {}
+    until("the turn is over", async || {
+        !instance.get(turns).await.ok()["turns"].as_array().unwrap().is_empty()
+    })
+    .await;
     let mut text = String::new();
     loop {
         let event = events.next().await.expect("it ends with [DONE]");
@@ -355,7 +355,8 @@ async fn an_interrupted_question_is_answered_after_the_one_that_interrupted_it()
     assert_eq!(first.next().await.unwrap().json()["choices"][0]["delta"]["content"], "Looking.");
     let second = tokio::spawn(Answer::of(instance.request(Method::POST, PATH).json(&body("hello", false))));
     let backlog = "/api/v1/sessions/agent%3Amain%3Aopenai%3Adm%3Aada/backlog";
-    while instance.get(backlog).await.ok()["waiting"].as_array().unwrap().is_empty() {}
+    until("it waits", async || !instance.get(backlog).await.ok()["waiting"].as_array().unwrap().is_empty())
+        .await;
     instance.gate.add_permits(1);
     assert_eq!(second.await.unwrap().ok()["choices"][0]["message"]["content"], "You said: hello");
     let mut rest = String::new();

@@ -1,5 +1,6 @@
 //! One served instance, on a port of its own.
 
+use polyclaw_testkit::until;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -108,7 +109,7 @@ impl Instance {
     pub async fn hold(&self) {
         let path = format!("/api/v1/sessions/{ONE}");
         self.post(&format!("{path}/messages"), serde_json::json!({ "text": "hold" })).await.ok();
-        while self.get(&path).await.ok()["running_turn_id"].is_null() {}
+        until("the turn runs", async || !self.get(&path).await.ok()["running_turn_id"].is_null()).await;
     }
 }
 

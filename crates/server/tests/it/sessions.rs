@@ -1,3 +1,4 @@
+use polyclaw_testkit::until;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
@@ -138,12 +139,8 @@ async fn history_is_folded_by_hand() {
     let queued = instance.post(&at("/compact"), json!({})).await;
     assert_eq!(queued.status, StatusCode::ACCEPTED);
     let turn = queued.body["turn_id"].as_str().unwrap();
-    loop {
-        let shown = instance.get(&format!("/api/v1/turns/{turn}")).await;
-        if shown.ok()["state"] == "done" {
-            break;
-        }
-    }
+    let path = format!("/api/v1/turns/{turn}");
+    until("the turn ends", async || instance.get(&path).await.ok()["state"] == "done").await;
     let events = instance.get("/api/v1/events?kind=session.compacted").await;
     assert_eq!(events.ok()["events"].as_array().unwrap().len(), 1);
 }

@@ -4,7 +4,11 @@ use polyclaw_store::{Db, Error, Result};
 
 use crate::rows::{NOW, agent};
 
-on_every_engine!(an_agent_is_stored_changed_and_removed, a_config_file_takes_away_only_its_own);
+on_every_engine!(
+    an_agent_is_stored_changed_and_removed,
+    a_config_file_takes_away_only_its_own,
+    an_overlay_is_kept_until_it_is_empty
+);
 
 fn spec(id: &str, name: &str) -> AgentSpec {
     AgentSpec { name: name.into(), description: "ünïcode".into(), ..AgentSpec::named(agent(id)) }
@@ -41,5 +45,21 @@ async fn a_config_file_takes_away_only_its_own(db: Db) -> Result<()> {
     store(&db, spec("made", "made"), Source::Api, 0).await?;
     db.write(|tx| agents::keep_only(tx, &[agent("kept")])).await?;
     assert_eq!(ids(&db).await?, ["kept", "made"]);
+    Ok(())
+}
+
+async fn an_overlay_is_kept_until_it_is_empty(db: Db) -> Result<()> {
+    let read = async |db: &Db| db.read(|tx| agents::overlay(tx, &agent("main"))).await;
+    assert_eq!(read(&db).await?, None);
+    for patch in [
+        serde_json::json!({ "name": "One" }),
+        serde_json::json!({ "name": "Two", "policy": { "tools": null } }),
+    ] {
+        let given = patch.clone();
+        db.write(move |tx| agents::set_overlay(tx, &agent("main"), &given, NOW)).await?;
+        assert_eq!(read(&db).await?, Some(patch));
+    }
+    db.write(|tx| agents::set_overlay(tx, &agent("main"), &serde_json::json!({}), NOW)).await?;
+    assert_eq!(read(&db).await?, None);
     Ok(())
 }

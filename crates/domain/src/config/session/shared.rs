@@ -19,6 +19,16 @@ enum Sharers {
 }
 
 impl Session {
+    /// What `dm_scope` says, or what keeps people apart where it says nothing.
+    pub fn scope(&self, channels: &Channels, bindings: &[Binding]) -> DmScope {
+        let usual = || match self.sharers(DmScope::Main, channels, bindings) {
+            Sharers::Known(people) if people.len() < 2 => DmScope::Main,
+            _ if self.allow_shared_dm => DmScope::Main,
+            _ => DmScope::PerChannelPeer,
+        };
+        self.dm_scope.unwrap_or_else(usual)
+    }
+
     /// One conversation for all direct messages shows everybody what the others wrote.
     pub(in crate::config) fn check_shared(
         &self,
@@ -31,7 +41,8 @@ impl Session {
         {
             return;
         }
-        let who = match self.sharers(channels, bindings) {
+        let scope = self.scope(channels, bindings);
+        let who = match self.sharers(scope, channels, bindings) {
             Sharers::Known(people) if people.len() < 2 => return,
             Sharers::Known(people) => {
                 people.iter().map(String::as_str).take(3).collect::<Vec<_>>().join(", ") + " and maybe others"
@@ -42,26 +53,11 @@ impl Session {
         };
         let message =
             format!("several people would share one conversation with an agent and read each other: {who}");
-        let (path, hint) = self.shared_by(bindings);
+        let (path, hint) = shared_by(scope, bindings);
         report.error(&path, message, hint);
     }
 
-    /// The setting by which they share it, and what to write instead.
-    fn shared_by(&self, bindings: &[Binding]) -> (String, &'static str) {
-        let at = bindings.iter().position(|binding| binding.dm_scope == Some(DmScope::Main));
-        match at.filter(|_| self.dm_scope != DmScope::Main) {
-            Some(at) => (
-                format!("bindings[{at}].dm_scope"),
-                "take dm_scope = \"main\" out of the binding, or write allow_shared_dm = true under [session] if they may",
-            ),
-            None => (
-                "session.dm_scope".to_owned(),
-                "write dm_scope = \"per-channel-peer\" under [session], or allow_shared_dm = true if they may",
-            ),
-        }
-    }
-
-    fn sharers(&self, channels: &Channels, bindings: &[Binding]) -> Sharers {
+    fn sharers(&self, scope: DmScope, channels: &Channels, bindings: &[Binding]) -> Sharers {
         let (links, defaults) = (Links::new(&self.identity_links), channels.default_accounts());
         let mut people = BTreeSet::new();
         for (channel, account, access) in channels.access() {
@@ -69,7 +65,7 @@ impl Session {
             let reaches = |binding: &&Binding| reaches(binding, channel, account, is_default);
             let own: Vec<&Binding> = bindings.iter().filter(reaches).collect();
             let whole = own.iter().find(|binding| is_for_all(binding)).and_then(|binding| binding.dm_scope);
-            let shared = match whole.unwrap_or(self.dm_scope) {
+            let shared = match whole.unwrap_or(scope) {
                 DmScope::Main => access.people(),
                 _ => among(access, &own),
             };
@@ -79,6 +75,21 @@ impl Session {
             people.extend(shared.into_iter().map(|id| links.person(channel, id)));
         }
         Sharers::Known(people)
+    }
+}
+
+/// The setting by which they share it, and what to write instead.
+fn shared_by(scope: DmScope, bindings: &[Binding]) -> (String, &'static str) {
+    let at = bindings.iter().position(|binding| binding.dm_scope == Some(DmScope::Main));
+    match at.filter(|_| scope != DmScope::Main) {
+        Some(at) => (
+            format!("bindings[{at}].dm_scope"),
+            "take dm_scope = \"main\" out of the binding, or write allow_shared_dm = true under [session] if they may",
+        ),
+        None => (
+            "session.dm_scope".to_owned(),
+            "write dm_scope = \"per-channel-peer\" under [session], or allow_shared_dm = true if they may",
+        ),
     }
 }
 

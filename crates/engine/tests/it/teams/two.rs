@@ -1,5 +1,6 @@
 //! Two teams at once, with members of the same name; and two who look at a team's files while they are written.
 
+use polyclaw_testkit::until;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -173,12 +174,10 @@ fn a_node_looks_after_a_team_that_began_on_another() {
         there.engine.create_task(&lead(), TEAM, task).await.unwrap();
         there.engine.claim_task(&actor(&ann.session_key), TEAM, None).await.unwrap();
         drop(there.killed().await);
-        loop {
+        let is_free = async || {
             let tasks = here.engine.list_tasks(&lead(), TEAM, Wanted::default()).await.unwrap();
-            if tasks[0].lease.is_none() {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+            tasks[0].lease.is_none()
+        };
+        until("its task is free", is_free).await;
     });
 }
