@@ -79,7 +79,7 @@ impl Engine {
         insider.only_active()?;
         team::check_member_name(&new.name)?;
         let new = self.cleaned(new)?;
-        self.check_model(new.model.as_ref())?;
+        self.check_model(new.model.as_ref()).await?;
         let lent = self.lent_to_members(&insider.team, actor).await?;
         let own = Own { uuid: uuid_of(actor.call()), lent };
         let Life { member, stopped, first, ready } = self.begin_life(&insider.team, new, own).await?;
