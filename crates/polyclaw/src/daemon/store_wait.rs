@@ -71,7 +71,9 @@ fn refuse(mut connection: TcpStream) -> std::io::Result<()> {
     connection.set_read_timeout(Some(REQUEST_TIMEOUT))?;
     connection.set_write_timeout(Some(REQUEST_TIMEOUT))?;
     // One that is closed with words unread in it is reset, and its answer lost.
-    let _ = connection.read(&mut [0; 8192])?;
+    if connection.read(&mut [0; 8192])? == 0 {
+        return Ok(());
+    }
     let answer = format!(
         "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 5\r\n\
          Content-Length: {}\r\nConnection: close\r\n\r\n{BODY}",

@@ -127,7 +127,7 @@ impl Daemon {
     }
 
     /// Dies as a process does that is killed.
-    pub async fn kill(&mut self) {
+    pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -42,7 +42,7 @@ async fn a_removed_log_stops_acceptance_and_loses_nothing_that_was_accepted() {
     until_not_ready(&daemon, "store_files_replaced").await;
     let refused = daemon.say("me", "too late", 1).await.unwrap();
     assert_eq!((refused.status, refused.code()), (503, "store_files_replaced"));
-    daemon.kill().await;
+    daemon.kill();
     daemon.start_again().await;
     for n in 0..20 {
         daemon.assert_answered_once("me", &format!("m{n}"), &format!("re: m{n}")).await;
