@@ -47,9 +47,9 @@ pub(crate) async fn ask(
     }
     show(engine, &asked, &asked.session);
     // Whoever waits for a delegation or leads the member that asks reads the question in their own conversation.
-    let (waiting, lead) =
-        (context.waiters.as_ref().map(|waiters| &waiters.session), lead_of(engine, &asked).await);
-    waiting.into_iter().chain(&lead).for_each(|session| show(engine, &asked, session));
+    let lead = lead_of(engine, &asked).await;
+    let elsewhere = context.waiters.as_ref().map(|waiters| &waiters.session).or(lead.as_ref());
+    elsewhere.into_iter().for_each(|session| show(engine, &asked, session));
     let waiting = running.wait(&engine.lanes);
     let answer = wait(engine, running, &asked).await;
     drop(waiting);
