@@ -286,7 +286,7 @@ mod tests {
             );
         }
         let found = widened(&spec(base()), &spec(more), &AgentId::main());
-        assert_eq!(found.len(), 11, "{found:?}");
+        assert_eq!(found.len(), 12, "{found:?}");
     }
 
     /// The spec as it is written down has no field that the tests above and the names below leave out.
