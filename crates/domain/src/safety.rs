@@ -71,6 +71,12 @@ pub fn warnings(exposure: &Exposure, household: Household<'_>) -> Vec<SafetyWarn
     .collect()
 }
 
+/// The same for a process without agents of its own: a control plane.
+pub fn exposure_warnings(exposure: &Exposure) -> Vec<SafetyWarning> {
+    let (default_agent, rules) = (AgentId::main(), Rules::default());
+    warnings(exposure, Household { agents: &[], default_agent: &default_agent, rules: &rules })
+}
+
 /// The same for a config alone, without agents that were made since.
 pub fn config_warnings(config: &Config, is_root: bool) -> Vec<SafetyWarning> {
     let (agents, default_agent, rules) =
@@ -233,6 +239,21 @@ mod tests {
         ] {
             assert_eq!(codes(&text, is_root), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_process_without_agents_is_judged_by_how_it_is_reached() {
+        let exposure = Exposure {
+            is_root: true,
+            bind: [10, 0, 0, 1].into(),
+            auth: Auth::Token,
+            unconfined_servers: Vec::new(),
+        };
+        let found = exposure_warnings(&exposure);
+        assert_eq!(
+            found.iter().map(|found| found.code).collect::<Vec<_>>(),
+            ["running_as_root", "bind_exposed"]
+        );
     }
 
     #[test]

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polyclaw_control::{Caller, Control, DRAIN, LOCK, Setup, lock};
-use polyclaw_domain::config::{Gateway, Observability};
+use polyclaw_domain::config::{self, Gateway, Observability};
 use polyclaw_domain::port::{Clock, Pending};
 use polyclaw_domain::redact::Redactor;
+use polyclaw_domain::safety::{self, Exposure};
 use polyclaw_server::control::{ControlSetup, ControlState, router};
 use polyclaw_server::{Auth, Guest, Logins};
 
@@ -253,6 +254,7 @@ async fn serve(
     let mut server = start(plan, &control, token, port, &logins, listener)?;
     Notes::of(home).write(&url)?;
     tracing::info!(%url, pid = std::process::id(), "the control plane is ready");
+    warn_of_exposure(plan);
     let (looking, keeping) = (control.clone(), control.clone());
     let supervisor = tokio::spawn(async move { looking.supervise().await });
     let keeper = tokio::spawn(async move { keeping.keep_messages().await });
@@ -282,6 +284,13 @@ async fn serve(
 }
 
 /// The home's own instance is one of ours, if there is one.
+fn warn_of_exposure(plan: &Plan) {
+    let auth = if plan.asks_for_token { config::Auth::Token } else { config::Auth::Off };
+    let is_root = rustix::process::geteuid().is_root();
+    let exposure = Exposure { is_root, bind: plan.bind, auth, unconfined_servers: Vec::new() };
+    log::unsafe_settings(safety::exposure_warnings(&exposure));
+}
+
 async fn adopt(home: &Home, control: &Control) -> Result<(), Failure> {
     if home.config().exists() {
         control.adopt_home(&Caller::operator(), &home.read_config().unwrap_or_default()).await?;

@@ -198,11 +198,7 @@ async fn sweep_workspaces(instance: Arc<Instance>) {
 /// Named at every start: what was meant once may be forgotten.
 async fn warn_of_unsafe_settings(instance: &Instance) {
     match instance.engine.safety_warnings().await {
-        Ok(found) => {
-            for found in found {
-                tracing::warn!(code = found.code, hint = found.hint, "unsafe setting: {}", found.message);
-            }
-        }
+        Ok(found) => log::unsafe_settings(found),
         Err(error) => tracing::warn!(%error, "unsafe settings could not be looked for"),
     }
 }

@@ -1,6 +1,7 @@
 //! Log lines go to stderr: for people, or as JSON for machines. Never a body, never a secret.
 
 use polyclaw_domain::config::{LogFormat, LogLevel, Observability};
+use polyclaw_domain::safety::SafetyWarning;
 use tracing_subscriber::EnvFilter;
 
 use crate::redaction::CleanLog;
@@ -43,4 +44,11 @@ pub fn catch_panics() {
 fn is_colored() -> bool {
     use std::io::IsTerminal;
     std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// One line for each: what was meant once may be forgotten.
+pub fn unsafe_settings(found: Vec<SafetyWarning>) {
+    for found in found {
+        tracing::warn!(code = found.code, hint = found.hint, "unsafe setting: {}", found.message);
+    }
 }

@@ -109,6 +109,7 @@ async fn what_is_said_to_be_in_force_is() {
             assert_eq!(facts.landlock.as_ref().unwrap().enforced, "fully");
             assert_eq!(facts.tried.network, mode == SandboxMode::Workspace);
             assert!(!facts.tried.outside && !facts.tried.unix_sockets);
+            assert!(!facts.tried.machine && !facts.tried.listen, "{:?}", facts.tried);
             assert_eq!(facts.limits.core_bytes, Some(0));
             assert_eq!(facts.bubblewrap, matches!(way, Way::Bubblewrap(_)));
             let own: Vec<&str> = facts.namespaces.iter().filter_map(|name| name.split(':').next()).collect();
