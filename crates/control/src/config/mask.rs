@@ -292,7 +292,8 @@ mod tests {
         assert_eq!((refused(other, false), refused(other, true)), (Err("secret_write"), Ok(())));
         let reference = "[providers.openai]\napi_key = \"file:/etc/shadow\"\n";
         assert_eq!(refused(reference, false), Err("secret_write"));
-        assert_eq!(refused("schema = 1\n", false), Ok(()), "taking a secret out is no way to learn it");
+        let without = "schema = 1\n";
+        assert_eq!((refused(without, false), refused(without, true)), (Err("secret_write"), Ok(())));
     }
 
     #[test]
@@ -321,7 +322,9 @@ mod tests {
             ("http://me:pw@h/v1?key=0123456789abcdefXYZW", Ok(())),
         ] {
             let write = |may_write| {
-                let mut document = parse(&format!("[providers.lab]\nbase_url = \"{address}\"\n")).unwrap();
+                // The others stay: to take one away would need the same leave.
+                let text = LAB.replace("http://me:pw@h/v1?key=0123456789abcdefXYZW", address);
+                let mut document = parse(&text).unwrap();
                 restore(&mut document, &stored, may_write).map_err(|error| error.code())
             };
             assert_eq!((write(false), write(true)), (may, Ok(())), "{address}");

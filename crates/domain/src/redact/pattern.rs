@@ -144,8 +144,14 @@ fn run(bytes: &[u8], at: usize, after: usize, is_key: impl Fn(&[u8]) -> bool) ->
 
 fn header(bytes: &[u8], after: usize, least: usize) -> Reading {
     let end = run_end(bytes, after, |byte| is_word(byte) || b".~+/=".contains(&byte));
-    let found = &bytes[after..end];
-    judge(after..end, bytes.len(), found.len() >= least && has_digit(found))
+    // A full stop at its end belongs to the sentence.
+    let stops = bytes[after..end].iter().rev().take_while(|byte| **byte == b'.').count();
+    let found = &bytes[after..end - stops];
+    match judge(after..end, bytes.len(), found.len() >= least && has_digit(found)) {
+        Reading::Secret(_) => Reading::Secret(after..end - stops),
+        Reading::Open { so_far } => Reading::Open { so_far: so_far.map(|_| after..end - stops) },
+        Reading::Nothing => Reading::Nothing,
+    }
 }
 
 fn web_token(bytes: &[u8], at: usize) -> Reading {

@@ -78,7 +78,8 @@ pub fn search(tx: &mut Tx<'_>, filter: &Filter, limit: usize) -> Result<Vec<Enve
         filter.hop,
         filter.place,
         limit,
-        filter.of.as_ref()
+        filter.of.as_ref(),
+        prefix
     ];
     tx.query(filter.query(), params, read)
 }
