@@ -221,7 +221,7 @@ impl Home {
     /// Reads the text of a config, and takes all it refers to to be there.
     pub fn check(&self, text: &str) -> Result<Config, ConfigErrors> {
         let file = self.config().display().to_string();
-        config::load(text, &file, &|_: Source<'_>| Ok(UNRESOLVED.to_owned()))
+        config::load(text, &file, &|_: Source<'_>| Ok(UNRESOLVED_ADDRESS.to_owned()))
     }
 
     /// Reads the text of a config with all it refers to.
@@ -246,13 +246,14 @@ impl Home {
     /// that runs reads it with everything, and a start does.
     pub fn load_unresolved(&self, text: &str) -> Result<Config, ConfigErrors> {
         let file = self.config().display().to_string();
-        let look_up = |source: Source<'_>| Ok(look_up(source).unwrap_or_else(|_| UNRESOLVED.to_owned()));
+        let look_up =
+            |source: Source<'_>| Ok(look_up(source).unwrap_or_else(|_| UNRESOLVED_TOKEN.to_owned()));
         config::load_open(text, &file, &look_up)
     }
 }
 
 /// Stands for a value that is not known where the file is changed. It has the form of the tokens of platforms.
-const UNRESOLVED: &str = "1:unresolved";
+const UNRESOLVED_TOKEN: &str = "1:unresolved";
 
 /// Held while the daemon runs. Dropping it takes away what tells clients where the daemon is.
 pub struct Lock {
@@ -302,7 +303,7 @@ pub fn write_note(path: &Path, text: &str) -> io::Result<()> {
 }
 
 /// Stands for what a reference leads to: a text wherever a text is wanted, and an address where one is.
-const UNRESOLVED: &str = "http://unresolved.invalid";
+const UNRESOLVED_ADDRESS: &str = "http://unresolved.invalid";
 
 fn look_up(source: Source<'_>) -> Result<String, String> {
     match source {

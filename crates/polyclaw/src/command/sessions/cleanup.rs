@@ -27,7 +27,7 @@ pub async fn run(client: &Client, output: Output, args: &Args) -> anyhow::Result
         }
     }
     let told = client.post("/sessions/cleanup", &json!({ "dry_run": args.dry_run })).await?;
-    Ok(output.say(&told, |output| sentence(&told, output, args.dry_run))?)
+    Ok(output.say(&told, |output| sentence(&told, *output, args.dry_run))?)
 }
 
 fn sentence(told: &Value, output: Output, is_dry: bool) -> String {
