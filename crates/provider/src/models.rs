@@ -1,5 +1,6 @@
 //! The port: asks the candidates in order until one answers.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -271,8 +272,8 @@ fn over_in(error: &ProviderError) -> Option<u64> {
 /// the request is wrong.
 fn summary(mut failed: Vec<ProviderError>) -> ProviderError {
     let may_wait = failed.last().is_some_and(|error| error.class.try_next());
-    let waits = failed.iter().enumerate().filter_map(|(at, error)| Some((over_in(error)?, at)));
-    let soonest = waits.min().filter(|_| may_wait).map(|(_, at)| at);
+    let waits = failed.iter().enumerate().filter_map(|(at, error)| Some((over_in(error)?, Reverse(at))));
+    let soonest = waits.min().filter(|_| may_wait).map(|(_, Reverse(at))| at);
     let Some(speaker) = soonest.or(failed.len().checked_sub(1)) else {
         return ProviderError {
             class: ErrorClass::NotConfigured,
