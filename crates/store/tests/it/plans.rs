@@ -259,7 +259,8 @@ fn scans_a_table(line: &str) -> bool {
 
 #[test]
 fn on_sqlite_hot_queries_search_by_their_index() {
-    let db = File::new().open().unwrap();
+    let file = File::new();
+    let db = file.open().unwrap();
     drive(async {
         fill(&db).await?;
         for (name, body, indexes) in HOT {

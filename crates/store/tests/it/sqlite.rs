@@ -88,7 +88,8 @@ fn concurrent_writes_are_committed_together_and_fail_alone() {
 
 #[test]
 fn a_reader_does_not_wait_for_the_writer() {
-    let db = File::new().open().unwrap();
+    let file = File::new();
+    let db = file.open().unwrap();
     drive(async {
         let (go, wait) = mpsc::channel::<()>();
         let (begin, begun) = tokio::sync::oneshot::channel();
@@ -137,7 +138,8 @@ fn huge(id: &'static str, ticket: i64) -> Closure<()> {
 
 #[test]
 fn a_full_disk_is_told_and_writing_works_again_when_there_is_room() {
-    let db = File::new().open().unwrap();
+    let file = File::new();
+    let db = file.open().unwrap();
     drive(async {
         with_sessions(&db, &["p"]).await?;
         db.write(limit_pages(NO_MORE_PAGES)).await?;
@@ -157,7 +159,8 @@ fn a_full_disk_is_told_and_writing_works_again_when_there_is_room() {
 
 #[test]
 fn nobody_is_told_that_a_write_a_full_disk_undid_was_committed() {
-    let db = File::new().open().unwrap();
+    let file = File::new();
+    let db = file.open().unwrap();
     drive(async {
         with_sessions(&db, &["p"]).await?;
         let mut group =
