@@ -209,7 +209,7 @@ mod tests {
 
     fn channels(accounts: &[(&str, &str)]) -> Channels {
         let table = |(name, more): &(&str, &str)| {
-            format!("[channels.telegram.{name}]\nbot_token = \"1:x\"\nallow_from = [\"1\"]\n{more}\n")
+            format!("[channels.telegram.{name}]\nbot_token = \"1:{name}\"\nallow_from = [\"1\"]\n{more}\n")
         };
         let text: String = accounts.iter().map(table).collect();
         load(&text, "config.toml", &|_| Err("no lookup".to_owned())).unwrap().channels

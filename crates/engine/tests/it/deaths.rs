@@ -76,7 +76,8 @@ async fn claims_that_are_handed_back_go_on_and_do_not_count() {
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_stores_a_step_in_every_life_is_finished() {
     let gate = Arc::new(Semaphore::new(0));
-    let mut world = World::with(worker(8, &gate)).await;
+    // One round more than lives: the last one ends it.
+    let mut world = World::with(worker(9, &gate)).await;
     let accepted = world.sends("me", "work").await.unwrap();
     for life in 0..8 {
         let before = world.transcript("me").await.len();

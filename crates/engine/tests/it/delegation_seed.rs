@@ -357,7 +357,7 @@ async fn d_17_19_ac_07_every_pair_is_counted_by_status_with_times_and_what_is_at
 #[tokio::test(start_paused = true)]
 async fn ac_05_a_target_that_fails_is_an_error_with_its_cause() {
     let answer = answered(give("expert", "do part", &[]), |_| vec![Line::Fail(broken())]).await;
-    assert_eq!((&answer["status"], &answer["code"]), (&json!("error"), &json!("internal")));
+    assert_eq!((&answer["status"], &answer["code"]), (&json!("error"), &json!("provider_failed")));
     assert_eq!(answer["cause"], "provider_failed");
 }
 

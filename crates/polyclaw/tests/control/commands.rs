@@ -186,7 +186,7 @@ fn a_new_instance_that_names_no_model_says_so() {
         let made = plane.run(&["instances", "create", name, "--port", &free_port().to_string()]).1;
         let hint = made["ok"]["hint"].as_str().unwrap();
         assert!(hint.contains("names no model"), "{made}");
-        assert_eq!(hint.contains(&format!("instances clone main {name}")), has_main, "{made}");
+        assert_eq!(hint.contains("instances clone main <new name>"), has_main, "{made}");
     }
     let port = free_port().to_string();
     let made = plane.run(&["instances", "create", "two", "--port", &port, "--model", "openai/gpt-x"]).1;

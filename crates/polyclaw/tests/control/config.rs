@@ -64,8 +64,10 @@ fn a_config_is_read_compared_changed_and_refused() {
     let tag = written.etag.clone().unwrap();
     written.ok();
     assert!(fs::read_to_string(&path).unwrap().contains(CANARY));
+    let allowed = [("x-allow-secret-write", "true")];
+    assert_eq!(put(&tag, "gatway = 1\n", &allowed).refusal(), (400, "bad_config"));
     for (toml, expected) in [
-        ("gatway = 1\n", (400, "bad_config")),
+        ("gatway = 1\n", (400, "secret_write")),
         ("[gateway\n", (400, "config_not_toml")),
         ("[providers.openai]\napi_key = \"sk-another-one\"\n", (400, "secret_write")),
         ("[providers.xai]\napi_key = \"***MASKED***\"\n", (400, "masked_nothing")),
@@ -88,7 +90,7 @@ fn a_config_is_read_compared_changed_and_refused() {
     assert!(refused["message"].as_str().unwrap().contains("line 2"), "{refused}");
     assert!(!refused["hint"].as_str().unwrap().contains("JSON"), "{refused}");
     let secret = "[providers.openai]\napi_key = \"sk-another-one-12345\"\n";
-    put(&tag, secret, &[("x-allow-secret-write", "true")]).ok();
+    put(&tag, secret, &allowed).ok();
     assert_eq!(fs::read_to_string(&path).unwrap(), secret);
     let server_log = fs::read_to_string(plane.dir.path().join("server.log")).unwrap();
     assert!(!server_log.contains("canary") && !plane.get("/audit").body.to_string().contains("canary"));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use polyclaw_testkit::model_server::{ModelServer, Request, Script};
-use polyclaw_testkit::platform::{Hook, Platform, Post};
+use polyclaw_testkit::platform::telegram::Telegram;
 use serde_json::{Value, json};
 
 use crate::daemon::{Daemon, Home, PATIENCE};
@@ -17,27 +17,35 @@ fn answer(request: &Request) -> Script {
     }
 }
 
+const TOKEN: &str = "1:bot";
+/// Owns the bot, and asks.
+const ANN: i64 = 5;
+/// May write to it, no more.
+const BOB: i64 = 6;
+
 struct Stage {
     home: Home,
-    platform: Platform,
+    telegram: Telegram,
     _model: ModelServer,
     _folder: tempfile::TempDir,
 }
 
 impl Stage {
     fn new() -> Self {
-        let (model, platform) = (ModelServer::start(), Platform::start());
+        let (model, telegram) = (ModelServer::start(), Telegram::start());
         model.answer(answer);
+        telegram.bot(TOKEN, 1, "polly_bot");
         let folder = tempfile::tempdir().unwrap();
         let config = format!(
             "[providers.scripted]\nkind = \"openai_compatible\"\nbase_url = \"{}\"\nmodels = [\"m\"]\n\
              [agents.defaults]\nmodel = \"scripted/m\"\n[tools]\napprovals = {{ shell = \"always\" }}\n\
-             [channels.webhook.chat]\nsecret = \"s\"\nreply_url = \"{}\"\n",
+             [channels.telegram.default]\nbot_token = \"{TOKEN}\"\napi_url = \"{}\"\n\
+             owners = [\"{ANN}\"]\nallow_from = [\"{BOB}\"]\n",
             model.url(),
-            platform.reply_url()
+            telegram.api_url()
         );
         let home = Home::new(&folder.path().join("home"), &config);
-        Self { home, platform, _model: model, _folder: folder }
+        Self { home, telegram, _model: model, _folder: folder }
     }
 
     fn marks(&self) -> usize {
@@ -47,18 +55,22 @@ impl Stage {
 
     /// Waits for a message on the platform that holds these words.
     async fn shown(&self, words: &str) -> String {
-        for _ in 0..2_000 {
-            if let Some(text) = self.platform.texts().into_iter().find(|text| text.contains(words)) {
-                return text;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        panic!("{words:?} was never shown: {:?}", self.platform.texts());
+        let found = |telegram: &Telegram| {
+            telegram.visible().into_iter().map(|one| one.text).find(|text| text.contains(words))
+        };
+        self.telegram.until(words, |telegram| found(telegram).is_some()).await;
+        found(&self.telegram).unwrap()
     }
-}
 
-async fn posted(daemon: &Daemon, id: &str, peer: &str, text: &str) -> Value {
-    Hook::new(&daemon.url, "chat", "s").deliver(&Post::new(id, peer, text)).await.unwrap().body
+    async fn asks(&self) -> String {
+        self.telegram.say(TOKEN, ANN, "make a mark");
+        self.shown("/approve").await
+    }
+
+    async fn answered(&self, whose: i64, id: &str, words: &str) {
+        self.telegram.say(TOKEN, whose, &format!("/approve {id}"));
+        self.shown(words).await;
+    }
 }
 
 async fn pending(daemon: &Daemon) -> Vec<Value> {
@@ -69,8 +81,7 @@ async fn pending(daemon: &Daemon) -> Vec<Value> {
 async fn a_question_survives_sigkill_again_and_again_and_its_answer_runs_the_call_once() {
     let stage = Stage::new();
     let mut daemon = stage.home.start(None).await;
-    posted(&daemon, "m1", "ann", "make a mark").await;
-    let text = stage.shown("/approve").await;
+    let text = stage.asks().await;
     assert!(text.contains("echo mark >> marks.txt"), "{text}");
     let asked = pending(&daemon).await.remove(0);
     let id = asked["id"].as_str().unwrap().to_owned();
@@ -82,13 +93,10 @@ async fn a_question_survives_sigkill_again_and_again_and_its_answer_runs_the_cal
         assert_eq!(pending(&daemon).await, std::slice::from_ref(&asked), "the same question");
     }
     assert_eq!(stage.marks(), 0, "nothing ran without an answer");
-    let wrong = posted(&daemon, "m2", "bob", &format!("/approve {id}")).await;
-    assert!(wrong["text"].as_str().unwrap().contains("does not count"), "{wrong}");
-    let yes = posted(&daemon, "m3", "ann", &format!("/approve {id}")).await;
-    assert_eq!(yes["text"], "Approved: it runs now.");
+    stage.answered(BOB, &id, "does not count").await;
+    stage.answered(ANN, &id, "Approved: it runs now.").await;
     stage.shown("done: ").await;
-    let again = posted(&daemon, "m4", "ann", &format!("/approve {id}")).await;
-    assert!(again["text"].as_str().unwrap().contains("already approved"), "{again}");
+    stage.answered(ANN, &id, "already approved").await;
     daemon.kill();
     let daemon = stage.home.start(None).await;
     let late =
@@ -104,12 +112,9 @@ async fn a_yes_outlives_the_process_that_took_it() {
     for point in ["intent.stored", "tool.ran", "result.stored"] {
         let stage = Stage::new();
         let mut daemon = stage.home.start(Some(&format!("{point}:1"))).await;
-        posted(&daemon, "m1", "ann", "make a mark").await;
-        stage.shown("/approve").await;
+        stage.asks().await;
         let id = pending(&daemon).await[0]["id"].as_str().unwrap().to_owned();
-        let _ = Hook::new(&daemon.url, "chat", "s")
-            .deliver(&Post::new("m2", "ann", &format!("/approve {id}")))
-            .await;
+        stage.telegram.say(TOKEN, ANN, &format!("/approve {id}"));
         assert!(daemon.dies(PATIENCE).await, "{point}");
         let daemon = stage.home.start(None).await;
         stage.shown("done: ").await;
@@ -118,7 +123,7 @@ async fn a_yes_outlives_the_process_that_took_it() {
         let approval = daemon.get(&format!("/api/v1/approvals/{id}")).await;
         assert_eq!(
             (&approval["state"], &approval["decided_by"]),
-            (&json!("approved"), &json!("webhook:chat:ann"))
+            (&json!("approved"), &json!("telegram:default:5"))
         );
     }
 }
@@ -128,8 +133,7 @@ async fn a_yes_outlives_the_process_that_took_it() {
 async fn a_pending_question_does_not_hold_up_a_shutdown() {
     let stage = Stage::new();
     let mut daemon = stage.home.start(None).await;
-    posted(&daemon, "m1", "ann", "make a mark").await;
-    stage.shown("/approve").await;
+    stage.asks().await;
     let asked = pending(&daemon).await;
     daemon.terminate();
     assert!(daemon.dies(Duration::from_secs(8)).await, "it ends at once");

@@ -247,8 +247,8 @@ async fn what_a_child_says_is_in_the_parents_next_prompt_once_and_in_no_row() {
     let prompts: Vec<String> =
         model.requests().iter().map(|request| request.body()["messages"].to_string()).collect();
     for run in &runs {
-        let shown: usize =
-            prompts.iter().map(|prompt| prompt.matches(&format!("run {run}\\n")).count()).sum();
+        let alone = format!("Run: {run},");
+        let shown: usize = prompts.iter().map(|prompt| prompt.matches(&alone).count()).sum();
         assert_eq!(shown, 1, "{run}");
     }
     drop(daemon);

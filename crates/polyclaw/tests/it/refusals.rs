@@ -201,7 +201,7 @@ fn wrong_words_and_wrong_kill_points_are_usage_errors() {
     assert_eq!(home.run(&["agent"]).code, 2);
     for (args, said) in [
         (&["dance", "--json"][..], "dance"),
-        (&["agent", "--json"], "--message <TEXT>"),
+        (&["agent", "--json"], "<MESSAGE>"),
         (&["--json"], "a command is missing"),
         (&["outbox", "list", "--limit", "x", "--json"], "--limit"),
     ] {

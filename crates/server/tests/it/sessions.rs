@@ -61,7 +61,7 @@ async fn sessions_are_listed_newest_first_and_page_by_page() {
     );
     assert_eq!(rest.body["next_cursor"], Value::Null);
     let counts = instance.get("/api/v1/status").await;
-    assert_eq!(counts.ok(), &json!({ "sessions": 5, "running": 0, "waiting": 0 }));
+    assert_eq!(counts.ok(), &json!({ "sessions": 5, "running": 0, "waiting": 0, "warnings": [] }));
     instance.get("/api/v1/sessions?limit=0").await.refuses(400, "invalid_parameter");
     instance.get("/api/v1/sessions?colour=red").await.refuses(400, "invalid_parameter");
     instance.get("/api/v1/sessions?status=sleepy").await.refuses(400, "invalid_parameter");
@@ -127,8 +127,11 @@ async fn commands_answer_in_words() {
     assert!(help.ok()["text"].as_str().unwrap().contains("/stop"));
     instance.post(&at("/commands"), json!({ "text": "/dance" })).await.refuses(400, "unknown_command");
     instance.post(&at("/commands"), json!({ "text": "hello" })).await.refuses(400, "unknown_command");
-    let nowhere = "/api/v1/sessions/agent%3Amain%3Anone/commands";
-    instance.post(nowhere, json!({ "text": "/status" })).await.refuses(404, "unknown_session");
+    let not_begun = "/api/v1/sessions/agent%3Amain%3Anone/commands";
+    let status = instance.post(not_begun, json!({ "text": "/status" })).await;
+    assert!(status.ok()["text"].as_str().unwrap().contains("idle"), "{}", status.body);
+    let nobody = "/api/v1/sessions/agent%3Anobody%3Anone/commands";
+    assert_eq!(instance.post(nobody, json!({ "text": "/status" })).await.status, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]

@@ -44,7 +44,7 @@ async fn a_team_is_made_filled_looked_at_and_ended() {
         .await;
     assert_eq!((sent.status, &sent.body["recipients"]), (StatusCode::ACCEPTED, &json!(["ann"])));
     let letters = instance.get("/api/v1/teams/site/messages").await;
-    assert!(letters.text.contains("a code") && !letters.text.contains("4711"), "{}", letters.text);
+    assert!(letters.text.contains("a code") && letters.text.contains("4711"), "{}", letters.text);
     let log = instance.get("/api/v1/teams/site/log").await;
     assert_eq!(log.ok()["log"][0]["change"], "created");
     let tasks = instance.get("/api/v1/teams/site/tasks?status=pending").await;

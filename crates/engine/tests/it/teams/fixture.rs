@@ -196,7 +196,7 @@ impl Hall {
     }
 
     pub async fn until(&self, what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-        for _ in 0..400 {
+        for _ in 0..3_000 {
             if is_so().await {
                 return;
             }

@@ -89,7 +89,7 @@ impl Stage {
     }
 
     fn by_file(&self, way: Way, place: &str, text: &str) -> String {
-        let folder = self.home.path().join("workspace").join(place);
+        let folder = self.home.path().join("workspaces/desk").join(place);
         std::fs::create_dir_all(&folder).unwrap();
         match way {
             Way::FileName => {
