@@ -56,7 +56,9 @@ pub enum Decision {
 pub enum Answerer {
     /// Whoever holds the instance's token: at the terminal, on its page, through its API.
     Owner,
-    /// Somebody in a channel's conversation.
+    /// An owner, in a channel's conversation.
+    OwnerInChannel(Address),
+    /// Somebody else in a channel's conversation.
     Sender(Address),
 }
 
@@ -65,7 +67,9 @@ impl Answerer {
     pub fn name(&self) -> String {
         match self {
             Self::Owner => "owner".to_owned(),
-            Self::Sender(address) => format!("{}:{}:{}", address.channel, address.account, address.peer),
+            Self::OwnerInChannel(address) | Self::Sender(address) => {
+                format!("{}:{}:{}", address.channel, address.account, address.peer)
+            }
         }
     }
 }
@@ -105,7 +109,7 @@ pub fn check(bound: Bound<'_>, by: &Answerer, shown: Option<&str>) -> Result<(),
         return Err(Invalid::OtherArguments);
     }
     match (by, bound.origin) {
-        (Answerer::Owner, _) => Ok(()),
+        (Answerer::Owner | Answerer::OwnerInChannel(_), _) => Ok(()),
         (Answerer::Sender(from), Some(origin)) if from == origin => Ok(()),
         (Answerer::Sender(from), Some(origin)) if is_same_person(from, origin) => {
             Err(Invalid::OtherConversation)

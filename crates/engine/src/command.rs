@@ -252,7 +252,7 @@ fn listed(models: &[ModelInfo]) -> String {
 /// As whom a speaker answers a question: an owner as one, anybody else as who they are there.
 pub(crate) fn answerer(speaker: Speaker, address: &Address) -> Answerer {
     match speaker {
-        Speaker::Owner => Answerer::Owner,
+        Speaker::Owner => Answerer::OwnerInChannel(address.clone()),
         Speaker::Alone | Speaker::AmongOthers => Answerer::Sender(address.clone()),
     }
 }
