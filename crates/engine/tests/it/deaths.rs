@@ -149,9 +149,8 @@ async fn a_poisonous_turn_among_others_is_found_and_the_others_are_answered() {
     });
     let mut world = World::with(model).await;
     let accepted = dozen(&world).await;
-    let mut deaths = 0;
+    let (mut deaths, mut before) = (0, 0);
     loop {
-        let before = poisoned.load(Ordering::SeqCst);
         let poison_runs = async {
             until("the poison runs", async || poisoned.load(Ordering::SeqCst) > before).await;
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -165,6 +164,7 @@ async fn a_poisonous_turn_among_others_is_found_and_the_others_are_answered() {
         }
         deaths += 1;
         assert!(deaths < 20, "it is never found");
+        before = poisoned.load(Ordering::SeqCst);
         world = killed(world).await;
     }
     for (n, one) in accepted.iter().enumerate().filter(|(n, _)| *n != 5) {

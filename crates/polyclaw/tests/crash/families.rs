@@ -226,7 +226,7 @@ fn scan(path: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_child_says_is_in_the_parents_next_prompt_once_and_in_no_row() {
+async fn what_a_child_says_is_once_in_a_prompt_of_the_parent_and_in_no_row() {
     let model = ModelServer::start();
     model.answer(answer);
     let folder = tempfile::tempdir().unwrap();
@@ -248,8 +248,8 @@ async fn what_a_child_says_is_in_the_parents_next_prompt_once_and_in_no_row() {
         model.requests().iter().map(|request| request.body()["messages"].to_string()).collect();
     for run in &runs {
         let alone = format!("Run: {run},");
-        let shown: usize = prompts.iter().map(|prompt| prompt.matches(&alone).count()).sum();
-        assert_eq!(shown, 1, "{run}");
+        let most = prompts.iter().map(|prompt| prompt.matches(&alone).count()).max();
+        assert_eq!(most, Some(1), "{run}");
     }
     drop(daemon);
     no_block_is_stored(&home);
