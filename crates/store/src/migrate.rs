@@ -39,8 +39,11 @@ pub(crate) const MAIN: Schema = Schema(&[
 /// The file of memories.
 pub(crate) const BRAIN: Schema = Schema(&[include_str!("../migrations/brain/0001.sql")]);
 /// The file of a team's tasks.
-pub(crate) const LEDGER: Schema =
-    Schema(&[include_str!("../migrations/ledger/0001.sql"), include_str!("../migrations/ledger/0002.sql")]);
+pub(crate) const LEDGER: Schema = Schema(&[
+    include_str!("../migrations/ledger/0001.sql"),
+    include_str!("../migrations/ledger/0002.sql"),
+    include_str!("../migrations/ledger/0003_open_tasks.sql"),
+]);
 
 /// The file of a control plane.
 pub(crate) const REGISTRY: Schema = Schema(&[
@@ -80,6 +83,7 @@ const POSTGRES: &[&str] = &[
     include_str!("../migrations/postgres/0023_logins.sql"),
     include_str!("../migrations/postgres/0024_agent_priority_default_accounts.sql"),
     include_str!("../migrations/postgres/0025_agent_overlays.sql"),
+    include_str!("../migrations/postgres/0026_open_tasks.sql"),
 ];
 
 pub(crate) fn sqlite(connection: &Connection, path: Option<&Path>, schema: Schema) -> Result<()> {

@@ -202,10 +202,9 @@ pub fn list(tx: &mut Tx<'_>, team: &TeamId, filter: &Filter) -> Result<Vec<Task>
     Ok(found)
 }
 
-/// Those that are open are few, and found by an index of states; past everything that has ended nobody walks.
+/// Those that are open are few, and found by an index that holds no others.
 const OPEN: &str = select!(
-    "WHERE team_id = $1 AND task_no IN (SELECT t.task_no FROM tasks t
-         WHERE t.team_id = $1 AND t.state IN ('pending', 'claimed', 'in_progress') AND t.task_no < $4)
+    "WHERE team_id = $1 AND state IN ('pending', 'claimed', 'in_progress') AND task_no < $4
        AND (CAST($2 AS TEXT) IS NULL OR state = $2)
        AND (CAST($3 AS TEXT) IS NULL OR owner = $3 OR ended_by = $3)
      ORDER BY task_no DESC LIMIT $5"
@@ -291,6 +290,12 @@ pub(crate) fn read(row: &Row<'_>) -> Result<Task> {
 pub struct Freed {
     pub no: TaskNo,
     pub owner: String,
+}
+
+/// The names that hold a task.
+pub fn owners(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<String>> {
+    const SQL: &str = "SELECT DISTINCT owner FROM tasks WHERE team_id = $1 AND owner IS NOT NULL";
+    tx.query(SQL, params![team], |row| row.text(0))
 }
 
 /// Whether somebody's session holds a task.

@@ -129,13 +129,7 @@ fn read_news(tx: &mut Tx<'_>, id: &polyclaw_domain::id::TeamId) -> polyclaw_stor
             let claims = tasks::claims(tx, id, no)?;
             free.extend(task.map(|task| Freed { task, claims }));
         }
-        let owned = tasks::Filter { limit: 1_000, ..tasks::Filter::default() };
-        let busy = match free.is_empty() {
-            true => Vec::new(),
-            false => {
-                tasks::list(tx, id, &owned)?.into_iter().filter_map(|task| Some(task.lease?.owner)).collect()
-            }
-        };
+        let busy = if free.is_empty() { Vec::new() } else { tasks::owners(tx, id)? };
         let taken = if free.is_empty() { HashMap::new() } else { tasks::taken(tx, id)? };
         all.push(News { event, task, free, busy, taken });
     }

@@ -104,7 +104,10 @@ fn check_facts(name: &str, (tool, text): (&str, &str), facts: &Value, (isolation
     assert_eq!((&facts["mode"], &facts["isolation"]), (&json!(mode), &json!(isolation)), "{name:?}: {facts}");
     assert_eq!(facts["worker"].is_u64(), isolation == "process", "{name:?}: {facts}");
     let program = &facts["program"];
+    // The limit of the worker may be passed before that of its program, whose facts are lost with it.
+    let has_ended_worker = isolation == "process" && program.is_null() && text.contains("[killed: it ");
     match tool {
+        "shell" if has_ended_worker => {}
         "shell" if !name.starts_with("start ") => {
             assert!(program["landlock"]["abi"].as_u64() >= Some(3), "{name:?} was not run: {text}: {facts}");
             assert_eq!(
