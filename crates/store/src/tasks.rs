@@ -182,7 +182,13 @@ pub fn list(tx: &mut Tx<'_>, team: &TeamId, filter: &Filter) -> Result<Vec<Task>
     let (is_behind_open, behind) = filter.after.map_or((false, TaskNo(i64::MAX)), |after| after);
     let mut found = match is_behind_open {
         true => Vec::new(),
-        false => listed(tx, OPEN, team, filter, (behind, filter.limit))?,
+        false => listed(
+            tx,
+            if tx.is_sqlite() { OPEN_IN_SQLITE } else { OPEN },
+            team,
+            filter,
+            (behind, filter.limit),
+        )?,
     };
     let room = filter.limit.saturating_sub(found.len());
     let with_ended = filter.with_ended || filter.state.is_some_and(TaskState::has_ended);
@@ -203,12 +209,22 @@ pub fn list(tx: &mut Tx<'_>, team: &TeamId, filter: &Filter) -> Result<Vec<Task>
 }
 
 /// Those that are open are few, and found by an index that holds no others.
-const OPEN: &str = select!(
-    "WHERE team_id = $1 AND state IN ('pending', 'claimed', 'in_progress') AND task_no < $4
-       AND (CAST($2 AS TEXT) IS NULL OR state = $2)
-       AND (CAST($3 AS TEXT) IS NULL OR owner = $3 OR ended_by = $3)
-     ORDER BY task_no DESC LIMIT $5"
-);
+macro_rules! open {
+    ($from:literal) => {
+        concat!(
+            "SELECT ",
+            columns!(),
+            $from,
+            " WHERE team_id = $1 AND state IN ('pending', 'claimed', 'in_progress') AND task_no < $4
+                AND (CAST($2 AS TEXT) IS NULL OR state = $2)
+                AND (CAST($3 AS TEXT) IS NULL OR owner = $3 OR ended_by = $3)
+              ORDER BY task_no DESC LIMIT $5"
+        )
+    };
+}
+const OPEN: &str = open!(" FROM tasks");
+/// Left to itself, SQLite reads along the key, past all that have ended.
+const OPEN_IN_SQLITE: &str = open!(" FROM tasks INDEXED BY tasks_open");
 /// Those that have ended are many: they are read along the key until there are enough, and never sorted.
 const ENDED: &str = select!(
     "WHERE team_id = $1 AND state NOT IN ('pending', 'claimed', 'in_progress')

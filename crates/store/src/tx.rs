@@ -100,6 +100,11 @@ impl<'a> Tx<'a> {
         answer
     }
 
+    /// For the few statements that one engine plans badly.
+    pub(crate) fn is_sqlite(&self) -> bool {
+        !matches!(self.engine, Engine::Postgres { .. })
+    }
+
     /// Wakes the other nodes when this transaction commits. On SQLite there are none.
     pub fn notify(&mut self, payload: &str) -> Result<()> {
         const NOTIFY: &str = "SELECT pg_notify('polyclaw', $1)";
