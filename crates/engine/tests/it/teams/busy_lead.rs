@@ -87,7 +87,7 @@ async fn a_person_is_answered_after_a_stop(hall: Hall) {
     hall.world.engine.stop(&World::key("me")).await.unwrap();
     let asked = hall.world.sends("me", "go on").await.expect("a person is never refused");
     assert_eq!(hall.world.answer(&asked).await.state, JobState::Done);
-    assert_eq!(waiting(&hall).await, 0);
+    hall.until("nothing waits", async || waiting(&hall).await == 0).await;
 }
 
 async fn a_person_is_answered_after_a_new_conversation(hall: Hall) {
@@ -96,7 +96,7 @@ async fn a_person_is_answered_after_a_new_conversation(hall: Hall) {
     hall.world.engine.renew(&World::key("me")).await.unwrap();
     let asked = hall.world.sends("me", "go on").await.expect("a person is never refused");
     assert_eq!(hall.world.answer(&asked).await.state, JobState::Done);
-    assert_eq!(waiting(&hall).await, 0);
+    hall.until("nothing waits", async || waiting(&hall).await == 0).await;
 }
 
 async fn a_person_is_answered_when_the_turn_budget_is_spent(hall: Hall) {
@@ -107,7 +107,7 @@ async fn a_person_is_answered_when_the_turn_budget_is_spent(hall: Hall) {
     assert!(waiting(&hall).await > 50, "the announces wait for a person");
     let asked = hall.world.sends("me", "go on").await.expect("a person is never refused");
     assert_eq!(hall.world.answer(&asked).await.state, JobState::Done);
-    assert_eq!(waiting(&hall).await, 0);
+    hall.until("nothing waits", async || waiting(&hall).await == 0).await;
 }
 
 async fn other_internal_senders_have_a_bound_that_announces_do_not_fill(hall: Hall) {
