@@ -30,7 +30,7 @@ fn config(model: &ModelServer, platform: &Platform) -> String {
         "[agents]\ndefault = \"boss\"\n[agents.defaults]\nmodel = \"lab/demo\"\n\
          [[agents.list]]\nid = \"boss\"\n[[agents.list]]\nid = \"vault\"\n[[agents.list]]\nid = \"helper\"\n\
          [[agents.list]]\nid = \"desk\"\ntools = {{ allow = [\"*\", \"http_fetch\"] }}\n\
-         delegation = {{ allow_agents = [\"helper\"], max_concurrent = 100 }}\nsubagents = {{ max_concurrent = 100 }}\n\
+         delegation = {{ allow_agents = [\"helper\"], max_concurrent = 20 }}\nsubagents = {{ max_concurrent = 100 }}\n\
          [tools]\nallow_private_addresses = true\n\
          [turns]\nautomatic_budget = 1000\n[teams]\nautomatic_turns = 100000\n\
          [channels.webhook.mail]\nsecret = \"s\"\nagent = \"desk\"\nreply_url = \"{}\"\n\
