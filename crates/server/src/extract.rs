@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::Method;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use bytes::Bytes;
@@ -26,15 +27,21 @@ pub const MAX_MESSAGE: usize = 32 * 1024 * 1024;
 /// A body must be there after this long.
 const BODY_LIMIT: Duration = Duration::from_secs(30);
 
-/// A JSON body. An absent one counts as `{}`: what is missing is then said field by field.
+/// A JSON body. An absent one counts as `{}`: what is missing is then said field by field. Where any field may be left
+/// out, in a patch, an absent one is refused: whoever sent it meant something else.
 pub struct Body<T, const MOST: usize = MAX_BODY>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned, const MOST: usize> FromRequest<S> for Body<T, MOST> {
     type Rejection = Error;
 
     async fn from_request(request: Request, _: &S) -> Result<Self> {
-        let is_json = is_json(&request);
+        let (is_json, is_patch) = (is_json(&request), request.method() == Method::PATCH);
         let bytes = read_up_to(request, MOST).await?;
+        if bytes.is_empty() && is_patch {
+            return Err(Error::InvalidBody(
+                "there is no body; send an object with what is to change".to_owned(),
+            ));
+        }
         if bytes.is_empty() {
             return parse(b"{}").map(Self);
         }
