@@ -461,7 +461,7 @@ describe("the files", () => {
     const files = await Promise.all(["/", "/chat.js", "/chat.css"].map((at) => fetch(daemon.url + at)));
     for (const file of files) assert.match(file.headers.get("content-security-policy"), /default-src 'self'/);
     const bytes = await Promise.all(files.map(async (file) => (await file.arrayBuffer()).byteLength));
-    assert.ok(bytes.reduce((sum, size) => sum + size) <= 45 * 1024, String(bytes));
+    assert.ok(bytes.reduce((sum, size) => sum + size) <= 48 * 1024, String(bytes));
   });
 });
 

@@ -290,8 +290,9 @@ describe("a conversation", () => {
   });
 
   it("hostile names of agents and subjects of tasks are text everywhere", async () => {
-    const hostile = `<img src=x onerror="document.title='owned'">\u202E👾`;
-    await set.main.api("/agents", "POST", { agent_id: "hostile", name: `${hostile}${"long".repeat(8)}`, description: hostile.repeat(3), identity: { emoji: "<b>" } });
+    const named = `<img src=x onerror="document.title='owned'">👾`;
+    const hostile = `${named}\u202E`;
+    await set.main.api("/agents", "POST", { agent_id: "hostile", name: `${named}${"long".repeat(8)}`, description: hostile.repeat(3), identity: { emoji: "<b>" } });
     await set.main.api("/teams", "POST", { name: "hostile", description: hostile });
     const { task_id: first } = await set.main.api("/teams/hostile/tasks", "POST", { subject: hostile, description: hostile });
     await set.main.api("/teams/hostile/tasks", "POST", { subject: `${hostile} ${"verylong".repeat(15)}`, depends_on: [first] });

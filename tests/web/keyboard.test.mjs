@@ -42,7 +42,7 @@ describe("by keyboard alone", () => {
     const { providers, models, agents, tools } = scripted(model);
     delete providers.scripted.api_key;
     await plane.configure(id, { providers, models, agents, tools });
-    await press(page, button("Start"));
+    await press(page, button("Start by-hand"));
     await until("it runs", async () => (await plane.api(`/instances/${id}`)).status === "running", 30_000);
     await page.keyboard.press("Control+k");
     await page.keyboard.type("chat");
@@ -62,7 +62,7 @@ describe("by keyboard alone", () => {
     await page.keyboard.type("fleet");
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "Fleet" }).waitFor();
-    await press(page, button("Stop"));
+    await press(page, button("Stop by-hand"));
     await press(page, button("Stop", dialog));
     await until("it is stopped", async () => (await plane.api(`/instances/${id}`)).status === "stopped", 40_000);
     await page.locator("main").getByText("stopped", { exact: true }).waitFor();

@@ -59,7 +59,7 @@ export class Plane {
 
   async configure(id, patch) {
     const { etag } = await this.api(`/instances/${id}/config`);
-    const answer = await this.call(`/instances/${id}/config`, "PATCH", patch, { "if-match": etag });
+    const answer = await this.call(`/instances/${id}/config`, "PATCH", patch, { "if-match": etag, "x-allow-secret-write": "true" });
     if (!answer.ok) throw new Error(await answer.text());
   }
 
