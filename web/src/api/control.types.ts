@@ -528,12 +528,12 @@ export type TokenList = {
   tokens: Token[];
 };
 
-/** Null where nothing is known: never a zero that nobody counted. */
 export type Unarchive = {
   /** The one it had, or a free one, if not given. */
   port?: number | null;
 };
 
+/** Null where nothing is known: never a zero that nobody counted. */
 export type UsageView = {
   cost_usd?: number | null;
   data_available: boolean;

@@ -74,9 +74,11 @@ export type AgentSpec = {
       /** The models to try, in this order, when it fails. */
       fallbacks?: string[];
       /** The model, as the provider calls it. */
-      model: string;
+      model?: string;
+      /** provider/model, in the place of provider and model. */
+      primary?: string;
       /** The name of a provider. */
-      provider: string;
+      provider?: string;
       /** From 0, always the likeliest word, to 2. */
       temperature?: number;
     } | null;
@@ -163,6 +165,8 @@ export type AgentSpec = {
     max_concurrent?: number;
     /** How deep sub-agents of sub-agents go. */
     max_spawn_depth?: number;
+    /** Which tools members of a team that it leads have. */
+    member_tools?: string;
     /** The model they use, if not their agent's own. */
     model?: string | null;
     /** How long one may work, in seconds. */
@@ -172,7 +176,7 @@ export type AgentSpec = {
   };
   /** Where its files are. */
   workspace?: string | {
-    /** Absolute, or below the instance's workspace; that itself if left out. */
+    /** Absolute, or below the instance's workspace, which is `.` itself. Left out, the default agent has that one and every other a folder of its own. */
     dir?: string;
     /** Whether files in agents/<id>/ of the instance's workspace stand before those of the same name in it. */
     overlay?: boolean;

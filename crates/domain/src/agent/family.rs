@@ -17,7 +17,7 @@ pub struct Subagents {
     /// How deep sub-agents of sub-agents go.
     #[schemars(range(min = 1, max = 5))]
     pub max_spawn_depth: u32,
-    /// How many delegations of the agent work at once, in all of its sessions together.
+    /// How many of one session work at once.
     #[schemars(range(min = 1, max = 20))]
     pub max_children_per_agent: u32,
     /// How many of the agent work at once, in all of its sessions together.
@@ -89,7 +89,7 @@ impl Subagents {
 pub struct Delegation {
     /// The agents; any if `*`. Agents elsewhere only by name: `a2a:<name>` of `[a2a.remote.<name>]`.
     pub allow_agents: Vec<String>,
-    /// How many of one session work at once.
+    /// How many delegations of the agent work at once, in all of its sessions together.
     #[schemars(range(min = 1, max = 20))]
     #[serde(default = "two")]
     pub max_concurrent: u32,
