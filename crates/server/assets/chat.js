@@ -721,7 +721,9 @@ async function post(one) {
   try {
     const answer = await api("POST", at(one, "/messages"), { text: one.text, idempotency_key: one.id });
     outgoing = outgoing.filter((other) => other !== one);
-    if (chat.key === one.key) accept(chat, answer.turn_id, answer.message_id, one.text);
+    // After `/focus` it went to another session, which is opened: the answer comes there.
+    if (chat.key === one.key && answer.session_key !== one.key) openChat(answer.session_key);
+    else if (chat.key === one.key) accept(chat, answer.turn_id, answer.message_id, one.text);
     loadSessions().catch(() => {});
   } catch (problem) {
     showProblem(problem);

@@ -21,6 +21,8 @@ export class Chat {
   late = $state<Record<string, Outcome>>({});
   problem = $state.raw<Problem | null>(null);
   loading = $state(true);
+  /** The session that a message went to instead of this one, after `/focus`. */
+  elsewhere = $state<string | null>(null);
   /** How often something was sent from here: messages and commands. */
   submitted = $state(0);
   readonly unsent: Unsent;
@@ -103,7 +105,8 @@ export class Chat {
     try {
       const receipt = await this.instance.send(this.key, { text: one.text, idempotency_key: one.id, attachments: one.attachments });
       this.unsent.outgoing = this.unsent.outgoing.filter((other) => other.id !== id);
-      this.#accept(receipt.turn_id, receipt.message_id, one.text, sent(one.attachments));
+      if (receipt.session_key === this.key) this.#accept(receipt.turn_id, receipt.message_id, one.text, sent(one.attachments));
+      else this.elsewhere = receipt.session_key;
     } catch (problem) {
       if (isRefused(problem)) { this.#giveBack(one); complain(problem); return; }
       one.state = "not_sent";

@@ -107,7 +107,14 @@ impl Engine {
         let rules = &settings.reception;
         let choice = rules.router.choose(arrival);
         let key = rules.key(choice.agent, arrival, choice);
-        let (agent, tier, wanted, now) = (choice.agent.clone(), choice.tier, key.clone(), self.now());
+        let (agent, tier) = (choice.agent.clone(), choice.tier);
+        let session = self.session_and_focus(&key).await?;
+        Ok(Place { agent, key, tier, session })
+    }
+
+    /// A conversation as it is stored, with a focus only where one still holds. One that does not is given up.
+    pub(super) async fn session_and_focus(&self, key: &SessionKey) -> Result<Option<Session>> {
+        let (wanted, now) = (key.clone(), self.now());
         let read = move |tx: &mut Tx<'_>| {
             let Some(session) = sessions::get(tx, &wanted)? else { return Ok(None) };
             let focus = match &session.focus {
@@ -121,8 +128,7 @@ impl Engine {
             let from = key.clone();
             self.db().write(move |tx| sessions::set_focus(tx, &from, None, now)).await?;
         }
-        let session = found.map(|(_, session)| session);
-        Ok(Place { agent, key, tier, session })
+        Ok(found.map(|(_, session)| session))
     }
 
     pub(super) async fn route(&self, letter: &Letter, place: Place) -> Result<Routed> {

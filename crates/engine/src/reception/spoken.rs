@@ -33,7 +33,7 @@ impl Engine {
         self.settings().reception.router.choose(&arrival).agent.clone()
     }
 
-    /// The message as the agent named in front of it gets it; any other as it is. Where people read a session itself,
+    /// The message as the agent named in front of it gets it; any other goes where its conversation does. Where people read a session itself,
     /// the agent answers there; what is sent on to somewhere belongs into a session of its own. Where it is settled who
     /// answers, words change nothing about it.
     pub async fn directed(&self, inbound: Inbound) -> Result<Inbound> {
@@ -47,7 +47,9 @@ impl Engine {
         if self.listeners(&inbound).is_some() {
             return Ok(inbound);
         }
-        let Some((agent, rest)) = self.prefix(&inbound.text).await? else { return Ok(inbound) };
+        let Some((agent, rest)) = self.prefix(&inbound.text).await? else {
+            return self.focused(inbound).await;
+        };
         let reachable = match inbound.origin {
             // Whoever signs for a hook is no owner.
             Origin::Hook => Reachable::from_agent(inbound.agent.clone()),
@@ -64,6 +66,19 @@ impl Engine {
         Ok(match own {
             Some(session) => Inbound { session, agent: agent.clone(), by: Some(agent), text, ..inbound },
             None => Inbound { by: Some(agent), text, ..inbound },
+        })
+    }
+
+    /// The message where its conversation goes on: in the session that somebody named with `/focus`, if one did. Results
+    /// of calls belong to the turn that made them, and who signs for a hook does not follow what a person said.
+    async fn focused(&self, inbound: Inbound) -> Result<Inbound> {
+        if inbound.origin != Origin::User || !inbound.tool_results.is_empty() {
+            return Ok(inbound);
+        }
+        let there = self.session_and_focus(&inbound.session).await?.and_then(|session| session.focus);
+        Ok(match there {
+            Some(session) => Inbound { session, ..inbound },
+            None => inbound,
         })
     }
 

@@ -60,6 +60,34 @@ async fn a_name_in_front_is_answered_in_the_session_that_is_open_and_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_written_after_focus_goes_there_until_unfocus_and_not_if_it_is_gone() {
+    let (world, _) = world("").await;
+    let ann = AgentId::parse("ann").unwrap();
+    let there = SessionKey::parse("agent:ann:web:dm:there").unwrap();
+    say(&world, inbound("web", "hello")).await.unwrap();
+    let gives = async |line: &str| {
+        world.engine.command(&SessionKey::parse(KEY).unwrap(), line).await.unwrap().unwrap();
+    };
+    for channel in ["web", "cli", "api"] {
+        world.engine.create_session(&there, &ann, None).await.unwrap();
+        gives(&format!("/focus {there}")).await;
+        let away = say(&world, inbound(channel, "are you there")).await.unwrap();
+        assert_eq!(away.session_key, there, "{channel}");
+        assert_eq!(world.answer(&away).await.text, "ann on are you there");
+        let named = say(&world, inbound(channel, "/bob hi")).await.unwrap();
+        assert_eq!(named.session_key.as_str(), KEY, "a name in front goes past a focus");
+        gives("/unfocus").await;
+        let back = say(&world, inbound(channel, "and here")).await.unwrap();
+        assert_eq!(world.answer(&back).await.text, "main on and here");
+        gives(&format!("/focus {there}")).await;
+        world.settled().await;
+        world.engine.delete_session(&there).await.unwrap();
+        let gone = say(&world, inbound(channel, "and now")).await.unwrap();
+        assert_eq!(world.answer(&gone).await.text, "main on and now", "a session that is gone is no place");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_group_of_agents_answers_on_the_page_each_in_its_session_and_a_repeat_is_one() {
     let (world, model) = world(&format!("[broadcast]\n\"{KEY}\" = [\"ann\", \"main\", \"bob\"]")).await;
     let asked = || Inbound { idempotency_key: Some("k".into()), ..inbound("web", "/ann hello") };

@@ -15,6 +15,8 @@ use crate::stream::Frames;
 
 const PAUSE: Duration = Duration::from_millis(500);
 const PAGE: usize = 500;
+/// How long one request for an answer waits for it.
+const ANSWER_WAIT_S: u32 = 20;
 
 /// Why a stream is read no further.
 #[derive(PartialEq, Eq)]
@@ -151,11 +153,38 @@ impl Net {
         }
         loop {
             match self.client.post(&self.path("/messages"), &body).await {
-                Ok(answer) => return self.tell(Event::Posted { key, answer }),
+                Ok(answer) => {
+                    self.tell(Event::Posted { key, answer: answer.clone() });
+                    return self.answer_elsewhere(&answer).await;
+                }
                 Err(failure) if failure.exit == Exit::Unavailable && failure.code != "backlog_full" => {
                     tokio::time::sleep(PAUSE).await;
                 }
                 Err(failure) => return self.tell(Event::Refused { key, reason: told(&failure) }),
+            }
+        }
+    }
+
+    /// After `/focus` a message goes to another session, and so does its answer: it is shown here when it is there.
+    async fn answer_elsewhere(&self, receipt: &Value) {
+        let there = receipt["session_key"].as_str().unwrap_or_default();
+        if there.is_empty() || there == self.session {
+            return;
+        }
+        let turn = segment(receipt["turn_id"].as_str().unwrap_or_default());
+        loop {
+            match self.client.get(&format!("/turns/{turn}?wait={ANSWER_WAIT_S}")).await {
+                Ok(turn) if turn["reply"].is_null() => {}
+                Ok(turn) if turn["reply"]["error_code"].is_string() => {
+                    let words = turn["error"]["message"].as_str().or(turn["reply"]["error_code"].as_str());
+                    return self.tell(Event::Failed(format!("{there}: {}", words.unwrap_or_default())));
+                }
+                Ok(turn) => {
+                    let words = turn["reply"]["text"].as_str().unwrap_or_default();
+                    return self.tell(Event::Told { text: format!("{there}: {words}"), changes: false });
+                }
+                Err(failure) if failure.exit == Exit::Unavailable => tokio::time::sleep(PAUSE).await,
+                Err(failure) => return self.tell(Event::Failed(told(&failure))),
             }
         }
     }
