@@ -101,8 +101,8 @@ pub const COMMANDS: &[Command] = &[
     ),
     command(
         "team",
-        "[name] | send [team] <member> <text>",
-        "the teams there are: members, tasks, progress; write to a member",
+        "[name] | send [team] <member> <text> | plan [team] <member> [approve | reject <text>]",
+        "the teams there are: members, tasks, progress; write to a member; answer its plan",
         Reach::Owner,
     ),
     command("approve", "<id>", "allow what you were asked about, once", Reach::Conversation),

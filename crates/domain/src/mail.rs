@@ -21,6 +21,9 @@ pub enum LetterKind {
     Broadcast,
     ShutdownRequest,
     ShutdownResponse,
+    /// A member's plan, for its lead to approve.
+    PlanApprovalRequest,
+    PlanApprovalResponse,
     /// A member has nothing to do. Made by the runtime.
     Idle,
     /// A task can be taken, or something about one is to be known. Made by the runtime.
@@ -28,11 +31,13 @@ pub enum LetterKind {
 }
 
 impl LetterKind {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::Message,
         Self::Broadcast,
         Self::ShutdownRequest,
         Self::ShutdownResponse,
+        Self::PlanApprovalRequest,
+        Self::PlanApprovalResponse,
         Self::Idle,
         Self::Task,
     ];
@@ -43,6 +48,8 @@ impl LetterKind {
             Self::Broadcast => "broadcast",
             Self::ShutdownRequest => "shutdown_request",
             Self::ShutdownResponse => "shutdown_response",
+            Self::PlanApprovalRequest => "plan_approval_request",
+            Self::PlanApprovalResponse => "plan_approval_response",
             Self::Idle => "idle",
             Self::Task => "task",
         }

@@ -18,7 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::glob::matches;
 use crate::id::AgentId;
-use crate::tool::{Consent, Risk, ToolSpec};
+use crate::team::tools::SEND_MESSAGE;
+use crate::tool::{Consent, Effect, Risk, ToolSpec};
 pub use approver::{Approver, approver, writes_instructions};
 pub use explain::Reason;
 pub use lent::Lent;
@@ -110,6 +111,8 @@ pub struct Layers<'a> {
     pub senders: &'a [String],
     /// There is a conversation in which a person can be asked.
     pub can_ask: bool,
+    /// A member of a team whose plan is not approved yet.
+    pub awaits_plan: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -119,6 +122,7 @@ pub enum Layer {
     Agent,
     Risk,
     Lent,
+    Plan,
     Subagents,
     Sender,
     Approval,
@@ -150,6 +154,8 @@ pub enum Rule<'a> {
     NotGranted,
     /// The turn that began this session did not have it.
     NotLent,
+    /// It does more than read, and the lead of the team has not approved the session's plan.
+    PlanNotApproved,
     /// A session that another spawned never has it.
     NeverInChild,
     /// A session that another spawned has it only where it is allowed by name.
@@ -188,6 +194,7 @@ pub fn steps<'a>(tool: &'a ToolSpec, layers: &'a Layers<'a>) -> impl Iterator<It
         step(Layer::Agent, by_policy(tool, layers.agent.policy)),
         step(Layer::Risk, by_risk(tool, layers)),
         step(Layer::Lent, lent::by_lent(tool, layers)),
+        step(Layer::Plan, by_plan(tool, layers)),
         step(Layer::Subagents, in_child(tool, layers)),
     ]
     .into_iter()
@@ -271,6 +278,12 @@ fn by_risk<'a>(tool: &ToolSpec, layers: &Layers<'a>) -> Rule<'a> {
         (None, Some(profile)) if profile.lists(&tool.name) => Rule::InProfile(profile),
         (None, _) => Rule::NotGranted,
     }
+}
+
+/// Reading, and the mail by which the plan is sent.
+fn by_plan(tool: &ToolSpec, layers: &Layers<'_>) -> Rule<'static> {
+    let is_harmless = tool.effect == Effect::Pure || tool.name == SEND_MESSAGE;
+    if layers.awaits_plan && !is_harmless { Rule::PlanNotApproved } else { Rule::Open }
 }
 
 fn in_child<'a>(tool: &ToolSpec, layers: &Layers<'a>) -> Rule<'a> {

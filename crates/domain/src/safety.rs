@@ -200,6 +200,7 @@ fn layers<'a>(spec: &'a AgentSpec, household: Household<'a>) -> Layers<'a> {
         has_room: true,
         senders: &[],
         can_ask: true,
+        awaits_plan: false,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Teams: a lead session, member sessions, a ledger of tasks and mailboxes.
 
 pub mod idle;
+pub mod plan;
 pub mod setback;
 pub mod shutdown;
 pub mod state;
@@ -14,6 +15,7 @@ use crate::id::{AgentId, TeamId, TraceId};
 use crate::key::SessionKey;
 use crate::redact::quoted;
 use crate::time::Millis;
+pub use plan::PlanApproval;
 
 /// The name under which every team's lead gets mail.
 pub const LEAD: &str = "lead";
@@ -162,6 +164,8 @@ pub struct Member {
     pub capabilities: Vec<String>,
     pub color: String,
     pub state: MemberState,
+    /// It has reading tools only until this is settled; none where no plan was asked for or it was approved.
+    pub plan: Option<PlanApproval>,
     pub joined_at: Millis,
     pub last_active_at: Millis,
 }
@@ -265,6 +269,8 @@ pub enum Refusal {
     Letter(&'static str),
     #[error("no request '{0}' waits for an answer of yours")]
     UnknownRequest(String),
+    #[error("no plan of '{0}' waits for approval")]
+    NoPlan(String),
 }
 
 impl Refusal {
@@ -281,7 +287,7 @@ impl Refusal {
             Self::NotInTeam(_) => "not_in_team",
             Self::NotLead => "not_lead",
             Self::TooLong(..) | Self::Letter(_) => "invalid_letter",
-            Self::UnknownRequest(_) => "unknown_request",
+            Self::UnknownRequest(_) | Self::NoPlan(_) => "unknown_request",
         }
     }
 }

@@ -93,6 +93,8 @@ pub(crate) struct Context {
     pub listeners: Option<Listeners>,
     /// Of a team's member: where the people are for whom the team works.
     pub team_people: Vec<Address>,
+    /// Of a team's member: it may only read until its plan is approved.
+    pub awaits_plan: bool,
     /// People who wait for the delegation this turn works on: they can be asked for it.
     pub waiters: Option<Waiters>,
     /// Everyone this turn answers, as `channel:account:peer`.
@@ -188,6 +190,7 @@ impl Context {
             run: rows.run.map(|run| run.id),
             listeners: rows.listeners,
             team_people: rows.team_people,
+            awaits_plan: rows.awaits_plan,
             waiters: rows.waiters,
             senders,
         };

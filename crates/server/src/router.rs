@@ -69,6 +69,7 @@ fn api() -> Table<AppState> {
         calls!(teams::list, teams::create),
         calls!(teams::show),
         calls!(teams::join),
+        calls!(teams::plan::show, teams::plan::answer),
         calls!(teams::tasks, teams::add_task),
         calls!(teams::work::claim),
         calls!(teams::work::start),

@@ -48,6 +48,14 @@ pub fn get(tx: &mut Tx<'_>, id: &LetterId) -> Result<Option<Letter>> {
     tx.query_one(select!("WHERE letter_id = $1"), params![id], read)
 }
 
+/// The plan that a request asks to approve.
+pub fn plan(tx: &mut Tx<'_>, team: &TeamId, request: &str) -> Result<Option<Letter>> {
+    const SQL: &str = select!(
+        "WHERE team_id = $1 AND kind = 'plan_approval_request' AND request_id = $2 ORDER BY seq LIMIT 1"
+    );
+    tx.query_one(SQL, params![team, request], read)
+}
+
 /// Whether a letter whose id begins so waits to be read.
 pub fn is_on_offer(tx: &mut Tx<'_>, team: &TeamId, prefix: &str) -> Result<bool> {
     const SQL: &str = "SELECT 1 FROM letters WHERE team_id = $1 AND state IN ('queued', 'in_prompt')

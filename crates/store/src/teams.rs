@@ -20,7 +20,7 @@ use crate::tx::{Row, Tx};
 pub use activity::{Activity, activity, ledger_activity};
 pub use members::{
     Rested, add_member, at_work, member, member_of, members, note_ended, note_known, replace_member, rested,
-    set_member_state, waiting_turn, with_runs, with_turns, without_session,
+    set_member_state, set_plan, waiting_turn, with_runs, with_turns, without_session,
 };
 use requests::drop_request_of;
 pub use requests::{answer, ask, drop_answered, drop_requests, note_call, requests};

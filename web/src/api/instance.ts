@@ -67,6 +67,8 @@ export class Instance {
   createTeam = (body: T.Create) => this.#post<T.TeamView>("/teams", body);
   team = (team: string) => this.#get<T.Whole>(`/teams/${at(team)}`);
   join = (team: string, body: T.Join) => this.#post<T.Joined>(`/teams/${at(team)}/members`, body);
+  plan = (team: string, member: string) => this.#get<T.PlanView>(`/teams/${at(team)}/members/${at(member)}/plan`);
+  answerPlan = (team: string, member: string, body: T.AnswerPlan) => this.#post<unknown>(`/teams/${at(team)}/members/${at(member)}/plan`, body);
   tasks = (team: string, page: Page) => this.#get<T.Tasks>(`/teams/${at(team)}/tasks${query({ all: true, ...page })}`);
   createTask = (team: string, body: T.Add) => this.#post<T.Added>(`/teams/${at(team)}/tasks`, body);
   mail = (team: string) => this.#get<T.Letters>(`/teams/${at(team)}/messages`);

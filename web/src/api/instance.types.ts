@@ -204,6 +204,14 @@ export type Agents = {
   bound: Bound;
 };
 
+export type AnswerPlan = {
+  approve: boolean;
+  /** Told to the member. Required where the plan is rejected: what is to be changed. */
+  content?: string;
+  /** The plan that is meant. The one that waits if left out. */
+  request_id?: string | null;
+};
+
 export type AnswererView = {
   agent_id: string;
   /** The model it would ask first; null where none is known. */
@@ -757,6 +765,8 @@ export type Join = {
   /** provider/model, if not its agent's own. */
   model?: string | null;
   name: string;
+  /** It can only read until the lead, or a person, approves the plan it sends. */
+  plan_mode_required?: boolean;
   /** Gives the name of a member that is there to a new session. */
   replace?: boolean;
   role?: string | null;
@@ -861,6 +871,8 @@ export type MemberView = {
   joined_at: string;
   last_active_at: string;
   name: string;
+  /** `required` or `submitted` while it may only read and its plan is not approved; else null. */
+  plan?: string | null;
   role: string;
   session_key: string;
   setback?: SetbackView | null;
@@ -1083,6 +1095,15 @@ export type PeerBody = {
   id: string;
   /** `direct`, `group` or `channel`; `direct` if left out, and that of the peer for its parent. */
   kind?: string | null;
+};
+
+export type PlanView = {
+  /** The plan that waits. */
+  content?: string | null;
+  /** Of the plan that waits. */
+  request_id?: string | null;
+  /** `required`: no plan was sent, or the last one was rejected. `submitted`: one waits for an answer. `none`: the member may work. */
+  status: string;
 };
 
 /** The body of every error. */

@@ -50,6 +50,7 @@ fn name(rule: Rule<'_>) -> &'static str {
         Rule::Denied(_) => "deny",
         Rule::NotGranted => "not_granted",
         Rule::NotLent => "not_had",
+        Rule::PlanNotApproved => "not_approved",
         Rule::NeverInChild => "never",
         Rule::NotInChild => "not_by_default",
         Rule::NoRoom => "no_room",
@@ -72,6 +73,9 @@ fn says(tool: &str, step: &Step<'_>) -> String {
             )
         }
         Rule::NotLent => "the turn that began this session did not have it".to_owned(),
+        Rule::PlanNotApproved => {
+            "the plan of this team member is not approved yet; send it with SendMessage, type plan_approval_request, and wait for the lead's answer".to_owned()
+        }
         Rule::NeverInChild => "a session that another one spawned never has it".to_owned(),
         Rule::NotInChild => {
             "a session that another one spawned has it only where it is allowed by name".to_owned()
@@ -95,6 +99,7 @@ impl Place<'_> {
             Layer::Agent => "agent",
             Layer::Risk => "risk",
             Layer::Lent => "lent",
+            Layer::Plan => "plan",
             Layer::Subagents => "subagents",
             Layer::Sender => "sender",
             Layer::Approval => "approval",
@@ -105,7 +110,9 @@ impl Place<'_> {
         let rules = self.layers.rules;
         match self.step.layer {
             Layer::Instance => &rules.policy,
-            Layer::Agent | Layer::Risk | Layer::Lent | Layer::Approval => self.layers.agent.policy,
+            Layer::Agent | Layer::Risk | Layer::Lent | Layer::Plan | Layer::Approval => {
+                self.layers.agent.policy
+            }
             Layer::Subagents => &rules.subagents,
             Layer::Sender => {
                 self.step.sender.and_then(|pattern| rules.senders.get(pattern)).unwrap_or(&rules.policy)
@@ -115,9 +122,12 @@ impl Place<'_> {
 
     fn set_in(&self) -> Option<String> {
         let key = match self.step.rule {
-            Rule::Open | Rule::NotLent | Rule::NeverInChild | Rule::NobodyToAsk | Rule::NoRoom => {
-                return None;
-            }
+            Rule::Open
+            | Rule::NotLent
+            | Rule::PlanNotApproved
+            | Rule::NeverInChild
+            | Rule::NobodyToAsk
+            | Rule::NoRoom => return None,
             Rule::Allowed(_) | Rule::NotListed | Rule::NotGranted | Rule::NotInChild => "allow",
             Rule::InProfile(_) | Rule::NotInProfile(_) => "profile",
             Rule::Disabled(_) => "disabled",

@@ -33,6 +33,7 @@ struct Case {
     has_room: bool,
     senders: Vec<String>,
     can_ask: bool,
+    awaits_plan: bool,
 }
 
 impl Default for Case {
@@ -47,6 +48,7 @@ impl Default for Case {
             has_room: true,
             senders: Vec::new(),
             can_ask: true,
+            awaits_plan: false,
         }
     }
 }
@@ -62,6 +64,7 @@ impl Case {
             has_room: self.has_room,
             senders: &self.senders,
             can_ask: self.can_ask,
+            awaits_plan: self.awaits_plan,
         })
     }
 
@@ -333,7 +336,7 @@ prop_compose! {
         let senders = BTreeMap::from([("chat:*".to_owned(), sender)]);
         let rules = Rules { policy: instance, disabled: Vec::new(), subagents, senders };
         let senders = words(&["chat:a:b"]);
-        Case { rules, agent, is_default, lent: None, depth, has_room, senders, can_ask }
+        Case { rules, agent, is_default, lent: None, depth, has_room, senders, can_ask, awaits_plan: false }
     }
 }
 

@@ -117,6 +117,10 @@ pub fn block(
             "You are its member '{name}'. Nobody in the team sees what you say but by SendMessage; work is in TaskList."
         ),
     });
+    if let Reader::Member(name) = reader {
+        let own = members.iter().find(|standing| standing.member.name == name);
+        lines.extend(own.and_then(|own| own.member.plan.as_ref()).map(|plan| plan.instruction().to_owned()));
+    }
     let active = members.iter().filter(|standing| standing.member.state == MemberState::Active).count();
     lines.push(format!("Active Members ({active}):"));
     lines.extend(members.iter().map(member_line));
@@ -140,9 +144,10 @@ fn member_line(standing: &Standing) -> String {
     let Standing { member, tasks, .. } = standing;
     let doing =
         if tasks.is_empty() { String::new() } else { format!(": {}", plain::line(&tasks.join("; "), 160)) };
+    let plan = member.plan.as_ref().map(|plan| format!(", {}", plan.label())).unwrap_or_default();
     let fails = standing.setback.as_ref().map(|setback| format!("; {}", setback.line())).unwrap_or_default();
     format!(
-        "- {} ({}, {}) {}{doing}{fails}",
+        "- {} ({}, {}) {}{plan}{doing}{fails}",
         member.name,
         plain::line(&member.role, 60),
         member.session,

@@ -7,7 +7,9 @@ use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::policy::{self, Layers, Owner, Reason};
 use polyclaw_domain::session::Session;
+use polyclaw_domain::team::TeamRole;
 use polyclaw_domain::tool::{ToolScope, ToolSpec};
+use polyclaw_store::teams;
 
 use crate::core::Engine;
 use crate::error::{Error, Result};
@@ -99,6 +101,16 @@ impl Engine {
         .await
     }
 
+    /// The session is a member of a team whose plan is not approved yet.
+    async fn awaits_plan(&self, place: Option<&Session>) -> Result<bool> {
+        let Some(session) = place.filter(|session| session.team_role == Some(TeamRole::Member)) else {
+            return Ok(false);
+        };
+        let key = session.key.clone();
+        let member = self.db().read(move |tx| teams::member_of(tx, &key)).await?;
+        Ok(member.is_some_and(|member| member.plan.is_some()))
+    }
+
     /// Looks at the tools of an agent in a session with everything that decides about them.
     pub(crate) async fn look_at_tools<T>(
         &self,
@@ -113,6 +125,7 @@ impl Engine {
         let session = place.map_or_else(|| SessionKey::main(agent), |session| session.key.clone());
         let scope = ToolScope::of(&stored.spec, session, &self.folder_of(&stored.spec), can_ask);
         let scope = place.map_or(scope.clone(), |session| scope.below(&stored.spec, session));
+        let awaits_plan = self.awaits_plan(place).await?;
         let layers = Layers {
             rules: &settings.tools,
             agent: Owner {
@@ -126,6 +139,7 @@ impl Engine {
             has_room: scope.spawns,
             senders: &senders,
             can_ask,
+            awaits_plan,
         };
         Ok(look(&scope, &layers))
     }

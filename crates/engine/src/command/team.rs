@@ -7,7 +7,7 @@ use polyclaw_store::{Tx, teams};
 
 use crate::core::Engine;
 use crate::error::Result;
-use crate::team::{Actor, Outgoing};
+use crate::team::{Actor, MemberPlan, Outgoing};
 
 impl Engine {
     /// One team whole, or a line for each; or a message to somebody in one.
@@ -15,6 +15,9 @@ impl Engine {
         let operator = Actor::Operator { call: self.next_id() };
         if let Some(message) = rest.strip_prefix("send ") {
             return self.team_send(session, &operator, message.trim()).await;
+        }
+        if let Some(plan) = rest.strip_prefix("plan ") {
+            return self.team_plan(session, &operator, plan.trim()).await;
         }
         let name = rest;
         if !name.is_empty() {
@@ -62,6 +65,45 @@ impl Engine {
         Ok(format!("Sent to {}.", sent.recipients.join(", ")))
     }
 
+    /// `[team] <member>` shows a plan; `approve` or `reject` with a text answers it.
+    async fn team_plan(&self, session: &SessionKey, operator: &Actor, rest: &str) -> Result<String> {
+        const USAGE: &str = "Say whose: /team plan [team] <member> [approve | reject <what to change>].";
+        let first = rest.split(' ').next().unwrap_or_default();
+        let named = self.teams(false).await?.into_iter().any(|team| team.name == first);
+        let (team, rest) = match (named, self.led_team(session).await?) {
+            (true, _) => (first.to_owned(), rest[first.len()..].trim()),
+            (false, Some(own)) => (own, rest),
+            (false, None) => return Ok(USAGE.to_owned()),
+        };
+        let mut words = rest.splitn(3, ' ');
+        let Some(member) = words.next().filter(|member| !member.is_empty()) else {
+            return Ok(USAGE.to_owned());
+        };
+        let approve = match words.next() {
+            None => {
+                let plan = self.member_plan(operator, &team, member).await?;
+                return Ok(plan_text(member, plan));
+            }
+            Some("approve") => true,
+            Some("reject") => false,
+            Some(_) => return Ok(USAGE.to_owned()),
+        };
+        let outgoing = Outgoing {
+            kind: LetterKind::PlanApprovalResponse,
+            to: Some(member.to_owned()),
+            content: words.next().unwrap_or_default().to_owned(),
+            summary: None,
+            request_id: None,
+            approve: Some(approve),
+            reason: None,
+        };
+        self.send_letter(operator, &team, outgoing).await?;
+        Ok(match approve {
+            true => format!("{member} may begin."),
+            false => format!("{member} is asked for another plan."),
+        })
+    }
+
     /// The newest team that a session leads.
     async fn led_team(&self, session: &SessionKey) -> Result<Option<String>> {
         let lead = session.clone();
@@ -83,5 +125,15 @@ impl Engine {
             Ok(None)
         };
         Ok(self.db().read(read).await?)
+    }
+}
+
+fn plan_text(member: &str, plan: Option<MemberPlan>) -> String {
+    match plan {
+        Some(MemberPlan { content: Some(content), .. }) => {
+            format!("{content}\n\nAnswer with /team plan {member} approve, or reject and what to change.")
+        }
+        Some(_) => format!("{member} has not sent a plan yet. Until one is approved it can only read."),
+        None => format!("{member} needs no approval."),
     }
 }

@@ -38,6 +38,8 @@ pub(crate) struct Rows {
     pub(super) listeners: Option<Listeners>,
     /// Of a team's member: where the people are for whom the team works.
     pub(super) team_people: Vec<Address>,
+    /// Of a team's member: its plan is not approved yet.
+    pub(super) awaits_plan: bool,
     pub(super) waiters: Option<Waiters>,
 }
 
@@ -140,7 +142,7 @@ fn read_with(
     let steered = queued.is_some_and(|queued| queued.steers);
     let run = session.owner.as_ref().map_or(Ok(None), |_| runs::of_child(tx, &session.key))?;
     let listeners = run.as_ref().map_or(Ok(None), |run| Listeners::of(tx, run))?;
-    let team_people = team_people(tx, &session)?;
+    let (team_people, awaits_plan) = team_people(tx, &session)?;
     let waiters = run.as_ref().map_or(Ok(None), |run| Waiters::of(tx, run))?;
     Ok(Rows {
         session,
@@ -157,15 +159,17 @@ fn read_with(
         run,
         listeners,
         team_people,
+        awaits_plan,
         waiters,
     })
 }
 
-/// Questions of a member are asked of those who wait for its lead.
-fn team_people(tx: &mut Tx<'_>, session: &Session) -> polyclaw_store::Result<Vec<Address>> {
+/// Questions of a member are asked of those who wait for its lead. And whether its plan waits for approval.
+fn team_people(tx: &mut Tx<'_>, session: &Session) -> polyclaw_store::Result<(Vec<Address>, bool)> {
     if session.team_role != Some(TeamRole::Member) {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), false));
     }
-    let Some(member) = teams::member_of(tx, &session.key)? else { return Ok(Vec::new()) };
-    Ok(teams::get(tx, &member.team)?.map(|team| team.reply_to).unwrap_or_default())
+    let Some(member) = teams::member_of(tx, &session.key)? else { return Ok((Vec::new(), false)) };
+    let people = teams::get(tx, &member.team)?.map(|team| team.reply_to).unwrap_or_default();
+    Ok((people, member.plan.is_some()))
 }

@@ -47,6 +47,7 @@ impl Context {
             has_room: self.scope.spawns,
             senders: &self.senders,
             can_ask: self.scope.can_ask,
+            awaits_plan: self.awaits_plan,
         }
     }
 

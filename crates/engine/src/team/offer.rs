@@ -85,12 +85,12 @@ impl Offer {
     }
 }
 
-/// Active members without a turn whose turns do not fail. One that a person stopped is left alone until a person writes.
+/// Active members without a turn whose turns do not fail and who may work. One that a person stopped is left alone until a person writes.
 fn idle_members(tx: &mut Tx<'_>, team: &Team) -> polyclaw_store::Result<Vec<Member>> {
     let with_turns = teams::with_turns(tx, &team.id)?;
     let mut idle = Vec::new();
     for member in teams::members(tx, &team.id)? {
-        if member.state != MemberState::Active || with_turns.contains(&member.name) {
+        if member.state != MemberState::Active || member.plan.is_some() || with_turns.contains(&member.name) {
             continue;
         }
         let last = jobs::list(tx, Some(&member.session), None, 1)?;

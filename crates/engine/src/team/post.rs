@@ -95,11 +95,12 @@ impl Engine {
     pub async fn send_letter(&self, actor: &Actor, team: &str, outgoing: Outgoing) -> Result<Receipt> {
         let insider = self.insider(actor, team).await?;
         self.check_letter(&outgoing)?;
-        if outgoing.kind == LetterKind::ShutdownResponse {
-            return self.answer_shutdown(actor, &insider, outgoing).await;
-        }
-        if outgoing.kind == LetterKind::ShutdownRequest {
-            insider.only_lead()?;
+        match outgoing.kind {
+            LetterKind::ShutdownResponse => return self.answer_shutdown(actor, &insider, outgoing).await,
+            LetterKind::PlanApprovalRequest => return self.submit_plan(actor, &insider, outgoing).await,
+            LetterKind::PlanApprovalResponse => return self.answer_plan(actor, &insider, outgoing).await,
+            LetterKind::ShutdownRequest => insider.only_lead()?,
+            _ => {}
         }
         let recipients = self.recipients(&insider, &outgoing).await?;
         let mut posts = Vec::with_capacity(recipients.len());
@@ -146,6 +147,9 @@ impl Engine {
             }
             Outgoing { kind: LetterKind::Broadcast, content, .. } if content.trim().is_empty() => {
                 Refusal::Letter("a message needs content")
+            }
+            Outgoing { kind: LetterKind::PlanApprovalRequest, content, .. } if content.trim().is_empty() => {
+                Refusal::Letter("content is missing: it is the plan")
             }
             Outgoing { kind: LetterKind::Broadcast, to: Some(_), .. } => {
                 Refusal::Letter("a broadcast goes to everybody and has no recipient")

@@ -249,6 +249,7 @@ fn pick(tx: &mut Tx<'_>, team: &Team, news: &News, posts: &[Posted]) -> polyclaw
         idle = teams::members(tx, &team.id)?;
         idle.retain(|member| {
             member.state == MemberState::Active
+                && member.plan.is_none()
                 && !with_turns.contains(&member.name)
                 && !news.busy.contains(&member.name)
         });

@@ -12,7 +12,7 @@ use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::run::{Limits, RunKind};
 use polyclaw_domain::session::{Session, Status};
 use polyclaw_domain::team::{
-    self, MAX_CAPABILITIES, Member, MemberState, Refusal, Team, TeamRole, TeamStatus, uuid_of,
+    self, MAX_CAPABILITIES, Member, MemberState, PlanApproval, Refusal, Team, TeamRole, TeamStatus, uuid_of,
 };
 use polyclaw_domain::time::Millis;
 use polyclaw_store::{Tx, agents, letters, sessions, tasks, teams};
@@ -40,6 +40,8 @@ pub struct NewMember {
     pub capabilities: Vec<String>,
     /// The name may be taken from a member that is there.
     pub replaces: bool,
+    /// It may only read until the lead approves its plan.
+    pub plan_mode_required: bool,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -329,6 +331,9 @@ fn member(plan: &Plan, new: &NewMember, n: usize, now: Millis) -> Member {
         },
         color: known.map_or_else(|| team::color(n).to_owned(), |old| old.color.clone()),
         state: MemberState::Active,
+        // What was asked of an earlier life and not settled is asked of this one.
+        plan: (new.plan_mode_required || known.is_some_and(|old| old.plan.is_some()))
+            .then_some(PlanApproval::Required),
         joined_at: known.map_or(now, |old| old.joined_at),
         last_active_at: now,
     }

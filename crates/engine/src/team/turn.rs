@@ -19,6 +19,7 @@ use serde_json::json;
 
 use super::desk::fitting;
 use super::keep::unless_ended;
+use super::plan::changes_tools;
 use super::post::note_undeliverable;
 use super::wake::{GO_ON, wake, wake_for};
 use crate::core::Engine;
@@ -67,6 +68,21 @@ impl Context {
             let answered = self.desk.answered.clone();
             let write = move |tx: &mut Tx<'_>| show_due(tx, &owned, (&answered, room), now);
             self.desk.letters = engine.persist(write).await.map_err(Halt::Lost)?;
+            self.look_at_plan(engine, claim).await.map_err(Halt::Lost)?;
+        }
+        Ok(())
+    }
+
+    /// An answer to its plan may have come: then the next step has other tools.
+    async fn look_at_plan(&mut self, engine: &Engine, claim: &Claim) -> Result<()> {
+        if !self.desk.letters.iter().any(changes_tools) {
+            return Ok(());
+        }
+        let session = claim.session.clone();
+        let member = engine.db().read(move |tx| teams::member_of(tx, &session)).await?;
+        let awaits_plan = member.is_some_and(|member| member.plan.is_some());
+        if std::mem::replace(&mut self.awaits_plan, awaits_plan) != awaits_plan {
+            self.look_for_tools(engine);
         }
         Ok(())
     }

@@ -88,7 +88,8 @@ impl OwnTool for TeamTool {
             Self::Send => changing::<mail::Send>(
                 tools::SEND_MESSAGE,
                 "Writes to a teammate, or to all (broadcast). Nobody in the team sees anything else you say. Also answers \
-                 requests to stop (shutdown_response).",
+                 requests to stop (shutdown_response), sends a plan to the lead (plan_approval_request) and answers it \
+                 (plan_approval_response).",
             ),
         }
     }

@@ -71,6 +71,7 @@ mod manage;
 mod members;
 mod narrow;
 mod offers;
+mod plan;
 mod recall;
 mod setback;
 mod stop;

@@ -1,6 +1,7 @@
 //! `polyclaw teams`: agents that work together.
 
 mod log;
+mod plan;
 mod task;
 
 use polyclaw_domain::team::EVERYBODY;
@@ -11,7 +12,7 @@ use crate::client::{Client, segment};
 use crate::output::{cell, safe};
 use task::{TaskVerb, tasks};
 
-/// Agents that work together: list, show, create, task add, send, shutdown.
+/// Agents that work together: list, show, create, plan, task add, send, shutdown.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw teams list
@@ -67,6 +68,12 @@ enum Verb {
   polyclaw teams join site ann --task \"Take tasks until none is left.\"
   polyclaw teams join site ann --agent ops --replace")]
     Join(Join),
+    /// Show the plan that a member wants to work by; approve it or send it back.
+    #[command(after_help = "Examples:
+  polyclaw teams plan site ann
+  polyclaw teams plan site ann --approve
+  polyclaw teams plan site ann --reject \"Leave the header as it is.\"")]
+    Plan(plan::Plan),
     /// Tasks of a team.
     #[command(subcommand)]
     #[command(after_help = "Examples:
@@ -154,6 +161,9 @@ struct Join {
     /// Give the name of a member that is there to a new session.
     #[arg(long)]
     replace: bool,
+    /// Let it only read until its plan is approved, by the lead or with `polyclaw teams plan`.
+    #[arg(long)]
+    plan_first: bool,
 }
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
@@ -176,12 +186,14 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
         }
         Some(Verb::Join(join)) => {
             let body = json!({ "name": join.name, "agent_id": join.agent, "model": join.model,
-                "task": join.task, "role": join.role, "replace": join.replace });
+                "task": join.task, "role": join.role, "replace": join.replace,
+                "plan_mode_required": join.plan_first });
             let joined = client.post(&path(&join.team, "/members"), &body).await?;
             Ok(context
                 .output
                 .say(&joined, |_| format!("{} works in {}.", join.name, cell(&joined["session_key"])))?)
         }
+        Some(Verb::Plan(plan)) => plan::run(plan, &client, context).await,
         Some(Verb::Task(verb)) => task::run(verb, &client, context).await,
         Some(Verb::Log { name, after }) => {
             let answer = client.get(&path(name, &format!("/log?after={after}"))).await?;
@@ -245,7 +257,10 @@ fn whole(output: &crate::output::Output, team: &Value) -> String {
         vec![
             cell(&one["name"]),
             cell(&one["role"]),
-            cell(&one["status"]),
+            match one["plan"].as_str() {
+                Some(plan) => format!("{}, plan {plan}", cell(&one["status"])),
+                None => cell(&one["status"]),
+            },
             cell(&one["unread"]),
             holds.join("; "),
         ]

@@ -1,5 +1,6 @@
 //! Teams: who is in them, what they have to do, what they wrote. People act here as the operator.
 
+pub mod plan;
 mod view;
 pub mod work;
 
@@ -120,6 +121,9 @@ pub struct Join {
     /// Gives the name of a member that is there to a new session.
     #[serde(default)]
     replace: bool,
+    /// It can only read until the lead, or a person, approves the plan it sends.
+    #[serde(default)]
+    plan_mode_required: bool,
 }
 
 #[utoipa::path(
@@ -140,6 +144,7 @@ pub async fn join(
         role: body.role,
         capabilities: body.capabilities,
         replaces: body.replace,
+        plan_mode_required: body.plan_mode_required,
     };
     let spawned = app.engine.spawn_teammate(&operator(&app), &name, new).await?;
     Ok((StatusCode::CREATED, Json(spawned.into())))

@@ -2,7 +2,7 @@
 
 use polyclaw_domain::id::{TeamId, TurnId};
 use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::team::{Member, MemberState, Team};
+use polyclaw_domain::team::{Member, MemberState, PlanApproval, Team};
 use polyclaw_domain::time::Millis;
 
 use crate::error::Result;
@@ -15,7 +15,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT team_id, name, session_key, agent_id, role, capabilities_json, color, state, joined_at,
-             last_active_at FROM members ",
+             last_active_at, plan_status, plan_request_id FROM members ",
             $rest
         )
     };
@@ -24,8 +24,8 @@ macro_rules! select {
 pub fn add_member(tx: &mut Tx<'_>, member: &Member) -> Result<()> {
     const SQL: &str =
         "INSERT INTO members (team_id, name, session_key, agent_id, role, capabilities_json, color,
-          state, joined_at, last_active_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+          state, joined_at, last_active_at, plan_status, plan_request_id)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
     tx.execute(
         SQL,
         params![
@@ -38,7 +38,9 @@ pub fn add_member(tx: &mut Tx<'_>, member: &Member) -> Result<()> {
             &member.color,
             member.state.as_str(),
             member.joined_at,
-            member.last_active_at
+            member.last_active_at,
+            member.plan.as_ref().map(PlanApproval::as_str),
+            member.plan.as_ref().and_then(PlanApproval::request_id),
         ],
     )
     .map(drop)
@@ -48,7 +50,7 @@ pub fn add_member(tx: &mut Tx<'_>, member: &Member) -> Result<()> {
 /// shown in a turn that has not ended.
 pub fn replace_member(tx: &mut Tx<'_>, member: &Member) -> Result<()> {
     const SQL: &str = "UPDATE members SET session_key = $3, agent_id = $4, role = $5, capabilities_json = $6,
-          state = $7, last_active_at = $8
+          state = $7, last_active_at = $8, plan_status = $9, plan_request_id = $10
         WHERE team_id = $1 AND name = $2";
     let capabilities = to_json(&member.capabilities)?;
     let params = params![
@@ -60,6 +62,8 @@ pub fn replace_member(tx: &mut Tx<'_>, member: &Member) -> Result<()> {
         &capabilities,
         member.state.as_str(),
         member.last_active_at,
+        member.plan.as_ref().map(PlanApproval::as_str),
+        member.plan.as_ref().and_then(PlanApproval::request_id),
     ];
     tx.execute(SQL, params)?;
     super::forget_failures(tx, &member.team, &member.name)?;
@@ -91,6 +95,14 @@ pub fn set_member_state(
 ) -> Result<()> {
     const SQL: &str = "UPDATE members SET state = $3, last_active_at = $4 WHERE team_id = $1 AND name = $2";
     tx.execute(SQL, params![team, name, state.as_str(), now]).map(drop)
+}
+
+/// `None`: the member may begin.
+pub fn set_plan(tx: &mut Tx<'_>, team: &TeamId, name: &str, plan: Option<&PlanApproval>) -> Result<()> {
+    const SQL: &str =
+        "UPDATE members SET plan_status = $3, plan_request_id = $4 WHERE team_id = $1 AND name = $2";
+    let request = plan.and_then(PlanApproval::request_id);
+    tx.execute(SQL, params![team, name, plan.map(PlanApproval::as_str), request]).map(drop)
 }
 
 /// A turn of its session has ended: whoever looks after the team is to say so to the lead.
@@ -181,7 +193,13 @@ fn read(row: &Row<'_>) -> Result<Member> {
         capabilities: from_json(&row.text(5)?)?,
         color: row.text(6)?,
         state: row.parsed(7, MemberState::parse)?,
+        plan: plan(row)?,
         joined_at: row.time(8)?,
         last_active_at: row.time(9)?,
     })
+}
+
+fn plan(row: &Row<'_>) -> Result<Option<PlanApproval>> {
+    let request = row.opt_text(11)?;
+    row.opt_parsed(10, |status| PlanApproval::parse(status, request.clone()))
 }

@@ -42,6 +42,7 @@ fn member(name: &str, peer: &str) -> Member {
         capabilities: vec!["rust".into()],
         color: "blue".into(),
         state: MemberState::Active,
+        plan: None,
         joined_at: NOW,
         last_active_at: NOW,
     }

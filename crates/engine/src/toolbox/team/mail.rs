@@ -20,9 +20,9 @@ pub(super) struct Send {
     content: Option<String>,
     /// A few words; the first ten of the content if left out. Others see only this.
     summary: Option<String>,
-    /// Of the request that is answered.
+    /// Of the request that is answered: to stop, or to approve a plan.
     request_id: Option<String>,
-    /// Whether you agree to stop.
+    /// Whether you agree: to stop, or to the plan.
     approve: Option<bool>,
     /// Why not.
     reason: Option<String>,
@@ -36,6 +36,8 @@ enum Kind {
     Broadcast,
     ShutdownRequest,
     ShutdownResponse,
+    PlanApprovalRequest,
+    PlanApprovalResponse,
 }
 
 pub(super) async fn send(engine: &Engine, asked: Asked<'_>, given: Send) -> Done {
@@ -45,6 +47,8 @@ pub(super) async fn send(engine: &Engine, asked: Asked<'_>, given: Send) -> Done
             Kind::Broadcast => LetterKind::Broadcast,
             Kind::ShutdownRequest => LetterKind::ShutdownRequest,
             Kind::ShutdownResponse => LetterKind::ShutdownResponse,
+            Kind::PlanApprovalRequest => LetterKind::PlanApprovalRequest,
+            Kind::PlanApprovalResponse => LetterKind::PlanApprovalResponse,
         },
         to: given.recipient,
         content: given.content.unwrap_or_default(),

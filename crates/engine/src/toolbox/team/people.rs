@@ -44,6 +44,9 @@ pub(super) struct Spawn {
     /// Gives the name of a member that is there to a new session.
     #[serde(default)]
     replace: bool,
+    /// It can only read until you approve the plan it sends you.
+    #[serde(default)]
+    plan_mode_required: bool,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -86,6 +89,7 @@ pub(super) async fn spawn(engine: &Engine, asked: Asked<'_>, given: Spawn) -> Do
         role: given.role,
         capabilities: given.capabilities.unwrap_or_default(),
         replaces: given.replace,
+        plan_mode_required: given.plan_mode_required,
     };
     let spawned = engine.spawn_teammate(&asked.actor(), &given.team_name, new).await?;
     Ok(json!(spawned).to_string())
@@ -116,7 +120,7 @@ pub(super) async fn status(engine: &Engine, asked: Asked<'_>, given: Status) -> 
         .iter()
         .map(|standing| {
             json!({ "name": standing.member.name, "role": standing.member.role, "session_key": standing.member.session,
-                "status": standing.word(), "tasks": standing.tasks, "setback": standing.setback,
+                "status": standing.word(), "tasks": standing.tasks, "setback": standing.setback, "plan": standing.member.plan,
                 "last_active_at": standing.member.last_active_at.to_string() })
         })
         .collect();

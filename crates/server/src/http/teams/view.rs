@@ -2,9 +2,9 @@
 
 use polyclaw_domain::mail::Letter;
 use polyclaw_domain::task::Task;
-use polyclaw_domain::team::Team;
 use polyclaw_domain::team::setback::Setback;
 use polyclaw_domain::team::state::Standing;
+use polyclaw_domain::team::{PlanApproval, Team};
 use polyclaw_domain::time::Millis;
 use polyclaw_engine::team::{Ended, Receipt, Spawned, View};
 use polyclaw_store::tasks::Happened;
@@ -117,6 +117,8 @@ pub struct MemberView {
     capabilities: Vec<String>,
     /// `working`, `idle`, `closed` or `lost`.
     status: &'static str,
+    /// `required` or `submitted` while it may only read and its plan is not approved; else null.
+    plan: Option<&'static str>,
     /// What it holds.
     tasks: Vec<String>,
     setback: Option<SetbackView>,
@@ -134,6 +136,7 @@ impl From<Standing> for MemberView {
         let Standing { member, tasks, setback, unread, .. } = standing;
         Self {
             status,
+            plan: member.plan.as_ref().map(PlanApproval::as_str),
             name: member.name,
             role: member.role,
             session_key: member.session.to_string(),

@@ -1,0 +1,76 @@
+//! Plan approval: a member that was added with it may only read, and write to its team, until its lead has approved the
+//! plan it sent.
+
+use serde::Serialize;
+
+/// How far a plan is that has not been approved yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum PlanApproval {
+    /// The member has not sent a plan, or its last one was rejected.
+    Required,
+    /// The lead has not answered yet.
+    Submitted { request_id: String },
+}
+
+impl PlanApproval {
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Required => "required",
+            Self::Submitted { .. } => "submitted",
+        }
+    }
+
+    pub fn request_id(&self) -> Option<&str> {
+        match self {
+            Self::Required => None,
+            Self::Submitted { request_id } => Some(request_id),
+        }
+    }
+
+    /// As it is stored: a status, and the request that is open.
+    pub fn parse(status: &str, request_id: Option<String>) -> Option<Self> {
+        match (status, request_id) {
+            ("required", _) => Some(Self::Required),
+            ("submitted", Some(request_id)) => Some(Self::Submitted { request_id }),
+            _ => None,
+        }
+    }
+
+    /// What the member itself is told with every turn.
+    pub fn instruction(&self) -> &'static str {
+        match self {
+            Self::Required => {
+                "Plan approval is required. You can only read for now. Work out a plan and send it with SendMessage, type \
+                 plan_approval_request, the plan as its content; then end your turn. You get the other tools when the lead \
+                 approves it."
+            }
+            Self::Submitted { .. } => {
+                "Your plan waits for the lead's approval. You can only read until then. End your turn: the answer comes as mail."
+            }
+        }
+    }
+
+    /// A few words for a list of members.
+    pub fn label(&self) -> &'static str {
+        match self {
+            Self::Required => "plan required",
+            Self::Submitted { .. } => "plan waits for approval",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_stored_is_what_is_read() {
+        for plan in [PlanApproval::Required, PlanApproval::Submitted { request_id: "r".into() }] {
+            let read = PlanApproval::parse(plan.as_str(), plan.request_id().map(str::to_owned));
+            assert_eq!(read, Some(plan));
+        }
+        assert_eq!(PlanApproval::parse("submitted", None), None);
+        assert_eq!(PlanApproval::parse("approved", None), None);
+    }
+}

@@ -1,0 +1,152 @@
+//! Plan approval: a member sends its plan to the lead, who lets it begin or says what is to be changed. The answer and what
+//! the member may do from then on are one commit.
+
+use polyclaw_domain::mail::{Letter, LetterKind};
+use polyclaw_domain::redact::quoted;
+use polyclaw_domain::team::{LEAD, Member, MemberState, PlanApproval, Refusal, Team, uuid_of};
+use polyclaw_store::{Tx, letters, teams};
+
+use super::actor::{Actor, Insider};
+use super::post::{Outgoing, Posted, Receipt, lock_readers, store_all};
+use crate::core::Engine;
+use crate::error::{Error, Result};
+
+/// A plan that waits for an answer, or has to be written yet.
+#[derive(Clone, Debug)]
+pub struct MemberPlan {
+    pub approval: PlanApproval,
+    /// The plan that was sent.
+    pub content: Option<String>,
+}
+
+impl Engine {
+    /// Where the plan of a member stands; `None` if it has none to be approved.
+    pub async fn member_plan(&self, actor: &Actor, team: &str, name: &str) -> Result<Option<MemberPlan>> {
+        let insider = self.insider(actor, team).await?;
+        let (id, wanted) = (insider.team.id.clone(), name.to_owned());
+        let read = move |tx: &mut Tx<'_>| {
+            let Some(member) = teams::member(tx, &id, &wanted)? else { return Ok(None) };
+            let Some(approval) = member.plan else { return Ok(Some(None)) };
+            let content = match approval.request_id() {
+                Some(request) => letters::plan(tx, &id, request)?.map(|letter| letter.content),
+                None => None,
+            };
+            Ok(Some(Some(MemberPlan { approval, content })))
+        };
+        let found = self.db().read(read).await?;
+        found.ok_or_else(|| Refusal::NotAMember(quoted(name)).into())
+    }
+
+    /// A member's plan, on its way to the lead. A second one takes the place of the first.
+    pub(super) async fn submit_plan(
+        &self,
+        actor: &Actor,
+        insider: &Insider,
+        outgoing: Outgoing,
+    ) -> Result<Receipt> {
+        let Some(member) = &insider.member else { return Err(Refusal::NotAMember(LEAD.to_owned()).into()) };
+        let request_id = uuid_of(&format!("{}-plan", actor.call()));
+        let letter = Letter {
+            request_id: Some(request_id.clone()),
+            ..self.addressed(actor, insider, &outgoing, LEAD)
+        };
+        let next = Some(PlanApproval::Submitted { request_id });
+        let is_due = move |found: &Member| match found.plan {
+            Some(_) => Ok(()),
+            None => Err(Refusal::NoPlan(found.name.clone())),
+        };
+        self.change_plan(&insider.team, member.clone(), (next, letter), is_due).await
+    }
+
+    /// The lead's answer. Where no request is named, a person means the one that is open.
+    pub(super) async fn answer_plan(
+        &self,
+        actor: &Actor,
+        insider: &Insider,
+        outgoing: Outgoing,
+    ) -> Result<Receipt> {
+        insider.only_lead()?;
+        let approve = outgoing.approve.ok_or(Refusal::Letter("approve is missing"))?;
+        let name = outgoing.to.clone().ok_or(Refusal::Letter("recipient is missing"))?;
+        let member = self.active_member(&insider.team, &name).await?;
+        let request = match (&outgoing.request_id, &member.plan) {
+            (Some(given), _) => given.clone(),
+            (None, Some(PlanApproval::Submitted { request_id })) => request_id.clone(),
+            (None, _) => return Err(Refusal::NoPlan(member.name).into()),
+        };
+        let feedback = match outgoing.content.trim().is_empty() {
+            true => outgoing.reason.clone().unwrap_or_default(),
+            false => outgoing.content.clone(),
+        };
+        if !approve && feedback.trim().is_empty() {
+            return Err(
+                Refusal::Letter("a plan that is rejected needs content: say what is to be changed").into()
+            );
+        }
+        let content = match approve {
+            true => format!("Your plan is approved: begin. {feedback}"),
+            false => format!("Your plan is not approved. Change it and send it again. {feedback}"),
+        };
+        let outgoing = Outgoing { content, request_id: Some(request.clone()), ..outgoing };
+        let letter = self.addressed(actor, insider, &outgoing, &member.name);
+        let next = (!approve).then_some(PlanApproval::Required);
+        let is_due = move |found: &Member| match found.plan.as_ref().and_then(PlanApproval::request_id) {
+            Some(open) if open == request => Ok(()),
+            _ => Err(Refusal::UnknownRequest(quoted(&request))),
+        };
+        self.change_plan(&insider.team, member, (next, letter), is_due).await
+    }
+
+    async fn active_member(&self, team: &Team, name: &str) -> Result<Member> {
+        let (id, wanted) = (team.id.clone(), name.to_owned());
+        let mut members = self.db().read(move |tx| teams::members(tx, &id)).await?;
+        members.retain(|one| one.state == MemberState::Active);
+        let found = members.into_iter().find(|one| one.name == wanted || one.session.as_str() == wanted);
+        found.ok_or_else(|| Refusal::NotAMember(quoted(name)).into())
+    }
+
+    /// Stores a letter with the state it brings about. The same call made again finds its letter and changes nothing.
+    async fn change_plan(
+        &self,
+        team: &Team,
+        member: Member,
+        (next, letter): (Option<PlanApproval>, Letter),
+        is_due: impl Fn(&Member) -> std::result::Result<(), Refusal> + Clone + Send + Sync + 'static,
+    ) -> Result<Receipt> {
+        let receipt = Receipt {
+            message_ids: vec![letter.id.clone()],
+            recipients: vec![letter.to.clone()],
+            request_id: letter.request_id.clone(),
+            lost: Vec::new(),
+        };
+        let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
+        let copies = vec![letter.clone()];
+        let posts: Vec<Posted> = vec![self.posted(letter)];
+        let write = move |tx: &mut Tx<'_>| {
+            lock_readers(tx, &wanted, &posts)?;
+            teams::lock(tx, &wanted.id)?;
+            if letters::get(tx, &posts[0].letter.id)?.is_some() {
+                return Ok(Ok(Vec::new()));
+            }
+            let found = teams::member(tx, &wanted.id, &member.name)?;
+            // The name may have been given to another life meanwhile.
+            let Some(found) = found.filter(|found| found.session == member.session) else {
+                return Ok(Err(Error::from(Refusal::NotAMember(member.name.clone()))));
+            };
+            if let Err(refused) = is_due(&found) {
+                return Ok(Err(refused.into()));
+            }
+            teams::set_plan(tx, &wanted.id, &member.name, next.as_ref())?;
+            store_all(tx, &wanted, &posts, &settings, now).map(Ok)
+        };
+        let ready = self.persist(write).await??;
+        self.hand_out(team, ready, copies).await;
+        self.write_team(team).await?;
+        Ok(receipt)
+    }
+}
+
+/// Whether a letter changes what its reader may do.
+pub(super) fn changes_tools(letter: &Letter) -> bool {
+    letter.kind == LetterKind::PlanApprovalResponse
+}

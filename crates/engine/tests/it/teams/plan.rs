@@ -1,0 +1,221 @@
+//! Plan approval: a member that only reads until its lead agrees.
+
+use std::sync::Arc;
+
+use polyclaw_domain::mail::LetterKind;
+use polyclaw_domain::team::PlanApproval;
+use polyclaw_engine::team::{Actor, NewMember, Outgoing, Receipt, Spawned};
+use polyclaw_engine::{Error, Result};
+use polyclaw_testkit::Line;
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+use super::fixture::{Hall, TEAM, actor, call, code, lead, letter, say, who};
+
+on_both!(
+    until_its_plan_is_approved_a_member_only_reads,
+    a_plan_that_is_rejected_comes_back_with_what_to_change,
+    an_answer_to_an_earlier_plan_approves_nothing,
+    only_the_lead_and_people_answer_a_plan,
+    a_call_made_again_changes_nothing,
+    what_is_not_approved_outlives_the_process_and_the_session,
+    an_approval_in_the_middle_of_a_turn_counts_in_it,
+    nobody_without_approval_is_offered_a_task,
+);
+
+fn planner(task: Option<&str>) -> NewMember {
+    NewMember {
+        name: "ann".into(),
+        task: task.map(str::to_owned),
+        plan_mode_required: true,
+        ..NewMember::default()
+    }
+}
+
+async fn plan_of(hall: &Hall) -> Option<PlanApproval> {
+    let found = hall.world.engine.member_plan(&lead(), TEAM, "ann").await.unwrap();
+    found.map(|plan| plan.approval)
+}
+
+async fn request_of(hall: &Hall) -> String {
+    plan_of(hall).await.unwrap().request_id().unwrap().to_owned()
+}
+
+async fn submit(hall: &Hall, by: &Actor, plan: &str) -> Result<Receipt> {
+    hall.world.engine.send_letter(by, TEAM, letter(LetterKind::PlanApprovalRequest, plan)).await
+}
+
+async fn answer(hall: &Hall, by: &Actor, request: &str, (approve, text): (bool, &str)) -> Result<Receipt> {
+    let outgoing = Outgoing {
+        to: Some("ann".into()),
+        request_id: Some(request.to_owned()),
+        approve: Some(approve),
+        ..letter(LetterKind::PlanApprovalResponse, text)
+    };
+    hall.world.engine.send_letter(by, TEAM, outgoing).await
+}
+
+/// The names of the tools that each prompt of ann's held.
+fn tools(hall: &Hall) -> Vec<Vec<String>> {
+    let prompts = hall.model.prompts();
+    let own = prompts.iter().filter(|prompt| who(prompt) == "ann");
+    own.map(|prompt| prompt.tools.iter().map(|tool| tool.name.clone()).collect()).collect()
+}
+
+fn holds(tools: &[String], name: &str) -> bool {
+    tools.iter().any(|tool| tool == name)
+}
+
+async fn joined(hall: Hall) -> (Hall, Spawned) {
+    let hall = hall.with_team().await;
+    let ann = hall.try_join(planner(None)).await.unwrap();
+    (hall, ann)
+}
+
+async fn until_its_plan_is_approved_a_member_only_reads(hall: Hall) {
+    let hall = hall.with_team().await;
+    let no = hall.task("paint it", &[]).await;
+    let plan =
+        json!({ "team_name": TEAM, "type": "plan_approval_request", "content": "First blue, then red." });
+    hall.script(
+        "ann",
+        vec![
+            call("TaskClaim", json!({ "team_name": TEAM })),
+            call("SendMessage", plan),
+            say("I wait."),
+            call("TaskClaim", json!({ "team_name": TEAM })),
+            say("I paint."),
+        ],
+    );
+    hall.try_join(planner(Some("Paint it."))).await.unwrap();
+    hall.rest().await;
+    let before = tools(&hall);
+    assert!(before.iter().all(|tools| holds(tools, "SendMessage") && holds(tools, "TaskList")), "{before:?}");
+    assert!(
+        before.iter().all(|tools| !holds(tools, "TaskClaim") && !holds(tools, "TaskCreate")),
+        "{before:?}"
+    );
+    assert_eq!(hall.times("ann", "plan_approval_request, and wait for the lead's answer"), 2, "it hears why");
+    assert_eq!(hall.times("ann", "You can only read for now."), 3);
+    let asked = format!(
+        "type=\"plan_approval_request\" summary=\"First blue, then red.\" request_id=\"{}\"",
+        request_of(&hall).await
+    );
+    assert!(hall.times("lead", &asked) > 0);
+    let view = hall.world.engine.team_view(&lead(), TEAM).await.unwrap();
+    assert!(view.for_people().contains("idle, plan waits for approval"), "{}", view.for_people());
+    answer(&hall, &lead(), &request_of(&hall).await, (true, "Good.")).await.unwrap();
+    hall.rest().await;
+    assert_eq!(plan_of(&hall).await, None);
+    assert!(tools(&hall).last().is_some_and(|tools| holds(tools, "TaskClaim")));
+    assert!(hall.times("ann", "Your plan is approved: begin. Good.") > 0);
+    let held = hall.world.engine.list_tasks(&lead(), TEAM, Default::default()).await.unwrap();
+    assert_eq!((held[0].no, held[0].lease.as_ref().map(|lease| lease.owner.as_str())), (no, Some("ann")));
+}
+
+async fn a_plan_that_is_rejected_comes_back_with_what_to_change(hall: Hall) {
+    let (hall, ann) = joined(hall).await;
+    submit(&hall, &actor(&ann.session_key), "All red.").await.unwrap();
+    let request = request_of(&hall).await;
+    assert_eq!(code(&answer(&hall, &lead(), &request, (false, " ")).await), "invalid_letter");
+    answer(&hall, &lead(), &request, (false, "No red.")).await.unwrap();
+    hall.rest().await;
+    assert_eq!(plan_of(&hall).await, Some(PlanApproval::Required));
+    assert_eq!(hall.times("ann", "Change it and send it again. No red."), 1);
+    assert!(tools(&hall).iter().all(|tools| !holds(tools, "TaskClaim")));
+    submit(&hall, &actor(&ann.session_key), "All blue.").await.unwrap();
+    answer(&hall, &lead(), &request_of(&hall).await, (true, "")).await.unwrap();
+    assert_eq!(plan_of(&hall).await, None);
+}
+
+async fn an_answer_to_an_earlier_plan_approves_nothing(hall: Hall) {
+    let (hall, ann) = joined(hall).await;
+    submit(&hall, &actor(&ann.session_key), "A small change.").await.unwrap();
+    let earlier = request_of(&hall).await;
+    submit(&hall, &actor(&ann.session_key), "Delete everything.").await.unwrap();
+    assert_ne!(request_of(&hall).await, earlier);
+    assert_eq!(code(&answer(&hall, &lead(), &earlier, (true, "")).await), "unknown_request");
+    assert!(plan_of(&hall).await.is_some());
+}
+
+async fn only_the_lead_and_people_answer_a_plan(hall: Hall) {
+    let (hall, ann) = joined(hall).await;
+    let bob = hall.join("bob").await;
+    let own = actor(&ann.session_key);
+    submit(&hall, &own, "All red.").await.unwrap();
+    let request = request_of(&hall).await;
+    for by in [own, actor(&bob.session_key), Actor::in_name_of(Some("ann".into()), "c".into())] {
+        assert_eq!(code(&answer(&hall, &by, &request, (true, "")).await), "not_lead");
+    }
+    let none = submit(&hall, &actor(&bob.session_key), "Mine.").await;
+    assert!(matches!(none, Err(Error::Team(_))), "{none:?}");
+    assert!(plan_of(&hall).await.is_some());
+    let person = Actor::Operator { call: "by hand".into() };
+    let sent = Outgoing {
+        to: Some("ann".into()),
+        approve: Some(true),
+        ..letter(LetterKind::PlanApprovalResponse, "")
+    };
+    hall.world.engine.send_letter(&person, TEAM, sent).await.unwrap();
+    assert_eq!(plan_of(&hall).await, None);
+}
+
+async fn a_call_made_again_changes_nothing(hall: Hall) {
+    let (hall, ann) = joined(hall).await;
+    let (first, no) = (actor(&ann.session_key), lead());
+    let sent = submit(&hall, &first, "All red.").await.unwrap();
+    let request = request_of(&hall).await;
+    answer(&hall, &no, &request, (false, "No red.")).await.unwrap();
+    assert_eq!(submit(&hall, &first, "All red.").await.unwrap().message_ids, sent.message_ids);
+    assert_eq!(plan_of(&hall).await, Some(PlanApproval::Required), "it was rejected already");
+    answer(&hall, &no, &request, (false, "No red.")).await.unwrap();
+    hall.rest().await;
+    let letters = hall.world.engine.team_letters(TEAM, 100).await.unwrap();
+    let of = |kind| letters.iter().filter(|letter| letter.kind == kind).count();
+    assert_eq!((of(LetterKind::PlanApprovalRequest), of(LetterKind::PlanApprovalResponse)), (1, 1));
+}
+
+async fn what_is_not_approved_outlives_the_process_and_the_session(hall: Hall) {
+    let (hall, ann) = joined(hall).await;
+    submit(&hall, &actor(&ann.session_key), "All red.").await.unwrap();
+    let request = request_of(&hall).await;
+    let hall = hall.lives_on(200_000).await;
+    assert_eq!(request_of(&hall).await, request);
+    let again = NewMember { replaces: true, plan_mode_required: false, ..planner(Some("go")) };
+    hall.try_join(again).await.unwrap();
+    hall.rest().await;
+    assert_eq!(plan_of(&hall).await, Some(PlanApproval::Required));
+    assert!(tools(&hall).iter().all(|tools| !holds(tools, "TaskClaim")));
+    assert_eq!(code(&answer(&hall, &lead(), &request, (true, "")).await), "unknown_request");
+}
+
+async fn an_approval_in_the_middle_of_a_turn_counts_in_it(hall: Hall) {
+    let (hall, ann) = joined(hall).await;
+    submit(&hall, &actor(&ann.session_key), "All red.").await.unwrap();
+    let request = request_of(&hall).await;
+    hall.rest().await;
+    let gate = Arc::new(Semaphore::new(0));
+    let look = Line::Call("TaskList".into(), json!({ "team_name": TEAM }));
+    hall.script("ann", vec![vec![Line::Gate(Arc::clone(&gate)), look], say("done")]);
+    hall.send(&lead(), "ann", "Look around.").await.unwrap();
+    hall.until("ann is at work", async || !tools(&hall).is_empty()).await;
+    answer(&hall, &lead(), &request, (true, "")).await.unwrap();
+    gate.add_permits(1);
+    hall.rest().await;
+    let shown = tools(&hall);
+    assert_eq!(shown.len(), 2, "it is one turn");
+    assert!(!holds(&shown[0], "TaskClaim") && holds(&shown[1], "TaskClaim"), "{shown:?}");
+}
+
+async fn nobody_without_approval_is_offered_a_task(hall: Hall) {
+    let (hall, ann) = joined(hall).await;
+    hall.task("paint it", &[]).await;
+    hall.rest().await;
+    assert_eq!(hall.times("ann", "paint it"), 0);
+    submit(&hall, &actor(&ann.session_key), "All red.").await.unwrap();
+    hall.rest().await;
+    answer(&hall, &lead(), &request_of(&hall).await, (true, "")).await.unwrap();
+    hall.rest().await;
+    let letters = hall.world.engine.team_letters(TEAM, 100).await.unwrap();
+    assert!(letters.iter().any(|one| one.kind == LetterKind::Task && one.to == "ann"), "from then on it is");
+}

@@ -1,0 +1,53 @@
+//! `polyclaw teams plan`: what a member wants to do, and whether it may.
+
+use serde_json::{Value, json};
+
+use crate::cli::Context;
+use crate::client::{Client, segment};
+use crate::output::safe;
+
+#[derive(clap::Args)]
+pub(super) struct Plan {
+    /// The name that `polyclaw teams` lists.
+    team: String,
+    /// The member's name.
+    member: String,
+    /// Let it begin. A text is told to it.
+    #[arg(long, value_name = "TEXT", num_args = 0..=1, default_missing_value = "")]
+    approve: Option<String>,
+    /// Send it back, and say what is to be changed.
+    #[arg(long, value_name = "TEXT", conflicts_with = "approve")]
+    reject: Option<String>,
+}
+
+pub(super) async fn run(plan: &Plan, client: &Client, context: &Context) -> anyhow::Result<()> {
+    let path = format!("/teams/{}/members/{}/plan", segment(&plan.team), segment(&plan.member));
+    let (approve, content) = match (&plan.approve, &plan.reject) {
+        (Some(text), _) => (true, text),
+        (None, Some(text)) => (false, text),
+        (None, None) => {
+            let found = client.get(&path).await?;
+            return Ok(context.output.say(&found, |_| shown(plan, &found))?);
+        }
+    };
+    let sent = client.post(&path, &json!({ "approve": approve, "content": content })).await?;
+    Ok(context.output.say(&sent, |_| match approve {
+        true => format!("{} may begin.", plan.member),
+        false => format!("{} is asked for another plan.", plan.member),
+    })?)
+}
+
+fn shown(plan: &Plan, found: &Value) -> String {
+    let member = &plan.member;
+    match found["status"].as_str() {
+        Some("submitted") => format!(
+            "{}\n\nApprove it with `polyclaw teams plan {} {member} --approve`, or send it back with `--reject \"what to change\"`.",
+            safe(found["content"].as_str().unwrap_or_default()),
+            plan.team
+        ),
+        Some("required") => {
+            format!("{member} has not sent a plan yet. Until one is approved it can only read.")
+        }
+        _ => format!("{member} needs no approval."),
+    }
+}

@@ -1,0 +1,82 @@
+//! Plans of members that may only read until somebody approves them.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use polyclaw_domain::mail::LetterKind;
+use polyclaw_engine::team::{MemberPlan, Outgoing};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::operator;
+use super::view::Sent;
+use crate::error::Result;
+use crate::extract::{Body, Ids};
+use crate::state::AppState;
+
+/// The team's name and the member's.
+type Which = (String, String);
+
+#[derive(Serialize, ToSchema)]
+pub struct PlanView {
+    /// `required`: no plan was sent, or the last one was rejected. `submitted`: one waits for an answer. `none`: the member
+    /// may work.
+    status: &'static str,
+    /// Of the plan that waits.
+    request_id: Option<String>,
+    /// The plan that waits.
+    content: Option<String>,
+}
+
+impl From<Option<MemberPlan>> for PlanView {
+    fn from(plan: Option<MemberPlan>) -> Self {
+        let Some(MemberPlan { approval, content }) = plan else {
+            return Self { status: "none", request_id: None, content: None };
+        };
+        let request_id = approval.request_id().map(str::to_owned);
+        Self { status: approval.as_str(), request_id, content }
+    }
+}
+
+#[utoipa::path(
+    get, path = "/teams/{name}/members/{member}/plan", tag = "teams",
+    params(("name" = String, Path), ("member" = String, Path)), responses((status = 200, body = PlanView)),
+)]
+pub async fn show(State(app): State<AppState>, Ids((team, member)): Ids<Which>) -> Result<Json<PlanView>> {
+    Ok(Json(app.engine.member_plan(&operator(&app), &team, &member).await?.into()))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AnswerPlan {
+    approve: bool,
+    /// Told to the member. Required where the plan is rejected: what is to be changed.
+    #[serde(default)]
+    content: String,
+    /// The plan that is meant. The one that waits if left out.
+    request_id: Option<String>,
+}
+
+/// Approves the plan of a member, or rejects it. The lead can do the same with `SendMessage`.
+#[utoipa::path(
+    post, path = "/teams/{name}/members/{member}/plan", tag = "teams",
+    params(("name" = String, Path), ("member" = String, Path)), request_body = AnswerPlan,
+    responses((status = 202, body = Sent)),
+)]
+pub async fn answer(
+    State(app): State<AppState>,
+    Ids((team, member)): Ids<Which>,
+    Body(body): Body<AnswerPlan>,
+) -> Result<(StatusCode, Json<Sent>)> {
+    let outgoing = Outgoing {
+        kind: LetterKind::PlanApprovalResponse,
+        to: Some(member),
+        content: body.content,
+        summary: None,
+        request_id: body.request_id,
+        approve: Some(body.approve),
+        reason: None,
+    };
+    let receipt = app.engine.send_letter(&operator(&app), &team, outgoing).await?;
+    Ok((StatusCode::ACCEPTED, Json(receipt.into())))
+}
