@@ -119,6 +119,44 @@ describe("a person at a team", () => {
     await set.main.api("/teams/garden/shutdown", "POST", { force: true });
   });
 
+  it("takes in a member that plans first, reads its plan, sends it back and then approves it", async () => {
+    const plan = (n) => call(`p${n}`, "SendMessage", { team_name: "orchard", type: "plan_approval_request", content: `**Plan ${n}**: prune the old trees first.` });
+    set.model.answer = async function* (asked) {
+      const text = JSON.stringify(asked.messages);
+      const sent = (n) => text.includes(`**Plan ${n}**`);
+      if (!text.includes("You are its member 'pruner'")) yield { text: "Noted." };
+      else if (!sent(1)) yield plan(1);
+      else yield text.includes("Not the old ones") && !sent(2) ? plan(2) : { text: "Noted." };
+    };
+    await set.main.api("/teams", "POST", { name: "orchard" });
+    const visit = await Visit.of(browser, await set.link(), LOOKS["phone-light"]);
+    const { page } = visit;
+    const dialog = page.getByRole("dialog");
+    await page.getByRole("heading", { name: "Fleet" }).waitFor();
+    await page.evaluate((hash) => { location.hash = hash; }, `#/i/${set.main.id}/teams/orchard`);
+    await page.getByRole("button", { name: "Add member" }).click();
+    await dialog.getByLabel("Name").fill("pruner");
+    await dialog.getByLabel("First message").fill("Prune.");
+    await dialog.getByLabel("It can only read until its plan is approved").check();
+    await dialog.getByRole("button", { name: "Add member" }).click();
+    await page.getByRole("button", { name: "Read the plan" }).click();
+    await dialog.getByText("Plan 1").waitFor();
+    assert.ok(await dialog.getByRole("button", { name: "Send back" }).isDisabled(), "not without a word");
+    await dialog.getByLabel("Message to the member").fill("Not the old ones.");
+    await shot(page, "team-plan");
+    assert.deepEqual(await barriers(page), []);
+    await dialog.getByRole("button", { name: "Send back" }).click();
+    await dialog.waitFor({ state: "hidden" });
+    await page.getByRole("button", { name: "Read the plan" }).click();
+    await dialog.getByText("Plan 2").waitFor();
+    await dialog.getByRole("button", { name: "Approve" }).click();
+    await page.getByText("waits for approval").waitFor({ state: "hidden" });
+    assert.equal((await set.main.api("/teams/orchard/members/pruner/plan")).status, "none");
+    assert.ok(await sticksOut(page) <= 0);
+    await visit.end();
+    await set.main.api("/teams/orchard/shutdown", "POST", { force: true });
+  });
+
   it("adds a task that waits for another, writes to all, and shuts the team down", async () => {
     set.model.answer = async function* () { yield { text: "I wait." }; };
     const visit = await Visit.of(browser, await set.link());

@@ -37,7 +37,7 @@ impl Engine {
         found.ok_or_else(|| Refusal::NotAMember(quoted(name)).into())
     }
 
-    /// A member's plan, on its way to the lead. A second one takes the place of the first.
+    /// A member's plan, on its way to the lead. There is one at a time: a model that goes round in circles fills no mailbox.
     pub(super) async fn submit_plan(
         &self,
         actor: &Actor,
@@ -52,7 +52,10 @@ impl Engine {
         };
         let next = Some(PlanApproval::Submitted { request_id });
         let is_due = move |found: &Member| match found.plan {
-            Some(_) => Ok(()),
+            Some(PlanApproval::Required) => Ok(()),
+            Some(PlanApproval::Submitted { .. }) => {
+                Err(Refusal::Letter("your plan waits for the lead's answer already: end your turn"))
+            }
             None => Err(Refusal::NoPlan(found.name.clone())),
         };
         self.change_plan(&insider.team, member.clone(), (next, letter), is_due).await

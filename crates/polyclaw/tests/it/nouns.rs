@@ -319,7 +319,13 @@ fn teams_are_made_filled_shown_and_ended() {
         home.run(&["teams", "send", "site", "all", "Begin.", "--json"]).ok()["recipients"],
         json!(["ann", "lead"])
     );
+    home.run(&["teams", "join", "site", "bob", "--plan-first", "--json"]).ok();
+    assert!(home.run(&["teams", "plan", "site", "bob"]).stdout.contains("has not sent a plan yet"));
+    assert!(home.run(&["teams", "plan", "site", "ann"]).stdout.contains("needs no approval"));
+    let early = home.run(&["teams", "plan", "site", "bob", "--approve", "--json"]);
+    assert_eq!(early.error().1, "unknown_request");
     let shown = home.run(&["teams", "show", "site"]).stdout;
+    assert!(shown.contains("plan required"), "{shown}");
     assert!(shown.contains("ann") && shown.contains("Hang") && shown.contains("1 blocked"), "{shown}");
     assert!(
         home.path().join("teams/site/ledger.db").exists()

@@ -132,6 +132,9 @@ async fn an_answer_to_an_earlier_plan_approves_nothing(hall: Hall) {
     let (hall, ann) = joined(hall).await;
     submit(&hall, &actor(&ann.session_key), "A small change.").await.unwrap();
     let earlier = request_of(&hall).await;
+    let second = submit(&hall, &actor(&ann.session_key), "Delete everything.").await;
+    assert_eq!((code(&second), request_of(&hall).await), ("invalid_letter", earlier.clone()));
+    answer(&hall, &lead(), &earlier, (false, "Smaller.")).await.unwrap();
     submit(&hall, &actor(&ann.session_key), "Delete everything.").await.unwrap();
     assert_ne!(request_of(&hall).await, earlier);
     assert_eq!(code(&answer(&hall, &lead(), &earlier, (true, "")).await), "unknown_request");
