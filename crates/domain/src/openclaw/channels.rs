@@ -23,7 +23,11 @@ struct Platform {
     optional: &'static [Token],
     /// Other settings, by their keys there and here.
     plain: &'static [(&'static str, &'static str)],
+    /// Those of them without which there is no account.
+    required: &'static [(&'static str, &'static str)],
 }
+
+const MATRIX: [(&str, &str); 2] = [("homeserver", "homeserver"), ("userId", "user_id")];
 
 const PLATFORMS: [Platform; 4] = [
     Platform {
@@ -31,12 +35,14 @@ const PLATFORMS: [Platform; 4] = [
         needed: &[("botToken", "bot_token", "TELEGRAM_BOT_TOKEN")],
         optional: &[],
         plain: &[("apiRoot", "api_url")],
+        required: &[],
     },
     Platform {
         name: "discord",
         needed: &[("token", "bot_token", "DISCORD_BOT_TOKEN")],
         optional: &[],
         plain: &[],
+        required: &[],
     },
     Platform {
         name: "slack",
@@ -46,12 +52,14 @@ const PLATFORMS: [Platform; 4] = [
             ("signingSecret", "signing_secret", "SLACK_SIGNING_SECRET"),
         ],
         plain: &[],
+        required: &[],
     },
     Platform {
         name: "matrix",
         needed: &[("accessToken", "access_token", "MATRIX_ACCESS_TOKEN")],
         optional: &[],
-        plain: &[("homeserver", "homeserver"), ("userId", "user_id")],
+        plain: &MATRIX,
+        required: &MATRIX,
     },
 ];
 
@@ -145,6 +153,10 @@ fn account(
     access(part, platform.name, &mut table, notes);
     if !complete {
         notes.leave(part.path(), "the account is left out until its secret is here");
+        return Value::Null;
+    }
+    if let Some((there, _)) = platform.required.iter().find(|(_, ours)| !table.contains_key(*ours)) {
+        notes.leave(part.path(), format!("the account needs its {there}, and is left out"));
         return Value::Null;
     }
     Value::Object(table)

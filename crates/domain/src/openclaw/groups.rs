@@ -26,6 +26,28 @@ impl Senders {
     }
 }
 
+const NO_ROLES: &str = "senders can not be told apart by their roles, so that it is not answered";
+
+/// A group, channel or topic that nobody is answered in; or only those that a list names which has no counterpart here.
+fn is_closed(part: &mut Part, (is_open, has_people): (bool, bool), notes: &mut Notes) -> bool {
+    let at = part.at("groupPolicy");
+    let policy = one_of(part.text("groupPolicy", notes), &["allowlist", "open", "disabled"], &at, notes);
+    let is_unlisted = policy.as_deref() == Some("allowlist") && is_open && !has_people;
+    if is_unlisted {
+        notes.change(&at, "it had a list of senders in an account that has none, so that it is not answered");
+    }
+    let by_role = !has_people && takes_roles(part, notes);
+    if by_role {
+        notes.change(part.path(), NO_ROLES);
+    }
+    let is_off = [part.flag("enabled", notes), part.flag("allow", notes)].contains(&Some(false));
+    is_off || is_unlisted || by_role || policy.as_deref() == Some("disabled")
+}
+
+fn takes_roles(part: &mut Part, notes: &mut Notes) -> bool {
+    !part.texts("roles", notes).is_empty()
+}
+
 /// What is found out about the groups one by one.
 struct Found {
     groups: Vec<String>,
@@ -33,6 +55,8 @@ struct Found {
     mention: Option<bool>,
     /// A group is closed or narrower than the others.
     has_exceptions: bool,
+    /// The account answers in every group.
+    is_open: bool,
 }
 
 pub(super) fn read(
@@ -47,8 +71,13 @@ pub(super) fn read(
     let own: Vec<String> =
         part.texts("groupAllowFrom", notes).iter().map(|id| plain_id(channel, id)).collect();
     let mention = part.flag("requireMention", notes);
-    let mut found =
-        Found { groups: Vec::new(), senders: Senders { listed: None }, mention, has_exceptions: false };
+    let mut found = Found {
+        groups: Vec::new(),
+        senders: Senders { listed: None },
+        mention,
+        has_exceptions: false,
+        is_open: policy.as_deref() == Some("open"),
+    };
     for (id, group) in part.part("groups", notes).parts(notes) {
         found.group(id, group, channel, notes);
     }
@@ -86,19 +115,9 @@ impl Found {
             }
             _ => {}
         }
-        for key in ["allowFrom", "users"] {
-            let list: Vec<String> = group.texts(key, notes).iter().map(|id| plain_id(channel, id)).collect();
-            if !list.is_empty() {
-                self.has_exceptions = true;
-                notes.change(
-                    &group.at(key),
-                    "an account has one list of senders for all its groups: those in each list",
-                );
-                self.senders.narrow(list);
-            }
-        }
-        let is_closed = [group.flag("enabled", notes), group.flag("allow", notes)].contains(&Some(false));
-        if is_closed {
+        let has_people = self.people(&mut group, channel, notes);
+        let has_closed_topic = self.has_closed_topic(&mut group, channel, notes);
+        if is_closed(&mut group, (self.is_open, has_people), notes) || has_closed_topic {
             self.has_exceptions = true;
         } else {
             self.groups.push(id);
@@ -106,17 +125,61 @@ impl Found {
         group.rest("a group is listed or not", notes);
     }
 
+    /// Who may write in a group or a topic; `false` if it names nobody.
+    fn people(&mut self, part: &mut Part, channel: &str, notes: &mut Notes) -> bool {
+        let mut has_people = false;
+        for key in ["allowFrom", "users"] {
+            let list: Vec<String> = part.texts(key, notes).iter().map(|id| plain_id(channel, id)).collect();
+            if !list.is_empty() {
+                has_people = true;
+                self.has_exceptions = true;
+                notes.change(
+                    &part.at(key),
+                    "an account has one list of senders for all its groups: those in each list",
+                );
+                self.senders.narrow(list);
+            }
+        }
+        has_people
+    }
+
+    /// Topics are answered as their group is: one that was closed closes it.
+    fn has_closed_topic(&mut self, group: &mut Part, channel: &str, notes: &mut Notes) -> bool {
+        let mut has_closed = false;
+        for (_, mut topic) in group.part("topics", notes).parts(notes) {
+            let has_people = self.people(&mut topic, channel, notes);
+            if is_closed(&mut topic, (self.is_open, has_people), notes) {
+                has_closed = true;
+                notes.change(
+                    topic.path(),
+                    "a topic can not be closed alone, so that its group is not answered",
+                );
+            }
+            if topic.flag("requireMention", notes) == Some(true) && self.mention != Some(true) {
+                self.mention = Some(true);
+                notes.change(
+                    &topic.at("requireMention"),
+                    "an account is spoken to alike in all its groups: by name",
+                );
+            }
+            topic.rest("a topic is answered as its group is", notes);
+        }
+        has_closed
+    }
+
     /// Channels of servers. A server whose channels are not listed has no counterpart.
     fn guilds(&mut self, guilds: Part, notes: &mut Notes) {
         for (_, mut guild) in guilds.parts(notes) {
             let users = guild.texts("users", notes);
-            if !users.is_empty() {
+            let has_people = !users.is_empty();
+            if has_people {
                 notes.change(
                     &guild.at("users"),
                     "an account has one list of senders for all its groups: those in each list",
                 );
                 self.senders.narrow(users);
             }
+            let by_role = !has_people && takes_roles(&mut guild, notes);
             if let Some(own) = guild.flag("requireMention", notes) {
                 self.mention = Some(own || self.mention == Some(true));
             }
@@ -129,6 +192,10 @@ impl Found {
             }
             for (id, channel) in channels {
                 match id.chars().all(|c| c.is_ascii_digit()) {
+                    true if by_role => {
+                        self.has_exceptions = true;
+                        notes.change(channel.path(), NO_ROLES);
+                    }
                     true => self.group(id, channel, "discord", notes),
                     false => notes.ignore(channel.path(), "a channel is listed by its id, not by its name"),
                 }

@@ -307,3 +307,53 @@ fn bindings_of_one_person_are_direct_and_a_channel_nobody_knows_is_left_out() {
     assert_eq!(bound.len(), 2);
     assert!(paths(&translation.notes.ignored).contains(&"bindings[2].match.channel"));
 }
+
+/// What an account of a platform becomes.
+fn account(channel: &str, settings: Value) -> Value {
+    let translation = translated(json!({ "channels": { channel: settings } }), true);
+    translation.config["channels"][channel]["default"].clone()
+}
+
+#[test]
+fn a_group_or_topic_that_was_closed_alone_is_not_answered() {
+    let telegram = |groups: Value| {
+        account("telegram", json!({ "botToken": "t", "groupPolicy": "open", "groups": groups }))
+    };
+    let listed = |account: &Value| (account["group_policy"].clone(), account["groups"].clone());
+    let own = telegram(json!({ "-7": { "groupPolicy": "disabled" }, "-8": {} }));
+    assert_eq!(listed(&own), (json!("allowlist"), json!(["-8"])));
+    let unlisted = telegram(json!({ "-7": { "groupPolicy": "allowlist" }, "-8": {} }));
+    assert_eq!(listed(&unlisted), (json!("allowlist"), json!(["-8"])));
+    for topic in [json!({ "enabled": false }), json!({ "groupPolicy": "disabled" })] {
+        let closed = telegram(json!({ "-7": { "topics": { "3": topic } }, "-8": {} }));
+        assert_eq!(listed(&closed), (json!("allowlist"), json!(["-8"])));
+    }
+    let narrow = telegram(json!({ "-7": { "topics": { "3": { "allowFrom": ["9"] } } } }));
+    assert_eq!((listed(&narrow).1, &narrow["group_allow_from"]), (json!(["-7"]), &json!(["9"])));
+    let named = telegram(json!({ "-7": { "topics": { "3": { "requireMention": true } } } }));
+    assert_eq!(named["require_mention"], json!(true));
+}
+
+#[test]
+fn a_channel_for_roles_is_not_answered_unless_people_are_named() {
+    let discord = |guild: Value| {
+        account("discord", json!({ "token": "t", "groupPolicy": "open", "guilds": { "1": guild } }))
+    };
+    let of_server = discord(json!({ "roles": ["r"], "channels": { "11": {}, "12": {} } }));
+    assert_eq!((&of_server["groups"], &of_server["group_policy"]), (&Value::Null, &json!("allowlist")));
+    let of_channel = discord(json!({ "channels": { "11": { "roles": ["r"] }, "12": {} } }));
+    assert_eq!(of_channel["groups"], json!(["12"]));
+    let with_people = discord(json!({ "channels": { "11": { "roles": ["r"], "users": ["5"] } } }));
+    assert_eq!((&with_people["groups"], &with_people["group_allow_from"]), (&json!(["11"]), &json!(["5"])));
+}
+
+#[test]
+fn a_matrix_account_that_is_not_whole_is_left_out_and_the_rest_is_taken() {
+    let accounts = json!({ "accessToken": "a", "homeserver": "https://m.example", "accounts": {
+        "whole": { "accessToken": "b", "userId": "@b:m.example" }, "half": { "accessToken": "c" } } });
+    let translation = translated(json!({ "channels": { "matrix": accounts } }), true);
+    let made = translation.config["channels"]["matrix"].as_object().unwrap();
+    assert_eq!(made.keys().collect::<Vec<_>>(), ["whole"]);
+    assert!(paths(&translation.notes.left).contains(&"channels.matrix.accounts.half"));
+    loaded(&translation);
+}
