@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use polyclaw_control::Place;
 use polyclaw_control::log::{self, Follow};
+use polyclaw_domain::redact::Redactor;
 use serde_json::json;
 
 use crate::cli::Context;
 use crate::failure::{Exit, Failure};
-use crate::home::refused;
+use crate::home::{Home, refused};
 use crate::level::{LEVELS, is_at_least};
 use crate::output::safe;
+use crate::redaction;
 
 /// How often new lines are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(300);
@@ -45,27 +47,40 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
             .into());
     }
     let path = written_last(context)?;
+    let log = Reader { args, redactor: redactor(&context.home) };
     if args.follow {
-        return follow(args, context, path).await;
+        return log.follow(context, path).await;
     }
-    let lines = args.last(&path).map_err(|error| refused(&path, &error))?;
+    let lines = log.last(&path).map_err(|error| refused(&path, &error))?;
     Ok(context.output.say(&json!({ "lines": lines }), |_| lines.join("\n"))?)
 }
 
-impl Args {
+/// The lines were redacted when they were written. A secret that the daemon did not know yet, or that another program
+/// wrote, is redacted here.
+fn redactor(home: &Home) -> Redactor {
+    let config = home.read_config().unwrap_or_default();
+    redaction::redactor(&config, home)
+}
+
+struct Reader<'a> {
+    args: &'a Args,
+    redactor: Redactor,
+}
+
+impl Reader<'_> {
     fn wanted(&self, lines: Vec<String>) -> Vec<String> {
-        let level = self.level.as_deref();
+        let level = self.args.level.as_deref();
         let kept = lines.into_iter().filter(|line| level.is_none_or(|level| is_at_least(line, level)));
-        kept.map(|line| safe(&line)).collect()
+        kept.map(|line| safe(&self.redactor.text(&line))).collect()
     }
 
     fn count(&self) -> usize {
-        self.lines.min(log::MOST)
+        self.args.lines.min(log::MOST)
     }
 
     /// The last lines that are wanted, however far back they are.
     fn last(&self, path: &Path) -> io::Result<Vec<String>> {
-        if self.level.is_none() {
+        if self.args.level.is_none() {
             return Ok(self.wanted(log::tail(path, self.count())?));
         }
         let near = self.wanted(log::tail(path, log::MOST)?);
@@ -88,6 +103,23 @@ impl Args {
         }
         Ok(last)
     }
+
+    async fn follow(&self, context: &Context, path: PathBuf) -> anyhow::Result<()> {
+        if context.output.json {
+            return Err(Failure::usage("--json is one answer; leave out --follow").into());
+        }
+        // Those of a level may be anywhere in what is looked at.
+        let looked_at = if self.args.level.is_some() { usize::MAX } else { self.count() };
+        let (mut log, last) = Follow::with_backlog(path, looked_at)?;
+        context.output.line(&newest(self.wanted(last), self.count()).join("\n"))?;
+        loop {
+            let news = log.look()?;
+            context.output.line(&self.wanted(news.lines).join("\n"))?;
+            if !news.more {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        }
+    }
 }
 
 fn newest(mut lines: Vec<String>, count: usize) -> Vec<String> {
@@ -106,23 +138,6 @@ fn written_last(context: &Context) -> Result<PathBuf, Failure> {
     })
 }
 
-async fn follow(args: &Args, context: &Context, path: PathBuf) -> anyhow::Result<()> {
-    if context.output.json {
-        return Err(Failure::usage("--json is one answer; leave out --follow").into());
-    }
-    // Those of a level may be anywhere in what is looked at.
-    let looked_at = if args.level.is_some() { usize::MAX } else { args.count() };
-    let (mut log, last) = Follow::with_backlog(path, looked_at)?;
-    context.output.line(&newest(args.wanted(last), args.count()).join("\n"))?;
-    loop {
-        let news = log.look()?;
-        context.output.line(&args.wanted(news.lines).join("\n"))?;
-        if !news.more {
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,10 +152,25 @@ mod tests {
         std::fs::write(&log, format!("{}\n{}\n{noise}{}\n", failed(2), failed(3), failed(4))).unwrap();
         for (lines, first) in [(1, 4), (2, 3), (3, 2), (4, 1), (50, 1)] {
             let args = Args { lines, follow: false, level: Some("error".to_owned()) };
+            let reader = Reader { args: &args, redactor: Redactor::default() };
             let expected: Vec<String> = (first..=4).map(failed).collect();
-            assert_eq!(args.last(&log).unwrap(), expected, "{lines}");
+            assert_eq!(reader.last(&log).unwrap(), expected, "{lines}");
         }
         let all = Args { lines: 2, follow: false, level: None };
+        let all = Reader { args: &all, redactor: Redactor::default() };
         assert_eq!(all.last(&log).unwrap(), ["2026-11-17T03:00:09Z  INFO ready".to_owned(), failed(4)]);
+    }
+
+    #[test]
+    fn secrets_in_the_log_are_not_shown() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("daemon.log");
+        let key = ["sk-proj-", "abc1DEFghi2JKLmno3PQRstu4VWX"].concat();
+        std::fs::write(&log, format!("ERROR key {key}, token 0123-the-token-of-this-home\n")).unwrap();
+        let args = Args { lines: 5, follow: false, level: None };
+        let reader = Reader { args: &args, redactor: Redactor::new(["0123-the-token-of-this-home"]) };
+        let shown = reader.last(&log).unwrap().join("\n");
+        assert!(shown.starts_with("ERROR key [redacted"), "{shown}");
+        assert!(!shown.contains("the-token") && !shown.contains("PQRstu"), "{shown}");
     }
 }
