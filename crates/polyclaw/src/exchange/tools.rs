@@ -108,9 +108,14 @@ impl Exchange {
                 let sent = self.write((scope, turn, call), (&given.instance, HANDOFF), says).await?;
                 let Some(mut news) = news else { return Ok(sent) };
                 let limit = Duration::from_millis(given.timeout_ms.unwrap_or(USUAL_MS).clamp(1_000, 900_000));
-                let answer = tokio::time::timeout(limit, hear(&mut news, sign)).await;
+                let mut has_begun = false;
+                let answer = tokio::time::timeout(limit, hear(&mut news, sign, &mut has_begun)).await;
                 self.waiters.leave(&correlation);
-                Ok(result(&given.instance, &correlation, answer.ok().flatten()).to_string())
+                let told = match answer.ok().flatten() {
+                    Some(answer) => answered(&answer),
+                    None => unanswered(has_begun),
+                };
+                Ok(with_names(told, &given.instance, &correlation).to_string())
             }
         }
     }
@@ -150,36 +155,48 @@ impl Exchange {
     }
 }
 
+/// `has_begun`: whether the other instance has said that it works on the task.
 async fn hear(
     news: &mut tokio::sync::mpsc::UnboundedReceiver<News>,
     sign: Progress<'_>,
+    has_begun: &mut bool,
 ) -> Option<Box<super::letter::Letter>> {
     loop {
         match tokio::time::timeout(SIGN_EVERY, news.recv()).await {
             Ok(Some(News::Answer(letter))) => return Some(letter),
-            Ok(Some(News::Progress)) | Err(_) => sign(""),
+            Ok(Some(News::Progress)) => {
+                *has_begun = true;
+                sign("");
+            }
+            Err(_) => sign(""),
             Ok(None) => return None,
         }
     }
 }
 
-fn result(instance: &str, correlation: &str, answer: Option<Box<super::letter::Letter>>) -> Value {
-    match answer {
-        Some(letter) => json!({
-            "status": if letter.error().is_some() { "failed" } else { "completed" },
-            "error": letter.error(),
-            "response": letter.text(),
-            ANSWER: letter.id,
-            "instance": instance,
-            "correlation_id": correlation,
-        }),
-        None => json!({
-            "status": "timeout",
-            "message": "It goes on there; its result is told to you when it comes.",
-            "instance": instance,
-            "correlation_id": correlation,
-        }),
-    }
+fn answered(letter: &super::letter::Letter) -> Value {
+    json!({
+        "status": if letter.error().is_some() { "failed" } else { "completed" },
+        "error": letter.error(),
+        "response": letter.text(),
+        ANSWER: letter.id,
+    })
+}
+
+fn unanswered(has_begun: bool) -> Value {
+    let message = if has_begun {
+        "The other instance is still working on the task. Its result arrives later as a message."
+    } else {
+        "The other instance has not started the task: it may be stopped or busy. The task waits in its queue until it \
+         expires. If it is started before then, its result arrives later as a message."
+    };
+    json!({ "status": "timeout", "started": has_begun, "message": message })
+}
+
+fn with_names(mut told: Value, instance: &str, correlation: &str) -> Value {
+    told["instance"] = instance.into();
+    told["correlation_id"] = correlation.into();
+    told
 }
 
 impl Toolbox for Exchange {
