@@ -95,6 +95,14 @@ impl Ledgers {
         open.values().filter(|entry| matches!(entry, Entry::Open { .. })).count()
     }
 
+    /// Closes the file of one team now. Whoever uses it keeps it open until they are done.
+    pub fn release(&self, id: &TeamId) {
+        let mut open = self.lock();
+        if matches!(self.place, Place::Folder(_)) && matches!(open.get(id), Some(Entry::Open { .. })) {
+            open.remove(id);
+        }
+    }
+
     /// The tasks of a team that has ended, from the folder that it was moved to.
     pub fn open_past(&self, folder: &Path) -> Result<Db> {
         match &self.place {

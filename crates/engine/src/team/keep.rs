@@ -23,6 +23,8 @@ const TICK: Duration = Duration::from_secs(1);
 const REST: Duration = Duration::from_secs(5);
 /// A ledger that nobody has used for so long is closed.
 const CLOSE_AFTER: Duration = Duration::from_secs(20);
+/// The threads of a ledger close its files in less than this.
+const CLOSE_TIME: Duration = Duration::from_millis(20);
 /// A team at rest is looked at all the same, for what another process wrote into its ledger.
 const SAFETY_MS: i64 = 10 * 60_000;
 
@@ -86,7 +88,12 @@ pub(crate) async fn keep(engine: &Engine) -> Result<()> {
                     now
                 }
             };
-            watched.insert(team.id.clone(), Watch { seen, due });
+            let is_first = watched.insert(team.id.clone(), Watch { seen, due }).is_none();
+            // At a start every team is looked at: the files of those at rest do not stay open together.
+            if is_first && !is_ending && due >= now.plus(SAFETY_MS) {
+                engine.ports.ledgers.release(&team.id);
+                tokio::time::sleep(CLOSE_TIME).await;
+            }
         }
         has_work |= watched.values().any(|watch| watch.due < now.plus(SAFETY_MS));
         let has_open = engine.ports.ledgers.close_idle(CLOSE_AFTER) > 0;

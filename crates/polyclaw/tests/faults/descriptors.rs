@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use polyclaw_testkit::model_server::ModelServer;
 use rustix::process::Resource;
+use serde_json::json;
 
 use crate::daemon::{Daemon, PATIENCE, config};
 
@@ -47,4 +48,26 @@ async fn without_descriptors_the_listener_waits_and_goes_on() {
     daemon.wait_ready().await;
     assert_eq!(daemon.say("me", "during", 30).await.unwrap().reply(), "echo: during", "{asked:?}");
     daemon.assert_answered_once("me", "during", "echo: during").await;
+}
+
+/// A ledger is a database of its own, with some ten descriptors.
+#[tokio::test]
+async fn ledgers_of_resting_teams_are_not_open_together_after_a_restart() {
+    const TEAMS: u64 = 40;
+    let model = ModelServer::start();
+    let mut daemon = Daemon::start(&config(&model, "[teams]\nmax_teams = 40")).await;
+    for n in 0..TEAMS {
+        let made = daemon.post("/api/v1/teams", &json!({ "name": format!("team-{n}") })).await.unwrap();
+        assert_eq!(made.status, 201, "{:?}", made.body);
+    }
+    daemon.kill();
+    daemon.start_again().await;
+    let (mut most, began) = (0, Instant::now());
+    while began.elapsed() < Duration::from_secs(5) {
+        most = most.max(open_files(&daemon));
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    assert!(most < 100, "{most} descriptors were open at once");
+    let teams = daemon.get("/api/v1/teams").await;
+    assert_eq!(teams["teams"].as_array().unwrap().len() as u64, TEAMS);
 }
