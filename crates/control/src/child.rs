@@ -52,7 +52,7 @@ pub(crate) struct Children(Mutex<HashMap<InstanceId, Known>>);
 enum Known {
     Running(i32),
     /// It ended and nobody has asked how.
-    Ended(ExitStatus),
+    Ended(i32, ExitStatus),
 }
 
 impl Children {
@@ -60,17 +60,14 @@ impl Children {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), known);
     }
 
-    /// How it ended, once.
-    pub fn take_end(&self, id: &InstanceId) -> Option<ExitStatus> {
+    /// How the process with this number ended, once. `None` where it was no child of this server: an end of another
+    /// process says nothing about it.
+    pub fn take_end(&self, id: &InstanceId, number: Option<i32>) -> Option<ExitStatus> {
         let mut children = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match children.get(id) {
-            Some(Known::Ended(status)) => {
-                let status = *status;
-                children.remove(id);
-                Some(status)
-            }
-            _ => None,
-        }
+        let Some(Known::Ended(ended, status)) = children.get(id) else { return None };
+        let found = (number == Some(*ended)).then_some(*status);
+        children.remove(id);
+        found
     }
 
     /// Those this server started that have not ended.
@@ -87,7 +84,7 @@ impl Children {
         let mut children = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Another may run by now.
         if matches!(children.get(id), Some(Known::Running(running)) if *running == number) {
-            children.insert(id.clone(), Known::Ended(status));
+            children.insert(id.clone(), Known::Ended(number, status));
         }
     }
 }

@@ -130,7 +130,7 @@ impl Control {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 Err(Error::NoConfig(one.name.to_string()))
             }
-            Err(error) => Err(Error::files(path, &error)),
+            Err(error) => Err(Error::UnreadableConfig { name: one.name.to_string(), why: error.to_string() }),
         }
     }
 

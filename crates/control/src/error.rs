@@ -61,6 +61,10 @@ pub enum Error {
     NotToml { line: Option<usize>, why: String },
     #[error("'{0}' has no config file")]
     NoConfig(String),
+    #[error("the config of '{name}' can not be read: {why}")]
+    UnreadableConfig { name: String, why: String },
+    #[error("the folder of '{0}' is gone")]
+    FolderGone(String),
     #[error("say which version of the config this changes")]
     EtagMissing,
     #[error("the config was changed meanwhile")]
@@ -176,6 +180,8 @@ impl Error {
             Self::BadConfig(_) => "bad_config",
             Self::NotToml { .. } => "config_not_toml",
             Self::NoConfig(_) => "no_config",
+            Self::UnreadableConfig { .. } => "unreadable_config",
+            Self::FolderGone(_) => "folder_gone",
             Self::EtagMissing => "etag_missing",
             Self::EtagStale { .. } => "etag_stale",
             Self::SecretWrite(_) => "secret_write",
@@ -211,6 +217,7 @@ impl Error {
             Self::UnknownInstance(_) | Self::UnknownToken(_) | Self::NoConfig(_) => Action::NotFound,
             Self::NoImport(_) | Self::NoBackup(_) => Action::NotFound,
             Self::NameLikeId(_) => Action::Reject,
+            Self::UnreadableConfig { .. } | Self::FolderGone(_) => Action::Conflict,
             Self::BadName(_) | Self::BadPort(_) | Self::BadConfig(_) | Self::NotToml { .. } => Action::Reject,
             Self::SecretWrite(_) | Self::MaskedNothing(_) | Self::BadImport { .. } => Action::Reject,
             Self::BadBackup { .. } | Self::OutsideImport { .. } => Action::Reject,
@@ -256,6 +263,10 @@ impl Error {
             }
             Self::NotToml { .. } => "write it as TOML: a file in JSON can be read, and not changed from here",
             Self::NoConfig(_) => "put a config.toml back into its folder, or archive the instance",
+            Self::UnreadableConfig { .. } => {
+                "put a readable config.toml in its place, or archive the instance"
+            }
+            Self::FolderGone(_) => "put the folder back from a backup, or archive the instance and delete it",
             Self::EtagMissing => "send If-Match with the ETag of the config you read",
             Self::EtagStale { .. } => "read it again, look at what changed, and send your change anew",
             Self::SecretWrite(_) => "send X-Allow-Secret-Write: true to change them, or leave their masks",

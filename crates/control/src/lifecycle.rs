@@ -31,6 +31,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(25);
 const GLANCE: Duration = Duration::from_millis(300);
 /// What is killed is gone by then, unless the kernel holds it.
 const LAST_LOOK: Duration = Duration::from_secs(5);
+const HEALTH_TIMEOUT: Duration = Duration::from_secs(2);
 /// Log lines told with a start that failed.
 const TOLD: usize = 20;
 
@@ -93,8 +94,13 @@ impl Control {
         if live.status(&one) == Status::Unknown {
             return Err(not_ours(&live));
         }
+        // An earlier server may have died while the instance drained: a second signal would cut the drain short.
+        let is_draining = one.restarting && self.is_draining(&one).await;
         self.want_restart(by, &one).await?;
-        self.end(&one, &live, patience).await?;
+        if !is_draining {
+            self.terminate(&one, &live);
+        }
+        self.await_end(&one, &live, patience).await?;
         let one = self.row(one.id.as_str()).await?;
         self.launch_or_rest(&one).await
     }
@@ -135,8 +141,12 @@ impl Control {
     /// The right to act on an instance, or that somebody else does. Who only looks lets go at once.
     pub(crate) async fn hold(&self, one: &Instance) -> Result<Held> {
         let began = Instant::now();
+        let place = self.place(one);
+        if !place.path().is_dir() {
+            return Err(Error::FolderGone(one.name.to_string()));
+        }
         loop {
-            if let Some(held) = self.place(one).lock()? {
+            if let Some(held) = place.lock()? {
                 return Ok(held);
             }
             if began.elapsed() > GLANCE {
@@ -278,17 +288,37 @@ impl Control {
 
     /// Asks a process to end, then makes it. Whoever calls holds the lock.
     pub(crate) async fn end(&self, one: &Instance, live: &Live, patience: Duration) -> Result<()> {
-        let place = self.place(one);
-        if live.process == Process::Ours
-            && let Some(handle) = live.pid.and_then(|pid| Handle::open(pid, place.path()))
-        {
+        self.terminate(one, live);
+        self.await_end(one, live, patience).await
+    }
+
+    fn handle(&self, one: &Instance, live: &Live) -> Option<Handle> {
+        let pid = live.pid.filter(|_| live.process == Process::Ours)?;
+        Handle::open(pid, self.place(one).path())
+    }
+
+    fn terminate(&self, one: &Instance, live: &Live) {
+        if let Some(handle) = self.handle(one, live) {
             handle.terminate();
-            if !handle.ends_within(patience).await {
-                tracing::warn!(instance = %one.name, "it did not end in time and is killed");
-                handle.kill();
-                if !handle.ends_within(LAST_LOOK).await {
-                    return Err(Error::DidNotEnd { name: one.name.to_string(), pid: handle.number });
-                }
+        }
+    }
+
+    /// By its own word. One that does not answer has not said so.
+    async fn is_draining(&self, one: &Instance) -> bool {
+        let health = self.ask(one, Method::GET, "/health", HEALTH_TIMEOUT).await;
+        health.is_ok_and(|(_, health)| health["status"] == "draining")
+    }
+
+    /// Waits for the end of a process that was asked to end, and kills it when its time is over.
+    async fn await_end(&self, one: &Instance, live: &Live, patience: Duration) -> Result<()> {
+        let place = self.place(one);
+        if let Some(handle) = self.handle(one, live)
+            && !handle.ends_within(patience).await
+        {
+            tracing::warn!(instance = %one.name, "it did not end in time and is killed");
+            handle.kill();
+            if !handle.ends_within(LAST_LOOK).await {
+                return Err(Error::DidNotEnd { name: one.name.to_string(), pid: handle.number });
             }
         }
         if let Some(pid) = live.pid.filter(|_| live.process == Process::Ours)

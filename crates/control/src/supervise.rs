@@ -135,7 +135,7 @@ impl Control {
 
     /// It does not run, and should not: what an earlier life left is taken away.
     async fn clear(&self, one: &Instance, live: &Live) -> Result<()> {
-        self.children.take_end(&one.id);
+        self.children.take_end(&one.id, None);
         if one.pid.is_some() {
             self.keep_pid(one, None).await?;
         }
@@ -170,7 +170,8 @@ impl Control {
 
     /// Remembers how it ended, once, and what follows from it.
     async fn ended(&self, one: &Instance, live: &Live) -> Result<Next> {
-        let status = self.children.take_end(&one.id);
+        let number = live.pid.or(one.pid).map(|pid| pid.number);
+        let status = self.children.take_end(&one.id, number);
         // A daemon that ends in good order takes its pid away; of one that is no child nothing else is known.
         let in_good_order = status.map_or(!live.pid_left, |status| status.success());
         let why = status.map_or_else(|| "it was gone".to_owned(), |status| format!("it ended with {status}"));

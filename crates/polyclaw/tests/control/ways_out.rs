@@ -2,6 +2,7 @@
 
 use std::process::Stdio;
 
+use polyclaw_testkit::model_server::{Gate, ModelServer, Script};
 use serde_json::{Value, json};
 
 use crate::plane::{Plane, free_port, is_alive, signal, until};
@@ -43,13 +44,19 @@ fn a_port_that_was_changed_in_a_stopped_instance_is_known() {
 }
 
 #[test]
-fn an_instance_whose_folder_is_gone_can_be_archived_and_deleted() {
+fn an_instance_whose_files_are_gone_says_so_and_can_be_archived_and_deleted() {
     let plane = Plane::new();
     let one = plane.create("one");
     let two = plane.create("two");
     std::fs::remove_file(plane.folder(&two).join("config.toml")).unwrap();
     assert_eq!(plane.post("/instances/two/start", json!({})).refusal(), (404, "no_config"));
+    let made = std::process::Command::new("mkfifo").arg(plane.folder(&two).join("config.toml")).status();
+    assert!(made.unwrap().success());
+    for answer in [plane.post("/instances/two/start", json!({})), plane.get("/instances/two/config")] {
+        assert_eq!(answer.refusal(), (409, "unreadable_config"));
+    }
     std::fs::remove_dir_all(plane.folder(&one)).unwrap();
+    assert_eq!(plane.post("/instances/one/start", json!({})).refusal(), (409, "folder_gone"));
     assert_eq!(plane.post("/instances/one/archive", json!({})).ok()["status"], "archived");
     assert_eq!(plane.delete("/instances/one").status, 204);
     assert!(!plane.folder(&one).exists());
@@ -164,6 +171,46 @@ fn a_restart_survives_the_death_of_the_control_plane() {
 }
 
 #[test]
+fn a_resumed_restart_lets_the_running_turn_reach_its_end() {
+    let (model, gate) = (ModelServer::start(), Gate::new());
+    model.push(Script::new().gate(&gate).text("the whole answer"));
+    let mut plane = Plane::new();
+    let made = plane.create("one");
+    let path = plane.folder(&made).join("config.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let url = model.url();
+    let provider =
+        format!("[providers.lab]\nkind = \"openai_compatible\"\nbase_url = \"{url}\"\nmodels = [\"demo\"]\n");
+    std::fs::write(&path, format!("{text}\n{provider}")).unwrap();
+    let pid = plane.start("one")["pid"].as_i64().unwrap();
+    let session = "/instances/one/gateway/sessions/agent%3Amain%3Aweb%3Adm%3Ame";
+    plane.post(&format!("{session}/messages"), json!({ "text": "hello" })).ok();
+    until(&|| "the model is asked".to_owned(), || model.request_count() == 1);
+    let (url, token) = (plane.url(), plane.token());
+    let asking = std::thread::spawn(move || {
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let asked = client.post(format!("{url}/api/instances/one/restart?timeout=60")).bearer_auth(token);
+        let _ = crate::plane::wait(asked.send());
+    });
+    let health = || plane.get("/health").body.to_string();
+    until(&|| format!("it drains: {}", health()), || health().contains("draining"));
+    plane.kill();
+    asking.join().unwrap();
+    plane.serve();
+    let log = || std::fs::read_to_string(plane.dir.path().join("server.log")).unwrap();
+    until(&log, || log().contains("a restart that was asked for is finished"));
+    // Long enough for a second signal to arrive, and shorter than the daemon's own patience with the turn.
+    std::thread::sleep(std::time::Duration::from_secs(4));
+    assert!(is_alive(pid), "the drain was cut short");
+    gate.open();
+    until(&|| "the old process ends".to_owned(), || !is_alive(pid));
+    plane.until_status("one", "running");
+    let said = || plane.get(&format!("{session}/transcript")).body.to_string();
+    until(&said, || said().contains("the whole answer"));
+    assert_eq!(model.request_count(), 1, "the turn ended in the process that began it");
+}
+
+#[test]
 fn a_hung_instance_is_unresponsive_and_started_again() {
     let mut plane = Plane::idle();
     plane.environment = vec![("POLYCLAW_CP_HUNG_AFTER", "8".to_owned())];
@@ -190,7 +237,9 @@ fn a_hung_instance_is_unresponsive_and_started_again() {
 #[test]
 fn a_crash_of_one_that_was_started_by_hand_is_a_crash() {
     let plane = Plane::new();
-    let folder = plane.folder(&plane.create("one"));
+    // How an earlier process of this server's own ended says nothing about the next one.
+    let folder = plane.folder(&plane.started("one"));
+    plane.post("/instances/one/stop", json!({})).ok();
     let mut command = plane.command(&["daemon"]);
     command.env("POLYCLAW_HOME", &folder).stdout(Stdio::null()).stderr(Stdio::null());
     let mut daemon = command.spawn().unwrap();
