@@ -76,6 +76,7 @@ fn question(
         fingerprint: rules::fingerprint(&call.name, &call.arguments),
         origin: origin(context, approver),
         question: engine.redactor().text(&rules::describe(&call.name, &call.arguments, words)).into_owned(),
+        asked_by: context.asking_name().to_owned(),
         arguments: call.arguments.clone(),
         state: ApprovalState::Pending,
         reason: None,
@@ -137,6 +138,7 @@ fn show(engine: &Engine, asked: &Approval, session: &SessionKey) {
             tool: asked.tool.clone(),
             arguments: asked.arguments.clone(),
             question: asked.question.clone(),
+            asked_by: asked.asked_by.clone(),
         },
     );
 }

@@ -22,6 +22,7 @@ use polyclaw_domain::prompt::{self, Line};
 use polyclaw_domain::provider::{ModelRef, Prompt, Usage};
 use polyclaw_domain::run;
 use polyclaw_domain::session::Session;
+use polyclaw_domain::team::TeamRole;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome, ToolScope, ToolSpec};
 use polyclaw_domain::turn::Step;
 use polyclaw_store::backlog::Waiting;
@@ -111,6 +112,14 @@ pub(crate) fn is_meaningful_result(message: &Message) -> bool {
 }
 
 impl Context {
+    /// The name under which a person is asked: a member of a team is known to its people by its own.
+    pub fn asking_name(&self) -> &str {
+        match (&self.session.title, self.session.team_role) {
+            (Some(name), Some(TeamRole::Member)) => name,
+            _ => &self.spec.name,
+        }
+    }
+
     /// Reads a long history only from where the last turn of its session left it.
     pub async fn load(engine: &Engine, claim: &Claim) -> Driven<Self> {
         let wanted = claim.clone();

@@ -227,6 +227,8 @@ export type Approval = {
 
 export type ApprovalView = {
   arguments: Record<string, unknown>;
+  /** The agent or team member that asks. */
+  asked_by: string;
   call_id: string;
   created_at: string;
   /** Who answered. */
@@ -660,6 +662,8 @@ export type Frame = {
   tool: string;
   arguments: unknown;
   question: string;
+  /** The agent or team member that asks. */
+  asked_by: string;
 } | {
   event: "approval.decided";
   /** One question to a person. */

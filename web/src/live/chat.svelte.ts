@@ -212,7 +212,7 @@ export class Chat {
   }
 
   #ask(asked: ApprovalView) {
-    this.#turn(asked.turn_id).ask({ approval: asked.id, tool: asked.tool, arguments: asked.arguments, question: asked.question, fingerprint: asked.fingerprint });
+    this.#turn(asked.turn_id).ask({ approval: asked.id, tool: asked.tool, arguments: asked.arguments, question: asked.question, asked_by: asked.asked_by, fingerprint: asked.fingerprint });
   }
 
   /** The steps of a turn that streams are on the page already; they come with its end. */

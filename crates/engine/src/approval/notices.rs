@@ -24,7 +24,7 @@ message from you withdraws the question.";
 /// Everything that is sent with a question, through the gate as everything.
 pub(super) async fn parcels_of(engine: &Engine, context: &Context, asked: &Approval) -> Driven<Vec<Parcel>> {
     if let Some(origin) = &asked.origin {
-        let text = rules::question(asking_name(context, origin), asked.id.as_str(), &asked.question);
+        let text = rules::question(context.asking_name(), asked.id.as_str(), &asked.question);
         let policy = policy_towards(context, origin);
         let key = rules::message_key(asked.id.as_str());
         return Ok(passed(engine, (origin, policy), text, &label(context, asked, &key, 0)));
@@ -34,20 +34,12 @@ pub(super) async fn parcels_of(engine: &Engine, context: &Context, asked: &Appro
     let waits = format!("waits-{}", asked.id);
     let mut found = passed(engine, (&waiting, policy), WAITS.to_owned(), &label(context, asked, &waits, 0));
     let (key, text) = (rules::message_key(asked.id.as_str()), to_owner(context, asked));
-    let text = rules::question(&context.spec.name, asked.id.as_str(), &text);
+    let text = rules::question(context.asking_name(), asked.id.as_str(), &text);
     for owner in owners(engine).await? {
         let label = label(context, asked, &key, found.len());
         found.extend(passed(engine, (&owner, Policy::OPEN), text.clone(), &label));
     }
     Ok(found)
-}
-
-/// A member of a team asks by its own name: its people know it by that one.
-fn asking_name<'a>(context: &'a Context, to: &Address) -> &'a str {
-    match &context.session.title {
-        Some(member) if context.team_people.contains(to) => member,
-        _ => &context.spec.name,
-    }
 }
 
 /// A member sends nothing outside by itself, but its questions reach the people its team works for.

@@ -105,6 +105,8 @@ pub enum FrameKind {
         tool: String,
         arguments: Value,
         question: String,
+        /// The agent or team member that asks.
+        asked_by: String,
     },
     #[serde(rename = "approval.decided")]
     ApprovalDecided { approval_id: ApprovalId, state: &'static str },

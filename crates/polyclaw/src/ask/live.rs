@@ -131,7 +131,9 @@ impl<'a> Live<'a> {
     fn ask(&mut self, frame: &Frame) {
         let (tool, asked) =
             (cell(&frame.data["tool"]), safe(frame.data["question"].as_str().unwrap_or_default()));
-        let _ = write!(std::io::stderr(), "\n{tool} wants to run\n{asked}\nLet it run once? [y/N] ");
+        let asked_by = cell(&frame.data["asked_by"]);
+        let _ =
+            write!(std::io::stderr(), "\n{asked_by} wants to run {tool}\n{asked}\nLet it run once? [y/N] ");
         self.question = frame.data["approval_id"].as_str().map(str::to_owned);
     }
 

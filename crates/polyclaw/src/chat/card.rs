@@ -114,7 +114,7 @@ fn ask(question: &Question) -> Vec<Line<'static>> {
     let color = if question.is_open() { Color::Yellow } else { Color::DarkGray };
     let mut lines = vec![Line::from(vec![
         Span::styled("? ", Style::new().fg(color).bold()),
-        Span::raw(format!("{} wants to run", plain(&question.tool))).bold(),
+        Span::raw(plain(&wish(&question.asked_by, &question.tool))).bold(),
     ])];
     // Whole, however long: nobody can agree to what is not shown.
     lines.extend(
@@ -128,6 +128,15 @@ fn ask(question: &Question) -> Vec<Line<'static>> {
         false => Line::styled(format!("  {}", question.state), dim()),
     });
     lines
+}
+
+/// Who asks for what.
+fn wish(asked_by: &str, tool: &str) -> String {
+    if asked_by.is_empty() {
+        format!("{tool} wants to run")
+    } else {
+        format!("{asked_by} wants to run {tool}")
+    }
 }
 
 fn note(text: &str, tone: Tone) -> Vec<Line<'static>> {

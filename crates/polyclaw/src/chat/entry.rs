@@ -97,6 +97,8 @@ pub enum ToolState {
 pub struct Question {
     pub id: String,
     pub turn: String,
+    /// The agent or team member that asks.
+    pub asked_by: String,
     pub tool: String,
     pub arguments: String,
     /// `pending`, `approved`, `denied`, `expired`, or that the turn is over.

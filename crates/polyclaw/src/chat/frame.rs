@@ -269,6 +269,7 @@ impl Model {
         self.put(Entry::Approval(Question {
             id: id.to_owned(),
             turn: data["turn_id"].as_str().unwrap_or_default().to_owned(),
+            asked_by: data["asked_by"].as_str().unwrap_or_default().to_owned(),
             tool: data["tool"].as_str().unwrap_or_default().to_owned(),
             arguments: entry::asked(data),
             state: "pending".to_owned(),

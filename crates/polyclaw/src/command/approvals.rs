@@ -78,7 +78,8 @@ fn shown(asked: &Value) -> String {
     let told = |key: &str| cell(&asked[key]);
     let (state, session) = (told("state"), told("session_key"));
     let until = if state == "pending" { "open until" } else { "it was open until" };
-    format!("{}\n\n{state}; asked in {session}, {until} {}", told("question"), told("expires_at"))
+    let (question, asked_by, expires_at) = (told("question"), told("asked_by"), told("expires_at"));
+    format!("{question}\n\n{state}; asked by {asked_by} in {session}, {until} {expires_at}")
 }
 
 async fn list(client: &Client, context: &Context) -> anyhow::Result<()> {
@@ -86,12 +87,18 @@ async fn list(client: &Client, context: &Context) -> anyhow::Result<()> {
     let approvals = answer["approvals"].as_array().cloned().unwrap_or_default();
     let row = |one: &Value| {
         let arguments = one["arguments"].to_string();
-        vec![cell(&one["id"]), cell(&one["tool"]), cell(&one["session_key"]), arguments]
+        vec![
+            cell(&one["id"]),
+            cell(&one["asked_by"]),
+            cell(&one["tool"]),
+            cell(&one["session_key"]),
+            arguments,
+        ]
     };
     let rows: Vec<_> = approvals.iter().map(row).collect();
     Ok(context.output.say(&answer, |output| match rows.is_empty() {
         true => "Nothing waits for you.".to_owned(),
-        false => output.table(&["ID", "TOOL", "SESSION", "ARGUMENTS"], &rows),
+        false => output.table(&["ID", "ASKED BY", "TOOL", "SESSION", "ARGUMENTS"], &rows),
     })?)
 }
 
@@ -101,11 +108,11 @@ mod tests {
 
     #[test]
     fn a_question_is_shown_with_its_session_and_its_end() {
-        let asked = json!({ "question": "Run it?", "state": "pending", "session_key": "agent:main:main",
+        let asked = json!({ "question": "Run it?", "state": "pending", "asked_by": "ann", "session_key": "agent:main:main",
             "expires_at": "2026-01-02T03:04:05Z" });
         assert_eq!(
             shown(&asked),
-            "Run it?\n\npending; asked in agent:main:main, open until 2026-01-02T03:04:05Z"
+            "Run it?\n\npending; asked by ann in agent:main:main, open until 2026-01-02T03:04:05Z"
         );
     }
 }

@@ -32,6 +32,7 @@ fn question(id: &str, call_id: &str) -> Approval {
             thread: Some("1".into()),
         }),
         question: "May it?".into(),
+        asked_by: "ann".into(),
         state: Pending,
         reason: None,
         decided_by: None,

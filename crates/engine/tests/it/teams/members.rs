@@ -1,12 +1,16 @@
 use std::collections::HashSet;
 
 use polyclaw_domain::agent::{AgentSpec, SandboxMode};
+use polyclaw_domain::approval::Decision;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::session::Status;
 use polyclaw_domain::task::{TaskNo, TaskState};
 use polyclaw_domain::team::TeamRole;
+use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
+use polyclaw_engine::decide;
+use polyclaw_engine::hub::FrameKind;
 use polyclaw_engine::team::{Finish, NewMember};
 use polyclaw_store::agents::{self, Source};
 use polyclaw_store::jobs;
@@ -29,6 +33,7 @@ on_both!(
     members_that_join_at_once_are_all_there,
     only_the_lead_adds_members_and_only_so_many,
     the_same_call_makes_one_member,
+    a_member_asks_for_permission_under_its_own_name,
 );
 
 fn named(name: &str) -> NewMember {
@@ -274,4 +279,27 @@ async fn the_same_call_makes_one_member(hall: Hall) {
     let first = engine.spawn_teammate(&by, TEAM, named("ann")).await.unwrap();
     let again = engine.spawn_teammate(&by, TEAM, named("ann")).await.unwrap();
     assert_eq!(first.session_key, again.session_key);
+}
+
+async fn a_member_asks_for_permission_under_its_own_name(hall: Hall) {
+    let tools = &hall.world.ground.tools;
+    tools
+        .add("danger", Effect::Effect, Consent::AskPerson, |_| Box::pin(async { ToolOutcome::ok("it ran") }));
+    let hall = hall.with_team().await;
+    // Who writes to the lead is who the team works for.
+    hall.world.says("go on").await;
+    let mut watch = hall.world.engine.hub.watch(&World::key("me"));
+    hall.script("ann", vec![call("danger", json!({})), say("done")]);
+    hall.try_join(NewMember { task: Some("begin".into()), ..named("ann") }).await.unwrap();
+    let id = crate::approvals::question(&hall.world).await;
+    let asked = hall.world.engine.question(&id).await.unwrap().unwrap();
+    assert_eq!(asked.asked_by, "ann");
+    let shown = loop {
+        if let FrameKind::ApprovalAsked { asked_by, .. } = &watch.recv().await.unwrap().kind {
+            break asked_by.clone();
+        }
+    };
+    assert_eq!(shown, "ann", "in the conversation of the lead, too");
+    decide(&hall.world.engine, &id, crate::approvals::by_owner(Decision::Approve)).await.unwrap();
+    hall.rest().await;
 }
