@@ -114,6 +114,7 @@ async fn a_tool_is_explained_layer_by_layer_by_what_decides() {
             ("agent", false),
             ("risk", true),
             ("lent", true),
+            ("plan", true),
             ("subagents", true),
             ("approval", true)
         ]

@@ -118,12 +118,14 @@ async fn of_several_idle_members_the_first_is_asked(hall: Hall) {
     for name in ["cat", "ann", "bob"] {
         hall.join(name).await;
     }
+    // Who takes it keeps it: what nobody takes is offered to the next.
+    hall.script("cat", vec![call("TaskClaim", json!({ "team_name": TEAM })), say("on it")]);
     hall.task("one", &[]).await;
     hall.rest().await;
     assert_eq!(
         (hall.times("cat", "Task #1 is free"), hall.shown("ann").len(), hall.shown("bob").len()),
-        (1, 0, 0),
-        "whoever joined first"
+        (2, 0, 0),
+        "the first to join, in both calls of its turn"
     );
     assert!(hall.inbox("cat")[0]["content"].as_str().unwrap().starts_with("Task #1 is free: one"));
     assert!(!hall.path(&format!("{TEAM}/inbox/messages.jsonl")).exists(), "every letter is somebody's");
