@@ -161,6 +161,33 @@ impl schemars::JsonSchema for AgentId {
     }
 }
 
+/// The UUID that belongs to a call: made again, the call makes the same thing. Nothing that the caller or a
+/// model provider wrote is in it.
+pub fn uuid_of(call: &str) -> String {
+    use sha2::Digest as _;
+    let hash = sha2::Sha256::digest(call.as_bytes());
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&hash[..16]);
+    // Version 8, made by the application; variant of RFC 9562.
+    bytes[6] = (bytes[6] & 0x0f) | 0x80;
+    bytes[8] = (bytes[8] & 0x3f) | 0x80;
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+}
+
+/// Longest call id that becomes part of another id.
+const MAX_PLAIN_CALL_ID: usize = 24;
+
+/// The id of what a tool call of a turn makes. A call id is text of a model provider: one that is long, or holds more than
+/// letters, digits, `-` and `_`, is replaced by a UUID.
+pub fn id_of_call(turn: &TurnId, call_id: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    if call_id.len() <= MAX_PLAIN_CALL_ID && call_id.bytes().all(is_plain) {
+        return format!("{turn}-{call_id}");
+    }
+    uuid_of(&format!("{turn}-{call_id}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,5 +208,29 @@ mod tests {
         for bad in ["", "Main", "2ops", "-x", "a b", "a:b", "ä", &"x".repeat(65)] {
             assert!(AgentId::parse(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn ids_of_calls_hold_no_hostile_text() {
+        let turn = TurnId::new("t");
+        assert_eq!(id_of_call(&turn, "call-0"), "t-call-0");
+        for hostile in ["a\u{202e}b", "<b>", "a b", "../x", &"x".repeat(25)] {
+            let id = id_of_call(&turn, hostile);
+            assert!(id.len() == 36 && id.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-'), "{id}");
+            assert_eq!(id, id_of_call(&turn, hostile));
+            assert_ne!(id, id_of_call(&TurnId::new("u"), hostile));
+        }
+    }
+
+    #[test]
+    fn the_same_call_has_the_same_uuid_whatever_it_is_made_of() {
+        let one = uuid_of("turn-\u{202e}<b>");
+        assert_eq!((one.len(), one.matches('-').count()), (36, 4));
+        assert!(
+            one.chars().all(|c| c.is_ascii_hexdigit() || c == '-') && one.as_bytes()[14] == b'8',
+            "{one}"
+        );
+        assert_eq!(one, uuid_of("turn-\u{202e}<b>"));
+        assert_ne!(one, uuid_of("turn-b"));
     }
 }

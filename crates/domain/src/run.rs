@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::channel::Address;
-use crate::id::{AgentId, MessageId, RunId, TraceId, TurnId};
+use crate::id::{AgentId, MessageId, RunId, TraceId, TurnId, id_of_call};
 use crate::key::SessionKey;
 use crate::plain;
 use crate::time::Millis;
@@ -320,7 +320,7 @@ pub fn source(meta: &Value) -> Option<(TraceId, RunId)> {
 impl RunId {
     /// The run that a call of a turn begins: the same call, made again after a crash, is the same run.
     pub fn of_call(turn: &TurnId, call_id: &str) -> Self {
-        Self::new(format!("{turn}-{call_id}"))
+        Self::new(id_of_call(turn, call_id))
     }
 }
 

@@ -53,19 +53,6 @@ pub fn check_member_name(text: &str) -> Result<(), Refusal> {
     }
 }
 
-/// The UUID that belongs to a call: made again, the call names the same session. Nothing that the caller wrote is in it.
-pub fn uuid_of(call: &str) -> String {
-    use sha2::Digest as _;
-    let hash = sha2::Sha256::digest(call.as_bytes());
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&hash[..16]);
-    // Version 8, made by the application; variant of RFC 9562.
-    bytes[6] = (bytes[6] & 0x0f) | 0x80;
-    bytes[8] = (bytes[8] & 0x3f) | 0x80;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
-}
-
 /// A member's color as pages show it.
 pub fn hex_color(name: &str) -> &'static str {
     const HEX: [&str; 8] =
@@ -295,18 +282,6 @@ impl Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_same_call_has_the_same_uuid_whatever_it_is_made_of() {
-        let one = uuid_of("turn-\u{202e}<b>");
-        assert_eq!((one.len(), one.matches('-').count()), (36, 4));
-        assert!(
-            one.chars().all(|c| c.is_ascii_hexdigit() || c == '-') && one.as_bytes()[14] == b'8',
-            "{one}"
-        );
-        assert_eq!(one, uuid_of("turn-\u{202e}<b>"));
-        assert_ne!(one, uuid_of("turn-b"));
-    }
 
     #[test]
     fn names_are_short_plain_words() {

@@ -78,7 +78,11 @@ pub fn of_owner(tx: &mut Tx<'_>, owner: &SessionKey, limit: usize) -> Result<Vec
 
 /// What is still being worked on for a session.
 pub fn at_work(tx: &mut Tx<'_>, owner: &SessionKey) -> Result<Vec<Run>> {
-    tx.query(select!("WHERE owner_key = $1 AND status = 'running' ORDER BY run_id"), params![owner], read)
+    tx.query(
+        select!("WHERE owner_key = $1 AND status = 'running' ORDER BY created_at, run_id"),
+        params![owner],
+        read,
+    )
 }
 
 /// How many runs of a kind an agent has at work, in all of its sessions. Its row is taken, so that two who begin one are

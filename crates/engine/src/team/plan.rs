@@ -1,9 +1,10 @@
 //! Plan approval: a member sends its plan to the lead, who lets it begin or says what is to be changed. The answer and what
 //! the member may do from then on are one commit.
 
+use polyclaw_domain::id::uuid_of;
 use polyclaw_domain::mail::{Letter, LetterKind};
 use polyclaw_domain::redact::quoted;
-use polyclaw_domain::team::{LEAD, Member, MemberState, PlanApproval, Refusal, Team, uuid_of};
+use polyclaw_domain::team::{LEAD, Member, MemberState, PlanApproval, Refusal, Team};
 use polyclaw_store::{Tx, letters, teams};
 
 use super::actor::{Actor, Insider};

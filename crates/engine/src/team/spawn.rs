@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use polyclaw_domain::agent::{AgentSpec, MemberTools};
 use polyclaw_domain::channel::Address;
-use polyclaw_domain::id::AgentId;
+use polyclaw_domain::id::{AgentId, uuid_of};
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::policy::Lent;
@@ -12,7 +12,7 @@ use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::run::{Limits, RunKind};
 use polyclaw_domain::session::{Session, Status};
 use polyclaw_domain::team::{
-    self, MAX_CAPABILITIES, Member, MemberState, PlanApproval, Refusal, Team, TeamRole, TeamStatus, uuid_of,
+    self, MAX_CAPABILITIES, Member, MemberState, PlanApproval, Refusal, Team, TeamRole, TeamStatus,
 };
 use polyclaw_domain::time::Millis;
 use polyclaw_store::{Tx, agents, letters, sessions, tasks, teams};

@@ -4,6 +4,7 @@ mod mail;
 mod people;
 mod tasks;
 
+use polyclaw_domain::id::id_of_call;
 use polyclaw_domain::team::{TeamRole, tools};
 use polyclaw_domain::tool::{Effect, ToolScope, ToolSpec, arguments};
 use schemars::JsonSchema;
@@ -129,7 +130,7 @@ fn changing<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
 impl Asked<'_> {
     /// Who acts in the team, and by which call: made again it is the same act.
     fn actor(&self) -> Actor {
-        let act = format!("{}-{}", self.turn, self.call.id);
+        let act = id_of_call(self.turn, &self.call.id);
         Actor::Session { key: self.scope.session.clone(), turn: self.turn.clone(), call: act }
     }
 }
