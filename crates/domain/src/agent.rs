@@ -117,6 +117,12 @@ pub struct Identity {
 }
 
 impl Identity {
+    /// Its emoji, if it has one, and its name.
+    pub fn face(&self) -> String {
+        let parts = [self.emoji.as_deref(), self.name.as_deref()];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
+    }
+
     /// What can not be shown as it is said, by field.
     pub fn problems(&self) -> Vec<(&'static str, &'static str)> {
         let is_plain = |text: &str| !text.chars().any(|c| c.is_control() || is_hidden(c));

@@ -1,6 +1,7 @@
 //! Session keys. A key is a value: two different conversations can never share one, because a part that
 //! holds a separator is escaped before the parts are joined.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -50,9 +51,11 @@ impl SessionKey {
         Self(format!("hook:{}", escape(id)))
     }
 
-    /// Accepts exactly what this module writes, so that one conversation has one spelling.
+    /// Accepts what this module writes, so that one conversation has one spelling. Ids of platforms may be written with
+    /// their capitals, which stand escaped in a key.
     pub fn parse(text: &str) -> Result<Self, InvalidKey> {
         let refused = || InvalidKey(quoted(text));
+        let text = &*escape_capitals(text);
         let parts: Vec<&str> = text.split(':').collect();
         let named = match parts.as_slice() {
             ["agent", id, _, ..] => AgentId::parse(id).is_ok(),
@@ -110,6 +113,15 @@ impl<'de> Deserialize<'de> for SessionKey {
         let text = String::deserialize(deserializer)?;
         Self::parse(&text).map_err(serde::de::Error::custom)
     }
+}
+
+fn escape_capitals(text: &str) -> Cow<'_, str> {
+    if !text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        return Cow::Borrowed(text);
+    }
+    let escaped =
+        |c: char| if c.is_ascii_uppercase() { format!("%{:02x}", u32::from(c)) } else { c.to_string() };
+    Cow::Owned(text.chars().map(escaped).collect())
 }
 
 /// Escapes what would end a part, upper case (keys are lower case) and control characters. The empty part is `%`.
@@ -210,6 +222,13 @@ mod tests {
     }
 
     #[test]
+    fn capitals_of_a_platforms_ids_are_read_as_they_stand_in_keys() {
+        let written = SessionKey::parse("agent:main:slack:dm:UBOB").unwrap();
+        assert_eq!(written, SessionKey::parse("agent:main:slack:dm:%55%42%4f%42").unwrap());
+        assert_eq!(written.parts().last().map(String::as_str), Some("UBOB"));
+    }
+
+    #[test]
     fn rubbish_is_not_a_key() {
         for bad in [
             "",
@@ -220,7 +239,6 @@ mod tests {
             "agent:main:",
             "agent:main:a b",
             "agent:main:%zz",
-            "agent:main:A",
             "cron:a:b",
             "agent:main:\u{0}",
         ] {

@@ -141,10 +141,22 @@ pub struct Outcome {
 }
 
 /// Something a child leaves behind.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Artifact {
     pub kind: String,
+    /// Of a file its path, of a commit its hash.
+    #[serde(alias = "sha")]
     pub path: String,
+}
+
+/// How a commit is called among artifacts.
+pub const COMMIT: &str = "commit";
+
+impl Serialize for Artifact {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let place = if self.kind == COMMIT { "sha" } else { "path" };
+        serializer.collect_map([("kind", &self.kind), (place, &self.path)])
+    }
 }
 
 impl Outcome {
@@ -232,7 +244,7 @@ pub fn block(meta: &Value) -> Option<String> {
         .as_array()
         .into_iter()
         .flatten()
-        .map(|one| format!("- {}: {}", text(&one["kind"]), text(&one["path"])))
+        .map(|one| format!("- {}: {}", text(&one["kind"]), text(one.get("sha").unwrap_or(&one["path"]))))
         .collect();
     let (label, prompt) = (text(&task["label"]), text(&task["prompt"]));
     // A task of a few words is its own label.
@@ -377,6 +389,20 @@ impl Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_commit_is_named_by_its_hash_and_a_file_by_its_path() {
+        let artifact = |kind: &str, path: &str| Artifact { kind: kind.to_owned(), path: path.to_owned() };
+        for (one, json) in [
+            (artifact("file", "a.txt"), json!({ "kind": "file", "path": "a.txt" })),
+            (artifact("commit", "c0ffee"), json!({ "kind": "commit", "sha": "c0ffee" })),
+        ] {
+            assert_eq!(serde_json::to_value(&one).unwrap(), json);
+            assert_eq!(serde_json::from_value::<Artifact>(json).unwrap(), one);
+        }
+        let old = serde_json::from_value::<Artifact>(json!({ "kind": "commit", "path": "c0ffee" }));
+        assert_eq!(old.unwrap(), artifact("commit", "c0ffee"), "as rows of earlier versions have it");
+    }
 
     fn run() -> Run {
         Run {

@@ -66,21 +66,31 @@ impl Engine {
     }
 
     /// That the agents it may begin and give work to are there. Those elsewhere are looked up where they are asked.
-    pub(crate) async fn check_family(&self, spec: &AgentSpec) -> Result<()> {
+    /// `before`: what it was; agents it named then may have been deleted since.
+    pub(crate) async fn check_family(&self, spec: &AgentSpec, before: Option<&AgentSpec>) -> Result<()> {
         let listed = self.agents().await?;
         let mut ids: Vec<&str> = listed.iter().map(|stored| stored.spec.agent_id.as_str()).collect();
-        ids.push(spec.agent_id.as_str());
-        let begun = spec.subagents.allow_agents.iter().map(|entry| ("subagents", entry));
-        let given =
-            spec.delegation.iter().flat_map(|rules| &rules.allow_agents).map(|entry| ("delegation", entry));
-        let is_unknown = |(_, entry): &(&str, &String)| {
-            *entry != "*" && polyclaw_domain::a2a::remote(entry).is_none() && !ids.contains(&entry.as_str())
+        if !ids.contains(&spec.agent_id.as_str()) {
+            ids.push(spec.agent_id.as_str());
+        }
+        let named = |spec: &AgentSpec| -> Vec<(&'static str, String)> {
+            let begun = spec.subagents.allow_agents.iter().map(|entry| ("subagents", entry.clone()));
+            let given = spec.delegation.iter().flat_map(|rules| &rules.allow_agents);
+            begun.chain(given.map(|entry| ("delegation", entry.clone()))).collect()
         };
-        match begun.chain(given).find(is_unknown) {
+        let known = before.map(named).unwrap_or_default();
+        let is_unknown = |one: &(&str, String)| {
+            let (_, entry) = one;
+            !known.contains(one)
+                && *entry != "*"
+                && polyclaw_domain::a2a::remote(entry).is_none()
+                && !ids.contains(&entry.as_str())
+        };
+        match named(spec).into_iter().find(is_unknown) {
             None => Ok(()),
             Some((field, entry)) => Err(Error::InvalidAgent(format!(
                 "{field}.allow_agents: there is no agent {entry:?}; {}",
-                polyclaw_domain::config::suggest(entry, &ids)
+                polyclaw_domain::config::suggest(&entry, &ids)
             ))),
         }
     }
@@ -93,7 +103,7 @@ impl Engine {
     pub async fn create_agent(&self, mut spec: AgentSpec) -> Result<Stored> {
         self.redactor().spec(&mut spec);
         self.review(&spec)?;
-        self.check_family(&spec).await?;
+        self.check_family(&spec, None).await?;
         let (stored, now, fresh) = (spec.clone(), self.now(), self.next_id());
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
             if agents::get(tx, &stored.agent_id)?.is_some() {
@@ -115,9 +125,10 @@ impl Engine {
     /// Takes effect at the next turn.
     pub async fn update_agent(&self, mut spec: AgentSpec) -> Result<Stored> {
         self.redactor().spec(&mut spec);
-        let source = self.changeable(&spec.agent_id).await?.source;
+        let before = self.changeable(&spec.agent_id).await?;
+        let source = before.source;
         self.review(&spec)?;
-        self.check_family(&spec).await?;
+        self.check_family(&spec, Some(&before.spec)).await?;
         let overlay = self.overlay_of(&spec, source)?;
         let (stored, now) = (spec.clone(), self.now());
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
@@ -141,6 +152,13 @@ impl Engine {
         let source = self.changeable(id).await?.source;
         if *id == self.settings().default_agent || source == Source::Config {
             return Err(Error::DefaultAgent(id.to_string()));
+        }
+        // A config that names an agent nobody knows does not start.
+        let settings = self.settings();
+        let rules = settings.agents_in_rules.iter().filter(|(named, _)| named == id);
+        let paths: Vec<&str> = rules.map(|(_, path)| path.as_str()).collect();
+        if !paths.is_empty() {
+            return Err(Error::AgentInRules(id.to_string(), paths.join(", ")));
         }
         let (wanted, turn, now) = (id.clone(), TurnId::new(self.next_id()), self.now());
         let ttl_ms = self.settings().delivery_ttl_ms;

@@ -201,10 +201,14 @@ impl Engine {
 
     async fn agents_command(&self, session: &SessionKey) -> Result<String> {
         let active = self.session(session).await.map(|session| session.active_agent).ok();
+        let active =
+            active.or_else(|| session.agent()).unwrap_or_else(|| self.settings().default_agent.clone());
         let listed = self.db().read(agents::list).await?;
         let line = |stored: &agents::Stored| {
-            let mark = if Some(&stored.spec.agent_id) == active.as_ref() { "*" } else { " " };
-            format!("{mark} {}  {}", stored.spec.agent_id, stored.spec.description).trim_end().to_owned()
+            let (id, face) = (&stored.spec.agent_id, self.identity(&stored.spec).face());
+            let mark = if *id == active { "*" } else { " " };
+            let named = if face == id.as_str() { String::new() } else { format!(" ({face})") };
+            format!("{mark} {id}{named}  {}", stored.spec.description).trim_end().to_owned()
         };
         Ok(listed.iter().map(line).collect::<Vec<_>>().join("\n"))
     }

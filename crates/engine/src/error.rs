@@ -51,6 +51,8 @@ pub enum Error {
     AgentInConfig(String),
     #[error("'{0}' is the default agent: it can not be removed")]
     DefaultAgent(String),
+    #[error("the config names the agent '{0}' in {1}")]
+    AgentInRules(String, String),
     #[error("this agent can not be: {0}")]
     InvalidAgent(String),
     #[error("'{0}' can be several agents: {1}")]
@@ -150,6 +152,7 @@ impl Error {
             Self::AgentNotAllowed(_) => "agent_not_allowed",
             Self::AgentInConfig(_) => "agent_in_config",
             Self::DefaultAgent(_) => "default_agent",
+            Self::AgentInRules(..) => "agent_in_use",
             Self::InvalidAgent(_) => "invalid_agent",
             Self::AmbiguousAgent(..) => "ambiguous_agent",
             Self::NotYours(Invalid::WrongPerson) => "wrong_person",
@@ -194,6 +197,7 @@ impl Error {
             Self::NotYours(_) => Action::Conflict,
             Self::SecretInKey | Self::UnknownProvider(_) | Self::UnknownModel(_) => Action::Reject,
             Self::AgentExists(_) | Self::AgentInConfig(_) | Self::DefaultAgent(_) => Action::Conflict,
+            Self::AgentInRules(..) => Action::Conflict,
             Self::AgentNameTaken { .. } => Action::Conflict,
             Self::AgentNotAllowed(_) => Action::Reject,
             Self::ErrandExists(_) | Self::ErrandInConfig(_) => Action::Conflict,
@@ -232,6 +236,9 @@ impl Error {
             Self::Task(refusal) => team_hint(refusal.code()),
             Self::UnfitMemory(_) => Some("keep a memory to a few sentences; longer text belongs into a file"),
             Self::AgentInConfig(_) => Some("change it in config.toml; the file wins at every start"),
+            Self::AgentInRules(..) => Some(
+                "take it out of those rules of the config first; `polyclaw agents unbind <agent> --all` removes its bindings",
+            ),
             Self::DefaultAgent(_) => Some("make another agent the default in config.toml first"),
             Self::ErrandExists(_) => Some("`polyclaw cron edit` changes it; or take another name"),
             Self::ErrandInConfig(_) => Some("change it under [[cron]] or [heartbeat] in config.toml"),

@@ -85,6 +85,8 @@ pub(crate) struct Context {
     pub is_shortened: bool,
     /// What its team shows it. The mail becomes a line of the transcript when the turn ends well.
     pub desk: Desk,
+    /// How the agent shows itself to people: its emoji, if it has one, and its name.
+    pub face: String,
     /// A `BOOTSTRAP.md` that this turn tells.
     bootstrap: Option<Bootstrap>,
     in_config: bool,
@@ -174,6 +176,7 @@ impl Context {
             client_tools,
             system: String::new(),
             bootstrap: briefing.bootstrap.clone(),
+            face: polyclaw_domain::briefing::identity(&spec, &briefing.identity).face(),
             session: rows.session,
             session_id: rows.session_id,
             spec,

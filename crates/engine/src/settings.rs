@@ -41,6 +41,8 @@ pub struct Settings {
     /// The agent that the config does not write but has: it can be changed at run time, and what is not changed
     /// stays as the config's defaults have it.
     pub implicit_agent: Option<AgentSpec>,
+    /// Agents that rules of the config name and that live in the database, with the path of the rule.
+    pub agents_in_rules: Vec<(AgentId, String)>,
     /// Used by agents that name no model of their own.
     pub default_model: Option<ModelRef>,
     /// What to say when there is no model at all.
@@ -115,6 +117,7 @@ impl Settings {
             default_agent: AgentId::main(),
             outset: AgentSpec::named(AgentId::main()),
             implicit_agent: None,
+            agents_in_rules: Vec::new(),
             default_model: None,
             no_model_hint: "No model is configured.".to_owned(),
             context_windows: HashMap::new(),

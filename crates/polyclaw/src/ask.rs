@@ -6,6 +6,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use polyclaw_domain::command::parse;
+use polyclaw_domain::config::suggest;
 use polyclaw_domain::hex::hex;
 use polyclaw_provider::embedded;
 use serde_json::{Value, json};
@@ -184,16 +185,27 @@ fn answer(value: Value) -> Answer {
 
 /// The main conversation of an agent, or of the one that answers where nothing names another.
 pub async fn main_session(client: &Client, agent: Option<&str>) -> Result<String, Failure> {
-    let agent = match agent {
-        Some(agent) => agent.to_owned(),
-        None => default_agent(client).await?,
-    };
-    Ok(format!("agent:{agent}:main"))
+    let answer = client.get("/agents").await?;
+    let named = agent.unwrap_or_else(|| answer["bound"]["cli"].as_str().unwrap_or("main"));
+    Ok(find_agent(&answer, named)?["main_session_key"].as_str().unwrap_or_default().to_owned())
 }
 
-async fn default_agent(client: &Client) -> Result<String, Failure> {
+/// The id of the agent that is named by its id or by its name.
+pub async fn agent_id(client: &Client, named: &str) -> Result<String, Failure> {
     let answer = client.get("/agents").await?;
-    Ok(answer["bound"]["cli"].as_str().unwrap_or("main").to_owned())
+    Ok(find_agent(&answer, named)?["agent_id"].as_str().unwrap_or_default().to_owned())
+}
+
+/// By its id, else by its name, else by the name it shows to people.
+fn find_agent<'a>(answer: &'a Value, named: &str) -> Result<&'a Value, Failure> {
+    let agents: Vec<&Value> = answer["agents"].as_array().into_iter().flatten().collect();
+    let by = |name: fn(&Value) -> &Value| agents.iter().find(|agent| *name(agent) == *named).copied();
+    let found = by(|agent| &agent["agent_id"]).or_else(|| by(|agent| &agent["name"]));
+    found.or_else(|| by(|agent| &agent["shown"]["name"])).ok_or_else(|| {
+        let ids: Vec<&str> = agents.iter().filter_map(|agent| agent["agent_id"].as_str()).collect();
+        let failure = Failure::new(Exit::NotFound, "unknown_agent", format!("there is no agent {named:?}"));
+        failure.hint(suggest(named, &ids))
+    })
 }
 
 #[cfg(test)]

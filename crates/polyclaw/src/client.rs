@@ -223,7 +223,7 @@ fn local_url(home: &Home) -> Result<String, Failure> {
     if !written.is_empty() {
         return Ok(written);
     }
-    Ok(base_url(&home.read_config()?.gateway))
+    Ok(base_url(&home.read_unresolved_config()?.gateway))
 }
 
 pub fn base_url(gateway: &Gateway) -> String {

@@ -87,7 +87,8 @@ pub fn fix(home: &Home) -> Result<(), Failure> {
 
 pub async fn all(context: &Context) -> Vec<Check> {
     let home = &context.home;
-    let config = home.read_config();
+    // A running daemon has read its config with everything in its own environment, which is not this one.
+    let config = if home.is_served() { home.read_unresolved_config() } else { home.read_config() };
     let mut checks = vec![folder(home), disk(home), clock(), token(home), configured(home, &config)];
     let config = config.unwrap_or_default();
     checks.extend(workspace::folders(home, &config));

@@ -198,24 +198,31 @@ impl Home {
 
     /// Reads the config; a home without one has the defaults.
     pub fn read_config(&self) -> Result<Config, Failure> {
+        let text = self.read_config_text()?;
+        self.load(&text).map_err(|errors| bad_config(&errors))
+    }
+
+    /// The same where secrets that only the daemon's environment has are not needed.
+    pub fn read_unresolved_config(&self) -> Result<Config, Failure> {
+        let text = self.read_config_text()?;
+        self.load_unresolved(&text).map_err(|errors| bad_config(&errors))
+    }
+
+    fn read_config_text(&self) -> Result<String, Failure> {
         let path = self.config();
         if let [one, other, ..] = &*Place::at(self.0.clone()).configs() {
             let what = format!("there are two configs: {} and {}", one.display(), other.display());
             return Err(Failure::failed("bad_config", what).hint("keep one of them, and take the other away"));
         }
-        let text = match file::read_text(&path, file::LARGEST_CONFIG) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        match file::read_text(&path, file::LARGEST_CONFIG) {
+            Ok(text) => Ok(text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 let what = format!("{} is no text: it is not UTF-8", path.display());
-                return Err(Failure::failed("bad_config", what).hint("save it as UTF-8"));
+                Err(Failure::failed("bad_config", what).hint("save it as UTF-8"))
             }
-            Err(error) => return Err(refused(&path, &error)),
-        };
-        self.load(&text).map_err(|errors| {
-            Failure::failed("bad_config", errors.to_string())
-                .hint("mend the lines above; `polyclaw config check` reads the file without starting")
-        })
+            Err(error) => Err(refused(&path, &error)),
+        }
     }
 
     /// Reads the text of a config, and takes all it refers to to be there.
@@ -250,6 +257,11 @@ impl Home {
             |source: Source<'_>| Ok(look_up(source).unwrap_or_else(|_| UNRESOLVED_TOKEN.to_owned()));
         config::load_open(text, &file, &look_up)
     }
+}
+
+fn bad_config(errors: &ConfigErrors) -> Failure {
+    Failure::failed("bad_config", errors.to_string())
+        .hint("mend the lines above; `polyclaw config check` reads the file without starting")
 }
 
 /// Stands for a value that is not known where the file is changed. It has the form of the tokens of platforms.

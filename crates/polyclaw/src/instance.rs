@@ -230,7 +230,7 @@ impl Instance {
         let others: Vec<_> = others.map(|known| known.spec.agent_id).collect();
         config.check_agents(&others).map_err(|errors| {
             Failure::failed("bad_config", errors.to_string())
-                .hint("make the agent with `polyclaw agents add`, or mend the lines above")
+                .hint("correct the names or remove those rules; `polyclaw agents unbind <agent> --all` removes bindings")
         })?;
         let is_implicit = config.agents.implicit().is_some();
         let stored = self.engine.db().write(move |tx| {

@@ -49,6 +49,11 @@ pub fn engine(config: &Config, choice: &Choice, home: &Home, redactor: Arc<Redac
         default_agent: config.agents.default_id(),
         outset: config.agents.outset(),
         implicit_agent: config.agents.implicit(),
+        agents_in_rules: config
+            .unknown_agents
+            .iter()
+            .map(|one| (one.id.clone(), one.error.path.clone()))
+            .collect(),
         default_model: choice.model.clone(),
         no_model_hint: choice.sentence(),
         context_windows: context_windows(config),

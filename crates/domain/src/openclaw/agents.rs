@@ -240,6 +240,8 @@ fn agent(
     heartbeat(&mut roster.heartbeats, &id, part.part("heartbeat", notes), every, notes);
     let workspace = part.text("workspace", notes);
     roster.files.push(Files { id, called, workspace, usual: Vec::new(), dir: None });
+    part.part("sandbox", notes)
+        .rest("sandboxes differ: set sandbox.mode to off, workspace or strict yourself", notes);
     part.rest("an agent has no such setting", notes);
     Value::Object(table)
 }

@@ -4,10 +4,21 @@ use polyclaw_store::agents::Stored;
 
 use crate::error::{Error, Result};
 
-/// By its id or its name, as they are written.
+/// By its id, its name or the name it shows to people, as they are written. A shown name may be that of several.
 pub(crate) fn find_exactly<'a>(agents: &'a [Stored], wanted: &str) -> Result<&'a Stored> {
     let is_meant = |stored: &&Stored| stored.spec.agent_id.as_str() == wanted || stored.spec.name == wanted;
-    agents.iter().find(is_meant).ok_or_else(|| Error::UnknownAgent(wanted.to_owned()))
+    if let Some(found) = agents.iter().find(is_meant) {
+        return Ok(found);
+    }
+    let shows = |stored: &&Stored| stored.spec.identity.name.as_deref() == Some(wanted);
+    match agents.iter().filter(shows).collect::<Vec<_>>().as_slice() {
+        [] => Err(Error::UnknownAgent(wanted.to_owned())),
+        [only] => Ok(only),
+        several => {
+            let ids: Vec<&str> = several.iter().map(|stored| stored.spec.agent_id.as_str()).collect();
+            Err(Error::AmbiguousAgent(wanted.to_owned(), ids.join(", ")))
+        }
+    }
 }
 
 /// Exactly, else in any case, else by its beginning, else by a part: whatever fits first must fit one only.
@@ -75,6 +86,11 @@ mod tests {
             matches!(loosely(""), Err(Error::UnknownAgent(_)))
                 && matches!(loosely("zzz"), Err(Error::UnknownAgent(_)))
         );
+        let mut shown = agents.to_vec();
+        shown[0].spec.identity.name = Some("Olga".into());
+        assert_eq!(find_exactly(&shown, "Olga").unwrap().spec.agent_id.as_str(), "ops");
+        shown[1].spec.identity.name = Some("Olga".into());
+        assert!(matches!(find_exactly(&shown, "Olga"), Err(Error::AmbiguousAgent(..))));
         assert!(find_exactly(&agents, "Operations").is_ok() && find_exactly(&agents, "operations").is_err());
     }
 }

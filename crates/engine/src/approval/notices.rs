@@ -21,6 +21,10 @@ const LOOKED_AT: usize = 1_000;
 const WAITS: &str = "This needs the owner's approval. The owner has been asked; I go on when there is an answer. Another \
 message from you withdraws the question.";
 
+/// The same where no owner has written to the instance in a chat yet.
+const WAITS_UNSENT: &str = "This needs the owner's approval. The question waits in the owner's command center; I go on \
+when there is an answer. Another message from you withdraws the question.";
+
 /// Everything that is sent with a question, through the gate as everything.
 pub(super) async fn parcels_of(engine: &Engine, context: &Context, asked: &Approval) -> Driven<Vec<Parcel>> {
     if let Some(origin) = &asked.origin {
@@ -32,10 +36,12 @@ pub(super) async fn parcels_of(engine: &Engine, context: &Context, asked: &Appro
     let Some(waiting) = asking_address(context) else { return Ok(Vec::new()) };
     let policy = policy_towards(context, &waiting);
     let waits = format!("waits-{}", asked.id);
-    let mut found = passed(engine, (&waiting, policy), WAITS.to_owned(), &label(context, asked, &waits, 0));
+    let owners = owners(engine).await?;
+    let notice = if owners.is_empty() { WAITS_UNSENT } else { WAITS };
+    let mut found = passed(engine, (&waiting, policy), notice.to_owned(), &label(context, asked, &waits, 0));
     let (key, text) = (rules::message_key(asked.id.as_str()), to_owner(context, asked));
     let text = rules::question(context.asking_name(), asked.id.as_str(), &text);
-    for owner in owners(engine).await? {
+    for owner in owners {
         let label = label(context, asked, &key, found.len());
         found.extend(passed(engine, (&owner, Policy::OPEN), text.clone(), &label));
     }

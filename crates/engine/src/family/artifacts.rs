@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use polyclaw_domain::message::{Part, calls};
 use polyclaw_domain::plain;
-use polyclaw_domain::run::{Artifact, Run};
+use polyclaw_domain::run::{Artifact, COMMIT, Run};
 use polyclaw_domain::tool::ToolCall;
 use polyclaw_store::messages::Message;
 use polyclaw_store::{Tx, messages, runs, sessions};
@@ -28,7 +28,7 @@ pub(super) fn artifacts(
     let before = runs::commit_before(tx, &run.id)?;
     // The runtime has seen that the workspace moved on: a child's words are no proof.
     if let Some(commit) = commit.filter(|commit| before.is_some_and(|before| before != *commit)) {
-        found.push(Artifact { kind: "commit".to_owned(), path: commit.to_owned() });
+        found.push(Artifact { kind: COMMIT.to_owned(), path: commit.to_owned() });
     }
     Ok(found)
 }

@@ -41,6 +41,16 @@ pub(crate) struct Closing {
     pub fresh: Fresh,
 }
 
+impl Closing {
+    /// A turn that its run's deadline stopped says so, and not that somebody stopped it.
+    fn timed_out(&self) -> Self {
+        let was_stopped = self.error_code.as_deref() == Some("stopped");
+        let text =
+            if was_stopped { "It took longer than its time limit.".to_owned() } else { self.text.clone() };
+        Self { text, error_code: Some("timeout".to_owned()), ..self.clone() }
+    }
+}
+
 /// Ends the run that a turn's end is the end of, if it is one, and announces it to its owner.
 pub(crate) fn close(
     tx: &mut Tx<'_>,
@@ -57,6 +67,8 @@ pub(crate) fn close(
         return Ok(None);
     }
     let now = closing.fresh.now;
+    let timed_out = status(closing.state, &run, now) == RunStatus::Timeout;
+    let closing = &if timed_out { closing.timed_out() } else { closing.clone() };
     let (mut status, mut outcome) = (status(closing.state, &run, now), outcome(tx, &run, closing)?);
     if status == RunStatus::Ok
         && run.kind == RunKind::Delegate

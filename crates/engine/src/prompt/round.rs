@@ -17,7 +17,7 @@ impl Context {
     /// What stands before such a reply; nothing before others.
     pub fn signature(&self) -> String {
         let is_signed = self.listeners.is_some() || self.seat().is_some();
-        if is_signed { format!("{}: ", self.spec.name) } else { String::new() }
+        if is_signed { format!("{}: ", self.face) } else { String::new() }
     }
 
     /// The round this turn answers in, and its place in it.

@@ -130,16 +130,21 @@ impl Rules {
         self.broadcast.see_previous
     }
 
+    /// The conversation an agent has with its owner.
+    pub fn main_session(&self, agent: &AgentId) -> SessionKey {
+        SessionKey::of(agent, &[&self.main_key])
+    }
+
     /// Whether several people may write in this conversation from chats of their own.
     pub(super) fn is_shared(&self, session: &SessionKey) -> bool {
-        let main = session.agent().map(|agent| SessionKey::of(&agent, &[&self.main_key]));
+        let main = session.agent().map(|agent| self.main_session(&agent));
         self.allows_shared_dm && main.as_ref() == Some(session)
     }
 
     /// The conversation of an agent with whoever wrote, kept apart as the binding says, or else the config.
     pub(super) fn key(&self, agent: &AgentId, arrival: &Arrival, choice: Choice<'_>) -> SessionKey {
         if PULLED.contains(&arrival.channel.as_str()) {
-            return SessionKey::main(agent);
+            return self.main_session(agent);
         }
         let scope = Scope {
             dm: choice.dm_scope.unwrap_or(self.dm_scope),

@@ -89,7 +89,7 @@ async fn changed(engine: &Engine, update: Update) -> std::result::Result<(AgentS
     let old = engine.changeable(&update.agent_id).await?.spec;
     let new = patched(&old, "agent_id", Value::Object(update.patch)).map_err(Error::InvalidAgent)?;
     engine.review(&new)?;
-    engine.check_family(&new).await?;
+    engine.check_family(&new, Some(&old)).await?;
     Ok((old, new))
 }
 

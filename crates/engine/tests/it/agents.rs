@@ -336,3 +336,34 @@ async fn a_list_of_things_to_do_outlives_turns_and_restarts_and_ends_with_the_co
     assert_eq!(world.says("todo {}").await.text, "got The list is empty.");
     assert_eq!(glance(&world.transcript("me").await).len(), 4);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_the_config_names_is_not_deleted() {
+    let (mut ground, _folder) = in_a_folder(World::with(caller()).await.killed().await);
+    let ops = AgentId::parse("ops").unwrap();
+    ground.settings.agents_in_rules = vec![(ops.clone(), "bindings[0].agent_id".to_owned())];
+    let world = ground.wake(Faulty::never());
+    world.engine.create_agent(AgentSpec::named(ops.clone())).await.unwrap();
+    let refused = world.engine.delete_agent(&ops).await.unwrap_err();
+    assert_eq!(
+        (refused.code(), refused.to_string().as_str()),
+        ("agent_in_use", "the config names the agent 'ops' in bindings[0].agent_id")
+    );
+    assert!(world.engine.agent(&ops).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_names_a_deleted_one_can_still_be_changed() {
+    let (ground, _folder) = in_a_folder(World::with(caller()).await.killed().await);
+    let world = ground.wake(Faulty::never());
+    let named = |id: &str| AgentSpec::named(AgentId::parse(id).unwrap());
+    world.engine.create_agent(named("helper")).await.unwrap();
+    let mut boss = named("boss");
+    boss.subagents.allow_agents = vec!["helper".into()];
+    world.engine.create_agent(boss.clone()).await.unwrap();
+    world.engine.delete_agent(&AgentId::parse("helper").unwrap()).await.unwrap();
+    boss.description = "leads".into();
+    world.engine.update_agent(boss.clone()).await.unwrap();
+    boss.subagents.allow_agents.push("nobody".into());
+    assert!(world.engine.update_agent(boss).await.unwrap_err().to_string().contains("\"nobody\""));
+}

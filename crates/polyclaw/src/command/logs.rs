@@ -58,7 +58,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
 /// The lines were redacted when they were written. A secret that the daemon did not know yet, or that another program
 /// wrote, is redacted here.
 fn redactor(home: &Home) -> Redactor {
-    let config = home.read_config().unwrap_or_default();
+    let config = home.read_unresolved_config().unwrap_or_default();
     redaction::redactor(&config, home)
 }
 

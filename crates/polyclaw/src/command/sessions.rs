@@ -5,6 +5,7 @@ mod tree;
 
 use serde_json::{Value, json};
 
+use crate::ask::agent_id;
 use crate::cli::Context;
 use crate::client::{Client, LOST, segment};
 use crate::failure::{Exit, Failure};
@@ -143,7 +144,10 @@ pub fn path(key: &str, rest: &str) -> String {
 
 async fn list(client: &Client, output: Output, args: &List) -> anyhow::Result<()> {
     let limit = args.limit.unwrap_or(LISTED);
-    let filter = args.agent.as_ref().map(|agent| format!("?agent={}", segment(agent))).unwrap_or_default();
+    let filter = match &args.agent {
+        Some(agent) => format!("?agent={}", segment(&agent_id(client, agent).await?)),
+        None => String::new(),
+    };
     let sessions = client.list(&format!("/sessions{filter}"), "sessions", limit).await?;
     let row = |session: &Value| {
         let doing = if session["running_turn_id"].is_null() { "idle" } else { "answering" };

@@ -118,7 +118,7 @@ fn at(path: &Path) -> Result<Source, Failure> {
 /// Every folder in which an agent of this home finds skills, nearest first.
 fn everywhere(context: &Context) -> Result<Vec<Source>, Failure> {
     let home = &context.home;
-    let (root, config) = (home.workspace(), home.read_config()?);
+    let (root, config) = (home.workspace(), home.read_unresolved_config()?);
     let source =
         |place, base: &Path, folder: PathBuf| Source { place, base: base.to_owned(), folder, only: None };
     let mut agents: BTreeSet<PathBuf> = BTreeSet::new();

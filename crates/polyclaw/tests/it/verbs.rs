@@ -1,7 +1,7 @@
 //! Verbs that change what an instance does: jobs, bindings, faces, and the log of it all.
 
 use polyclaw_testkit::model_server::ModelServer;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::fixture::{Home, ran, until};
 
@@ -160,7 +160,16 @@ fn sessions_of_one_agent_and_a_deep_look_need_no_verb() {
         home.run(&["sessions", "--agent", "main", "--json"]).ok()["sessions"].as_array().unwrap().len(),
         1
     );
-    assert_eq!(home.run(&["sessions", "--agent", "nobody", "--json"]).ok()["sessions"], json!([]));
+    for nobody in [
+        &["sessions", "--agent", "nobody", "--json"][..],
+        &["agent", "--agent", "nobody", "-m", "x", "--json"],
+    ] {
+        assert_eq!(home.run(nobody).error(), (3, "unknown_agent".into()));
+    }
+    home.run(&["agents", "add", "ops", "--name", "Operations", "--json"]).ok();
+    home.run(&["agent", "--agent", "Operations", "-m", "second"]);
+    let by_name = home.run(&["sessions", "--agent", "Operations", "--json"]).ok();
+    assert_eq!(by_name["sessions"][0]["session_key"], "agent:ops:main");
     assert_eq!(home.run(&["sessions", "--agent", "main", "tree"]).code, 2);
     let deep = home.run(&["status", "--deep"]).stdout;
     assert!(deep.contains("provider lab: ready, 1 model(s)"), "{deep}");
@@ -179,4 +188,27 @@ fn the_log_is_shown_by_level() {
     assert_eq!(home.run(&["logs", "-n", "1"]).stdout, "2026-11-17T03:00:02Z  INFO again\n");
     assert_eq!(home.run(&["logs", "--level", "warn"]).stdout, "2026-11-17T03:00:01Z  WARN careful\n");
     assert_eq!(home.run(&["logs", "--json"]).ok()["lines"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn a_secret_that_only_the_daemon_has_is_no_fault_of_the_shell() {
+    let home = Home::new();
+    home.write_config(
+        "[providers.lab]\nkind = \"openai_compatible\"\nbase_url = \"http://127.0.0.1:9/v1\"\nmodels = [\"m\"]\n\
+         api_key = \"env:LAB_TEST_KEY\"\n",
+    );
+    // No model is reachable, so doctor fails either way: its word on the config is what counts here.
+    let config = || {
+        let ran: Value = serde_json::from_str(&home.run(&["doctor", "--json"]).stdout).unwrap();
+        let listed =
+            [&ran["ok"]["checks"], &ran["error"]["details"]["checks"]].into_iter().find_map(Value::as_array);
+        listed.unwrap().iter().find(|check| check["name"] == "config").unwrap()["verdict"].clone()
+    };
+    assert_eq!(config(), "fail", "nothing runs, and a start from here would fail");
+    let mut daemon = home.daemon_with(&[("LAB_TEST_KEY", "k-1")]);
+    assert_eq!(config(), "ok");
+    home.run(&["agents", "bind", "main", "--channel", "cli", "--json"]).ok();
+    daemon.signal("TERM");
+    assert!(daemon.ended().success());
+    home.run(&["agents", "unbind", "main", "--all", "--json"]).ok();
 }

@@ -48,6 +48,9 @@ pub struct AgentView {
     /// Answers where nobody names an agent.
     default: bool,
     shown: Shown,
+    /// Its conversation with the owner: `agent:<id>:<session.main_key>`.
+    #[schema(value_type = String)]
+    main_session_key: SessionKey,
     /// What it answers before any other agent: bindings of the config.
     bindings: Vec<OwnBinding>,
     #[schema(value_type = String, format = DateTime)]
@@ -63,6 +66,7 @@ impl AgentView {
         Self {
             default: stored.spec.agent_id == app.engine.settings().default_agent,
             shown: app.engine.identity(&stored.spec).into(),
+            main_session_key: app.engine.settings().reception.main_session(&stored.spec.agent_id),
             bindings: OwnBinding::all_of(app, &stored.spec.agent_id),
             spec: Spec(stored.spec),
             source,

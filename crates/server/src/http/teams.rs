@@ -84,7 +84,10 @@ pub async fn create(
             let key = SessionKey::of(&agent, &["team", &body.name]);
             app.engine.create_session(&key, &agent, Some(body.name.clone())).await?.key
         }
-        None => app.engine.create_session(&SessionKey::main(&agent), &agent, None).await?.key,
+        None => {
+            let main = app.engine.settings().reception.main_session(&agent);
+            app.engine.create_session(&main, &agent, None).await?.key
+        }
     };
     let new = NewTeam {
         name: body.name,

@@ -12,7 +12,11 @@ use crate::own_config;
 #[derive(clap::Args)]
 pub struct Args {
     /// The ID that `polyclaw agents` lists.
-    id: String,
+    #[arg(required_unless_present = "agent")]
+    id: Option<String>,
+    /// The same, as an option.
+    #[arg(long, value_name = "ID", conflicts_with = "id")]
+    agent: Option<String>,
     /// The name people see.
     #[arg(long)]
     name: Option<String>,
@@ -32,12 +36,12 @@ pub async fn run(args: &Args, client: &Client, context: &Context) -> anyhow::Res
         return Err(Failure::usage("name what is to be changed: --name, --emoji or --avatar").into());
     }
     let patch = json!({ "identity": identity });
-    let agent = client.get(&path(&args.id)).await?;
+    let id = args.id.as_deref().or(args.agent.as_deref()).unwrap_or_default();
+    let agent = client.get(&path(id)).await?;
     if agent["source"] == "config" {
-        let id = args.id.as_str();
         let change = |text: &str| Ok(edit::merge_named(text, "agents.list", ("id", id), &patch)?);
         return own_config::change(context, client, change).await;
     }
-    let changed = client.patch(&path(&args.id), &patch).await?;
-    Ok(context.output.say(&changed, |_| format!("{} shows itself so from now on.", args.id))?)
+    let changed = client.patch(&path(id), &patch).await?;
+    Ok(context.output.say(&changed, |_| format!("{id} shows itself so from now on."))?)
 }
