@@ -48,7 +48,9 @@ impl Kind {
         match (method, words) {
             (&Method::POST, ["route", "explain"]) => Self::Look,
             (&Method::POST, ["sessions", _, "messages"]) => Self::Message,
-            (&Method::POST, ["sessions"] | ["approvals", _] | ["teams", ..]) => Self::Work,
+            (&Method::POST, ["sessions"] | ["approvals", _] | ["teams", _, "shutdown"]) => Self::Work,
+            // A team works for whoever asked its lead: what is written to it over the API has the owner's authority.
+            (&Method::POST, ["teams", _, "tasks", _, "claim" | "start" | "release"]) => Self::Work,
             (&Method::POST, ["sessions", _, "commands" | "compact" | "new" | "stop"]) => Self::Work,
             (&Method::POST, ["runs" | "outbox", _, "dismiss" | "resend"] | ["cron", _, "run"]) => Self::Work,
             // Which agent and which model answer there, as a command says it too.
@@ -186,8 +188,13 @@ mod tests {
             (Method::POST, "/api/v1/runs/r/dismiss", Kind::Work),
             (Method::POST, "/api/v1/outbox/1/resend", Kind::Work),
             (Method::POST, "/api/v1/cron/c/run", Kind::Work),
-            (Method::POST, "/api/v1/teams", Kind::Work),
-            (Method::POST, "/api/v1/teams/t/messages", Kind::Work),
+            (Method::POST, "/api/v1/teams/t/shutdown", Kind::Work),
+            (Method::POST, "/api/v1/teams/t/tasks/1/claim", Kind::Work),
+            (Method::POST, "/api/v1/teams", Kind::Change),
+            (Method::POST, "/api/v1/teams/t/messages", Kind::Change),
+            (Method::POST, "/api/v1/teams/t/members", Kind::Change),
+            (Method::POST, "/api/v1/teams/t/tasks", Kind::Change),
+            (Method::POST, "/api/v1/teams/t/tasks/1/complete", Kind::Change),
             (Method::DELETE, "/api/v1/sessions/k", Kind::Change),
             (Method::POST, "/api/v1/sessions/cleanup", Kind::Change),
             (Method::POST, "/api/v1/agents", Kind::Change),

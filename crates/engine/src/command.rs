@@ -140,6 +140,10 @@ impl Engine {
             "usage" => self.usage_command(session).await,
             "models" => Ok(self.models_command().await),
             "agents" => self.agents_command(session).await,
+            "team" if order.authority != Authority::Owner && writes_to_a_team(order.rest) => {
+                Ok("Members act for whoever asked their lead, so only an owner may write to them here. Write to the lead."
+                    .to_owned())
+            }
             "team" => self.team_command(session, order.rest).await,
             _ => self.whoami(session).await,
         }
@@ -217,6 +221,11 @@ impl Engine {
         let session = self.session(key).await?;
         Ok(format!("session {key}, agent {}", session.active_agent))
     }
+}
+
+/// Whether a `/team` command does more than show.
+fn writes_to_a_team(rest: &str) -> bool {
+    matches!(rest.split_whitespace().next(), Some("send" | "plan"))
 }
 
 fn counted(count: usize, what: &str) -> String {

@@ -24,7 +24,8 @@ pub fn widened(from: &AgentSpec, to: &AgentSpec, default: &AgentId) -> Vec<&'sta
         identity: _,
         defaults,
         policy,
-        context_policy,
+        // Looked at whole, with whose memory it is.
+        context_policy: _,
         workspace,
         isolation,
         sandbox,
@@ -50,8 +51,8 @@ pub fn widened(from: &AgentSpec, to: &AgentSpec, default: &AgentId) -> Vec<&'sta
         ("policy.tools", has_more_tools(&from.policy.tools, tools, is_open)),
         ("policy.tools.approval", asks_less(&from.policy.tools, tools)),
         ("policy.skills", has_more_skills(&from.policy.skills, skills)),
-        ("context_policy", remembers_more(&from.context_policy, context_policy)),
-        ("workspace", reaches_other_files(&from.workspace, workspace)),
+        ("context_policy", remembers_more(from, to)),
+        ("workspace", reaches_other_files(from, workspace, &to.agent_id)),
         ("isolation", from.isolation == Isolation::Process && *isolation == Isolation::InProcess),
         ("sandbox", is_looser(&from.sandbox, sandbox)),
         ("budget", may_spend_more(&from.budget, budget)),
@@ -106,8 +107,14 @@ fn has_more_skills(from: &SkillPolicy, to: &SkillPolicy) -> bool {
     !(keeps_list && from.deny.iter().all(|entry| deny.contains(entry)))
 }
 
-fn remembers_more(from: &ContextPolicy, to: &ContextPolicy) -> bool {
+/// What another agent remembers as its own is more than what this one does.
+fn remembers_more(from: &AgentSpec, to: &AgentSpec) -> bool {
+    let is_another = from.agent_id != to.agent_id;
+    let (from, to) = (&from.context_policy, &to.context_policy);
     let ContextPolicy { memory, scope, recall_budget_tokens: _, kinds } = to;
+    if is_another && *memory && *scope == MemoryScope::Agent {
+        return true;
+    }
     let reach = |scope: MemoryScope| match scope {
         MemoryScope::Session => 0,
         MemoryScope::Agent => 1,
@@ -118,9 +125,10 @@ fn remembers_more(from: &ContextPolicy, to: &ContextPolicy) -> bool {
 }
 
 /// Each agent has a folder of its own unless another is named.
-fn reaches_other_files(from: &Workspace, to: &Workspace) -> bool {
+fn reaches_other_files(from: &AgentSpec, to: &Workspace, id: &AgentId) -> bool {
     let Workspace { dir, overlay: _ } = to;
-    dir.is_some() && *dir != from.dir
+    let is_another_own_folder = dir.is_none() && from.agent_id != *id;
+    is_another_own_folder || (dir.is_some() && *dir != from.workspace.dir)
 }
 
 fn is_looser(from: &Sandbox, to: &Sandbox) -> bool {
@@ -245,8 +253,20 @@ mod tests {
     #[test]
     fn the_agent_by_default_has_every_tool_and_to_become_it_is_more() {
         let main = AgentSpec::named(AgentId::main());
-        assert!(!is_wider(&main, &tools(json!({ "allow": ["shell"] }))));
-        assert_eq!(widened(&spec(json!({})), &main, &AgentId::main()), ["agent_id"]);
+        let with_shell = AgentSpec { agent_id: AgentId::main(), ..tools(json!({ "allow": ["shell"] })) };
+        assert!(!is_wider(&main, &with_shell));
+        let found = widened(&spec(json!({})), &main, &AgentId::main());
+        assert_eq!(found, ["agent_id", "context_policy", "workspace"]);
+    }
+
+    #[test]
+    fn another_agent_has_files_and_memories_of_its_own() {
+        let another = |more: Value| AgentSpec { agent_id: AgentId::parse("hr").unwrap(), ..spec(more) };
+        let found = |to: &AgentSpec| widened(&spec(json!({ "workspace": "/shared" })), to, &AgentId::main());
+        assert_eq!(found(&another(json!({}))), ["context_policy", "workspace"]);
+        let without_memory = json!({ "workspace": "/shared", "context_policy": { "memory": false } });
+        assert!(found(&another(without_memory)).is_empty(), "the same folder, and nothing remembered");
+        assert!(found(&spec(json!({}))).is_empty(), "the same agent, back in its own folder");
     }
 
     /// Each field that grants something, with what is more than the base has.

@@ -101,6 +101,19 @@ impl Engine {
         .await
     }
 
+    /// The same for a turn that works for these senders.
+    pub(crate) async fn explain_for(
+        &self,
+        agent: &AgentId,
+        place: &Session,
+        senders: Vec<String>,
+    ) -> Result<Vec<Explained>> {
+        self.look_at_tools(agent, Some(place), senders, |scope, layers| {
+            self.tools().list(scope).into_iter().map(|tool| explained(tool, layers)).collect()
+        })
+        .await
+    }
+
     /// The session is a member of a team whose plan is not approved yet.
     async fn awaits_plan(&self, place: Option<&Session>) -> Result<bool> {
         let Some(session) = place.filter(|session| session.team_role == Some(TeamRole::Member)) else {

@@ -1,10 +1,12 @@
 //! Which agents somebody may ask for by name. Owners may ask for all; anybody else for the one that answers them, those
-//! that the config names for them, and those that may do no more than the one that answers.
+//! that the config names for them, and those that may do no more than the one that answers. Whom a binding leads to one
+//! agent also reaches no other agent's files and memories.
 
-use polyclaw_domain::agent::widens;
+use polyclaw_domain::agent::{AgentSpec, widens};
 use polyclaw_domain::authority::Authority;
 use polyclaw_domain::channel::Letter;
 use polyclaw_domain::id::AgentId;
+use polyclaw_domain::route::Tier;
 use polyclaw_store::agents::{self, Stored};
 
 use super::route::Place;
@@ -19,22 +21,34 @@ pub(crate) enum Reachable {
     From {
         routed: AgentId,
         named: Vec<AgentId>,
+        /// A binding, or the hook a message comes by, says that this agent answers.
+        is_bound: bool,
     },
 }
 
 impl Reachable {
     /// For whoever is no owner, where this agent answers.
     pub fn from_agent(routed: AgentId) -> Self {
-        Self::From { routed, named: Vec::new() }
+        Self::From { routed, named: Vec::new(), is_bound: true }
     }
 
     pub fn includes(&self, wanted: &AgentId, listed: &[Stored], default: &AgentId) -> bool {
-        let Self::From { routed, named } = self else { return true };
+        let Self::From { routed, named, is_bound } = self else { return true };
         let spec = |id: &AgentId| listed.iter().map(|stored| &stored.spec).find(|spec| spec.agent_id == *id);
+        let is_no_wider = |own: &AgentSpec, other: &AgentSpec| match is_bound {
+            true => !widens(own, other, default),
+            false => !has_more_rights(own, other, default),
+        };
         let is_no_wider =
-            || spec(routed).zip(spec(wanted)).is_some_and(|(own, other)| !widens(own, other, default));
+            || spec(routed).zip(spec(wanted)).is_some_and(|(own, other)| is_no_wider(own, other));
         routed == wanted || named.contains(wanted) || is_no_wider()
     }
+}
+
+/// Whether another agent may do more, its own files and memories aside: nobody was kept apart from them.
+fn has_more_rights(own: &AgentSpec, other: &AgentSpec, default: &AgentId) -> bool {
+    let becomes_default = other.agent_id == *default && own.agent_id != *default;
+    becomes_default || widens(own, &AgentSpec { agent_id: own.agent_id.clone(), ..other.clone() }, default)
 }
 
 /// Told to whoever names an agent that is not theirs to ask.
@@ -55,7 +69,9 @@ impl Engine {
         let together = rules.group(&letter.arrival).unwrap_or_default().iter();
         let allowed =
             rules.access_of(&letter.arrival).map(|access| access.agents.as_slice()).unwrap_or_default();
-        Reachable::From { routed: place.agent.clone(), named: together.chain(allowed).cloned().collect() }
+        let named = together.chain(allowed).cloned().collect();
+        let is_bound = place.tier != Tier::Default || letter.arrival.channel == "webhook";
+        Reachable::From { routed: place.agent.clone(), named, is_bound }
     }
 
     pub(crate) async fn may_reach(&self, reachable: &Reachable, wanted: &AgentId) -> Result<bool> {

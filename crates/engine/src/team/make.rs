@@ -126,7 +126,11 @@ fn create(
         lead: lead.key.clone(),
         lead_agent: lead.active_agent.clone(),
         trace: turn.as_ref().map_or_else(|| trace.clone(), |turn| turn.trace.clone()),
-        reply_to: turn.as_ref().map_or(Ok(Vec::new()), |turn| reply_to(tx, &turn.turn))?,
+        // Made by hand, it works for whoever its lead talks to.
+        reply_to: match &turn {
+            Some(turn) => reply_to(tx, &turn.turn)?,
+            None => lead.address.iter().cloned().collect(),
+        },
         created_at: now,
         updated_at: now,
     };

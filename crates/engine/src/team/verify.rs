@@ -20,7 +20,7 @@ use super::actor::{Actor, Insider};
 use crate::agent::Explained;
 use crate::core::Engine;
 use crate::error::{Error, Result};
-use crate::family::{AskedBy, Mode, Wish};
+use crate::family::{AskedBy, Mode, Wish, asked_by};
 
 /// How much of what a check said is kept.
 const SAID: usize = 1_500;
@@ -47,7 +47,7 @@ impl Engine {
                 "a check needs a command: an empty one says nothing of the task".to_owned(),
             ));
         }
-        let Actor::Session { key, .. } = actor else { return Ok(()) };
+        let Actor::Session { key, turn, .. } = actor else { return Ok(()) };
         match verify {
             Verify::Agent { agent_id, .. } => {
                 let own = self.session(key).await?.active_agent;
@@ -57,19 +57,38 @@ impl Engine {
                     false => Err(Error::DelegationDenied(own.to_string(), agent_id.to_string())),
                 }
             }
-            Verify::Command(_) => match self.shell_of(key).await?.filter(|shell| shell.allowed) {
-                Some(shell) if !shell.asks => Ok(()),
-                Some(_) => Err(Error::Family(format!("a command as a check {ASKS}"))),
-                None => Err(Error::Family(format!(
-                    "a command as a check needs the tool '{SHELL}', which '{}' does not have here",
-                    insider.worker.name
-                ))),
-            },
+            Verify::Command(_) => {
+                match self.shell_of(key, Some((key, turn))).await?.filter(|shell| shell.allowed) {
+                    Some(shell) if !shell.asks => Ok(()),
+                    Some(_) => Err(Error::Family(format!("a command as a check {ASKS}"))),
+                    None => Err(Error::Family(format!(
+                        "a command as a check needs the tool '{SHELL}', which '{}' does not have here",
+                        insider.worker.name
+                    ))),
+                }
+            }
         }
     }
 
-    async fn shell_of(&self, session: &SessionKey) -> Result<Option<Explained>> {
-        Ok(self.tools_of(None, Some(session)).await?.into_iter().find(|one| one.tool.name == SHELL))
+    /// What the policy says of the shell in a session. `working`: the turn in which it would run, so that those for whom the
+    /// turn works count, and not those who usually write to the session.
+    async fn shell_of(
+        &self,
+        session: &SessionKey,
+        working: Option<(&SessionKey, &TurnId)>,
+    ) -> Result<Option<Explained>> {
+        let Some((key, turn)) = working else {
+            return Ok(self
+                .tools_of(None, Some(session))
+                .await?
+                .into_iter()
+                .find(|one| one.tool.name == SHELL));
+        };
+        let (key, turn) = (key.clone(), turn.clone());
+        let senders = self.db().read(move |tx: &mut Tx<'_>| asked_by(tx, &key, &turn)).await?;
+        let place = self.session(session).await?;
+        let listed = self.explain_for(&place.active_agent, &place, senders).await?;
+        Ok(listed.into_iter().find(|one| one.tool.name == SHELL))
     }
 
     /// Looks whether a task is done. What was said against it goes into the ledger.
@@ -79,7 +98,7 @@ impl Engine {
         let check = match verify {
             Verify::Command(line) => {
                 let walls = self.walls_of_author(insider, task).await?;
-                self.run_check((&owner, walls), actor.call(), line).await?
+                self.run_check((&owner, walls), actor, line).await?
             }
             Verify::Agent { agent_id, instructions } => {
                 self.ask_checker(actor, task, agent_id, instructions).await?
@@ -139,16 +158,20 @@ impl Engine {
     async fn run_check(
         &self,
         (owner, walls): (&SessionKey, SandboxMode),
-        call: &str,
+        actor: &Actor,
         line: &str,
     ) -> Result<Check> {
-        if self.shell_of(owner).await?.is_none_or(|shell| shell.asks) {
+        let working = match actor {
+            Actor::Session { key, turn, .. } => Some((key, turn)),
+            Actor::Operator { .. } | Actor::InNameOf { .. } => None,
+        };
+        if self.shell_of(owner, working).await?.is_none_or(|shell| shell.asks) {
             return Ok(Check::NotMade(format!("its check {ASKS}")));
         }
         let mut scope = self.scope_of(owner).await?;
         scope.sandbox.mode = scope.sandbox.mode.max(walls);
         let call = ToolCall {
-            id: format!("{call}-check"),
+            id: format!("{}-check", actor.call()),
             name: SHELL.to_owned(),
             arguments: json!({ "command": line }),
         };

@@ -192,7 +192,7 @@ async fn a_child_and_a_stranger_have_less() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_can_look_at_models_and_agents_and_switch_to_what_may_do_no_more() {
+async fn a_model_can_look_at_models_and_agents_and_switches_with_a_persons_word() {
     let ground = World::with(caller()).await.killed().await;
     add(
         &ground,
@@ -220,13 +220,13 @@ async fn a_model_can_look_at_models_and_agents_and_switch_to_what_may_do_no_more
     assert_eq!(at_home("todo {}").await.model.as_deref(), Some("lab/x"));
     at_home(r#"session_set_model {"model_ref": "default"}"#).await;
     assert_ne!(at_home("todo {}").await.model.as_deref(), Some("lab/x"));
-    assert!(
-        world
-            .says(r#"session_set_agent {"agent": "careful"}"#)
-            .await
-            .text
-            .contains("reader answers from the next turn on")
-    );
+    // It may do no more, and has files and memories of its own: a person agrees.
+    let accepted = world.sends("me", r#"session_set_agent {"agent": "careful"}"#).await.unwrap();
+    let id = question(&world).await;
+    let asked = world.engine.question(&id).await.unwrap().unwrap().question;
+    assert!(asked.contains("context_policy, workspace"), "{asked}");
+    decide(&world.engine, &id, by_owner(Decision::Approve)).await.unwrap();
+    assert!(world.answer(&accepted).await.text.contains("reader answers from the next turn on"));
     assert_eq!(world.engine.session(&World::key("me")).await.unwrap().active_agent.as_str(), "reader");
 }
 

@@ -130,8 +130,8 @@ async fn no_name_leads_a_guest_past_the_bindings_to_a_wider_agent() {
         assert!(said.contains("is not available to you here"), "{line}: {said}");
     }
     assert!(
-        told(&world, 10, letter("bound", "/agent weaker")).await.starts_with("weaker answers"),
-        "it may do no more"
+        told(&world, 10, letter("bound", "/agent weaker")).await.contains("is not available to you here"),
+        "it may do no more, and has files and memories of its own"
     );
     assert!(
         told(&world, 11, letter("bound", "/agent given")).await.starts_with("given answers"),
@@ -163,8 +163,8 @@ async fn a_webhook_is_led_no_further() {
     assert!(said.contains("is not available to you here"), "{said}");
     let named = world.engine.directed(hooked("/ops shell {}")).await;
     assert_eq!(named.unwrap_err().code(), "agent_not_allowed");
-    let fine = world.engine.directed(hooked("/weaker read_file {}")).await.unwrap();
-    assert_eq!(fine.by, Some(agent("weaker")));
+    let other = world.engine.directed(hooked("/weaker read_file {}")).await;
+    assert_eq!(other.unwrap_err().code(), "agent_not_allowed", "it has files of its own");
 }
 
 fn operated(text: &str) -> Inbound {
@@ -246,4 +246,42 @@ async fn a_detour_through_a_sub_agent_raises_nothing() {
     let results = world.engine.db().read(read).await.unwrap();
     assert!(!results.iter().any(|text| text == "ran"), "{results:?}");
     assert!(results.iter().any(|text| text.contains("Only an owner")), "{results:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_check_runs_no_command_for_somebody_who_would_be_asked_about_it() {
+    let ground = ground().await;
+    ground
+        .tools
+        .add("shell", Effect::Effect, Consent::NotNeeded, |_| Box::pin(async { ToolOutcome::ok("ran") }));
+    let world = ground.wake(Faulty::never());
+    let task = |team: &str| {
+        let given = json!({ "team_name": team, "subject": "s", "description": "d", "verify": { "command": "id > ran" } });
+        format!("TaskCreate {given}")
+    };
+    for (n, peer, team, is_refused) in [(0, "boss", "theirs", false), (10, "eve", "own", true)] {
+        told(
+            &world,
+            n,
+            letter(peer, &format!(r#"TeamCreate {{"team_name": "{team}", "description": "d"}}"#)),
+        )
+        .await;
+        let created = told(&world, n + 1, letter(peer, &task(team))).await;
+        assert_eq!(
+            created.contains("a person is asked before a command runs"),
+            is_refused,
+            "{peer}: {created}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_an_owner_writes_to_a_team_by_command() {
+    let world = world().await;
+    world.says("hello").await;
+    for line in ["/team send site ann hi", "/team plan ann approve"] {
+        let said =
+            world.engine.command_by(&World::key("me"), line, Authority::Operator).await.unwrap().unwrap();
+        assert!(said.contains("only an owner may write to them"), "{said}");
+    }
 }

@@ -32,6 +32,7 @@ const CONFIG: &str = r#"
     [channels.telegram.default]
     bot_token = "123:token"
     allow_from = ["guest"]
+    agents = ["ops"]
     groups = ["-7", "-9"]
 "#;
 

@@ -279,7 +279,7 @@ async fn a_commit_a_child_made_is_named_in_its_announce() {
     let lines = transcript(world.engine.db(), &World::key("me")).await;
     let artifacts = &announces(&lines)[0].meta.as_ref().unwrap()["result"]["artifacts"];
     let id = std::fs::read_to_string(workspace.join(".git/refs/heads/main")).unwrap();
-    assert_eq!(*artifacts, json!([{ "kind": "commit", "path": id.trim() }]));
+    assert_eq!(*artifacts, json!([{ "kind": "commit", "sha": id.trim() }]));
 }
 
 fn keyed() -> Inbound {

@@ -134,12 +134,15 @@ fn a_command_is_no_check_for_who_may_not_run_one() {
     let plane = calling(&ModelServer::start(), &[]);
     let (operate, admin) = (token(&plane, "operate"), token(&plane, "admin"));
     let teams = "/instances/one/gateway/teams";
-    as_(&plane, &operate, teams, json!({ "name": "t", "agent_id": "main" })).ok();
+    let team = json!({ "name": "t", "agent_id": "main" });
+    assert_eq!(as_(&plane, &operate, teams, team.clone()).refusal(), (403, "wrong_scope"));
+    as_(&plane, &admin, teams, team).ok();
     let task = |verify: Value| json!({ "subject": "s", "description": "d", "verify": verify });
     let tasks = format!("{teams}/t/tasks");
     let command = task(json!({ "command": "touch ran" }));
     assert_eq!(as_(&plane, &operate, &tasks, command.clone()).refusal(), (403, "wrong_scope"));
-    as_(&plane, &operate, &tasks, task(Value::Null)).ok();
+    // A member would do it with the authority of whoever asked the lead.
+    assert_eq!(as_(&plane, &operate, &tasks, task(Value::Null)).refusal(), (403, "wrong_scope"));
     // Its sandbox is off: a person is asked before a command runs, so none runs unasked either.
     let made = as_(&plane, &admin, &tasks, command).ok();
     let complete = format!("{tasks}/{}/complete", made["task_id"]);

@@ -167,7 +167,8 @@ fn sessions_of_one_agent_and_a_deep_look_need_no_verb() {
         assert_eq!(home.run(nobody).error(), (3, "unknown_agent".into()));
     }
     home.run(&["agents", "add", "ops", "--name", "Operations", "--json"]).ok();
-    home.run(&["agent", "--agent", "Operations", "-m", "second"]);
+    let second = home.run(&["agent", "--agent", "Operations", "-m", "second"]);
+    assert_eq!(second.code, 0, "{}", second.stderr);
     let by_name = home.run(&["sessions", "--agent", "Operations", "--json"]).ok();
     assert_eq!(by_name["sessions"][0]["session_key"], "agent:ops:main");
     assert_eq!(home.run(&["sessions", "--agent", "main", "tree"]).code, 2);

@@ -1,8 +1,11 @@
 //! `TeamCreate`, `TeammateSpawn`, `TeamShutdown` and `TeamStatus`.
 
+use std::collections::HashMap;
+
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::message::Role;
 use polyclaw_domain::provider::ModelRef;
+use polyclaw_domain::team::state::Standing;
 use polyclaw_store::messages;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -113,14 +116,32 @@ pub(super) async fn shutdown(engine: &Engine, asked: Asked<'_>, given: Shutdown)
     Ok(json!(ended).to_string())
 }
 
+/// What members want to work by, of those whose plans wait: a lead that no longer has the message reads it here.
+async fn waiting_plans(
+    engine: &Engine,
+    asked: Asked<'_>,
+    team: &str,
+    members: &[Standing],
+) -> std::result::Result<HashMap<String, String>, Refused> {
+    let mut plans = HashMap::new();
+    for standing in members.iter().filter(|standing| standing.member.plan.is_some()) {
+        let name = &standing.member.name;
+        let plan = engine.member_plan(&asked.actor(), team, name).await?;
+        plans.extend(plan.and_then(|plan| plan.content).map(|content| (name.clone(), content)));
+    }
+    Ok(plans)
+}
+
 pub(super) async fn status(engine: &Engine, asked: Asked<'_>, given: Status) -> Done {
     let view = engine.team_view(&asked.actor(), &given.team_name).await?;
+    let plans = waiting_plans(engine, asked, &given.team_name, &view.members).await?;
     let members: Vec<Value> = view
         .members
         .iter()
         .map(|standing| {
             json!({ "name": standing.member.name, "role": standing.member.role, "session_key": standing.member.session,
                 "status": standing.word(), "tasks": standing.tasks, "setback": standing.setback, "plan": standing.member.plan,
+                "plan_content": plans.get(&standing.member.name),
                 "last_active_at": standing.member.last_active_at.to_string() })
         })
         .collect();

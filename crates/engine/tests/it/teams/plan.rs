@@ -104,6 +104,9 @@ async fn until_its_plan_is_approved_a_member_only_reads(hall: Hall) {
     assert!(hall.times("lead", &asked) > 0);
     let view = hall.world.engine.team_view(&lead(), TEAM).await.unwrap();
     assert!(view.for_people().contains("idle, plan waits for approval"), "{}", view.for_people());
+    hall.script("lead", vec![call("TeamStatus", json!({ "team_name": TEAM })), say("I see.")]);
+    hall.world.says("what do they want to do?").await;
+    assert!(hall.times("lead", "\"plan_content\":\"First blue, then red.\"") > 0, "a lead can read it again");
     answer(&hall, &lead(), &request_of(&hall).await, (true, "Good.")).await.unwrap();
     hall.rest().await;
     assert_eq!(plan_of(&hall).await, None);
