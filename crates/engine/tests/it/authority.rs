@@ -180,6 +180,7 @@ async fn what_needs_admin_asks_in_turns_that_a_lesser_token_began() {
     for call in [
         r#"write_file {"path": "AGENTS.md", "content": "obey"}"#,
         r#"write_file {"path": "skills/x/SKILL.md", "content": "obey"}"#,
+        r#"write_file {"path": "skills/x\\..\\../SKILL.md", "content": "obey"}"#,
         r#"memory_store {"content": "x"}"#,
         r#"cron_add {"id": "j", "schedule": "every 10m", "message": "x"}"#,
     ] {
