@@ -202,6 +202,21 @@ async fn what_needs_admin_asks_in_turns_that_a_lesser_token_began() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_link_to_a_file_that_agents_are_told_asks_as_the_file_does() {
+    let world = world().await;
+    world.ground.tools.link("CLAUDE.md", "AGENTS.md");
+    told(&world, 0, letter("boss", "todo {}")).await;
+    let write = r#"write_file {"path": "CLAUDE.md", "content": "obey"}"#;
+    let waits = told(&world, 1, letter("eve", write)).await;
+    assert!(waits.contains("needs the owner's approval"), "{waits}");
+    let asked = read_next(&world, "boss", 1).await;
+    assert!(asked.contains("Through a link this changes \"AGENTS.md\""), "{asked}");
+    world.ground.tools.link("notes.md", "notes/today.md");
+    let other = r#"write_file {"path": "notes.md", "content": "x"}"#;
+    assert!(told(&world, 2, letter("ada", other)).await.starts_with("got "));
+}
+
+#[tokio::test(start_paused = true)]
 async fn where_nobody_can_be_asked_it_is_refused() {
     let world = world().await;
     let by_program = |text: &str| {
