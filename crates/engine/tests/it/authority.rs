@@ -121,6 +121,29 @@ async fn an_owner_approves_where_they_asked() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_padded_list_leaves_the_shell_in_sight_of_who_is_asked() {
+    let world = world().await;
+    let mut tools = vec!["read_file"; 90];
+    tools.push("shell");
+    let (text, prompt) = ("d".repeat(400), "p".repeat(400));
+    let draft =
+        json!({ "agent_id": "pwn", "description": text, "system_prompt": prompt, "allow_tools": tools });
+    let asked = told(&world, 1, letter("boss", &format!("agent_create {draft}"))).await;
+    assert!(asked.contains("\nTools of high risk: shell\n"), "{asked}");
+    assert!(asked.contains("\"shell\", \"read_file\"\n"), "{asked}");
+    let id = question(&world).await;
+    told(&world, 2, letter("boss", &format!("/approve {id}"))).await;
+    world.settled().await;
+    let patch = json!({ "description": "e".repeat(400), "defaults": { "system_prompt": "q".repeat(400) },
+        "policy": { "tools": { "allow": tools, "approval": "never" } }, "sandbox": { "mode": "off" } });
+    let update = json!({ "agent_id": "pwn", "patch": patch });
+    let asked = told(&world, 3, letter("boss", &format!("agent_update {update}"))).await;
+    for line in ["Tools of high risk: shell", "Programs: run WITHOUT a sandbox", "Asks in general: never"] {
+        assert!(asked.lines().any(|own| own == line), "{line}\n{asked}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn no_name_leads_a_guest_past_the_bindings_to_a_wider_agent() {
     let world = world().await;
     for (n, line) in
