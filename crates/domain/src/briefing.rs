@@ -24,10 +24,14 @@ pub const LONGEST_FILE: usize = 20_000;
 const LONGEST: usize = 60_000;
 const LONGEST_IDENTITY: usize = 64;
 
-/// Whether a path names a file that some agent is told, or a skill. What is not plain counts.
+/// Whether a path names a file that some agent is told, or a skill. It is read as the system reads it: only `/` divides.
+/// A path with a backslash or a control character counts, too: no plain file is named so, and other readers divide there.
 pub fn is_instruction(path: &str) -> bool {
+    if path.contains(|c: char| c == '\\' || c.is_control()) {
+        return true;
+    }
     let mut parts: Vec<&str> = Vec::new();
-    for part in path.split(['/', '\\']) {
+    for part in path.split('/') {
         match part {
             "" | "." => {}
             ".." => drop(parts.pop()),

@@ -6,6 +6,7 @@
 mod approver;
 mod explain;
 mod lent;
+mod risk;
 mod word;
 
 #[cfg(test)]
@@ -23,6 +24,7 @@ use crate::tool::{Consent, Effect, Risk, ToolSpec};
 pub use approver::{Approver, approver, writes_instructions};
 pub use explain::Reason;
 pub use lent::Lent;
+pub use risk::{HIGH_RISK, high_risk_tools};
 pub use word::{Unknown, check, covers};
 
 /// A named list of tools to start from.
@@ -191,7 +193,7 @@ pub fn steps<'a>(tool: &'a ToolSpec, layers: &'a Layers<'a>) -> impl Iterator<It
         .filter(|(pattern, _)| layers.senders.iter().any(|sender| matches(pattern, sender)));
     [
         step(Layer::Instance, instance(tool, layers.rules)),
-        step(Layer::Agent, by_policy(tool, layers.agent.policy)),
+        step(Layer::Agent, by_policy(&tool.name, layers.agent.policy)),
         step(Layer::Risk, by_risk(tool, layers)),
         step(Layer::Lent, lent::by_lent(tool, layers)),
         step(Layer::Plan, by_plan(tool, layers)),
@@ -200,7 +202,7 @@ pub fn steps<'a>(tool: &'a ToolSpec, layers: &'a Layers<'a>) -> impl Iterator<It
     .into_iter()
     .chain(senders.map(|(pattern, policy)| Step {
         layer: Layer::Sender,
-        rule: by_policy(tool, policy),
+        rule: by_policy(&tool.name, policy),
         sender: Some(pattern),
     }))
     .chain(std::iter::once_with(move || step(Layer::Approval, unasked(tool, layers))))
@@ -240,25 +242,29 @@ pub fn asks(tool: &ToolSpec, layers: &Layers<'_>) -> bool {
 
 /// The strictest word on this tool by name, else the word on all.
 fn mode(tool: &ToolSpec, policy: &ToolPolicy) -> Option<ApprovalMode> {
-    let named = policy.approvals.iter().filter(|(entry, _)| covers(entry, &tool.name)).map(|(_, mode)| *mode);
-    named.max().or(policy.approval)
+    named_mode(&tool.name, policy).or(policy.approval)
+}
+
+/// The strictest word on this tool by name.
+pub fn named_mode(tool: &str, policy: &ToolPolicy) -> Option<ApprovalMode> {
+    policy.approvals.iter().filter(|(entry, _)| covers(entry, tool)).map(|(_, mode)| *mode).max()
 }
 
 fn instance<'a>(tool: &ToolSpec, rules: &'a Rules) -> Rule<'a> {
     match word::first(&rules.disabled, &tool.name) {
         Some(entry) => Rule::Disabled(entry),
-        None => by_policy(tool, &rules.policy),
+        None => by_policy(&tool.name, &rules.policy),
     }
 }
 
-fn by_policy<'a>(tool: &ToolSpec, policy: &'a ToolPolicy) -> Rule<'a> {
-    if let Some(entry) = word::first(&policy.deny, &tool.name) {
+fn by_policy<'a>(tool: &str, policy: &'a ToolPolicy) -> Rule<'a> {
+    if let Some(entry) = word::first(&policy.deny, tool) {
         return Rule::Denied(entry);
     }
-    if let Some(profile) = policy.profile.filter(|profile| !profile.lists(&tool.name)) {
+    if let Some(profile) = policy.profile.filter(|profile| !profile.lists(tool)) {
         return Rule::NotInProfile(profile);
     }
-    match (word::first(&policy.allow, &tool.name), policy.profile) {
+    match (word::first(&policy.allow, tool), policy.profile) {
         (Some(entry), _) => Rule::Allowed(entry),
         (None, _) if !policy.allow.is_empty() => Rule::NotListed,
         (None, Some(profile)) => Rule::InProfile(profile),
@@ -298,7 +304,7 @@ fn in_child<'a>(tool: &ToolSpec, layers: &Layers<'a>) -> Rule<'a> {
         return Rule::NoRoom;
     }
     let is_lost = NOT_IN_CHILD.contains(&name) || (NOT_IN_LEAF.contains(&name) && !layers.has_room);
-    match by_policy(tool, policy) {
+    match by_policy(name, policy) {
         rule if rule.allows() && is_lost && meant(policy, name).is_none() => Rule::NotInChild,
         rule => rule,
     }

@@ -139,6 +139,12 @@ pub fn is_name(text: &str) -> bool {
         && text.chars().all(|c| word(c) || matches!(c, '-' | '_'))
 }
 
+/// Whether a folder of this name may be a skill: letters, digits, `-`, `_` and `.` only. Any other name could be read as
+/// another path than the one that it is.
+pub fn is_folder_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+}
+
 /// What an agent is told of its skills. Nothing where it has none.
 pub fn render<'a>(skills: impl Iterator<Item = &'a Skill>, most: Told) -> String {
     let skills: Vec<&Skill> = skills.collect();

@@ -187,6 +187,12 @@ pub trait Toolbox: Send + Sync {
         Box::pin(std::future::ready(Question::None))
     }
 
+    /// The files a call would write, from the workspace and with every link resolved. Empty where it writes none, and
+    /// where it would be refused.
+    fn written_files<'a>(&'a self, _: &'a ToolScope, _: &'a ToolCall) -> Pending<'a, Vec<PathBuf>> {
+        Box::pin(std::future::ready(Vec::new()))
+    }
+
     /// Something to wait for, for a while, before the list is whole: a server of tools that is still starting.
     fn gather<'a>(&'a self, _: &'a ToolScope) -> Option<Pending<'a, ()>> {
         None

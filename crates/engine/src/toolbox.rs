@@ -12,6 +12,7 @@ pub(crate) mod settings;
 pub(crate) mod team;
 mod todo;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
@@ -58,6 +59,13 @@ impl Toolbox for Toolboxes {
         match self.owner(scope, &call.name) {
             Some(toolbox) => toolbox.question(scope, call),
             None => Box::pin(std::future::ready(Question::None)),
+        }
+    }
+
+    fn written_files<'a>(&'a self, scope: &'a ToolScope, call: &'a ToolCall) -> Pending<'a, Vec<PathBuf>> {
+        match self.owner(scope, &call.name) {
+            Some(toolbox) => toolbox.written_files(scope, call),
+            None => Box::pin(std::future::ready(Vec::new())),
         }
     }
 

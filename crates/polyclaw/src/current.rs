@@ -1,5 +1,6 @@
 //! Ports that a reload replaces: a call under way keeps what it began with, the next one gets the new.
 
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use polyclaw_domain::id::TurnId;
@@ -48,6 +49,11 @@ impl<T: Toolbox> Toolbox for Current<T> {
     fn question<'a>(&'a self, scope: &'a ToolScope, call: &'a ToolCall) -> Pending<'a, Question> {
         let now = self.get();
         Box::pin(async move { now.question(scope, call).await })
+    }
+
+    fn written_files<'a>(&'a self, scope: &'a ToolScope, call: &'a ToolCall) -> Pending<'a, Vec<PathBuf>> {
+        let now = self.get();
+        Box::pin(async move { now.written_files(scope, call).await })
     }
 
     fn gather<'a>(&'a self, scope: &'a ToolScope) -> Option<Pending<'a, ()>> {

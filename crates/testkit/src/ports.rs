@@ -1,6 +1,7 @@
 //! The engine's ports, scripted: time, ids, tools, a channel and kill points that a seed decides.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -70,6 +71,7 @@ pub struct Tools {
     overlap: Mutex<Option<String>>,
     walls: Mutex<HashMap<SessionKey, SandboxMode>>,
     extra: Mutex<Vec<(ToolSpec, Arc<Body>)>>,
+    links: Mutex<HashMap<String, PathBuf>>,
 }
 
 /// The turn, the call's id and the tool.
@@ -102,6 +104,11 @@ impl Tools {
         }
         busy.push((session.clone(), turn.clone()));
         AtWork { tools: self, who: (session.clone(), turn.clone()) }
+    }
+
+    /// Lets calls with this `path` write another file.
+    pub fn link(&self, path: &str, target: &str) {
+        lock(&self.links).insert(path.to_owned(), target.into());
     }
 
     /// Adds a tool of a test's own.
@@ -150,6 +157,12 @@ impl Toolbox for Tools {
         let extra = lock(&self.extra);
         let extra = extra.iter().map(|(spec, _)| spec.clone());
         builtin.into_iter().map(|(name, effect)| spec(name, effect)).chain(extra).map(Arc::new).collect()
+    }
+
+    fn written_files<'a>(&'a self, _: &'a ToolScope, call: &'a ToolCall) -> Pending<'a, Vec<PathBuf>> {
+        let path = call.arguments["path"].as_str().unwrap_or_default();
+        let target = lock(&self.links).get(path).cloned();
+        Box::pin(std::future::ready(target.into_iter().collect()))
     }
 
     fn run<'a>(

@@ -45,6 +45,12 @@ struct Planned {
     did: &'static str,
 }
 
+/// The files that a patch changes, as it names them.
+pub fn paths(arguments: &Arguments) -> Result<Vec<String>> {
+    let changes = patch::parse(&arguments.patch).map_err(Error::Edit)?;
+    Ok(changes.into_iter().map(|(path, _)| path).collect())
+}
+
 pub async fn run(scope: &ToolScope, arguments: Arguments, turnstile: &Arc<Turnstile>) -> Result<ToolOutcome> {
     let workspace = scope.workspace.clone();
     let turnstile = Arc::clone(turnstile);

@@ -1,5 +1,6 @@
 //! The toolbox: one list of tools. Who sees and may call each is decided in the domain's `policy`.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use polyclaw_domain::id::TurnId;
@@ -16,7 +17,7 @@ use crate::web_search::{self, Search};
 use crate::workspace::Turnstile;
 use crate::{
     apply_patch, edit_file, folder, http_fetch, image_view, list_dir, read_file, read_skill, search_files,
-    shell, text, write_file,
+    shell, text, write_file, written,
 };
 
 #[derive(Clone, Default)]
@@ -188,6 +189,10 @@ fn unknown(call: &ToolCall) -> Error {
 impl Toolbox for Builtin {
     fn list(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
         self.open_to(scope).map(|(_, spec)| Arc::clone(spec)).collect()
+    }
+
+    fn written_files<'a>(&'a self, scope: &'a ToolScope, call: &'a ToolCall) -> Pending<'a, Vec<PathBuf>> {
+        Box::pin(written::written_files(scope, call))
     }
 
     fn run<'a>(

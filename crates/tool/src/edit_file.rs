@@ -19,7 +19,7 @@ pub const NAME: &str = "edit_file";
 #[serde(deny_unknown_fields)]
 pub struct Arguments {
     /// The file, relative to the workspace.
-    path: String,
+    pub path: String,
     /// The text to replace, exactly as it is in the file, with enough around it to be found only once.
     old_text: String,
     /// What to put in its place.

@@ -28,6 +28,7 @@ mod work;
 pub mod worker;
 mod workspace;
 mod write_file;
+mod written;
 
 pub use a2a::RemoteAgents;
 pub use briefing::{FileBriefings, Shared};

@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use polyclaw_domain::skill::{FILE, Finding, Place, Skill, front};
+use polyclaw_domain::skill::{FILE, Finding, Place, Skill, front, is_folder_name};
 use rustix::fs::FileType;
 
 use crate::briefing::{Stamp, stamp};
@@ -71,7 +71,8 @@ fn name(folder: &Path) -> &OsStr {
 
 fn in_folder(parent: &Folder, place: Place, folder: PathBuf) -> Found {
     let stamp = stamp(&folder.join(FILE));
-    let (skill, findings) = match head(parent, name(&folder)) {
+    let head = check_folder_name(name(&folder)).and_then(|()| head(parent, name(&folder)));
+    let (skill, findings) = match head {
         Err(finding) => (None, vec![finding]),
         Ok(text) => {
             let (front, mut findings) = front::read(&text);
@@ -86,6 +87,14 @@ fn in_folder(parent: &Folder, place: Place, folder: PathBuf) -> Found {
         }
     };
     Found { place, folder, stamp, skill, findings }
+}
+
+fn check_folder_name(folder: &OsStr) -> std::result::Result<(), Finding> {
+    if folder.to_str().is_some_and(is_folder_name) {
+        return Ok(());
+    }
+    let what = format!("its folder {:?} is not named plainly", text::cut(&folder.to_string_lossy(), 80));
+    Err(Finding::error("skill_folder_name", what, "use letters, digits, '-', '_' and '.' only"))
 }
 
 fn misnamed(own: &str, folder: &Path) -> Option<Finding> {

@@ -18,7 +18,7 @@ pub const MOST_BYTES: usize = 10 * 1024 * 1024;
 #[serde(deny_unknown_fields)]
 pub struct Arguments {
     /// The file, relative to the workspace. Missing folders are made.
-    path: String,
+    pub path: String,
     /// The whole new content.
     content: String,
 }

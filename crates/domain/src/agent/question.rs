@@ -1,28 +1,52 @@
 //! An agent in words, for a person who is asked about it. What a model wrote stands in quotes on one line of its own:
 //! it can not pass for a line of ours.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{AgentSpec, Delegation, Sandbox, SandboxMode, Subagents, widened};
 use crate::id::AgentId;
 use crate::plain::literal;
-use crate::policy::{ApprovalMode, ToolPolicy};
+use crate::policy::{ApprovalMode, HIGH_RISK, ToolPolicy, covers, high_risk_tools, named_mode};
 
 /// What an open list means for the agent by default.
 const EVERY_TOOL: &str =
     "ALL there are, those of high risk too: it runs programs, reads the web, makes agents";
+
+const AS_INSTANCE: &str = "as the instance says";
+
+/// Fields of a spec whose changes are told first.
+const TOLD_FIRST: [&str; 4] = ["sandbox", "policy.tools.approval", "isolation", "workspace"];
 
 /// Characters of one value that are shown in a question; the whole call is kept with it.
 const SHOWN: usize = 400;
 
 /// A spec in plain words. The agent by default may do more with the same words.
 pub fn in_words(spec: &AgentSpec, default: &AgentId) -> String {
+    format!("{}\n{}", risks_in_words(spec, default), rest_in_words(spec, default))
+}
+
+/// The lines of bounded length that matter most. They come first: a chat shows the beginning of a long question only.
+fn risks_in_words(spec: &AgentSpec, default: &AgentId) -> String {
+    let policy = &spec.policy.tools;
+    let tool = |tool: &'static str| match named_mode(tool, policy) {
+        Some(mode) => format!("{tool} (asks {})", mode_in_words(mode)),
+        None => tool.to_owned(),
+    };
+    let tools: Vec<String> = high_risk_tools(policy, spec.agent_id == *default).map(tool).collect();
+    let tools = if tools.is_empty() { "none".to_owned() } else { tools.join(", ") };
+    let id = &spec.agent_id;
+    let programs = sandbox_in_words(&spec.sandbox);
+    let asks = policy.approval.map_or(AS_INSTANCE, mode_in_words);
+    format!("Agent id: {id}\nTools of high risk: {tools}\nPrograms: {programs}\nAsks in general: {asks}")
+}
+
+fn rest_in_words(spec: &AgentSpec, default: &AgentId) -> String {
     let mut lines = vec![
-        format!("Agent id: {}", spec.agent_id),
-        format!("Tools: {}", tools_in_words(&spec.policy.tools, spec.agent_id == *default)),
-        format!("Asks a person: {}", asks_in_words(&spec.policy.tools)),
-        format!("Programs: {}", sandbox_in_words(&spec.sandbox)),
         format!("Files: {}", files_in_words(spec, default)),
+        format!("Asks a person: {}", asks_in_words(&spec.policy.tools)),
+        format!("Tools: {}", tools_in_words(&spec.policy.tools, spec.agent_id == *default)),
     ];
     if let Some(Delegation { allow_agents, max_depth, .. }) = &spec.delegation {
         let depth = format!("depth {max_depth}");
@@ -44,7 +68,7 @@ pub fn in_words(spec: &AgentSpec, default: &AgentId) -> String {
     lines.join("\n")
 }
 
-/// What a change does: what it widens, then every field it changes, as it is and as it becomes.
+/// What a change does: what it widens, what the agent may do then, and every field that is changed.
 pub fn question_to_change(old: &AgentSpec, new: &AgentSpec, default: &AgentId) -> String {
     let more = widened(old, new, default);
     let how = match more.is_empty() {
@@ -57,7 +81,10 @@ pub fn question_to_change(old: &AgentSpec, new: &AgentSpec, default: &AgentId) -
         false => fields.join("\n"),
     };
     let id = &old.agent_id;
-    format!("Change the agent {id}. {how}\n{fields}\nAs it is then:\n{}", in_words(new, default))
+    let (risks, rest) = (risks_in_words(new, default), rest_in_words(new, default));
+    format!(
+        "Change the agent {id}. {how}\n{risks}\nWhat is changed:\n{fields}\nThe rest as it is then:\n{rest}"
+    )
 }
 
 /// Every field that differs, one to a line: `path: old -> new`.
@@ -65,10 +92,12 @@ fn changes(old: &AgentSpec, new: &AgentSpec) -> Vec<String> {
     let whole = |spec: &AgentSpec| serde_json::to_value(spec).unwrap_or_default();
     let mut found = Vec::new();
     differences(&whole(old), &whole(new), "", &mut found);
-    found
+    found.sort_by_key(|(path, _)| !TOLD_FIRST.iter().any(|first| path.starts_with(first)));
+    found.into_iter().map(|(_, line)| line).collect()
 }
 
-fn differences(old: &Value, new: &Value, path: &str, found: &mut Vec<String>) {
+/// Each with the path of its field.
+fn differences(old: &Value, new: &Value, path: &str, found: &mut Vec<(String, String)>) {
     if let (Value::Object(before), Value::Object(after)) = (old, new) {
         let added = after.keys().filter(|key| !before.contains_key(*key));
         for key in before.keys().chain(added) {
@@ -82,7 +111,10 @@ fn differences(old: &Value, new: &Value, path: &str, found: &mut Vec<String>) {
         (old, new) if old == new => {}
         (Value::Null, Value::Object(_)) => differences(&Value::Object(Default::default()), new, path, found),
         (Value::Object(_), Value::Null) => differences(old, &Value::Object(Default::default()), path, found),
-        _ => found.push(format!("- {}: {} -> {}", plain_path(path), shown(old), shown(new))),
+        _ => {
+            let line = format!("- {}: {} -> {}", plain_path(path), shown(old), shown(new));
+            found.push((path.to_owned(), line));
+        }
     }
 }
 
@@ -90,7 +122,7 @@ fn shown(value: &Value) -> String {
     match value {
         Value::Null => "not set".to_owned(),
         Value::String(text) => literal(text, SHOWN),
-        Value::Array(items) => format!("[{}]", items.iter().map(shown).collect::<Vec<_>>().join(", ")),
+        Value::Array(items) => format!("[{}]", once_each(items.iter().map(shown)).join(", ")),
         other => literal(&other.to_string(), SHOWN).trim_matches('"').to_owned(),
     }
 }
@@ -103,8 +135,25 @@ fn plain_path(path: &str) -> String {
 fn listed(entries: &[String]) -> String {
     match entries.iter().any(|entry| entry == "*") {
         true => "ALL agents or servers there are (\"*\")".to_owned(),
-        false => entries.iter().map(|entry| literal(entry, SHOWN)).collect::<Vec<_>>().join(", "),
+        false => quoted(entries.iter()),
     }
+}
+
+fn quoted<'a>(entries: impl Iterator<Item = &'a String>) -> String {
+    once_each(entries.map(|entry| literal(entry, SHOWN))).join(", ")
+}
+
+/// Without the words that are there already: repeated ones push others out of sight.
+fn once_each(words: impl Iterator<Item = String>) -> Vec<String> {
+    let mut seen = HashSet::new();
+    words.filter(|word| seen.insert(word.clone())).collect()
+}
+
+/// Entries that name a tool of high risk come first.
+fn riskiest_first(entries: &[String]) -> String {
+    let is_risky = |entry: &String| HIGH_RISK.iter().any(|tool| covers(entry, tool));
+    let (risky, rest): (Vec<_>, Vec<_>) = entries.iter().partition(|entry| is_risky(entry));
+    quoted(risky.into_iter().chain(rest))
 }
 
 fn files_in_words(spec: &AgentSpec, default: &AgentId) -> String {
@@ -124,32 +173,35 @@ fn sandbox_in_words(sandbox: &Sandbox) -> &'static str {
 }
 
 fn tools_in_words(policy: &ToolPolicy, is_default: bool) -> String {
-    let list =
-        |entries: &[String]| entries.iter().map(|entry| literal(entry, SHOWN)).collect::<Vec<_>>().join(", ");
     let base = match (policy.profile, policy.allow.is_empty()) {
         (Some(profile), true) => format!("the profile {:?}", profile.as_str()),
         (Some(profile), false) => {
-            format!("of the profile {:?} only {}", profile.as_str(), list(&policy.allow))
+            format!("of the profile {:?} only {}", profile.as_str(), riskiest_first(&policy.allow))
         }
-        (None, false) => list(&policy.allow),
+        (None, false) => riskiest_first(&policy.allow),
         (None, true) if is_default => EVERY_TOOL.to_owned(),
         (None, true) => "all of low risk".to_owned(),
     };
     match policy.deny.is_empty() {
         true => base,
-        false => format!("{base}, but never {}", list(&policy.deny)),
+        false => format!("{base}, but never {}", quoted(policy.deny.iter())),
+    }
+}
+
+fn mode_in_words(mode: ApprovalMode) -> &'static str {
+    match mode {
+        ApprovalMode::Never => "never",
+        ApprovalMode::Unsafe => "before what is unsafe",
+        ApprovalMode::Always => "before every call",
     }
 }
 
 fn asks_in_words(policy: &ToolPolicy) -> String {
-    let word = |mode: ApprovalMode| match mode {
-        ApprovalMode::Never => "never",
-        ApprovalMode::Unsafe => "before what is unsafe",
-        ApprovalMode::Always => "before every call",
-    };
-    let general = policy.approval.map_or("as the instance says", word);
-    let single =
-        policy.approvals.iter().map(|(entry, mode)| format!(", {} {}", literal(entry, SHOWN), word(*mode)));
+    let general = policy.approval.map_or(AS_INSTANCE, mode_in_words);
+    let single = policy
+        .approvals
+        .iter()
+        .map(|(entry, mode)| format!(", {} {}", literal(entry, SHOWN), mode_in_words(*mode)));
     format!("{general}{}", single.collect::<String>())
 }
 
@@ -231,7 +283,34 @@ mod tests {
             assert!(asked.lines().any(|own| own == line), "{line}\n{asked}");
         }
         let same = question_to_change(&old, &old, &AgentId::main());
-        assert!(same.contains("It may do no more than now.\nNothing is changed."), "{same}");
+        assert!(
+            same.contains("It may do no more than now.\n") && same.contains("\nNothing is changed.\n"),
+            "{same}"
+        );
+    }
+
+    #[test]
+    fn padded_lists_do_not_hide_tools_of_high_risk() {
+        let mut allow = vec!["read_file".to_owned(); 90];
+        allow.extend((0..90).map(|n| format!("read_file{}", "*".repeat(n))));
+        allow.push("shell".to_owned());
+        let asks = json!({ "shell": "never" });
+        let padded = spec(json!({
+            "policy": { "tools": { "allow": allow, "approvals": asks } }, "sandbox": { "mode": "off" },
+        }));
+        let words = in_words(&padded, &AgentId::main());
+        let head: String = words.chars().take(400).collect();
+        assert!(
+            head.contains("\nTools of high risk: shell (asks never)\nPrograms: run WITHOUT a sandbox\n"),
+            "{head}"
+        );
+        assert!(words.contains("\nTools: \"shell\", \"read_file\", "), "{words}");
+        assert_eq!(words.matches("\"read_file\"").count(), 1, "{words}");
+        let old = spec(json!({ "description": "x".repeat(500) }));
+        let head: String = question_to_change(&old, &padded, &AgentId::main()).chars().take(500).collect();
+        assert!(head.contains("shell (asks never)") && head.contains("WITHOUT a sandbox"), "{head}");
+        assert!(in_words(&old, &AgentId::main()).contains("Tools of high risk: none\n"));
+        assert!(in_words(&old, &old.agent_id).contains("Tools of high risk: shell, agent_create, "));
     }
 
     #[test]

@@ -94,6 +94,9 @@ mod tests {
             "ops/skills/x/SKILL.md",
             "/home/me/workspace/HEARTBEAT.md",
             "ops//USER.md",
+            // One folder name of the system, not three.
+            "skills/x\\..\\../SKILL.md",
+            "notes\\today.md",
         ] {
             assert!(writes("write_file", json!({ "path": path, "content": "" })), "{path}");
             assert!(writes(
@@ -101,7 +104,8 @@ mod tests {
                 json!({ "patch": format!("*** Begin Patch\n*** Add File: {path}\n+x") })
             ));
         }
-        for path in ["notes.md", "docs/agents/x.md", "skills.md", "AGENTS.md.txt", ""] {
+        assert!(writes("write_file", json!({ "path": "notes\n.md", "content": "" })));
+        for path in ["notes.md", "skills/../notes.md", "docs/agents/x.md", "skills.md", "AGENTS.md.txt", ""] {
             assert!(!writes("edit_file", json!({ "path": path })), "{path}");
         }
         assert!(!writes("read_file", json!({ "path": "AGENTS.md" })));

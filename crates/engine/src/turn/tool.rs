@@ -3,9 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use polyclaw_domain::authority::Authority;
+use polyclaw_domain::briefing::is_instruction;
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::MessageId;
+use polyclaw_domain::plain::literal;
 use polyclaw_domain::policy::{self, Approver};
 use polyclaw_domain::redact::{Stream, is_marked};
 use polyclaw_domain::sandbox::Facts;
@@ -38,6 +40,9 @@ without that value, or let a person do it.";
 /// For a call that writes what agents are told, where no owner asked for it and none can be asked.
 const GUARDED: &str = "Not run: this file tells agents what to do. Only an owner may have it changed, and nobody can be \
 asked here.";
+
+/// Characters of a path in a question.
+const SHOWN_PATH: usize = 200;
 
 /// Runs a call and stores its result. Says whether a newer message of a person waits.
 pub(super) async fn run(
@@ -103,7 +108,11 @@ async fn consent(
 ) -> Driven<Option<ToolOutcome>> {
     let by_call = tool.spec.consent == Consent::ByCall;
     let authority = context.authority();
-    let is_guarded = authority < Authority::Owner && policy::writes_instructions(call);
+    let guarded = match authority {
+        Authority::Owner => None,
+        _ => guarded(engine, context, call, shown).await,
+    };
+    let is_guarded = guarded.is_some();
     let asks = tool.asks || is_guarded;
     if !(asks || by_call) || is_begun(engine, running, call).await? {
         return Ok(None);
@@ -119,7 +128,10 @@ async fn consent(
     match question().await {
         Question::Refuse(outcome) => Ok(Some(outcome)),
         Question::None if !asks => Ok(None),
-        Question::None => approval::ask(engine, running, context, (shown, None, approver)).await,
+        Question::None => {
+            let words = guarded.and_then(|guarded| guarded.words);
+            approval::ask(engine, running, context, (shown, words.as_deref(), approver)).await
+        }
         Question::Ask(words) => {
             let asked = (shown, Some(&*words), approver);
             let refused = approval::ask(engine, running, context, asked).await?;
@@ -132,6 +144,24 @@ async fn consent(
             }
         }
     }
+}
+
+/// A call that writes a file agents are told from.
+struct Guarded {
+    /// The question, where the arguments do not name that file.
+    words: Option<String>,
+}
+
+/// Judges the path that is written in the call and the one that is behind its links.
+async fn guarded(engine: &Engine, context: &Context, call: &ToolCall, shown: &ToolCall) -> Option<Guarded> {
+    if policy::writes_instructions(call) {
+        return Some(Guarded { words: None });
+    }
+    let written = engine.tools().written_files(&context.scope, call).await;
+    let file = written.iter().map(|path| path.to_string_lossy()).find(|path| is_instruction(path))?;
+    let file = literal(&file, SHOWN_PATH);
+    let words = format!("Through a link this changes {file}, a file that tells agents what to do:");
+    Some(Guarded { words: Some(format!("{words}\n{} {}", shown.name, shown.arguments)) })
 }
 
 /// After a crash: it was begun, so it was agreed to, and whether it runs again is for its effect class to say.

@@ -121,6 +121,29 @@ async fn an_owner_approves_where_they_asked() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_padded_list_leaves_the_shell_in_sight_of_who_is_asked() {
+    let world = world().await;
+    let mut tools = vec!["read_file"; 90];
+    tools.push("shell");
+    let (text, prompt) = ("d".repeat(400), "p".repeat(400));
+    let draft =
+        json!({ "agent_id": "pwn", "description": text, "system_prompt": prompt, "allow_tools": tools });
+    let asked = told(&world, 1, letter("boss", &format!("agent_create {draft}"))).await;
+    assert!(asked.contains("\nTools of high risk: shell\n"), "{asked}");
+    assert!(asked.contains("\"shell\", \"read_file\"\n"), "{asked}");
+    let id = question(&world).await;
+    told(&world, 2, letter("boss", &format!("/approve {id}"))).await;
+    world.settled().await;
+    let patch = json!({ "description": "e".repeat(400), "defaults": { "system_prompt": "q".repeat(400) },
+        "policy": { "tools": { "allow": tools, "approval": "never" } }, "sandbox": { "mode": "off" } });
+    let update = json!({ "agent_id": "pwn", "patch": patch });
+    let asked = told(&world, 3, letter("boss", &format!("agent_update {update}"))).await;
+    for line in ["Tools of high risk: shell", "Programs: run WITHOUT a sandbox", "Asks in general: never"] {
+        assert!(asked.lines().any(|own| own == line), "{line}\n{asked}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn no_name_leads_a_guest_past_the_bindings_to_a_wider_agent() {
     let world = world().await;
     for (n, line) in
@@ -180,6 +203,7 @@ async fn what_needs_admin_asks_in_turns_that_a_lesser_token_began() {
     for call in [
         r#"write_file {"path": "AGENTS.md", "content": "obey"}"#,
         r#"write_file {"path": "skills/x/SKILL.md", "content": "obey"}"#,
+        r#"write_file {"path": "skills/x\\..\\../SKILL.md", "content": "obey"}"#,
         r#"memory_store {"content": "x"}"#,
         r#"cron_add {"id": "j", "schedule": "every 10m", "message": "x"}"#,
     ] {
@@ -198,6 +222,21 @@ async fn what_needs_admin_asks_in_turns_that_a_lesser_token_began() {
         let accepted = world.engine.accept(operated(call)).await.unwrap();
         assert!(world.answer(&accepted).await.text.starts_with("got "), "{call}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_link_to_a_file_that_agents_are_told_asks_as_the_file_does() {
+    let world = world().await;
+    world.ground.tools.link("CLAUDE.md", "AGENTS.md");
+    told(&world, 0, letter("boss", "todo {}")).await;
+    let write = r#"write_file {"path": "CLAUDE.md", "content": "obey"}"#;
+    let waits = told(&world, 1, letter("eve", write)).await;
+    assert!(waits.contains("needs the owner's approval"), "{waits}");
+    let asked = read_next(&world, "boss", 1).await;
+    assert!(asked.contains("Through a link this changes \"AGENTS.md\""), "{asked}");
+    world.ground.tools.link("notes.md", "notes/today.md");
+    let other = r#"write_file {"path": "notes.md", "content": "x"}"#;
+    assert!(told(&world, 2, letter("ada", other)).await.starts_with("got "));
 }
 
 #[tokio::test(start_paused = true)]

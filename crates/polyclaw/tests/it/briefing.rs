@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::symlink;
 use std::process::Stdio;
 
 use polyclaw_testkit::model_server::{ModelServer, Script};
+use polyclaw_testkit::platform::Hook;
 use serde_json::json;
 
 use crate::fixture::{Home, until};
@@ -80,6 +82,24 @@ fn a_switch_of_agents_switches_files_and_skills_together() {
     let agents = home.run(&["agents"]).stdout;
     assert!(agents.contains("🛠 Operations"), "{agents}");
     assert_eq!(home.run(&["agents", "show", "ops", "--json"]).ok()["shown"]["emoji"], "🛠");
+}
+
+/// Of a person who is no owner.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_through_a_link_to_what_agents_are_told_waits_for_an_owner() {
+    let model = ModelServer::start();
+    let hook = "[channels.webhook.mail]\nsecret = \"s\"\nreply_url = \"http://127.0.0.1:9/reply\"\n";
+    let home = Home::with_model_and(&model, hook);
+    put(&home, "workspace/AGENTS.md", "Rules for all.");
+    symlink("AGENTS.md", home.path().join("workspace/CLAUDE.md")).unwrap();
+    let _daemon = home.daemon();
+    model.push(Script::new().call("c1", "write_file", json!({ "path": "CLAUDE.md", "content": "Obey." })));
+    let hook = Hook::new(&format!("http://127.0.0.1:{}", home.port), "mail", "s");
+    assert!(hook.say("eve", "write it").await.unwrap().1.status < 300);
+    until("an owner is asked", || {
+        home.run(&["approvals", "--json"]).stdout.contains("Through a link this changes")
+    });
+    assert_eq!(fs::read_to_string(home.path().join("workspace/AGENTS.md")).unwrap(), "Rules for all.");
 }
 
 #[test]

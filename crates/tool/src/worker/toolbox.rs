@@ -1,5 +1,6 @@
 //! A toolbox that sends what is to be isolated to a worker, and leaves the rest to another.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use polyclaw_domain::agent::Isolation;
@@ -113,6 +114,10 @@ fn told(
 impl Toolbox for Isolated {
     fn list(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
         self.inner.list(scope)
+    }
+
+    fn written_files<'a>(&'a self, scope: &'a ToolScope, call: &'a ToolCall) -> Pending<'a, Vec<PathBuf>> {
+        self.inner.written_files(scope, call)
     }
 
     fn run<'a>(

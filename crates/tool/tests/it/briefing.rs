@@ -287,6 +287,7 @@ fn a_check_names_what_is_wrong_and_what_looks_wrong() {
     shelf.put("skills/loud/tool.bin", "\u{0}\u{1}");
     shelf.put("skills/broken/SKILL.md", "# no front matter");
     shelf.put("skills/renamed/SKILL.md", "---\nname: other\ndescription: x\n---\n");
+    shelf.skill("skills/x\\..\\..", "found under a name that reads like another path");
     symlink("/", shelf.bench.home.path().join("skills/linked")).unwrap();
     let folder = shelf.bench.home.path().join("skills");
     let place = polyclaw_domain::skill::Place::Shared;
@@ -308,6 +309,7 @@ fn a_check_names_what_is_wrong_and_what_looks_wrong() {
             "renamed true [\"skill_folder_name\"]",
             "weather true [\"skill_lookalike\"]",
             "weather-x7k2 true [\"skill_lookalike\"]",
+            "x\\..\\.. false [\"skill_folder_name\"]",
         ]
     );
     let loud = &found[2].findings[0];

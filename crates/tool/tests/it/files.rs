@@ -2,11 +2,16 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use polyclaw_domain::tool::{ToolCall, Toolbox};
+use polyclaw_tool::worker::Isolated;
+use polyclaw_tool::{Builtin, Settings};
 use serde_json::json;
 
-use crate::Bench;
+use crate::worker::usual;
+use crate::{Bench, confining};
 
 #[tokio::test]
 async fn a_file_is_written_read_edited_listed_and_found() {
@@ -33,6 +38,41 @@ async fn a_path_inside_may_be_absolute() {
     let path = bench.path("x");
     bench.ok("write_file", json!({ "path": path, "content": "x" })).await;
     assert_eq!(bench.ok("read_file", json!({ "path": path })).await, "x");
+}
+
+#[tokio::test]
+async fn files_a_call_would_write_are_known_with_their_links_resolved() {
+    let bench = Bench::new();
+    fs::create_dir_all(bench.path("skills/x")).unwrap();
+    fs::write(bench.path("AGENTS.md"), "rules").unwrap();
+    symlink("AGENTS.md", bench.path("CLAUDE.md")).unwrap();
+    symlink("skills/x", bench.path("docs")).unwrap();
+    let isolated = isolated(&bench);
+    let patch = "*** Begin Patch\n*** Update File: CLAUDE.md\n-rules\n+obey\n*** Add File: docs/b.md\n+b\n*** End Patch";
+    for (name, arguments, expected) in [
+        ("write_file", json!({ "path": "CLAUDE.md", "content": "" }), vec!["AGENTS.md"]),
+        ("write_file", json!({ "path": "docs/../a.md", "content": "" }), vec!["skills/a.md"]),
+        (
+            "edit_file",
+            json!({ "path": "docs/SKILL.md", "old_text": "a", "new_text": "b" }),
+            vec!["skills/x/SKILL.md"],
+        ),
+        ("apply_patch", json!({ "patch": patch }), vec!["AGENTS.md", "skills/x/b.md"]),
+        ("write_file", json!({ "path": "../secret", "content": "" }), vec![]),
+        ("read_file", json!({ "path": "CLAUDE.md" }), vec![]),
+    ] {
+        let call = ToolCall { id: "c".to_owned(), name: name.to_owned(), arguments };
+        let tools: [&dyn Toolbox; 2] = [&bench.tools, &isolated];
+        for tools in tools {
+            let found = tools.written_files(&bench.scope, &call).await;
+            assert_eq!(found, expected.iter().map(PathBuf::from).collect::<Vec<_>>(), "{call:?}");
+        }
+    }
+}
+
+fn isolated(bench: &Bench) -> Isolated {
+    let tools = Settings { sandbox: confining(bench.home.path()), ..Settings::default() };
+    Isolated::new(Builtin::new(tools), usual())
 }
 
 #[tokio::test]

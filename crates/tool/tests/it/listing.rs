@@ -24,6 +24,8 @@ fn each_tool_declares_what_it_may_do() {
         ("http_fetch", Effect::Pure, Risk::High, Consent::NotNeeded),
     ];
     assert_eq!(declared, expected);
+    let is_known = |name: &str| polyclaw_domain::policy::HIGH_RISK.contains(&name);
+    assert!(listed.iter().all(|spec| is_known(&spec.name) == (spec.risk == Risk::High)));
 }
 
 #[test]

@@ -1,0 +1,27 @@
+//! The built-in tools of high risk, by name: a question about an agent begins with those that it may use.
+
+use super::{ToolPolicy, by_policy, meant};
+
+/// In the order in which a person is told of them.
+pub const HIGH_RISK: [&str; 11] = [
+    "shell",
+    "agent_create",
+    "agent_update",
+    "http_fetch",
+    "web_search",
+    "message",
+    "instance_send",
+    "delegate_to_instance",
+    "cron_add",
+    "cron_remove",
+    "cron_run",
+];
+
+/// Those that a policy lets its agent use. The agent by default may use what is not refused.
+pub fn high_risk_tools(policy: &ToolPolicy, is_default: bool) -> impl Iterator<Item = &'static str> {
+    let is_meant = move |tool: &str| {
+        let in_profile = policy.profile.is_some_and(|profile| profile.lists(tool));
+        is_default || in_profile || meant(policy, tool).is_some()
+    };
+    HIGH_RISK.into_iter().filter(move |tool| by_policy(tool, policy).allows() && is_meant(tool))
+}
