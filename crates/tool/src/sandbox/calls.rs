@@ -99,6 +99,7 @@ const NEW_NAMESPACES: [i32; 7] = [
 ];
 /// A kind of socket older than its family; libc warns of the name.
 const SOCK_PACKET: i32 = 10;
+const PR_SET_DUMPABLE: u64 = 4;
 /// Set-user-id and set-group-id.
 const ESCALATING: [u32; 2] = [0o4000, 0o2000];
 
@@ -133,6 +134,8 @@ fn forbidden(plan: &Plan) -> Built<BpfProgram> {
     // Only its own: these change others of the same user, which neither landlock nor capabilities prevent.
     rules.insert(libc::SYS_prlimit64, any([condition(0, SeccompCmpOp::Ne, 0)])?);
     rules.insert(libc::SYS_setpriority, any([condition(1, SeccompCmpOp::Ne, 0)])?);
+    // Who hides its memory and files from others hides them from the supervisor, too.
+    rules.insert(libc::SYS_prctl, vec![SeccompRule::new(vec![is(0, PR_SET_DUMPABLE)?, is(1, 0)?])?]);
     rules.insert(libc::SYS_mknodat, special_files(2)?);
     rules.insert(libc::SYS_openat, created(2)?);
     #[cfg(target_arch = "x86_64")]

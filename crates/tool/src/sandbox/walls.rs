@@ -43,7 +43,14 @@ fn keep_capabilities() -> io::Result<()> {
     let now = rustix::thread::capabilities(None)?;
     let sets = CapabilitySets { inheritable: now.permitted, ..now };
     rustix::thread::set_capabilities(None, sets)?;
-    for needed in [CapabilitySet::SYS_ADMIN, CapabilitySet::SETPCAP, CapabilitySet::DAC_OVERRIDE] {
+    // The last is for the open files and maps of programs whose file may be run and not read.
+    let needed = [
+        CapabilitySet::SYS_ADMIN,
+        CapabilitySet::SETPCAP,
+        CapabilitySet::DAC_OVERRIDE,
+        CapabilitySet::SYS_PTRACE,
+    ];
+    for needed in needed {
         rustix::thread::configure_capability_in_ambient_set(needed, true)?;
     }
     Ok(())

@@ -256,3 +256,61 @@ async fn a_program_that_fills_the_workspace_is_stopped() {
         assert!(text.starts_with("removed"), "what makes room is not stopped: {text}");
     }
 }
+
+#[tokio::test]
+async fn the_quota_of_the_disk_holds_wherever_a_program_writes() {
+    let files =
+        "i=0; while [ $i -lt 60 ]; do head -c 1000000 /dev/zero > $d/f$i; i=$((i+1)); sleep 0.05; done";
+    let unlinked = "import os,time\n\
+        held = []\n\
+        for n in range(60):\n    \
+            fd = os.open('gone', os.O_CREAT | os.O_RDWR)\n    \
+            os.unlink('gone')\n    \
+            os.write(fd, b'x' * 1000000)\n    \
+            held.append(fd)\n    \
+            time.sleep(0.05)\n";
+    let deep = "import os,time\n\
+        for n in range(25):\n    \
+            os.mkdir('d' * 200)\n    \
+            os.chdir('d' * 200)\n\
+        for n in range(60):\n    \
+            open('f%d' % n, 'wb').write(b'x' * 1000000)\n    \
+            time.sleep(0.05)\n";
+    for way in ways() {
+        for (where_to, command) in [
+            ("its temporary folder", format!("d=$TMPDIR; {files}; echo filled")),
+            ("files without a name", format!("python3 -c \"{unlinked}\"; echo filled")),
+            ("below a very long path", format!("python3 -c \"{deep}\"; echo filled")),
+        ] {
+            let mut bench = by(way.clone(), SandboxMode::Workspace);
+            bench.scope.sandbox.disk_mb = Some(20);
+            let outcome = bench.call("shell", json!({ "command": command })).await;
+            let text = &outcome.content;
+            assert!(text.contains("quota of 20 MiB"), "{way:?}, {where_to}: {text}");
+            if where_to == "below a very long path" {
+                let write = json!({ "path": "more", "content": "x".repeat(4_000_000) });
+                let refused = bench.refused("write_file", write).await;
+                assert!(refused.contains("quota"), "{refused}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn shared_memory_that_a_program_gives_back_still_counts() {
+    let hold = "import mmap,time\n\
+        held = []\n\
+        for n in range(30):\n    \
+            m = mmap.mmap(-1, 16 << 20)\n    \
+            m.write(b'x' * (16 << 20))\n    \
+            m.madvise(mmap.MADV_DONTNEED)\n    \
+            held.append(m)\n    \
+            time.sleep(0.05)\n\
+        print('held')\n";
+    for way in ways() {
+        let mut bench = by(way.clone(), SandboxMode::Workspace);
+        bench.scope.sandbox.memory_mb = Some(64);
+        let text = bench.refused("shell", json!({ "command": format!("python3 -c \"{hold}\"") })).await;
+        assert!(text.contains("64 MiB") && !text.contains("held\n"), "{way:?}: {text}");
+    }
+}
