@@ -30,11 +30,22 @@ pub fn leave(plan: &Plan) -> io::Result<()> {
     if plan.mode == SandboxMode::Strict {
         new |= CloneFlags::CLONE_NEWNET;
     }
-    unshare(new)?;
+    unshare(new).map_err(|error| no_namespaces(error.into()))?;
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
     fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))?;
     keep_capabilities()
+}
+
+/// Where the machine allows no user namespaces, or no further ones, the kernel calls that a lack of space: it is a refusal.
+fn no_namespaces(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::StorageFull => io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "no user namespaces are left (max_user_namespaces)",
+        ),
+        _ => error,
+    }
 }
 
 /// Over what is inside the namespace, for the next stage: an ordinary user's would be gone with the first exec. The
@@ -220,6 +231,13 @@ fn outermost(mut paths: Vec<PathBuf>, workspace: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_machine_without_user_namespaces_says_no_for_good() {
+        let full = io::Error::from_raw_os_error(libc::ENOSPC);
+        assert!(!is_for_good(&full), "a full disk is not for good");
+        assert!(is_for_good(&no_namespaces(full)));
+    }
 
     #[test]
     fn what_lies_below_another_is_not_laid_over_itself() {

@@ -55,6 +55,9 @@ fn as_ordinary_user(test: &str) {
 fn an_ordinary_user_is_confined_in_every_way() {
     as_ordinary_user("confinement::what_is_said_to_be_in_force_is");
     as_ordinary_user("confinement::everyday_work_goes_on_inside");
+    as_ordinary_user("confinement::priorities_and_attributes_of_others_can_not_be_set");
+    as_ordinary_user("confinement::the_quota_of_the_disk_holds_wherever_a_program_writes");
+    as_ordinary_user("confinement::shared_memory_that_a_program_gives_back_still_counts");
     as_ordinary_user("shell::children_in_the_background_end_with_the_command");
 }
 
@@ -312,5 +315,33 @@ async fn shared_memory_that_a_program_gives_back_still_counts() {
         bench.scope.sandbox.memory_mb = Some(64);
         let text = bench.refused("shell", json!({ "command": format!("python3 -c \"{hold}\"") })).await;
         assert!(text.contains("64 MiB") && !text.contains("held\n"), "{way:?}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn priorities_and_attributes_of_others_can_not_be_set() {
+    // 251 is ioprio_set on x86_64 and 30 elsewhere; 463, 466 and 469 set attributes of a path.
+    let tries = "import ctypes,os,platform\n\
+        libc = ctypes.CDLL(None, use_errno=True)\n\
+        def refused(*words):\n    \
+            ctypes.set_errno(0)\n    \
+            return libc.syscall(*words) == -1 and ctypes.get_errno() == 1\n\
+        def denied(which):\n    \
+            try:\n        \
+                os.setpriority(which, 0, 10)\n    \
+            except PermissionError:\n        \
+                return True\n\
+        io = 251 if platform.machine() == 'x86_64' else 30\n\
+        print(denied(os.PRIO_USER), denied(os.PRIO_PGRP), denied(os.PRIO_PROCESS))\n\
+        print(refused(io, 3, 0, 0), refused(io, 2, 0, 0), libc.syscall(io, 1, 0, 16388))\n\
+        print([refused(call, -100, b'/x', 0, b'user.x', 0, 0) for call in (463, 466, 469)])\n";
+    for way in ways() {
+        let bench = by(way.clone(), SandboxMode::Workspace);
+        std::fs::write(bench.path("try.py"), tries).unwrap();
+        let said = bench.ok("shell", json!({ "command": "python3 try.py" })).await;
+        assert!(said.starts_with("True True None\nTrue True 0\n"), "{way:?}: {said}");
+        if way == Way::Bare {
+            assert!(said.contains("[True, True, True]"), "{said}");
+        }
     }
 }
