@@ -30,6 +30,10 @@ const TAKE_UP: Duration = Duration::from_secs(20);
 /// How long the secrets that a config refers to may take to be found.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Configs that are read at a time. A reader that takes too long can not be stopped, only given up: without a bound a caller
+/// could keep every core busy with what nobody waits for any more.
+pub(crate) const MAX_LOADS: usize = 2;
+
 /// What becomes of the references of a config.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum References {
@@ -147,8 +151,15 @@ impl Control {
             References::Assumed => Arc::clone(&self.check),
         };
         let folder = place.path().to_owned();
-        let loading = tokio::task::spawn_blocking(move || load(&folder, &text));
-        match tokio::time::timeout(LOAD_TIMEOUT, loading).await {
+        let deadline = tokio::time::Instant::now() + LOAD_TIMEOUT;
+        let turn = tokio::time::timeout_at(deadline, Arc::clone(&self.loads).acquire_owned()).await;
+        let turn = turn.map_err(|_| Error::ConfigsBusy)?.map_err(|error| Error::Failed(error.to_string()))?;
+        let loading = tokio::task::spawn_blocking(move || {
+            // Held until it is done, be it long after anybody waits.
+            let _turn = turn;
+            load(&folder, &text)
+        });
+        match tokio::time::timeout_at(deadline, loading).await {
             Ok(Ok(loaded)) => loaded.map_err(Error::BadConfig),
             Ok(Err(error)) => Err(Error::Failed(error.to_string())),
             Err(_) => Err(Error::files(place.config(), &std::io::ErrorKind::TimedOut.into())),
@@ -397,7 +408,77 @@ fn compare(
 mod tests {
     use serde_json::json;
 
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread::sleep;
+
+    use polyclaw_domain::config::load;
+    use polyclaw_domain::port::{Clock, Ids};
+    use polyclaw_domain::time::Millis;
+
     use super::*;
+    use crate::control::{Loader, Setup};
+
+    struct Fixed;
+
+    impl Clock for Fixed {
+        fn now(&self) -> Millis {
+            Millis(0)
+        }
+    }
+
+    impl Ids for Fixed {
+        fn next(&self) -> String {
+            "1".to_owned()
+        }
+
+        fn nonce(&self) -> String {
+            "1".to_owned()
+        }
+    }
+
+    fn control(home: &std::path::Path, load: Loader) -> Control {
+        Control::open(Setup {
+            home: home.to_owned(),
+            clock: Arc::new(Fixed),
+            ids: Arc::new(Fixed),
+            program: "true".into(),
+            check: Arc::clone(&load),
+            load,
+            environment: Vec::new(),
+            home_token: None,
+            keep: Arc::new(|_, _, _| Ok(())),
+            hung_after: None,
+            user_home: None,
+        })
+        .unwrap()
+    }
+
+    #[tokio::test]
+    async fn two_configs_are_read_at_a_time_and_the_next_waits_or_is_told_to_try_again() {
+        let home = tempfile::tempdir().unwrap();
+        let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (running, seen) = (Arc::clone(&now), Arc::clone(&most));
+        let control = control(
+            home.path(),
+            Arc::new(move |_, text| {
+                seen.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                sleep(Duration::from_millis(50));
+                running.fetch_sub(1, Ordering::SeqCst);
+                load(text, "config.toml", &|_| Ok(String::new()))
+            }),
+        );
+        let place = Place::at(home.path().to_owned());
+        let read = || control.load_config(&place, String::new(), References::Assumed);
+        let all = tokio::join!(read(), read(), read(), read(), read());
+        assert!(all.0.is_ok() && all.1.is_ok() && all.2.is_ok() && all.3.is_ok() && all.4.is_ok());
+        assert_eq!(most.load(Ordering::SeqCst), MAX_LOADS);
+        // Those that nobody waits for any more still count.
+        let turns = Arc::clone(&control.loads).acquire_many_owned(2).await.unwrap();
+        tokio::time::pause();
+        let refused = read().await.unwrap_err();
+        assert_eq!((refused.code(), refused.action()), ("configs_busy", crate::error::Action::Retry));
+        drop(turns);
+    }
 
     #[test]
     fn a_comparison_names_what_differs_and_counts_the_rest() {

@@ -19,6 +19,7 @@ use tracing::Instrument as _;
 
 use crate::access::Stays;
 use crate::child::Children;
+use crate::config::MAX_LOADS;
 use crate::error::{Error, Result};
 use crate::file;
 use crate::import::Keeper;
@@ -96,6 +97,8 @@ pub struct Inner {
     pub(crate) making: tokio::sync::Mutex<()>,
     /// Who changes the config of an instance waits here for their turn.
     pub(crate) editing: Mutex<HashMap<InstanceId, Arc<tokio::sync::Mutex<()>>>>,
+    /// The turns of configs that are read.
+    pub(crate) loads: Arc<tokio::sync::Semaphore>,
     /// Ports of this life of the server that are not what the config says.
     ports: Mutex<HashMap<InstanceId, u16>>,
     _lock: Held,
@@ -163,6 +166,7 @@ impl Control {
             look: Notify::new(),
             making: tokio::sync::Mutex::default(),
             editing: Mutex::default(),
+            loads: Arc::new(tokio::sync::Semaphore::new(MAX_LOADS)),
             ports: Mutex::default(),
             _lock: lock,
         })))

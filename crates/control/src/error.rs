@@ -63,6 +63,8 @@ pub enum Error {
     NoConfig(String),
     #[error("the config of '{name}' can not be read: {why}")]
     UnreadableConfig { name: String, why: String },
+    #[error("too many configs are being read at once")]
+    ConfigsBusy,
     #[error("the folder of '{0}' is gone")]
     FolderGone(String),
     #[error("say which version of the config this changes")]
@@ -181,6 +183,7 @@ impl Error {
             Self::NotToml { .. } => "config_not_toml",
             Self::NoConfig(_) => "no_config",
             Self::UnreadableConfig { .. } => "unreadable_config",
+            Self::ConfigsBusy => "configs_busy",
             Self::FolderGone(_) => "folder_gone",
             Self::EtagMissing => "etag_missing",
             Self::EtagStale { .. } => "etag_stale",
@@ -235,7 +238,7 @@ impl Error {
             Self::MessageLoops(_) => Action::Unfit,
             Self::EtagMissing => Action::Precondition,
             Self::EtagStale { .. } => Action::Stale,
-            Self::Busy(_) | Self::NoPortLeft => Action::Retry,
+            Self::Busy(_) | Self::ConfigsBusy | Self::NoPortLeft => Action::Retry,
             Self::StartFailed { .. } | Self::Unreachable { .. } => Action::Gateway,
             Self::Silent(_) => Action::GatewayTimeout,
         }
@@ -249,7 +252,7 @@ impl Error {
             Self::Files { .. } => "check its owner and mode, and that the disk has room",
             Self::BadPort(_) => "ports from 1024 on, but for the control plane's own",
             Self::NoPortLeft => "archive an instance, or name a port of your own",
-            Self::Busy(_) => "wait for it and try again",
+            Self::Busy(_) | Self::ConfigsBusy => "wait for it and try again",
             Self::NotRunning(_) => "start it first",
             Self::NotOurs { .. } => "`start` takes no notice of it",
             Self::Archived(_) => "unarchive it first",

@@ -35,7 +35,7 @@ mod telemetry;
 mod tools;
 mod turns;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -177,6 +177,7 @@ impl Default for Config {
 impl Config {
     /// That every agent a rule names is one of the file's, or of these.
     pub fn check_agents(&self, known: &[AgentId]) -> Result<(), ConfigErrors> {
+        let known: BTreeSet<&AgentId> = known.iter().collect();
         let unknown = self.unknown_agents.iter().filter(|unknown| !known.contains(&unknown.id));
         let errors: Vec<ConfigError> = unknown.map(|unknown| unknown.error.clone()).collect();
         if errors.is_empty() { Ok(()) } else { Err(ConfigErrors(errors)) }
@@ -188,6 +189,7 @@ impl Config {
     }
 
     fn check(&self, report: &mut Report) {
+        report.know_agents(self.agents.ids());
         if self.schema != SCHEMA {
             let message =
                 format!("this file is of schema {}, this program reads schema {SCHEMA}", self.schema);

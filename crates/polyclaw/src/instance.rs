@@ -121,7 +121,7 @@ impl Instance {
         let briefings = Arc::new(FileBriefings::new(home.workspace(), home.skills()));
         briefings.share(shared(&config, &home));
         let mcp = Arc::new(Mcp::default());
-        let tools = Arc::new(Current::new(tools::join(&config, &home, &briefings, &mcp)));
+        let tools = Arc::new(Current::new(tools::join(&config, &home, &briefings, (&mcp, &[]))));
         let db = db?;
         let exchange = Exchange::from_environment(&db, &redactor)?.map(Arc::new);
         let mut boxes = vec![Arc::clone(&tools) as _, memories as _];
@@ -217,6 +217,8 @@ impl Instance {
     pub async fn settle(&self) -> Result<(), Failure> {
         let mut config = self.config.clone();
         self.settle_accounts(&mut config).await?;
+        let made = tools::made_workspaces(self.engine.db(), &config, &self.home).await?;
+        self.mcp.set(tools::mcp_settings(&config, &self.home, &made));
         self.take_up(&config, self.choice())
     }
 
@@ -356,7 +358,8 @@ impl Instance {
         }
         self.engine.brain().set_embedder(embedder);
         self.briefings.share(shared(&config, &self.home));
-        self.tools.replace(tools::join(&config, &self.home, &self.briefings, &self.mcp));
+        let made = tools::made_workspaces(self.engine.db(), &config, &self.home).await?;
+        self.tools.replace(tools::join(&config, &self.home, &self.briefings, (&self.mcp, &made)));
         self.exchange.iter().for_each(|exchange| exchange.grant(&config.tools.instances));
         if let Err(error) = self.start_servers().await {
             tracing::error!(%error, "the MCP servers were not started");

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use polyclaw_domain::agent::own_folder;
 use polyclaw_domain::config::Config;
 use polyclaw_engine::Toolboxes;
+use polyclaw_store::Db;
+use polyclaw_store::agents::{self, Source};
 use polyclaw_tool::worker::Isolated;
 use polyclaw_tool::{Builtin, FileBriefings, Mcp, McpHost, McpSettings};
 
@@ -15,8 +17,14 @@ use crate::confinement;
 use crate::home::Home;
 
 /// The servers of `mcp` outlive a reload: those whose settings did not change go on.
-pub fn join(config: &Config, home: &Home, briefings: &Arc<FileBriefings>, mcp: &Arc<Mcp>) -> Toolboxes {
-    mcp.set(mcp_settings(config, home));
+/// `made` are the workspaces of agents that were made while the instance ran.
+pub fn join(
+    config: &Config,
+    home: &Home,
+    briefings: &Arc<FileBriefings>,
+    (mcp, made): (&Arc<Mcp>, &[PathBuf]),
+) -> Toolboxes {
+    mcp.set(mcp_settings(config, home, made));
     let builtin = Builtin::new(polyclaw_tool::Settings {
         allow_private: config.tools.allow_private_addresses,
         briefings: Some(Arc::clone(briefings)),
@@ -28,20 +36,23 @@ pub fn join(config: &Config, home: &Home, briefings: &Arc<FileBriefings>, mcp: &
 }
 
 /// The servers that are to be there.
-pub fn mcp_settings(config: &Config, home: &Home) -> BTreeMap<String, McpSettings> {
-    let host = mcp_host(config, home);
+pub fn mcp_settings(config: &Config, home: &Home, made: &[PathBuf]) -> BTreeMap<String, McpSettings> {
+    let host = mcp_host(config, home, made);
     let of = |name, server| McpSettings::of(name, server, &host);
     let named =
         config.mcp.servers.iter().filter_map(|(name, server)| Some((name.clone(), of(name, server)?)));
     named.collect()
 }
 
-fn mcp_host(config: &Config, home: &Home) -> McpHost {
+fn mcp_host(config: &Config, home: &Home, made: &[PathBuf]) -> McpHost {
     let (root, default) = (home.workspace(), config.agents.default_id());
     let own = config.agents.specs().into_iter().map(|spec| spec.folder(&root, &default));
     let mut workspaces: Vec<PathBuf> = own.chain([root.clone()]).collect();
-    // Agents that are made while the instance runs have theirs in the same place.
+    // Agents that are made while the instance runs have theirs in the same place, but for those that name another.
     workspaces.extend(own_folder(&root, &default).parent().map(Path::to_owned));
+    let is_elsewhere = |folder: &&PathBuf| !workspaces.iter().any(|known| folder.starts_with(known));
+    let elsewhere: Vec<PathBuf> = made.iter().filter(is_elsewhere).cloned().collect();
+    workspaces.extend(elsewhere);
     workspaces.extend(control_home(home.path()));
     workspaces.sort();
     workspaces.dedup();
@@ -53,6 +64,14 @@ fn mcp_host(config: &Config, home: &Home) -> McpHost {
         workspaces,
         user_home: std::env::var_os("HOME").map(PathBuf::from),
     }
+}
+
+/// Where agents write that the config does not name: no MCP server may run a file from there.
+pub async fn made_workspaces(db: &Db, config: &Config, home: &Home) -> polyclaw_store::Result<Vec<PathBuf>> {
+    let (root, default) = (home.workspace(), config.agents.default_id());
+    let known = db.read(agents::list).await?;
+    let made = known.into_iter().filter(|known| known.source == Source::Api);
+    Ok(made.map(|known| known.spec.folder(&root, &default)).collect())
 }
 
 /// The home of a control plane that this one lies in: the other instances' agents write there.

@@ -1,10 +1,12 @@
 //! What a workspace holds in all. File tools ask before they write; the supervisor of a program looks while it runs.
 
 use std::collections::HashMap;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::ffi::CString;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
 
 use crate::error::{Error, Result};
 use crate::workspace::Place;
@@ -18,24 +20,113 @@ const LONGEST_MEASURE: Duration = Duration::from_secs(2);
 const SHORTEST_REST: Duration = Duration::from_secs(2);
 const REST_PER_MEASURE: u32 = 50;
 
+/// A folder that is moved while it is measured is measured again, this often.
+const MOST_WALKS: u32 = 3;
+
 /// Bytes on disk below a folder, links not followed. Stops counting once it is more than `enough`, or takes too long: a
 /// workspace may be a whole disk.
 pub fn used_bytes(folder: &Path, enough: u64) -> u64 {
-    let (mut used, began) = (0, Instant::now());
-    let mut open = vec![folder.to_owned()];
-    while let Some(folder) = open.pop().filter(|_| began.elapsed() < LONGEST_MEASURE) {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let Ok(meta) = entry.metadata() else { continue };
-            used += meta.blocks().saturating_mul(BLOCK).max(LEAST_FILE);
-            if used > enough {
-                return used;
-            }
-            if meta.is_dir() {
-                open.push(entry.path());
-            }
+    measure(folder, enough, ResolveFlags::empty())
+}
+
+/// The same without what is mounted below: in a `/tmp` of its own a program finds its workspace again.
+pub fn used_bytes_of_mount(folder: &Path, enough: u64) -> u64 {
+    measure(folder, enough, ResolveFlags::NO_XDEV)
+}
+
+fn measure(folder: &Path, enough: u64, rule: ResolveFlags) -> u64 {
+    let end = Instant::now() + LONGEST_MEASURE;
+    let mut most = 0;
+    for _ in 0..MOST_WALKS {
+        let mut walk = Walk { used: 0, enough, end, rule, levels: Vec::new() };
+        let is_whole = walk.all(folder).is_ok();
+        most = walk.used.max(most);
+        if is_whole || most > enough {
+            break;
         }
     }
-    used
+    most
+}
+
+/// Goes down and up by one open folder at a time. A path from the top may be longer than the kernel takes, and one
+/// descriptor for each level may be more than the process has.
+struct Walk {
+    used: u64,
+    enough: u64,
+    end: Instant,
+    rule: ResolveFlags,
+    levels: Vec<Level>,
+}
+
+/// A folder above the one that is open: which one it is, and those in it that are still to be entered.
+struct Level {
+    id: (u64, u64),
+    folders: Vec<CString>,
+}
+
+impl Walk {
+    fn all(&mut self, folder: &Path) -> rustix::io::Result<()> {
+        let Ok(mut at) = rustix::fs::openat(CWD, folder, folder_flags(), Mode::empty()) else {
+            return Ok(());
+        };
+        self.enter(&at)?;
+        while let Some(level) = self.levels.last_mut().filter(|_| Instant::now() < self.end) {
+            if self.used > self.enough {
+                break;
+            }
+            if let Some(name) = level.folders.pop() {
+                let flags = folder_flags() | OFlags::NOFOLLOW;
+                // Gone since it was listed, or closed to us.
+                let Ok(child) = rustix::fs::openat2(&at, name, flags, Mode::empty(), self.rule) else {
+                    continue;
+                };
+                self.enter(&child)?;
+                at = child;
+                continue;
+            }
+            self.levels.pop();
+            if let Some(level) = self.levels.last() {
+                at = rustix::fs::openat(&at, c"..", folder_flags(), Mode::empty())?;
+                if id(&rustix::fs::fstat(&at)?) != level.id {
+                    return Err(rustix::io::Errno::STALE);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts what is in a folder, and notes the folders in it.
+    fn enter(&mut self, folder: &OwnedFd) -> rustix::io::Result<()> {
+        let mut level = Level { id: id(&rustix::fs::fstat(folder)?), folders: Vec::new() };
+        for entry in rustix::fs::Dir::read_from(folder)? {
+            let Ok(entry) = entry else { break };
+            let name = entry.file_name();
+            if name == c"." || name == c".." || self.used > self.enough {
+                continue;
+            }
+            let Ok(stat) = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            self.used = self.used.saturating_add(room(&stat));
+            if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+                level.folders.push(name.to_owned());
+            }
+        }
+        self.levels.push(level);
+        Ok(())
+    }
+}
+
+fn folder_flags() -> OFlags {
+    OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC
+}
+
+/// Which file it is on this machine.
+pub fn id(stat: &Stat) -> (u64, u64) {
+    (stat.st_dev, stat.st_ino)
+}
+
+/// What a file takes of the disk.
+pub fn room(stat: &Stat) -> u64 {
+    u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(BLOCK).max(LEAST_FILE)
 }
 
 /// Workspaces as they were measured last, with what was written since.
@@ -84,6 +175,8 @@ impl Quotas {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -97,5 +190,22 @@ mod tests {
         let used = used_bytes(&inside, u64::MAX);
         assert!((100_000..200_000).contains(&used), "{used}");
         assert!(used_bytes(&inside, 1_000) > 1_000);
+    }
+
+    #[test]
+    fn what_lies_deeper_than_a_path_can_be_long_counts() {
+        let room = tempfile::tempdir().unwrap();
+        let name = "d".repeat(200);
+        let mut at = rustix::fs::openat(CWD, room.path(), folder_flags(), Mode::empty()).unwrap();
+        for _ in 0..40 {
+            rustix::fs::mkdirat(&at, name.as_str(), Mode::from_raw_mode(0o700)).unwrap();
+            at = rustix::fs::openat(&at, name.as_str(), folder_flags(), Mode::empty()).unwrap();
+        }
+        let flags = OFlags::WRONLY | OFlags::CREATE;
+        let file = rustix::fs::openat(&at, "file", flags, Mode::from_raw_mode(0o600)).unwrap();
+        rustix::io::write(&file, &[1; 300_000]).unwrap();
+        fs::write(room.path().join("beside"), vec![1; 100_000]).unwrap();
+        let used = used_bytes(room.path(), u64::MAX);
+        assert!((400_000..700_000).contains(&used), "{used}");
     }
 }

@@ -15,6 +15,7 @@ mod proc;
 mod start;
 mod supervise;
 mod survey;
+mod usage;
 mod walls;
 mod watch;
 

@@ -162,7 +162,8 @@ fn report(outcome: &Outcome, mut text: String) -> ToolOutcome {
         Outcome::Ended(End::OverProcesses(limit)) => format!("killed: it had more than {limit} processes"),
         Outcome::Ended(End::OverDisk(limit)) => {
             format!(
-                "killed: the workspace holds more than its quota of {limit} MiB; remove what is not needed"
+                "killed: the workspace and its temporary files hold more than the quota of {limit} MiB; remove what \
+                 is not needed"
             )
         }
         Outcome::Ended(End::Unknown) => "killed from outside".to_owned(),

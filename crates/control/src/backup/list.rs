@@ -7,6 +7,7 @@ use std::path::Path;
 
 use polyclaw_domain::hex::hex;
 use polyclaw_domain::time::Millis;
+use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -16,6 +17,8 @@ use crate::file;
 
 pub const LIST: &str = "backup.json";
 const SCHEMA: u32 = 1;
+/// A line for each of some millions of files.
+const LARGEST_LIST: u64 = 1024 * 1024 * 1024;
 const BLOCK: usize = 64 * 1024;
 
 /// A file or a link, by its path below the home.
@@ -61,7 +64,8 @@ impl List {
 
     pub(super) fn read(folder: &Path) -> Result<Self> {
         let place = folder.display().to_string();
-        let text = fs::read_to_string(folder.join(LIST)).map_err(|_| Error::NoBackup(place.clone()))?;
+        let text =
+            file::read_text(&folder.join(LIST), LARGEST_LIST).map_err(|_| Error::NoBackup(place.clone()))?;
         let bad = |why: String| Error::BadBackup { what: place.clone(), why };
         let list: Self = serde_json::from_str(&text).map_err(|error| bad(error.to_string()))?;
         if list.schema != SCHEMA {
@@ -84,6 +88,16 @@ impl List {
     }
 }
 
+/// Opens a regular file and nothing else: a pipe that nobody writes to would be waited for without end.
+fn open_regular(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
+    }
+}
+
 /// A file by what is in it, a link by where it leads.
 pub(super) fn describe(path: String, at: &Path) -> io::Result<Entry> {
     if at.is_symlink() {
@@ -94,7 +108,7 @@ pub(super) fn describe(path: String, at: &Path) -> io::Result<Entry> {
             hash: format!("link {}", hex(&Sha256::digest(target.as_bytes()))),
         });
     }
-    let (mut file, mut hash, mut bytes) = (File::open(at)?, Sha256::new(), 0);
+    let (mut file, mut hash, mut bytes) = (open_regular(at)?, Sha256::new(), 0);
     let mut block = vec![0; BLOCK];
     loop {
         let read = file.read(&mut block)?;

@@ -114,7 +114,8 @@ impl<'a> Walk<'a> {
         let at = self.home.join(folder);
         let listed = fs::read_dir(&at).map_err(|error| Error::files(&at, &error))?;
         let names = listed.flatten().map(|entry| entry.file_name());
-        let is_left_out = |name: &OsStr| is_passing(name) || is_cache(folder, name);
+        let is_left_out =
+            |name: &OsStr| is_cache(folder, name) || (is_passing(name) && !is_of_servers(folder));
         let mut names: Vec<_> = names.filter(|name| is_of_agents(folder) || !is_left_out(name)).collect();
         names.sort();
         Ok(names)
@@ -127,7 +128,8 @@ impl<'a> Walk<'a> {
 
     fn file(&mut self, path: &Path) -> Result<()> {
         let (from, to) = (self.home.join(path), self.to.join(path));
-        if path.extension().is_some_and(|end| end == "db") && !is_of_agents(path) && is_database(&from) {
+        let is_ours = !is_of_agents(path) && !is_of_servers(path);
+        if path.extension().is_some_and(|end| end == "db") && is_ours && is_database(&from) {
             polyclaw_store::copy(&from, &to)?;
         } else {
             match self.copy(path) {
@@ -193,6 +195,12 @@ fn is_of_agents(path: &Path) -> bool {
     path.iter().any(|part| part == "workspace" || part == "workspaces" || part == "skills")
 }
 
+/// What MCP servers keep is theirs as well. It is copied as plain files, each with what a database keeps beside it: opening
+/// one as a database follows a link that a server put there, and could lock it.
+fn is_of_servers(path: &Path) -> bool {
+    path.iter().any(|part| part == "mcp")
+}
+
 fn is_passing(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     name == LIST || name.starts_with(ASIDE) || PASSING.iter().any(|end| name.ends_with(end))
@@ -206,8 +214,11 @@ fn is_cache(folder: &Path, name: &OsStr) -> bool {
 
 fn is_database(path: &Path) -> bool {
     let mut head = [0; 16];
-    let read = fs::File::open(path).and_then(|mut file| io::Read::read_exact(&mut file, &mut head));
-    read.is_ok() && head == *b"SQLite format 3\0"
+    // A pipe must not be waited for.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let Ok(mut file) = rustix::fs::open(path, flags, Mode::empty()).map(fs::File::from) else { return false };
+    let is_file = file.metadata().is_ok_and(|meta| meta.is_file());
+    is_file && io::Read::read_exact(&mut file, &mut head).is_ok() && head == *b"SQLite format 3\0"
 }
 
 /// Every file in a backup but the list itself.
@@ -222,8 +233,14 @@ pub(super) fn listed(folder: &Path) -> Result<Vec<Entry>> {
                 Ok(kind) if kind.is_dir() => open.push(path),
                 _ if path == Path::new(LIST) => {}
                 _ => {
-                    let entry = describe(path.to_string_lossy().into_owned(), &at);
-                    found.push(entry.map_err(|error| Error::files(&at, &error))?);
+                    let what = path.to_string_lossy().into_owned();
+                    let entry = describe(what.clone(), &at).map_err(|error| match error.kind() {
+                        io::ErrorKind::InvalidInput => {
+                            Error::BadBackup { what, why: "is no file, folder or link".to_owned() }
+                        }
+                        _ => Error::files(&at, &error),
+                    });
+                    found.push(entry?);
                 }
             }
         }
@@ -256,6 +273,52 @@ mod tests {
         assert_eq!(fs::read_link(to.join("workspace/link")).unwrap(), secret.join("key"), "a link stays one");
         let swapped = walk.copy(Path::new("workspace/b/key")).unwrap_err();
         assert_eq!(swapped.kind(), io::ErrorKind::NotFound);
+    }
+
+    fn fifo(path: &Path) {
+        rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, Mode::from_raw_mode(0o600), 0)
+            .unwrap();
+    }
+
+    /// Does it in a thread of its own, so that a read that never ends fails a test and does not stop it.
+    fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+        let (done, result) = std::sync::mpsc::channel();
+        std::thread::spawn(move || done.send(work()));
+        result.recv_timeout(std::time::Duration::from_secs(10)).unwrap()
+    }
+
+    #[test]
+    fn pipes_and_links_that_a_server_left_are_no_databases() {
+        let room = tempfile::tempdir().unwrap();
+        let (home, to) = (room.path().join("home"), room.path().join("to"));
+        fs::create_dir_all(home.join("mcp/lab")).unwrap();
+        fs::write(home.join("sessions.db"), b"SQLite format 3\0 and secrets").unwrap();
+        fs::write(home.join("mcp/lab/own.db-wal"), "its own").unwrap();
+        fifo(&home.join("mcp/lab/x.db"));
+        fifo(&home.join("z.db"));
+        std::os::unix::fs::symlink(home.join("sessions.db"), home.join("mcp/lab/y.db")).unwrap();
+        let (from, copy) = (home.clone(), to.clone());
+        in_time(move || {
+            let mut walk = Walk::new(&from, &copy, SecretKeys::Included);
+            walk.make(Path::new("")).unwrap();
+            walk.entry(Path::new("mcp")).unwrap();
+            assert!(!is_database(&from.join("z.db")));
+        });
+        assert!(!to.join("mcp/lab/x.db").exists());
+        assert_eq!(fs::read_link(to.join("mcp/lab/y.db")).unwrap(), home.join("sessions.db"));
+        assert_eq!(fs::read_to_string(to.join("mcp/lab/own.db-wal")).unwrap(), "its own");
+    }
+
+    #[test]
+    fn a_pipe_in_a_backup_is_refused_and_not_waited_for() {
+        let room = tempfile::tempdir().unwrap();
+        let backup = room.path().to_owned();
+        fifo(&backup.join("config.toml"));
+        let refused = in_time(move || listed(&backup)).unwrap_err();
+        assert_eq!(refused.code(), "backup_damaged", "{refused}");
+        let backup = room.path().to_owned();
+        fifo(&backup.join(LIST));
+        assert!(in_time(move || super::super::list::List::read(&backup)).is_err());
     }
 
     #[test]

@@ -52,11 +52,12 @@ impl A2a {
             let path = name::join("a2a.remote", name);
             report.error(&path, format!("{name:?} is not a name for a remote agent"), hint);
         }
-        let known: Vec<&str> = self.remote.keys().map(String::as_str).collect();
+        let known: Vec<&str> = self.remote.keys().take(name::MAX_COMPARED).map(String::as_str).collect();
         for (index, agent) in agents.list.iter().enumerate() {
             let named = agent.delegation.iter().flat_map(|rules| rules.allow_agents.iter().enumerate());
             for (at, entry) in named {
-                let Some(name) = crate::a2a::remote(entry).filter(|name| !known.contains(name)) else {
+                let Some(name) = crate::a2a::remote(entry).filter(|name| !self.remote.contains_key(*name))
+                else {
                     continue;
                 };
                 let path = format!("agents.list[{index}].delegation.allow_agents[{at}]");

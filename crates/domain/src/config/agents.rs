@@ -1,6 +1,6 @@
 //! `[agents]`: who answers, and with what.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -238,20 +238,31 @@ impl Agents {
 
     /// A rule elsewhere names an agent: it must be one of ours, or one that was made while the instance ran.
     pub(super) fn check_named(&self, id: &AgentId, path: &str, report: &mut Report) {
-        if let Some(hint) = self.unless_listed(id).filter(|_| report.is_sound("agents")) {
+        if let Some(hint) = self.unless_listed(id, report).filter(|_| report.is_sound("agents")) {
             report.unknown_agent(id, path, hint);
         }
     }
 
-    /// The nearest names, if this is none of the file's agents.
-    fn unless_listed(&self, id: &AgentId) -> Option<String> {
-        let main = AgentId::main();
-        let mut ids: Vec<&AgentId> = self.list.iter().map(|agent| &agent.id).collect();
-        if ids.is_empty() {
-            ids.push(&main);
+    /// The ids of the file's agents, or of the one there is without a list.
+    pub(super) fn ids(&self) -> Vec<AgentId> {
+        if self.list.is_empty() {
+            return vec![AgentId::main()];
         }
-        let names: Vec<&str> = ids.iter().map(|id| id.as_str()).collect();
-        (!ids.contains(&id)).then(|| name::suggest(id.as_str(), &names))
+        self.list.iter().map(|agent| agent.id.clone()).collect()
+    }
+
+    /// The nearest names, if this is none of the file's agents.
+    fn unless_listed(&self, id: &AgentId, report: &Report) -> Option<String> {
+        if report.knows_agent(id) {
+            return None;
+        }
+        let main = AgentId::main();
+        let listed = self.list.iter().map(|agent| &agent.id);
+        let mut names: Vec<&str> = listed.take(name::MAX_COMPARED).map(AgentId::as_str).collect();
+        if names.is_empty() {
+            names.push(main.as_str());
+        }
+        Some(name::suggest(id.as_str(), &names))
     }
 
     pub(super) fn check(&self, providers: &BTreeMap<String, Provider>, report: &mut Report) {
@@ -315,30 +326,38 @@ impl Agents {
         }
     }
 
+    /// Looks each agent up among the earlier ones by a map: comparing all pairs takes minutes for a file of 20,000 agents.
     fn check_unique(&self, report: &mut Report) {
+        let (mut ids, mut words, mut names) = (HashMap::new(), HashMap::new(), HashMap::new());
         for (index, agent) in self.list.iter().enumerate() {
-            let earlier = self.list[..index].iter().enumerate();
             let path = |index: usize, key: &str| format!("agents.list[{index}].{key}");
-            for (other, twin) in earlier {
-                let first =
-                    report.line_of(&path(other, "id")).map(|line| format!("the first one is in line {line}"));
-                if twin.id == agent.id {
-                    let message = format!("there are two agents \"{}\"", agent.id);
-                    report.error(&path(index, "id"), message, first.unwrap_or_default());
-                } else if menu_name(&twin.id) == menu_name(&agent.id) {
-                    let word = menu_name(&agent.id);
-                    let message = format!("\"{}\" and \"{}\" are both /{word} in menus", twin.id, agent.id);
-                    report.error(&path(index, "id"), message, "give one of them another id");
-                } else if twin.shown_name() == agent.shown_name() {
-                    let message = format!("there are two agents named {:?}", agent.shown_name());
-                    report.error(&path(index, "name"), message, first.unwrap_or_default());
-                }
+            let word = menu_name(&agent.id);
+            let by_id = earlier(&mut ids, agent.id.as_str(), index);
+            let by_word = earlier(&mut words, word.clone(), index).filter(|_| by_id.is_none());
+            let by_name = earlier(&mut names, agent.shown_name(), index);
+            let by_name = by_name.filter(|other| by_id.or(by_word) != Some(*other));
+            let first = |other: usize, report: &Report| {
+                let line = report.line_of(&path(other, "id"));
+                line.map(|line| format!("the first one is in line {line}")).unwrap_or_default()
+            };
+            if let Some(other) = by_id {
+                let message = format!("there are two agents \"{}\"", agent.id);
+                report.error(&path(index, "id"), message, first(other, report));
+            }
+            if let Some(other) = by_word {
+                let twin = &self.list[other].id;
+                let message = format!("\"{twin}\" and \"{}\" are both /{word} in menus", agent.id);
+                report.error(&path(index, "id"), message, "give one of them another id");
+            }
+            if let Some(other) = by_name {
+                let message = format!("there are two agents named {:?}", agent.shown_name());
+                report.error(&path(index, "name"), message, first(other, report));
             }
         }
     }
 
     fn check_default(&self, report: &mut Report) {
-        let unknown = self.default.as_ref().and_then(|id| Some((id, self.unless_listed(id)?)));
+        let unknown = self.default.as_ref().and_then(|id| Some((id, self.unless_listed(id, report)?)));
         if let Some((id, hint)) = unknown.filter(|_| report.is_sound("agents")) {
             report.error("agents.default", format!("there is no agent \"{id}\""), hint);
         }
@@ -363,6 +382,12 @@ impl Agents {
         }
         models
     }
+}
+
+/// The place of the first entry with this key, if there was one before this.
+fn earlier<K: Eq + std::hash::Hash>(seen: &mut HashMap<K, usize>, key: K, index: usize) -> Option<usize> {
+    let first = *seen.entry(key).or_insert(index);
+    (first != index).then_some(first)
 }
 
 fn own_fallbacks(agent: &Agent) -> Option<Vec<ModelRef>> {

@@ -4,7 +4,7 @@ mod check;
 mod mapping;
 mod platforms;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -161,6 +161,14 @@ impl Channels {
             channels.entry(channel).or_default().push((account, is_default));
         }
         channels
+    }
+
+    /// The names of the accounts of each channel that has any.
+    pub(super) fn accounts_by_name(&self) -> BTreeMap<&'static str, BTreeSet<&str>> {
+        let names = |(channel, accounts): (_, Vec<(_, bool)>)| {
+            (channel, accounts.into_iter().map(|(name, _)| name).collect())
+        };
+        self.accounts_by_channel().into_iter().map(names).collect()
     }
 
     fn choose<'a>(&self, channel: &str, names: &[(&'a str, bool)]) -> (&'a str, bool) {

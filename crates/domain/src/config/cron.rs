@@ -130,9 +130,11 @@ impl DeliverTo {
         }
     }
 
-    fn check(&self, path: &str, channels: &Channels, report: &mut Report) {
-        let address = self.address(channels);
-        if !channels.has(&address.channel, &address.account) {
+    fn check(&self, path: &str, accounts: &Accounts<'_>, report: &mut Report) {
+        let usual = accounts.usual.get(self.channel.as_str()).copied().unwrap_or_default();
+        let address = self.address_by(usual);
+        let names = accounts.names.get(address.channel.as_str());
+        if !names.is_some_and(|names| names.contains(address.account.as_str())) {
             let message =
                 format!("there is no account {:?} of channel {:?}", address.account, address.channel);
             report.error(path, message, "add it under [channels], or name one that is there");
@@ -140,8 +142,20 @@ impl DeliverTo {
     }
 }
 
+/// The accounts that jobs can deliver to, collected once for all of them.
+struct Accounts<'a> {
+    usual: BTreeMap<&'static str, &'a str>,
+    names: BTreeMap<&'static str, BTreeSet<&'a str>>,
+}
+
+impl<'a> Accounts<'a> {
+    fn of(channels: &'a Channels) -> Self {
+        Self { usual: channels.default_accounts(), names: channels.accounts_by_name() }
+    }
+}
+
 pub(super) fn check(jobs: &[Cron], agents: &Agents, channels: &Channels, report: &mut Report) {
-    let mut seen = BTreeSet::new();
+    let (mut seen, accounts) = (BTreeSet::new(), Accounts::of(channels));
     for (at, job) in jobs.iter().enumerate() {
         let path = format!("cron[{at}]");
         if !Cron::is_name(&job.id) {
@@ -164,7 +178,7 @@ pub(super) fn check(jobs: &[Cron], agents: &Agents, channels: &Channels, report:
             agents.check_named(agent, &format!("{path}.agent"), report);
         }
         if let Some(to) = &job.deliver_to {
-            to.check(&format!("{path}.deliver_to"), channels, report);
+            to.check(&format!("{path}.deliver_to"), &accounts, report);
         }
     }
 }
@@ -175,6 +189,7 @@ pub(super) fn check_heartbeats(
     channels: &Channels,
     report: &mut Report,
 ) {
+    let accounts = Accounts::of(channels);
     for (agent, beat) in beats {
         let path = name::join("heartbeat", agent);
         match AgentId::parse(agent) {
@@ -183,7 +198,7 @@ pub(super) fn check_heartbeats(
         }
         check_schedule(|zone| Schedule::parse(&beat.rule(), zone), &beat.timezone, (&path, "every"), report);
         if let Some(to) = &beat.deliver_to {
-            to.check(&format!("{path}.deliver_to"), channels, report);
+            to.check(&format!("{path}.deliver_to"), &accounts, report);
         }
     }
 }

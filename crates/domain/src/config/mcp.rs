@@ -128,22 +128,30 @@ pub enum McpApproval {
     Never,
 }
 
+/// Each is a program of its own, and every word of a tool list is compared with all their names.
+const MAX_SERVERS: usize = 500;
+
 impl Mcp {
     pub fn names(&self) -> Vec<String> {
-        self.servers.keys().cloned().collect()
+        self.servers.keys().take(MAX_SERVERS).cloned().collect()
     }
 
     pub(super) fn check(&self, agents: &Agents, report: &mut Report) {
+        if self.servers.len() > MAX_SERVERS {
+            let message =
+                format!("there are {} servers, and at most {MAX_SERVERS} can be used", self.servers.len());
+            report.error("mcp.servers", message, "take some out");
+        }
         for (name, server) in &self.servers {
             server.check(&name::join("mcp.servers", name), name, report);
         }
-        let known: Vec<&str> = self.servers.keys().map(String::as_str).collect();
+        let known: Vec<&str> = self.servers.keys().take(name::MAX_COMPARED).map(String::as_str).collect();
         for (index, agent) in agents.list.iter().enumerate() {
             let unknown = agent
                 .mcp
                 .iter()
                 .enumerate()
-                .filter(|(_, name)| *name != "*" && !known.contains(&name.as_str()));
+                .filter(|(_, name)| *name != "*" && !self.servers.contains_key(name.as_str()));
             for (at, name) in unknown {
                 let path = format!("agents.list[{index}].mcp[{at}]");
                 report.error(&path, format!("there is no MCP server {name:?}"), name::suggest(name, &known));

@@ -33,6 +33,13 @@ pub(super) fn camel(key: &str) -> String {
     out
 }
 
+/// A hint compares a word with this many names at most: a file can have thousands of wrong words and of names.
+pub(super) const MAX_COMPARED: usize = 200;
+/// A longer word is no typing error, and the comparison takes the product of both lengths.
+const MAX_WORD: usize = 100;
+/// More names than this in a hint help nobody.
+const MAX_LISTED: usize = 40;
+
 /// The hint for an unknown word: the one it was probably meant to be, else all there are.
 pub fn suggest(word: &str, known: &[&str]) -> String {
     if let Some(near) = nearest(word, known) {
@@ -41,16 +48,21 @@ pub fn suggest(word: &str, known: &[&str]) -> String {
     match known {
         [] => String::new(),
         [only] => format!("there is only {only:?}"),
+        _ if known.len() > MAX_LISTED => format!("known here: {}, …", known[..MAX_LISTED].join(", ")),
         _ => format!("known here: {}", known.join(", ")),
     }
 }
 
 /// What a word was probably meant to be.
 pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    if word.len() > MAX_WORD {
+        return None;
+    }
     let word = word.to_lowercase();
     let allowed = (word.chars().count() / 3).max(1);
     let distance = |candidate: &str| strsim::damerau_levenshtein(&word, &candidate.to_lowercase());
-    let near = known.iter().copied().min_by_key(|candidate| distance(candidate))?;
+    let compared = known.iter().copied().filter(|candidate| candidate.len() <= MAX_WORD).take(MAX_COMPARED);
+    let near = compared.min_by_key(|candidate| distance(candidate))?;
     (distance(near) <= allowed).then_some(near)
 }
 
@@ -79,5 +91,6 @@ mod tests {
         assert_eq!(suggest("Bind", &known), r#"did you mean "bind"?"#);
         assert_eq!(suggest("telegram", &known), "known here: bind, port, auth");
         assert_eq!(suggest("x", &["main"]), r#"there is only "main""#);
+        assert!(suggest("telegram", &["bind"; 50]).ends_with("bind, …"), "a list that goes on is cut");
     }
 }

@@ -129,7 +129,7 @@ pub(super) fn check_model(
     if providers.is_empty() || providers.contains_key(&model.provider) || model.provider == EMBEDDED {
         return;
     }
-    let names: Vec<&str> = providers.keys().map(String::as_str).collect();
+    let names: Vec<&str> = providers.keys().take(name::MAX_COMPARED).map(String::as_str).collect();
     let message = format!("{model} is of provider {:?}, which is not configured", model.provider);
     report.error(path, message, name::suggest(&model.provider, &names));
 }

@@ -63,8 +63,12 @@ struct Place {
     written: String,
 }
 
+/// More errors than this at once help nobody, and each is searched for every secret.
+const MAX_ERRORS: usize = 200;
+
 pub(super) struct Report {
     file: String,
+    agents: BTreeSet<AgentId>,
     errors: Vec<ConfigError>,
     /// Settings present in the file, by their proper path.
     places: BTreeMap<String, Place>,
@@ -90,6 +94,7 @@ impl Report {
     pub fn new(file: &str) -> Self {
         Self {
             file: file.to_owned(),
+            agents: BTreeSet::new(),
             errors: Vec::new(),
             places: BTreeMap::new(),
             broken: BTreeSet::new(),
@@ -98,6 +103,15 @@ impl Report {
             secrets: Vec::new(),
             unknown_agents: Vec::new(),
         }
+    }
+
+    /// The agents that rules may name.
+    pub fn know_agents(&mut self, ids: Vec<AgentId>) {
+        self.agents.extend(ids);
+    }
+
+    pub fn knows_agent(&self, id: &AgentId) -> bool {
+        self.agents.contains(id)
     }
 
     /// The same as [`Self::error`] about an agent that may still be known to the instance's database.
@@ -138,8 +152,9 @@ impl Report {
 
     /// A value that breaks a rule. What the file leaves out is blamed on the nearest thing around it.
     pub fn error(&mut self, path: &str, message: impl Into<String>, hint: impl Into<String>) {
-        let concerns = |unread: &String| is_within(path, unread) || is_within(unread, path);
-        if self.is_given_up(section(path)) || self.unread.iter().any(concerns) {
+        let around = |(end, _): (usize, &str)| self.unread.contains(&path[..end]);
+        let is_unread = self.has_unread(path) || path.rmatch_indices(['.', '[']).any(around);
+        if self.is_given_up(section(path)) || is_unread {
             return;
         }
         let around = |end| self.places.get(&path[..end]).map(|place| place.line);
@@ -160,7 +175,16 @@ impl Report {
 
     /// All of it was read.
     pub fn is_sound(&self, section: &str) -> bool {
-        !self.is_given_up(section) && !self.unread.iter().any(|path| is_within(path, section))
+        !self.is_given_up(section) && !self.has_unread(section)
+    }
+
+    /// Whether this or a part of it could not be read. Parts of a path follow it in the order of the set.
+    fn has_unread(&self, path: &str) -> bool {
+        let has_part = |dot: char| {
+            let start = format!("{path}{dot}");
+            self.unread.range(start.clone()..).next().is_some_and(|unread| unread.starts_with(&start))
+        };
+        self.unread.contains(path) || has_part('.') || has_part('[')
     }
 
     /// Keeps a value out of every message; `shown` stands for it.
@@ -187,13 +211,18 @@ impl Report {
 
     pub fn into_errors(mut self) -> ConfigErrors {
         self.errors.extend(self.unknown_agents.drain(..).map(|unknown| unknown.error));
+        self.errors.sort_by_key(|error| error.line.unwrap_or(0));
+        let left_out = self.errors.len().saturating_sub(MAX_ERRORS);
+        self.errors.truncate(MAX_ERRORS);
         for error in &mut self.errors {
             for (value, shown) in &self.hidden {
                 error.message = error.message.replace(value, shown);
                 error.hint = error.hint.as_ref().map(|hint| hint.replace(value, shown));
             }
         }
-        self.errors.sort_by_key(|error| error.line.unwrap_or(0));
+        if left_out > 0 {
+            self.push(None, "", Fault::new(format!("and {left_out} more errors"), ""));
+        }
         ConfigErrors(self.errors)
     }
 
@@ -202,11 +231,6 @@ impl Report {
         let (file, path) = (self.file.clone(), path.to_owned());
         self.errors.push(ConfigError { file, line, path, message: fault.message, hint });
     }
-}
-
-/// Whether a setting is another, or a part of it.
-fn is_within(path: &str, whole: &str) -> bool {
-    path.strip_prefix(whole).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 fn section(path: &str) -> &str {

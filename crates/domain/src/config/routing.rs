@@ -1,6 +1,6 @@
 //! `[[bindings]]`, `[broadcast]` and `[routing]`: which agent answers what.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -76,6 +76,7 @@ pub(super) fn check_bindings(
     channels: &Channels,
     report: &mut Report,
 ) {
+    let accounts = channels.accounts_by_name();
     for (at, binding) in bindings.iter().enumerate() {
         let path = format!("bindings[{at}]");
         agents.check_named(&binding.agent_id, &format!("{path}.agent_id"), report);
@@ -89,23 +90,27 @@ pub(super) fn check_bindings(
             let message = "roles are those of a server, and none is named";
             report.error(&format!("{path}.match.roles"), message, "add guild_id");
         }
-        check_account(wanted, &path, channels, report);
+        check_account(wanted, &path, (channels, &accounts), report);
     }
 }
 
 /// An account that is named has to be there. Of a platform that has none at all nothing is said: it may still come.
-fn check_account(wanted: &Match, path: &str, channels: &Channels, report: &mut Report) {
+fn check_account(
+    wanted: &Match,
+    path: &str,
+    (channels, accounts): (&Channels, &BTreeMap<&'static str, BTreeSet<&str>>),
+    report: &mut Report,
+) {
     let Some(named) = wanted.account_id.as_deref().filter(|named| *named != ANY) else { return };
-    let own = channels.access().filter(|(channel, ..)| *channel == wanted.channel);
-    let hooks = channels.webhook.keys().filter(|_| wanted.channel == channel::WEBHOOK).map(String::as_str);
-    let names: Vec<&str> = own.map(|(_, account, _)| account).chain(hooks).collect();
     let hook = channels.webhook.get(named).filter(|_| wanted.channel == channel::WEBHOOK);
     if hook.is_some_and(|hook| hook.agent.is_some()) {
         let message = format!("the webhook {named:?} names the agent that answers it: no binding is asked");
         let hint = format!("take the binding out, or channels.webhook.{named}.agent");
         report.error(&format!("{path}.match.account_id"), message, hint);
     }
-    if report.is_sound("channels") && !names.is_empty() && !names.contains(&named) {
+    let names = accounts.get(&*wanted.channel).filter(|names| !names.contains(named));
+    if let Some(names) = names.filter(|_| report.is_sound("channels")) {
+        let names: Vec<&str> = names.iter().copied().take(name::MAX_COMPARED).collect();
         let message = format!("there is no {} account {named:?}", wanted.channel);
         report.error(&format!("{path}.match.account_id"), message, name::suggest(named, &names));
     }
@@ -118,9 +123,10 @@ impl Broadcast {
             if listed.is_empty() {
                 report.error(&path, "nobody is listed", "name the agents that answer here, or take it out");
             }
+            let mut seen = BTreeSet::new();
             for (at, agent) in listed.iter().enumerate() {
                 agents.check_named(agent, &format!("{path}[{at}]"), report);
-                if listed[..at].contains(agent) {
+                if !seen.insert(agent) {
                     let message = format!("\"{agent}\" is listed twice");
                     report.error(&format!("{path}[{at}]"), message, "keep one of them");
                 }

@@ -3,6 +3,8 @@
 
 mod leaf;
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use super::document::{Kind, Node};
@@ -75,7 +77,7 @@ impl<'a> Shape<'a> {
 
     fn table(&mut self, parent: &Node, entries: Vec<(String, Node)>, schema: &'a Value, path: &str) -> Value {
         let mut out = Map::new();
-        let mut seen = Vec::new();
+        let mut seen = BTreeSet::new();
         for (key, node) in entries {
             let Some((key, inner)) = self.property(schema, &key) else {
                 let fault = Fault::new("unknown key", self.correction(path, &key, schema));
@@ -96,19 +98,18 @@ impl<'a> Shape<'a> {
             } else if let Some(value) = self.walk(node, inner, &path) {
                 out.insert(key.clone(), value);
             }
-            seen.push(key);
+            seen.insert(key);
         }
         self.require(parent, &seen, schema, path);
         Value::Object(out)
     }
 
-    fn require(&mut self, parent: &Node, seen: &[String], schema: &Value, path: &str) {
+    fn require(&mut self, parent: &Node, seen: &BTreeSet<String>, schema: &Value, path: &str) {
         let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
         // A model is named by one word or by two.
-        let is_model =
-            schema["properties"].get("primary").is_some() && !seen.iter().any(|key| key == "primary");
+        let is_model = schema["properties"].get("primary").is_some() && !seen.contains("primary");
         let parts = ["provider", "model"].into_iter().filter(|_| is_model);
-        for key in required.chain(parts).filter(|key| !seen.iter().any(|seen| seen == key)) {
+        for key in required.chain(parts).filter(|key| !seen.contains(*key)) {
             self.report.unreadable(
                 path,
                 parent,

@@ -169,12 +169,14 @@ fn matches_nothing(
     tools: &[&str],
     servers: &[String],
 ) -> Option<Unknown> {
-    let is_pattern = entry.contains('*') && path.starts_with("allow");
+    if !entry.contains('*') || !path.starts_with("allow") {
+        return None;
+    }
     let is_of_server = servers.iter().any(|server| entry.contains(server.as_str()) || entry.starts_with('*'));
     let known = GROUPS.iter().flat_map(|(_, tools)| tools.iter().copied()).chain(tools.iter().copied());
     // A server that every agent is given may have any name.
     let is_any = servers.iter().any(|server| server == "*");
-    if !is_pattern || is_of_server || is_any {
+    if is_of_server || is_any {
         return None;
     }
     let mut known = known.filter(|tool| policy.profile.is_none_or(|profile| profile.lists(tool)));

@@ -4,6 +4,7 @@ mod bad;
 mod documents;
 mod guide;
 mod hidden;
+mod large;
 mod reading;
 
 use polyclaw_domain::config::{self, Config, ConfigErrors, Source};

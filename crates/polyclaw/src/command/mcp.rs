@@ -87,7 +87,7 @@ fn table(output: &Output, servers: &[Value]) -> String {
 /// What each server says of itself, asked now.
 pub async fn probe(context: &Context, only: Option<&str>) -> Result<Vec<ServerState>, Failure> {
     let config = context.home.read_config()?;
-    let mut settings = mcp_settings(&config, &context.home);
+    let mut settings = mcp_settings(&config, &context.home, &[]);
     if let Some(name) = only {
         settings.retain(|known, _| known == name);
         if settings.is_empty() {

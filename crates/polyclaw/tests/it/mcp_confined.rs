@@ -83,6 +83,21 @@ fn a_module_that_an_agent_writes_is_not_run_by_a_python_server() {
 }
 
 #[test]
+fn a_script_in_a_workspace_is_not_run_as_a_server() {
+    let model = ModelServer::start();
+    let server = format!("command = {PYTHON:?}\nargs = [\"../../workspace/server.py\"]");
+    let home = home(&model, &server);
+    let _daemon = home.daemon();
+    write(&home, &model, "server.py", "open('PLANTED', 'w').close()\n");
+    let checked = home.run(&["mcp", "check", "lab", "--json"]);
+    assert!(checked.stdout.contains("agents write"), "{}", checked.stdout);
+    until("the server is refused", || server_state(&home)["error"].is_string());
+    let said = server_state(&home)["error"].to_string();
+    assert!(said.contains("server.py") && said.contains("move the file elsewhere"), "{said}");
+    assert!(!planted(&home), "what an agent wrote was run");
+}
+
+#[test]
 fn a_package_that_an_agent_plants_is_not_run_by_npx() {
     let model = ModelServer::start();
     let server =

@@ -4,7 +4,7 @@
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use polyclaw_domain::config::McpSandbox;
 
@@ -29,15 +29,18 @@ const SEARCH_PATHS: [&str; 9] = [
     "CLASSPATH",
 ];
 /// Below the user's home, what keys and histories are kept in.
-const CREDENTIALS: [&str; 25] = [
+const CREDENTIALS: [&str; 29] = [
     ".aws",
     ".azure",
     ".bash_history",
+    ".cache/huggingface/token",
     ".cargo/credentials.toml",
     ".config/chromium",
     ".config/gcloud",
     ".config/gh",
+    ".config/git/credentials",
     ".config/google-chrome",
+    ".config/rclone",
     ".docker",
     ".git-credentials",
     ".gnupg",
@@ -54,6 +57,7 @@ const CREDENTIALS: [&str; 25] = [
     ".pypirc",
     ".python_history",
     ".ssh",
+    ".vault-token",
     ".zsh_history",
 ];
 
@@ -74,6 +78,12 @@ pub fn prepare(program: &ServerProgram) -> Result<Launch, String> {
     let cwd = cwd(program, &folder)?;
     if program.command.contains('/') && is_written_by_agents(Path::new(&program.command), program, &folder) {
         return Err(format!("{} lies in a folder that agents write: move it elsewhere", program.command));
+    }
+    if let Some(word) = planted_argument(program, &cwd, &folder) {
+        return Err(format!(
+            "its argument {word:?} names a place that agents write, and it could run what they put there with its \
+             secrets: move the file elsewhere; if it is data only, name it in readable or writable"
+        ));
     }
     for (name, value) in program.env.iter().filter(|(name, _)| SEARCH_PATHS.contains(&name.as_str())) {
         let entries = std::env::split_paths(value).filter(|entry| entry.is_absolute());
@@ -114,6 +124,41 @@ fn cwd(program: &ServerProgram, folder: &Path) -> Result<PathBuf, String> {
         ));
     }
     Ok(cwd)
+}
+
+/// An argument that names a place that agents write, such as the script an interpreter runs. What the config opens by name
+/// is the operator's decision.
+fn planted_argument<'a>(program: &'a ServerProgram, cwd: &Path, own: &Path) -> Option<&'a String> {
+    let opened = program.readable.iter().chain(&program.writable);
+    let opened: Vec<PathBuf> =
+        opened.map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect();
+    let is_planted = |named: &str| {
+        let path = resolved(&cwd.join(named));
+        is_written_by_agents(&path, program, own) && !opened.iter().any(|by| path.starts_with(by))
+    };
+    program.args.iter().find(|word| paths_in(word).any(is_planted))
+}
+
+/// What can be a path in a word: the word, what an option has joined to it (`--file=/a`, `-I/a`), and the parts of a list.
+fn paths_in(word: &str) -> impl Iterator<Item = &str> {
+    let joined = word.find('/').filter(|_| word.starts_with('-')).map(|at| &word[at..]);
+    let parts = word.match_indices(['=', ':', ',', ';', ' ', '@']).map(|(at, _)| &word[at + 1..]);
+    let cut = |part: &'_ str| part.find([',', ';', ' ', ':']).unwrap_or(part.len());
+    let whole = std::iter::once(word).chain(joined).chain(parts);
+    whole.flat_map(move |part| [part, &part[..cut(part)]]).filter(|part| !part.is_empty())
+}
+
+/// Where a path leads, be it there yet or not: the links of the part that is there are followed.
+fn resolved(path: &Path) -> PathBuf {
+    let real = |there: &Path| Some((there.canonicalize().ok()?, path.strip_prefix(there).ok()?));
+    let (real, missing) = path.ancestors().find_map(real).unwrap_or((PathBuf::new(), path));
+    missing.components().fold(real, |mut at, part| {
+        match part {
+            Component::ParentDir => drop(at.pop()),
+            part => at.push(part),
+        }
+        at
+    })
 }
 
 /// Whether a path lies in a workspace, or elsewhere in the instance's home. What is not there yet is judged by its name.
@@ -234,6 +279,42 @@ mod tests {
             prepare(&program(&root, |program| program.cwd = Some(text("srv")))).unwrap().cwd,
             root.join("srv")
         );
+    }
+
+    #[test]
+    fn arguments_in_folders_that_agents_write_are_refused() {
+        let room = tempfile::tempdir().unwrap();
+        let root = room.path().canonicalize().unwrap();
+        let text = |path: &str| root.join(path).to_string_lossy().into_owned();
+        let start = |word: &str, open: bool| {
+            prepare(&program(&root, |program| {
+                program.args = vec!["-u".to_owned(), word.to_owned()];
+                program.writable.extend(open.then(|| root.join("elsewhere")));
+            }))
+        };
+        prepare(&program(&root, |_| {})).unwrap();
+        std::os::unix::fs::symlink(root.join("elsewhere"), root.join("srv/link")).unwrap();
+        for word in [
+            text("home/workspace/server.py"),
+            text("elsewhere/not/there/yet.js"),
+            text("srv/link/server.py"),
+            format!("--require={}", text("elsewhere/hook.js")),
+            format!("-I{}", text("elsewhere")),
+            format!("file://{}", text("elsewhere/server.mjs")),
+            format!("{}:{}", text("srv"), text("elsewhere")),
+            "../../workspace/server.py".to_owned(),
+        ] {
+            let refused = start(&word, false).unwrap_err();
+            assert!(
+                refused.contains("agents write") && refused.contains("move the file"),
+                "{word}: {refused}"
+            );
+        }
+        for word in [text("srv/server.py"), text("home/mcp/lab/data.db"), "@scope/server@1.2".to_owned()] {
+            start(&word, false).unwrap();
+        }
+        start("https://example.org/home/workspace", false).unwrap();
+        start(&text("elsewhere/documents"), true).unwrap();
     }
 
     #[test]

@@ -99,6 +99,12 @@ const NEW_NAMESPACES: [i32; 7] = [
 ];
 /// A kind of socket older than its family; libc warns of the name.
 const SOCK_PACKET: i32 = 10;
+const PR_SET_DUMPABLE: u64 = 4;
+const IOPRIO_WHO_PROCESS: u32 = 1;
+/// Newer than what libc names; the numbers are the same on every machine.
+const SYS_SETXATTRAT: i64 = 463;
+const SYS_REMOVEXATTRAT: i64 = 466;
+const SYS_FILE_SETATTR: i64 = 469;
 /// Set-user-id and set-group-id.
 const ESCALATING: [u32; 2] = [0o4000, 0o2000];
 
@@ -132,7 +138,13 @@ fn forbidden(plan: &Plan) -> Built<BpfProgram> {
     }
     // Only its own: these change others of the same user, which neither landlock nor capabilities prevent.
     rules.insert(libc::SYS_prlimit64, any([condition(0, SeccompCmpOp::Ne, 0)])?);
-    rules.insert(libc::SYS_setpriority, any([condition(1, SeccompCmpOp::Ne, 0)])?);
+    // A group and a user are named by 0 as well, and are more than its own.
+    rules.insert(libc::SYS_setpriority, any([0, 1].map(|at| condition(at, SeccompCmpOp::Ne, 0)))?);
+    let other_priorities = [(0, IOPRIO_WHO_PROCESS), (1, 0)];
+    let other_priorities = other_priorities.map(|(at, own)| condition(at, SeccompCmpOp::Ne, own));
+    rules.insert(libc::SYS_ioprio_set, any(other_priorities)?);
+    // Who hides its memory and files from others hides them from the supervisor, too.
+    rules.insert(libc::SYS_prctl, vec![SeccompRule::new(vec![is(0, PR_SET_DUMPABLE)?, is(1, 0)?])?]);
     rules.insert(libc::SYS_mknodat, special_files(2)?);
     rules.insert(libc::SYS_openat, created(2)?);
     #[cfg(target_arch = "x86_64")]
@@ -161,6 +173,9 @@ fn attributes(rules: &mut Rules) -> Built<()> {
         libc::SYS_lsetxattr,
         libc::SYS_removexattr,
         libc::SYS_lremovexattr,
+        SYS_SETXATTRAT,
+        SYS_REMOVEXATTRAT,
+        SYS_FILE_SETATTR,
     ];
     rules.extend(by_path.map(|call| (call, Vec::new())));
     let has_path = SeccompCondition::new(1, Qword, SeccompCmpOp::Ne, 0)?;

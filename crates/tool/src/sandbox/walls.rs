@@ -30,11 +30,22 @@ pub fn leave(plan: &Plan) -> io::Result<()> {
     if plan.mode == SandboxMode::Strict {
         new |= CloneFlags::CLONE_NEWNET;
     }
-    unshare(new)?;
+    unshare(new).map_err(|error| no_namespaces(error.into()))?;
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
     fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))?;
     keep_capabilities()
+}
+
+/// Where the machine allows no user namespaces, or no further ones, the kernel calls that a lack of space: it is a refusal.
+fn no_namespaces(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::StorageFull => io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "no user namespaces are left (max_user_namespaces)",
+        ),
+        _ => error,
+    }
 }
 
 /// Over what is inside the namespace, for the next stage: an ordinary user's would be gone with the first exec. The
@@ -43,7 +54,14 @@ fn keep_capabilities() -> io::Result<()> {
     let now = rustix::thread::capabilities(None)?;
     let sets = CapabilitySets { inheritable: now.permitted, ..now };
     rustix::thread::set_capabilities(None, sets)?;
-    for needed in [CapabilitySet::SYS_ADMIN, CapabilitySet::SETPCAP, CapabilitySet::DAC_OVERRIDE] {
+    // The last is for the open files and maps of programs whose file may be run and not read.
+    let needed = [
+        CapabilitySet::SYS_ADMIN,
+        CapabilitySet::SETPCAP,
+        CapabilitySet::DAC_OVERRIDE,
+        CapabilitySet::SYS_PTRACE,
+    ];
+    for needed in needed {
         rustix::thread::configure_capability_in_ambient_set(needed, true)?;
     }
     Ok(())
@@ -213,6 +231,13 @@ fn outermost(mut paths: Vec<PathBuf>, workspace: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_machine_without_user_namespaces_says_no_for_good() {
+        let full = io::Error::from_raw_os_error(libc::ENOSPC);
+        assert!(!is_for_good(&full), "a full disk is not for good");
+        assert!(is_for_good(&no_namespaces(full)));
+    }
 
     #[test]
     fn what_lies_below_another_is_not_laid_over_itself() {

@@ -10,7 +10,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Pid;
 
 use super::plan::{Ended, Plan, Profile};
-use crate::quota::used_bytes;
+use super::usage::{SharedMemory, unlinked_bytes};
+use crate::quota::{used_bytes, used_bytes_of_mount};
 
 /// Between two looks. Long enough to cost nothing, short enough that a bomb does not get far.
 const COMMAND_PAUSE_MS: i64 = 50;
@@ -21,12 +22,14 @@ pub struct Watch {
     memory_mb: u64,
     processes: u64,
     pause_ms: i64,
+    shared: SharedMemory,
     disk: Option<Disk>,
 }
 
-/// The workspace's size, looked at as often as looking is cheap.
+/// What the run has on disk, looked at as often as looking is cheap: its workspace and its temporary folder.
 struct Disk {
-    folder: PathBuf,
+    workspace: PathBuf,
+    temporary: PathBuf,
     limit_mb: u64,
     /// What is there already does not stop a program that may be about to remove it.
     most: u64,
@@ -39,21 +42,36 @@ const DISK_PAUSE_PER_LOOK: u32 = 20;
 const MIB: u64 = 1024 * 1024;
 
 impl Disk {
-    fn new(folder: &Path, limit_mb: u64) -> Self {
+    fn new(plan: &Plan, limit_mb: u64) -> Self {
         let began = Instant::now();
-        let most = limit_mb.saturating_mul(MIB).max(used_bytes(folder, u64::MAX));
-        let next = Instant::now() + SHORTEST_DISK_PAUSE.max(began.elapsed() * DISK_PAUSE_PER_LOOK);
-        Self { folder: folder.to_owned(), limit_mb, most, next }
+        // Under its own name only where no other folder lies over it.
+        let temporary = if plan.own_temporary { Path::new("/tmp") } else { &plan.temporary };
+        let mut disk = Self {
+            workspace: plan.workspace.clone(),
+            temporary: temporary.to_owned(),
+            limit_mb,
+            most: u64::MAX,
+            next: began,
+        };
+        disk.most = limit_mb.saturating_mul(MIB).max(disk.used(&[]));
+        disk.next = Instant::now() + SHORTEST_DISK_PAUSE.max(began.elapsed() * DISK_PAUSE_PER_LOOK);
+        disk
     }
 
-    fn look(&mut self) -> Option<Ended> {
+    fn look(&mut self, processes: &[Pid]) -> Option<Ended> {
         let began = Instant::now();
         if began < self.next {
             return None;
         }
-        let used = used_bytes(&self.folder, self.most);
+        let used = self.used(processes);
         self.next = Instant::now() + SHORTEST_DISK_PAUSE.max(began.elapsed() * DISK_PAUSE_PER_LOOK);
         (used > self.most).then_some(Ended::OverDisk(self.limit_mb))
+    }
+
+    fn used(&self, processes: &[Pid]) -> u64 {
+        let used = used_bytes(&self.workspace, self.most);
+        let used = used.saturating_add(used_bytes_of_mount(&self.temporary, self.most));
+        used.saturating_add(unlinked_bytes(processes, &[&self.workspace, &self.temporary]))
     }
 }
 
@@ -62,7 +80,8 @@ impl Watch {
         Self {
             memory_mb: plan.limits.memory_mb.unwrap_or(u64::MAX),
             processes: plan.limits.processes.unwrap_or(u64::MAX),
-            disk: plan.disk_mb.map(|limit_mb| Disk::new(&plan.workspace, limit_mb)),
+            shared: SharedMemory::default(),
+            disk: plan.disk_mb.map(|limit_mb| Disk::new(plan, limit_mb)),
             pause_ms: if plan.profile == Profile::Server { SERVER_PAUSE_MS } else { COMMAND_PAUSE_MS },
         }
     }
@@ -83,11 +102,13 @@ impl Watch {
         if all.len() as u64 > self.processes {
             return Some(Ended::OverProcesses(self.processes));
         }
-        let used: u64 = all.iter().map(|pid| resident_kb(*pid)).sum();
+        let own: u64 = all.iter().map(|pid| status_kb(*pid, "RssAnon:")).sum();
+        let shared: u64 = all.iter().map(|pid| status_kb(*pid, "RssShmem:")).sum();
+        let used = own.saturating_add(shared.max(self.shared.look_kb(&all)));
         if used / 1024 > self.memory_mb {
             return Some(Ended::OverMemory(self.memory_mb));
         }
-        self.disk.as_mut().and_then(Disk::look)
+        self.disk.as_mut().and_then(|disk| disk.look(&all))
     }
 }
 
@@ -142,10 +163,10 @@ fn children(pid: &str) -> Vec<Pid> {
     listed.flat_map(pids).filter_map(Pid::from_raw).collect()
 }
 
-/// Memory that is this process's alone, or shared without a file behind it.
-fn resident_kb(pid: Pid) -> u64 {
+/// One number of a process's status.
+fn status_kb(pid: Pid, key: &str) -> u64 {
     let status =
         std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).unwrap_or_default();
-    let sizes = status.lines().filter(|line| line.starts_with("RssAnon:") || line.starts_with("RssShmem:"));
-    sizes.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).sum()
+    let line = status.lines().find(|line| line.starts_with(key));
+    line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
 }

@@ -55,6 +55,9 @@ fn as_ordinary_user(test: &str) {
 fn an_ordinary_user_is_confined_in_every_way() {
     as_ordinary_user("confinement::what_is_said_to_be_in_force_is");
     as_ordinary_user("confinement::everyday_work_goes_on_inside");
+    as_ordinary_user("confinement::priorities_and_attributes_of_others_can_not_be_set");
+    as_ordinary_user("confinement::the_quota_of_the_disk_holds_wherever_a_program_writes");
+    as_ordinary_user("confinement::shared_memory_that_a_program_gives_back_still_counts");
     as_ordinary_user("shell::children_in_the_background_end_with_the_command");
 }
 
@@ -254,5 +257,91 @@ async fn a_program_that_fills_the_workspace_is_stopped() {
         assert!(text.contains("quota of 20 MiB") && !text.contains("filled\n"), "{text}");
         let text = bench.ok("shell", json!({ "command": "sleep 1; rm f*; echo removed" })).await;
         assert!(text.starts_with("removed"), "what makes room is not stopped: {text}");
+    }
+}
+
+#[tokio::test]
+async fn the_quota_of_the_disk_holds_wherever_a_program_writes() {
+    let files =
+        "i=0; while [ $i -lt 60 ]; do head -c 1000000 /dev/zero > $d/f$i; i=$((i+1)); sleep 0.05; done";
+    let unlinked = "import os,time\n\
+        held = []\n\
+        for n in range(60):\n    \
+            fd = os.open('gone', os.O_CREAT | os.O_RDWR)\n    \
+            os.unlink('gone')\n    \
+            os.write(fd, b'x' * 1000000)\n    \
+            held.append(fd)\n    \
+            time.sleep(0.05)\n";
+    let deep = "import os,time\n\
+        for n in range(25):\n    \
+            os.mkdir('d' * 200)\n    \
+            os.chdir('d' * 200)\n\
+        for n in range(60):\n    \
+            open('f%d' % n, 'wb').write(b'x' * 1000000)\n    \
+            time.sleep(0.05)\n";
+    for way in ways() {
+        for (where_to, command) in [
+            ("its temporary folder", format!("d=$TMPDIR; {files}; echo filled")),
+            ("files without a name", format!("python3 -c \"{unlinked}\"; echo filled")),
+            ("below a very long path", format!("python3 -c \"{deep}\"; echo filled")),
+        ] {
+            let mut bench = by(way.clone(), SandboxMode::Workspace);
+            bench.scope.sandbox.disk_mb = Some(20);
+            let outcome = bench.call("shell", json!({ "command": command })).await;
+            let text = &outcome.content;
+            assert!(text.contains("quota of 20 MiB"), "{way:?}, {where_to}: {text}");
+            if where_to == "below a very long path" {
+                let write = json!({ "path": "more", "content": "x".repeat(4_000_000) });
+                let refused = bench.refused("write_file", write).await;
+                assert!(refused.contains("quota"), "{refused}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn shared_memory_that_a_program_gives_back_still_counts() {
+    let hold = "import mmap,time\n\
+        held = []\n\
+        for n in range(30):\n    \
+            m = mmap.mmap(-1, 16 << 20)\n    \
+            m.write(b'x' * (16 << 20))\n    \
+            m.madvise(mmap.MADV_DONTNEED)\n    \
+            held.append(m)\n    \
+            time.sleep(0.05)\n\
+        print('held')\n";
+    for way in ways() {
+        let mut bench = by(way.clone(), SandboxMode::Workspace);
+        bench.scope.sandbox.memory_mb = Some(64);
+        let text = bench.refused("shell", json!({ "command": format!("python3 -c \"{hold}\"") })).await;
+        assert!(text.contains("64 MiB") && !text.contains("held\n"), "{way:?}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn priorities_and_attributes_of_others_can_not_be_set() {
+    // 251 is ioprio_set on x86_64 and 30 elsewhere; 463, 466 and 469 set attributes of a path.
+    let tries = "import ctypes,os,platform\n\
+        libc = ctypes.CDLL(None, use_errno=True)\n\
+        def refused(*words):\n    \
+            ctypes.set_errno(0)\n    \
+            return libc.syscall(*words) == -1 and ctypes.get_errno() == 1\n\
+        def denied(which):\n    \
+            try:\n        \
+                os.setpriority(which, 0, 10)\n    \
+            except PermissionError:\n        \
+                return True\n\
+        io = 251 if platform.machine() == 'x86_64' else 30\n\
+        print(denied(os.PRIO_USER), denied(os.PRIO_PGRP), denied(os.PRIO_PROCESS))\n\
+        print(refused(io, 3, 0, 0), refused(io, 2, 0, 0), libc.syscall(io, 1, 0, 16388))\n\
+        print([refused(call, -100, b'/x', 0, b'user.x', 0, 0) for call in (463, 466, 469)])\n";
+    for way in ways() {
+        let bench = by(way.clone(), SandboxMode::Workspace);
+        std::fs::write(bench.path("try.py"), tries).unwrap();
+        let said = bench.ok("shell", json!({ "command": "python3 try.py" })).await;
+        assert!(said.starts_with("True True None\nTrue True 0\n"), "{way:?}: {said}");
+        if way == Way::Bare {
+            assert!(said.contains("[True, True, True]"), "{said}");
+        }
     }
 }

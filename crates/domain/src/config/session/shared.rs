@@ -1,6 +1,6 @@
 //! The guard of private conversations: several people never share one by accident.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use super::Session;
 use crate::admission::Access;
@@ -59,11 +59,15 @@ impl Session {
 
     fn sharers(&self, scope: DmScope, channels: &Channels, bindings: &[Binding]) -> Sharers {
         let (links, defaults) = (Links::new(&self.identity_links), channels.default_accounts());
-        let mut people = BTreeSet::new();
+        let (mut people, rules) = (BTreeSet::new(), by_account(bindings));
         for (channel, account, access) in channels.access() {
             let is_default = defaults.get(channel) == Some(&account);
-            let reaches = |binding: &&Binding| reaches(binding, channel, account, is_default);
-            let own: Vec<&Binding> = bindings.iter().filter(reaches).collect();
+            let named =
+                [Some(ANY), Some(account), None].into_iter().filter(|name| name.is_some() || is_default);
+            let mut own: Vec<(usize, &Binding)> =
+                named.flat_map(|name| rules.get(&(channel, name)).into_iter().flatten().copied()).collect();
+            own.sort_unstable_by_key(|(at, _)| *at);
+            let own: Vec<&Binding> = own.into_iter().map(|(_, binding)| binding).collect();
             let whole = own.iter().find(|binding| is_for_all(binding)).and_then(|binding| binding.dm_scope);
             let shared = match whole.unwrap_or(scope) {
                 DmScope::Main => access.people(),
@@ -105,10 +109,16 @@ fn among<'a>(access: &Access, bindings: &[&'a Binding]) -> Option<Vec<&'a str>> 
     if is_closed { Some(Vec::new()) } else { sharing.filter_map(peer).collect() }
 }
 
-fn reaches(binding: &Binding, channel: &str, account: &str, is_default: bool) -> bool {
-    let wanted = &binding.wanted;
-    let here = wanted.account_id.as_deref().map_or(is_default, |named| named == ANY || named == account);
-    wanted.channel == channel && here
+type ByAccount<'a> = HashMap<(&'a str, Option<&'a str>), Vec<(usize, &'a Binding)>>;
+
+/// The bindings with their places, by the channel and the account they name; without one they mean the default account.
+fn by_account(bindings: &[Binding]) -> ByAccount<'_> {
+    let mut found = ByAccount::new();
+    for (at, binding) in bindings.iter().enumerate() {
+        let wanted = &binding.wanted;
+        found.entry((&*wanted.channel, wanted.account_id.as_deref())).or_default().push((at, binding));
+    }
+    found
 }
 
 /// It takes every direct message of its account.

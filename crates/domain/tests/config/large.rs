@@ -1,0 +1,66 @@
+//! Files with very many entries: the time to check them grows with their number, not with its square.
+
+use std::time::{Duration, Instant};
+
+use crate::toml;
+
+/// Reads a file and says how long that took, and how many errors there were.
+fn check(text: &str) -> (Duration, usize) {
+    let began = Instant::now();
+    let errors = toml(text).err().map_or(0, |errors| errors.0.len());
+    (began.elapsed(), errors)
+}
+
+fn agents(count: usize, more: impl Fn(usize) -> String) -> String {
+    let mut text = "agents.default = \"a0\"\n".to_owned();
+    for index in 0..count {
+        text += &format!("[[agents.list]]\nid = \"a{index}\"\n{}\n", more(index));
+    }
+    text
+}
+
+/// Four times the entries may take eight times as long; with a check of all pairs it is sixteen times. The floor keeps a
+/// busy machine out of it.
+fn grows_with_the_number(what: &str, text: impl Fn(usize) -> String) {
+    let (small, _) = check(&text(2_000));
+    let (large, _) = check(&text(8_000));
+    let most = small.max(Duration::from_millis(250)) * 8;
+    assert!(large < most, "{what}: {small:?} for 2,000, {large:?} for 8,000");
+}
+
+#[test]
+fn many_agents_are_checked_in_time_that_grows_with_their_number() {
+    grows_with_the_number("sound", |count| agents(count, |_| String::new()));
+    grows_with_the_number("one name", |count| agents(count, |_| "name = \"same\"".to_owned()));
+    grows_with_the_number("each names another", |count| {
+        agents(count, |index| format!("subagents.allow_agents = [\"a{}\"]", count - index - 1))
+    });
+    grows_with_the_number("each names none", |count| {
+        agents(count, |index| format!("subagents.allow_agents = [\"nobody{index}\"]"))
+    });
+}
+
+#[test]
+fn many_rules_are_checked_in_time_that_grows_with_their_number() {
+    grows_with_the_number("jobs", |count| {
+        let job = |index: usize| {
+            format!(
+                "[channels.webhook.h{index}]\nsecret = \"a secret of {index}\"\n\
+                 [[cron]]\nid = \"j{index}\"\nschedule = \"every 10m\"\nmessage = \"go\"\n\
+                 deliver_to = {{ channel = \"webhook\", account = \"h{index}\", peer = \"1\" }}\n"
+            )
+        };
+        (0..count).map(job).collect()
+    });
+    grows_with_the_number("unreadable values", |count| {
+        agents(count, |index| format!("temperature = \"x\"\nidentity.emoji = \"x{index}\""))
+    });
+}
+
+#[test]
+fn a_file_with_very_many_errors_names_the_first_ones_and_counts_the_rest() {
+    let errors = toml(&agents(1_000, |_| "name = \"same\"".to_owned())).unwrap_err().0;
+    assert_eq!(errors.len(), 201);
+    assert_eq!(errors[0].path, "agents.list[1].name");
+    assert_eq!(errors[200].message, "and 799 more errors");
+}
