@@ -3,16 +3,29 @@
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::mail::LetterKind;
 use polyclaw_domain::plain;
-use polyclaw_domain::team::{EVERYBODY, Member, MemberState, TeamStatus};
+use polyclaw_domain::team::{EVERYBODY, Member, MemberState, PlanApproval, Refusal, TeamStatus};
 use polyclaw_store::{Tx, teams};
 
+use super::counted;
 use crate::core::Engine;
-use crate::error::Result;
-use crate::team::{Actor, MemberPlan, Outgoing};
+use crate::error::{Error, Result};
+use crate::team::{Actor, MemberPlan, Outgoing, View};
 
 impl Engine {
     /// One team whole, or a line for each; or a message to somebody in one.
     pub(super) async fn team_command(&self, session: &SessionKey, rest: &str) -> Result<String> {
+        match self.team_answer(session, rest).await {
+            Err(Error::Team(Refusal::Unknown(name))) => {
+                Ok(format!("There is no team '{name}'. /team lists the teams."))
+            }
+            Err(Error::Team(Refusal::NotAMember(name))) => {
+                Ok(format!("'{name}' is not a member of that team. /team <team> lists its members."))
+            }
+            answer => answer,
+        }
+    }
+
+    async fn team_answer(&self, session: &SessionKey, rest: &str) -> Result<String> {
         let operator = Actor::Operator { call: self.next_id() };
         match rest.split_once(' ').unwrap_or((rest, "")) {
             ("send", message) => return self.team_send(session, &operator, message.trim()).await,
@@ -26,15 +39,7 @@ impl Engine {
         let mut lines = Vec::new();
         for team in self.teams(false).await? {
             let view = self.team_view(&operator, &team.name).await?;
-            let working = view.members.iter().filter(|standing| standing.is_working).count();
-            lines.push(format!(
-                "{} ({}): {} member(s), {working} at work; {}{}",
-                team.name,
-                team.status.as_str(),
-                view.members.len(),
-                view.counts.line(),
-                view.turns.line().map(|line| format!("; {line}")).unwrap_or_default()
-            ));
+            lines.push(team_line(&view));
         }
         Ok(if lines.is_empty() { "There is no team.".to_owned() } else { lines.join("\n") })
     }
@@ -135,6 +140,33 @@ impl Engine {
         };
         Ok(self.db().read(read).await?)
     }
+}
+
+/// A team on one line.
+fn team_line(view: &View) -> String {
+    let working = view.members.iter().filter(|standing| standing.is_working).count();
+    let is_waiting = |member: &Member| {
+        member.state == MemberState::Active && matches!(member.plan, Some(PlanApproval::Submitted { .. }))
+    };
+    let plans = match view.members.iter().filter(|standing| is_waiting(&standing.member)).count() {
+        0 => String::new(),
+        1 => "; 1 plan waits for approval".to_owned(),
+        more => format!("; {more} plans wait for approval"),
+    };
+    let spent = match (view.turns.is_spent(), view.turns.is_waiting) {
+        (false, _) => String::new(),
+        (true, false) => format!("; all {} automatic turns are used", view.turns.limit),
+        (true, true) => {
+            format!("; all {} automatic turns are used: write to its lead, and it goes on", view.turns.limit)
+        }
+    };
+    format!(
+        "{} ({}): {}, {working} at work; {}{plans}{spent}",
+        view.team.name,
+        view.team.status.as_str(),
+        counted(view.members.len(), "member"),
+        view.counts.line(),
+    )
 }
 
 /// Whom a line after `/team send` or `/team plan` is for.

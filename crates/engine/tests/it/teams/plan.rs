@@ -99,6 +99,7 @@ async fn until_its_plan_is_approved_a_member_only_reads(hall: Hall) {
     );
     assert_eq!(hall.times("ann", "plan_approval_request, and wait for the lead's answer"), 2, "it hears why");
     assert_eq!(hall.times("ann", "You can only read for now."), 3);
+    assert!(hall.times("lead", "ann is idle: plan waits for approval.") > 0);
     let asked = format!(
         "type=\"plan_approval_request\" summary=\"First blue, then red.\" request_id=\"{}\"",
         request_of(&hall).await
@@ -231,6 +232,14 @@ async fn a_chat_finds_a_plan_in_any_team_it_leads(hall: Hall) {
     submit(&hall, &actor(&ann.session_key), plan).await.unwrap();
     hall.create("later").await.unwrap();
     let told = async |line: &str| hall.world.engine.command(&World::key("me"), line).await.unwrap().unwrap();
+    let listed = told("/team").await;
+    assert!(
+        listed.contains("web (active): 1 member, ") && listed.contains("; 1 plan waits for approval"),
+        "{listed}"
+    );
+    let whole = told("/team web").await;
+    assert!(whole.contains("Open tasks: 0") && !whole.contains(ann.session_key.as_str()), "{whole}");
+    assert_eq!(told("/team nobody").await, "There is no team 'nobody'. /team lists the teams.");
     let shown = told("/team plan ann").await;
     assert!(shown.contains("All <U+202E>red.") && shown.contains("/team plan web ann approve"), "{shown}");
     assert_eq!(told("/team send ann Soon.").await, "Sent to ann.");
