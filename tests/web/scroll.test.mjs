@@ -130,6 +130,20 @@ for (const [name, view] of Object.entries(PAGES)) {
       await atEnd(page, "and its answer is followed");
     }));
 
+    it("stays on the page when the wheel turns on beyond the end", () => within(async (page) => {
+      for (const n of [1, 2, 3]) await ask(page, `question ${n}`, `${paragraphs(60)}\n\nEnd ${n}.`, `End ${n}.`);
+      await atEnd(page, "the answers are followed to their end");
+      await page.locator(view.box).hover();
+      for (let turn = 0; turn < 10; turn += 1) { await page.mouse.wheel(0, 1500); await drawn(page); }
+      const scrolled = await page.locator(view.box).evaluate((box) => {
+        const around = [];
+        for (let node = box.parentElement; node; node = node.parentElement) around.push(node);
+        return around.filter((node) => node.scrollTop > 0).map((node) => `${node.localName}#${node.id} ${node.scrollTop}`);
+      });
+      assert.deepEqual(scrolled, [], "nothing around the conversation has scrolled");
+      assert.equal(await inView(page, "End 3."), true, "the end is still in view");
+    }));
+
     it("gives an unknown command back, and says so once", () => within(async (page) => {
       await say(page, "/bogus");
       await page.getByText(view.refusal).first().waitFor();

@@ -127,6 +127,15 @@ describe("the types of the control plane", () => {
   });
 });
 
+describe("text that is to be approved", async () => {
+  const { visible } = await source("text/visible.ts");
+  it("shows what turns it, hides in it or steers", () => {
+    assert.equal(visible("All \u202ered\u202c\u200b.\u001b[2J"), "All <U+202E>red<U+202C><U+200B>.<U+001B>[2J");
+    assert.equal(visible("\u{e0041}x"), "<U+E0041>x");
+    assert.equal(visible("a\r\nb\tc 👩\u200d🚀"), "a\nb\tc 👩\u200d🚀");
+  });
+});
+
 describe("markdown", async () => {
   const { markdown } = await source("text/markdown.ts");
   const text = (inside) => inside.map((one) => (one.inside ? `${one.type}(${text(one.inside)})` : one.type === "break" ? "⏎" : one.type === "code" ? `code(${one.text})` : one.text)).join("");

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { LOOKS, Visit, barriers, launch, shot, sticksOut } from "./browser.mjs";
 import { furnish, world } from "./fixture.mjs";
+import { until } from "./plane.mjs";
 import { followsTool, gate, lastUserText } from "./model.mjs";
 
 let set, browser;
@@ -150,11 +151,69 @@ describe("a person at a team", () => {
     await page.getByRole("button", { name: "Read the plan" }).click();
     await dialog.getByText("Plan 2").waitFor();
     await dialog.getByRole("button", { name: "Approve" }).click();
-    await page.getByText("waits for approval").waitFor({ state: "hidden" });
+    await until("no plan waits any more", async () => (await page.getByText("waits for approval").count()) === 0);
     assert.equal((await set.main.api("/teams/orchard/members/pruner/plan")).status, "none");
     assert.ok(await sticksOut(page) <= 0);
     await visit.end();
     await set.main.api("/teams/orchard/shutdown", "POST", { force: true });
+  });
+
+  it("sees at a glance who works, and what waits, on a phone too", async () => {
+    const long = "somebody-with-a-very-long-name-that-fits-no-phone";
+    set.model.answer = async function* () { yield { text: "I wait." }; };
+    await set.main.api("/teams", "POST", { name: "glance" });
+    const visit = await Visit.of(browser, await set.link(), LOOKS["phone-light"]);
+    const { page } = visit;
+    await page.getByRole("heading", { name: "Fleet" }).waitFor();
+    await page.evaluate((hash) => { location.hash = hash; }, `#/i/${set.main.id}/teams/glance`);
+    await page.getByText("nobody in it").waitFor();
+    await page.getByRole("button", { name: "lead idle" }).waitFor();
+    await set.main.api("/teams/glance/members", "POST", { name: long });
+    const member = page.getByRole("button", { name: `${long} idle` });
+    await member.waitFor();
+    const state = await member.getByText("idle", { exact: true }).boundingBox();
+    assert.ok(state.x + state.width <= page.viewportSize().width, "the state is in view behind a long name");
+    let change = (whole) => { whole.members[0].plan = "submitted"; };
+    await page.route("**/teams/glance", async (route) => {
+      const whole = await (await route.fetch()).json();
+      change(whole);
+      await route.fulfill({ json: whole });
+    });
+    await page.reload();
+    await page.getByRole("button", { name: `${long} plan waits for approval` }).waitFor();
+    assert.equal(await page.getByText("plan waits for approval", { exact: true }).count(), 2, "of the member and of the team");
+    change = (whole) => { whole.turns = { used: 9, limit: 9, is_waiting: true }; };
+    await page.reload();
+    await page.getByText("turns used up").waitFor();
+    assert.ok(await sticksOut(page) <= 0);
+    assert.deepEqual(await barriers(page), []);
+    await shot(page, "team-glance");
+    await visit.end();
+    await set.main.api("/teams/glance/shutdown", "POST", { force: true });
+  });
+
+  it("looks at a team that has ended, by its address, and is told of one that is not there", async () => {
+    set.model.answer = async function* () { yield { text: "I wait." }; };
+    await set.main.api("/teams", "POST", { name: "old" });
+    await set.main.api("/teams/old/tasks", "POST", { subject: "Left undone" });
+    await set.main.api("/teams/old/messages", "POST", { content: "Good bye, and thank you for all of the many things that you have done in this team." });
+    await set.main.api("/teams/old/shutdown", "POST", { force: true });
+    const visit = await Visit.of(browser, await set.link());
+    const { page } = visit;
+    await page.getByRole("heading", { name: "Fleet" }).waitFor();
+    await page.evaluate((hash) => { location.hash = hash; }, `#/i/${set.main.id}/teams/old`);
+    await page.getByRole("heading", { name: "old", exact: true }).waitFor();
+    await page.getByText("ended", { exact: true }).first().waitFor();
+    await page.getByRole("button", { name: /Left undone/ }).waitFor();
+    assert.deepEqual(await barriers(page), []);
+    await shot(page, "team-ended");
+    await page.evaluate((hash) => { location.hash = hash; }, `#/i/${set.main.id}/teams/nowhere`);
+    await page.getByText("There is no such team.").waitFor();
+    assert.equal(await page.getByRole("heading", { name: "old", exact: true }).count(), 0, "no other team is shown in its place");
+    await page.getByText(/^Ended teams/).click();
+    await page.getByRole("button", { name: "old", exact: true }).click();
+    await page.getByRole("heading", { name: "old", exact: true }).waitFor();
+    await visit.end();
   });
 
   it("adds a task that waits for another, writes to all, and shuts the team down", async () => {
@@ -175,6 +234,8 @@ describe("a person at a team", () => {
     await page.getByPlaceholder("Write to the team").fill("Well done <b>all</b>");
     await page.keyboard.press("Enter");
     await page.getByText("Well done <b>all</b>").first().waitFor();
+    await page.getByText("macOS takes a while longer, start with the notes.").waitFor();
+    await page.getByText("You", { exact: true }).first().waitFor();
     assert.deepEqual(await barriers(page), [], "a long list of mail scrolls by keyboard too");
     await page.getByRole("button", { name: "Shut down" }).click();
     await dialog.getByRole("button", { name: "Shut down" }).click();

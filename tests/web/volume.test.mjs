@@ -31,7 +31,7 @@ const task = (n) => ({
 });
 const tasks = Array.from({ length: TASKS }, (_, n) => task(n)).reverse();
 const inOrder = [...tasks.filter((one) => one.status === "pending"), ...tasks.filter((one) => one.status !== "pending")];
-const team = { id: "crowd", name: "crowd", description: "", agent_type: "general-purpose", status: "active", lead_session_key: "agent:main:main", created_at: at(1.7e12), updated_at: at(1.7e12) };
+const team = { id: "crowd", name: "crowd", description: "", agent_type: "general-purpose", status: "active", lead_status: "idle", lead_session_key: "agent:main:main", created_at: at(1.7e12), updated_at: at(1.7e12) };
 
 async function paged(route, list, name, most) {
   const query = new URL(route.request().url()).searchParams;
@@ -62,7 +62,7 @@ describe("much of everything", () => {
 
   it("five thousand tasks are counted, drawn and scrolled", async () => {
     const counts = { pending: 1485, blocked: 15, in_progress: 0, completed: 3150, failed: 350 };
-    await page.route("**/gateway/teams", (route) => route.fulfill({ json: { teams: [team] } }));
+    await page.route("**/gateway/teams?*", (route) => route.fulfill({ json: { teams: [team] } }));
     await page.route("**/gateway/teams/crowd", (route) => route.fulfill({ json: { ...team, members: [], counts, open: [], ended: [] } }));
     await page.route("**/gateway/teams/crowd/messages*", (route) => route.fulfill({ json: { messages: [] } }));
     await page.route("**/gateway/teams/crowd/tasks*", (route) => paged(route, inOrder, "tasks", 500));

@@ -20,10 +20,29 @@ fn is_steering(c: char) -> bool {
 
 /// The text with such characters written out, as `<U+202E>`.
 pub fn visible(text: &str) -> Cow<'_, str> {
-    written_out(text, |c, out| out.push_str(&format!("<U+{:04X}>", u32::from(c))))
+    written_out(text, write_code)
 }
 
-/// The same inside JSON: as escapes of its own, so that it stays the same JSON.
+/// The same for text without colours of our own: every other control character is written out too, but for tabs and the
+/// ends of lines.
+pub fn visible_controls(text: &str) -> Cow<'_, str> {
+    let is_shown = |c: char| matches!(c, '\n' | '\t') || !(c.is_control() || is_hidden(c));
+    if text.chars().all(is_shown) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.replace("\r\n", "\n").chars() {
+        if is_shown(c) { out.push(c) } else { write_code(c, &mut out) }
+    }
+    Cow::Owned(out)
+}
+
+/// As `<U+202E>`.
+fn write_code(c: char, out: &mut String) {
+    out.push_str(&format!("<U+{:04X}>", u32::from(c)));
+}
+
+/// [`visible`] inside JSON: as escapes of its own, so that it stays the same JSON.
 pub fn visible_json(text: &str) -> Cow<'_, str> {
     written_out(text, |c, out| {
         for unit in c.encode_utf16(&mut [0; 2]) {
@@ -145,6 +164,13 @@ mod tests {
         let shown = visible_json(&json.to_string()).into_owned();
         assert!(shown.is_ascii(), "{shown}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), json);
+    }
+
+    #[test]
+    fn every_control_character_is_written_out_in_text_without_colors() {
+        assert_eq!(visible_controls("a\u{1b}[31m\u{7}\u{202e}b"), "a<U+001B>[31m<U+0007><U+202E>b");
+        assert_eq!(visible_controls("a\r\nb\tc\rd"), "a\nb\tc<U+000D>d");
+        assert!(matches!(visible_controls("é 👩\u{200d}🚀\n"), Cow::Borrowed(_)));
     }
 
     #[test]

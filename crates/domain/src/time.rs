@@ -20,6 +20,13 @@ impl Millis {
         self.0.saturating_sub(earlier.0)
     }
 
+    /// For people who read of a moment: to the minute, and in words that name the time zone.
+    pub fn to_minute(self) -> String {
+        let written = self.to_string();
+        let (day, clock) = written.split_once('T').unwrap_or((&written, ""));
+        format!("{day} {} UTC", clock.get(..5).unwrap_or_default())
+    }
+
     pub fn parse(text: &str) -> Option<Self> {
         parse_rfc3339(text)
     }

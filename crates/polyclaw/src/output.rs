@@ -132,10 +132,10 @@ pub fn cell(value: &Value) -> String {
     }
 }
 
-/// Text of a model or a stranger without the control characters that would steer a terminal, and with those written out
-/// that turn the direction of writing.
+/// Text of a model or a stranger, with the control characters written out that would steer a terminal or turn the
+/// direction of writing.
 pub fn safe(text: &str) -> String {
-    plain::visible(text).chars().filter(|c| matches!(c, '\n' | '\t') || !c.is_control()).collect()
+    plain::visible_controls(text).into_owned()
 }
 
 fn is_colored(stream: &impl IsTerminal) -> bool {

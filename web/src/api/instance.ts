@@ -63,7 +63,7 @@ export class Instance {
   explainTool = (name: string, agent: string) => this.#get<T.Explanation>(`/tools/${at(name)}/explain${query({ agent })}`);
   explainRoute = (body: T.Arriving) => this.#post<T.RouteExplanation>("/route/explain", body);
 
-  teams = () => this.#get<T.Teams>("/teams");
+  teams = () => this.#get<T.Teams>("/teams?all=true");
   createTeam = (body: T.Create) => this.#post<T.TeamView>("/teams", body);
   team = (team: string) => this.#get<T.Whole>(`/teams/${at(team)}`);
   join = (team: string, body: T.Join) => this.#post<T.Joined>(`/teams/${at(team)}/members`, body);

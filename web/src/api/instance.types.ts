@@ -193,6 +193,8 @@ export type AgentView = AgentSpec & {
   created_at: string;
   /** Answers where nobody names an agent. */
   default: boolean;
+  /** Its conversation with the owner: `agent:<id>:<session.main_key>`. */
+  main_session_key: string;
   shown: Shown;
   /** `config`: the file writes it and wins at every start. `api`: the database has it. `default`: no file writes it; changes lie over the defaults of the config. */
   source: string;
@@ -801,11 +803,15 @@ export type Lead = {
 };
 
 export type LetterView = {
+  /** Of an answer: whether its writer agrees. */
+  approve?: boolean | null;
   content: string;
   created_at: string;
   from: string;
   message_id: string;
   read_at?: string | null;
+  /** Why a team or a member is to end, or goes on; why a member rests. */
+  reason?: string | null;
   /** `queued`, `in_prompt`, `read` or `undeliverable`. */
   state: string;
   summary: string;
@@ -1513,6 +1519,8 @@ export type Whole = TeamView & {
   ended: TaskView[];
   /** The lead's session is gone: the team waits for another. */
   is_lead_lost: boolean;
+  /** `working`, `idle` or `lost`. */
+  lead_status: string;
   /** Letters to the lead that it has not read yet. */
   lead_unread: number;
   members: MemberView[];

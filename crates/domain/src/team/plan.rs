@@ -51,6 +51,11 @@ impl PlanApproval {
         }
     }
 
+    /// The words of [`Self::label`] for a status as it is stored.
+    pub fn label_of(status: &str) -> Option<&'static str> {
+        Self::parse(status, Some(String::new())).map(|plan| plan.label())
+    }
+
     /// A few words for a list of members.
     pub fn label(&self) -> &'static str {
         match self {

@@ -30,10 +30,16 @@ impl Setback {
     /// For whoever looks at the team.
     pub fn line(&self) -> String {
         let next = match self.retry_at {
-            Some(at) => format!(", tried again at {at}"),
+            Some(at) => format!(", tried again at {}", at.to_minute()),
             None => String::new(),
         };
-        format!("turns fail since {} ({}, {} times){next}", self.since, self.code, self.failures)
+        let times = if self.failures == 1 { "time" } else { "times" };
+        format!(
+            "turns fail since {} ({}, {} {times}){next}",
+            self.since.to_minute(),
+            self.code,
+            self.failures
+        )
     }
 }
 
@@ -57,12 +63,12 @@ mod tests {
     #[test]
     fn a_setback_knows_when_it_began_and_why_it_goes_on() {
         let first = Setback::after(None, "provider_down", Millis(1_000));
+        assert!(first.line().contains("(provider_down, 1 time), tried"), "{}", first.line());
         let second = Setback::after(Some(first), "budget_spent", Millis(40_000));
         assert_eq!((second.since, second.failures), (Millis(1_000), 2));
         assert_eq!(
             second.line(),
-            "turns fail since 1970-01-01T00:00:01.000Z (budget_spent, 2 times), \
-             tried again at 1970-01-01T00:01:40.000Z"
+            "turns fail since 1970-01-01 00:00 UTC (budget_spent, 2 times), tried again at 1970-01-01 00:01 UTC"
         );
     }
 }

@@ -65,6 +65,11 @@ impl Counts {
         self.pending + self.blocked + self.in_progress + self.completed + self.failed
     }
 
+    /// Those that have not ended.
+    pub fn open(&self) -> usize {
+        self.pending + self.blocked + self.in_progress
+    }
+
     pub fn line(&self) -> String {
         format!(
             "{} pending, {} in progress, {} blocked, {} done, {} failed of {}",
@@ -111,7 +116,10 @@ pub fn block(
         lines.push("Role: Team Lead".to_owned());
     }
     lines.push(match reader {
-        Reader::Person => format!("Led by {}", team.lead),
+        Reader::Person => match team.lead.agent() {
+            Some(agent) => format!("Led by the agent {agent}"),
+            None => "Led by a session without an agent".to_owned(),
+        },
         Reader::Lead => "You are its lead. Your teammates see nothing you say but what you send with SendMessage.".to_owned(),
         Reader::Member(name) => format!(
             "You are its member '{name}'. Nobody in the team sees what you say but by SendMessage; work is in TaskList."
@@ -123,12 +131,16 @@ pub fn block(
     }
     let active = members.iter().filter(|standing| standing.member.state == MemberState::Active).count();
     lines.push(format!("Active Members ({active}):"));
-    lines.extend(members.iter().map(member_line));
-    lines.push(format!("Pending Tasks: {}", counts.pending + counts.blocked));
+    lines.extend(members.iter().map(|standing| member_line(standing, reader)));
+    lines.push(format!("Open tasks: {}", counts.open()));
     lines.push(format!("Tasks: {}", counts.line()));
     lines.extend(tasks.iter().take(SHOWN_TASKS).map(task_line));
     if tasks.len() > SHOWN_TASKS {
-        lines.push(format!("  … {} more, see TaskList", tasks.len() - SHOWN_TASKS));
+        let more = tasks.len() - SHOWN_TASKS;
+        lines.push(match reader {
+            Reader::Person => format!("  … {more} more"),
+            Reader::Lead | Reader::Member(_) => format!("  … {more} more, see TaskList"),
+        });
     }
     if !ended.is_empty() {
         lines.push("Last ended:".to_owned());
@@ -140,19 +152,18 @@ pub fn block(
     lines.join("\n")
 }
 
-fn member_line(standing: &Standing) -> String {
+fn member_line(standing: &Standing, reader: Reader<'_>) -> String {
     let Standing { member, tasks, .. } = standing;
     let doing =
         if tasks.is_empty() { String::new() } else { format!(": {}", plain::line(&tasks.join("; "), 160)) };
     let plan = member.plan.as_ref().map(|plan| format!(", {}", plan.label())).unwrap_or_default();
     let fails = standing.setback.as_ref().map(|setback| format!("; {}", setback.line())).unwrap_or_default();
-    format!(
-        "- {} ({}, {}) {}{plan}{doing}{fails}",
-        member.name,
-        plain::line(&member.role, 60),
-        member.session,
-        standing.word()
-    )
+    let role = plain::line(&member.role, 60);
+    let about = match reader {
+        Reader::Person => role,
+        Reader::Lead | Reader::Member(_) => format!("{role}, {}", member.session),
+    };
+    format!("- {} ({about}) {}{plan}{doing}{fails}", member.name, standing.word())
 }
 
 fn task_line(task: &Task) -> String {

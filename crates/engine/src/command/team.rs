@@ -2,22 +2,35 @@
 
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::mail::LetterKind;
-use polyclaw_domain::team::{EVERYBODY, MemberState, TeamStatus};
+use polyclaw_domain::plain;
+use polyclaw_domain::team::{EVERYBODY, Member, MemberState, PlanApproval, Refusal, TeamStatus};
 use polyclaw_store::{Tx, teams};
 
+use super::counted;
 use crate::core::Engine;
-use crate::error::Result;
-use crate::team::{Actor, MemberPlan, Outgoing};
+use crate::error::{Error, Result};
+use crate::team::{Actor, MemberPlan, Outgoing, View};
 
 impl Engine {
     /// One team whole, or a line for each; or a message to somebody in one.
     pub(super) async fn team_command(&self, session: &SessionKey, rest: &str) -> Result<String> {
-        let operator = Actor::Operator { call: self.next_id() };
-        if let Some(message) = rest.strip_prefix("send ") {
-            return self.team_send(session, &operator, message.trim()).await;
+        match self.team_answer(session, rest).await {
+            Err(Error::Team(Refusal::Unknown(name))) => {
+                Ok(format!("There is no team '{name}'. /team lists the teams."))
+            }
+            Err(Error::Team(Refusal::NotAMember(name))) => {
+                Ok(format!("'{name}' is not a member of that team. /team <team> lists its members."))
+            }
+            answer => answer,
         }
-        if let Some(plan) = rest.strip_prefix("plan ") {
-            return self.team_plan(session, &operator, plan.trim()).await;
+    }
+
+    async fn team_answer(&self, session: &SessionKey, rest: &str) -> Result<String> {
+        let operator = Actor::Operator { call: self.next_id() };
+        match rest.split_once(' ').unwrap_or((rest, "")) {
+            ("send", message) => return self.team_send(session, &operator, message.trim()).await,
+            ("plan", plan) => return self.team_plan(session, &operator, plan.trim()).await,
+            _ => {}
         }
         let name = rest;
         if !name.is_empty() {
@@ -26,15 +39,7 @@ impl Engine {
         let mut lines = Vec::new();
         for team in self.teams(false).await? {
             let view = self.team_view(&operator, &team.name).await?;
-            let working = view.members.iter().filter(|standing| standing.is_working).count();
-            lines.push(format!(
-                "{} ({}): {} member(s), {working} at work; {}{}",
-                team.name,
-                team.status.as_str(),
-                view.members.len(),
-                view.counts.line(),
-                view.turns.line().map(|line| format!("; {line}")).unwrap_or_default()
-            ));
+            lines.push(team_line(&view));
         }
         Ok(if lines.is_empty() { "There is no team.".to_owned() } else { lines.join("\n") })
     }
@@ -42,20 +47,17 @@ impl Engine {
     /// `[team] <member> <text>`: the team may be left out where this session leads one.
     async fn team_send(&self, session: &SessionKey, operator: &Actor, rest: &str) -> Result<String> {
         const USAGE: &str = "Say to whom: /team send [team] <member, lead or all> <text>.";
-        let mut words = rest.splitn(3, ' ');
-        let (Some(first), Some(second)) = (words.next(), words.next()) else { return Ok(USAGE.to_owned()) };
-        let named = self.teams(false).await?.into_iter().any(|team| team.name == first);
-        let own = self.led_team(session).await?;
-        let (team, to, text) = match (named, own) {
-            (true, _) => (first.to_owned(), second, words.next().unwrap_or_default().to_owned()),
-            (false, Some(own)) => (own, first, rest[first.len()..].trim().to_owned()),
-            (false, None) => return Ok(USAGE.to_owned()),
+        let (team, line) = match self.addressed_team(session, rest).await? {
+            Addressed::Team { name, line } => (name, line),
+            Addressed::Ambiguous(words) => return Ok(words),
+            Addressed::Nobody => return Ok(USAGE.to_owned()),
         };
+        let Some((to, text)) = line.split_once(' ') else { return Ok(USAGE.to_owned()) };
         let is_broadcast = to == EVERYBODY;
         let outgoing = Outgoing {
             kind: if is_broadcast { LetterKind::Broadcast } else { LetterKind::Message },
             to: (!is_broadcast).then(|| to.to_owned()),
-            content: text,
+            content: text.trim().to_owned(),
             summary: None,
             request_id: None,
             approve: None,
@@ -68,21 +70,19 @@ impl Engine {
     /// `[team] <member>` shows a plan; `approve` or `reject` with a text answers it.
     async fn team_plan(&self, session: &SessionKey, operator: &Actor, rest: &str) -> Result<String> {
         const USAGE: &str = "Say whose: /team plan [team] <member> [approve | reject <what to change>].";
-        let first = rest.split(' ').next().unwrap_or_default();
-        let named = self.teams(false).await?.into_iter().any(|team| team.name == first);
-        let (team, rest) = match (named, self.led_team(session).await?) {
-            (true, _) => (first.to_owned(), rest[first.len()..].trim()),
-            (false, Some(own)) => (own, rest),
-            (false, None) => return Ok(USAGE.to_owned()),
+        let (team, line) = match self.addressed_team(session, rest).await? {
+            Addressed::Team { name, line } => (name, line),
+            Addressed::Ambiguous(words) => return Ok(words),
+            Addressed::Nobody => return Ok(USAGE.to_owned()),
         };
-        let mut words = rest.splitn(3, ' ');
+        let mut words = line.splitn(3, ' ');
         let Some(member) = words.next().filter(|member| !member.is_empty()) else {
             return Ok(USAGE.to_owned());
         };
         let approve = match words.next() {
             None => {
                 let plan = self.member_plan(operator, &team, member).await?;
-                return Ok(plan_text(member, plan));
+                return Ok(plan_text((&team, member), plan));
             }
             Some("approve") => true,
             Some("reject") => false,
@@ -104,12 +104,26 @@ impl Engine {
         })
     }
 
-    /// The newest team that a session leads.
-    async fn led_team(&self, session: &SessionKey) -> Result<Option<String>> {
-        let lead = session.clone();
-        let led = self.db().read(move |tx| teams::led_by(tx, &lead)).await?;
-        let open = led.into_iter().rfind(|team| team.status != TeamStatus::Shutdown);
-        Ok(open.map(|team| team.name))
+    /// The team that a line is about: the one it begins with, or the one led by this session that has the member it
+    /// begins with.
+    async fn addressed_team<'a>(&self, session: &SessionKey, line: &'a str) -> Result<Addressed<'a>> {
+        let first = line.split(' ').next().unwrap_or_default();
+        if first.is_empty() {
+            return Ok(Addressed::Nobody);
+        }
+        if self.teams(false).await?.iter().any(|team| team.name == first) {
+            return Ok(Addressed::Team { name: first.to_owned(), line: line[first.len()..].trim() });
+        }
+        let (lead, wanted) = (session.clone(), first.to_owned());
+        let teams = self.db().read(move |tx| teams_with(tx, &lead, &wanted)).await?;
+        Ok(match teams.as_slice() {
+            [] => Addressed::Nobody,
+            [name] => Addressed::Team { name: name.clone(), line },
+            _ => Addressed::Ambiguous(format!(
+                "You lead several teams: {}. Say which one, before '{first}'.",
+                teams.join(", ")
+            )),
+        })
     }
 
     /// The session of a member of a team that a session leads.
@@ -128,10 +142,67 @@ impl Engine {
     }
 }
 
-fn plan_text(member: &str, plan: Option<MemberPlan>) -> String {
+/// A team on one line.
+fn team_line(view: &View) -> String {
+    let working = view.members.iter().filter(|standing| standing.is_working).count();
+    let is_waiting = |member: &Member| {
+        member.state == MemberState::Active && matches!(member.plan, Some(PlanApproval::Submitted { .. }))
+    };
+    let plans = match view.members.iter().filter(|standing| is_waiting(&standing.member)).count() {
+        0 => String::new(),
+        1 => "; 1 plan waits for approval".to_owned(),
+        more => format!("; {more} plans wait for approval"),
+    };
+    let spent = match (view.turns.is_spent(), view.turns.is_waiting) {
+        (false, _) => String::new(),
+        (true, false) => format!("; all {} automatic turns are used", view.turns.limit),
+        (true, true) => {
+            format!("; all {} automatic turns are used: write to its lead, and it goes on", view.turns.limit)
+        }
+    };
+    format!(
+        "{} ({}): {}, {working} at work; {}{plans}{spent}",
+        view.team.name,
+        view.team.status.as_str(),
+        counted(view.members.len(), "member"),
+        view.counts.line(),
+    )
+}
+
+/// Whom a line after `/team send` or `/team plan` is for.
+enum Addressed<'a> {
+    /// The line begins with somebody in this team.
+    Team {
+        name: String,
+        line: &'a str,
+    },
+    /// Several teams could be meant: what to answer.
+    Ambiguous(String),
+    Nobody,
+}
+
+/// The teams led by a session that have an active member of a name. Where none has one, all that it leads: the name may
+/// be `lead` or `all`, and a wrong name is reported by the team.
+fn teams_with(tx: &mut Tx<'_>, lead: &SessionKey, name: &str) -> polyclaw_store::Result<Vec<String>> {
+    let (mut led, mut with) = (Vec::new(), Vec::new());
+    for team in teams::led_by(tx, lead)?.into_iter().filter(|team| team.status != TeamStatus::Shutdown) {
+        let members = teams::members(tx, &team.id)?;
+        let is_meant = |member: &Member| member.name == name || member.session.as_str() == name;
+        if members.iter().any(|member| member.state == MemberState::Active && is_meant(member)) {
+            with.push(team.name.clone());
+        }
+        led.push(team.name);
+    }
+    Ok(if with.is_empty() { led } else { with })
+}
+
+fn plan_text((team, member): (&str, &str), plan: Option<MemberPlan>) -> String {
     match plan {
         Some(MemberPlan { content: Some(content), .. }) => {
-            format!("{content}\n\nAnswer with /team plan {member} approve, or reject and what to change.")
+            let content = plain::visible_controls(&content);
+            format!(
+                "{content}\n\nAnswer with /team plan {team} {member} approve, or reject and what to change."
+            )
         }
         Some(_) => format!("{member} has not sent a plan yet. Until one is approved it can only read."),
         None => format!("{member} needs no approval."),

@@ -68,6 +68,22 @@ impl Engine {
     /// Finds the team and the actor's place in it.
     pub(crate) async fn insider(&self, actor: &Actor, team: &str) -> Result<Insider> {
         let team = self.team_named(team).await?;
+        self.insider_of(actor, team).await
+    }
+
+    /// The same, to look only: people also find a team that has ended.
+    pub(super) async fn observer(&self, actor: &Actor, team: &str) -> Result<Insider> {
+        let ended = match actor {
+            Actor::Operator { .. } => self.ended_team(team).await?,
+            _ => None,
+        };
+        match ended {
+            Some(team) => self.insider_of(actor, team).await,
+            None => self.insider(actor, team).await,
+        }
+    }
+
+    async fn insider_of(&self, actor: &Actor, team: Team) -> Result<Insider> {
         let refusal = match actor {
             Actor::InNameOf { name, .. } => Refusal::NotAMember(quoted(name)),
             _ => Refusal::NotInTeam(team.name.clone()),

@@ -6,7 +6,7 @@ use polyclaw_domain::mail::{Letter, LetterKind};
 use polyclaw_domain::task::TaskState;
 use polyclaw_domain::team::idle::{Facts, Idle, reason, wakes_lead};
 use polyclaw_domain::team::setback::Setback;
-use polyclaw_domain::team::{LEAD, RUNTIME, Team, TeamStatus};
+use polyclaw_domain::team::{LEAD, PlanApproval, RUNTIME, Team, TeamStatus};
 use polyclaw_store::teams::Rested;
 use polyclaw_store::{Tx, jobs, letters, runs, tasks, teams};
 
@@ -29,6 +29,8 @@ struct Look {
     was_stopped: bool,
     /// Its turns fail.
     setback: Option<Setback>,
+    /// It may only read until its plan is approved.
+    plan: Option<PlanApproval>,
     peers: Vec<(String, String)>,
 }
 
@@ -118,7 +120,11 @@ impl Engine {
 
     fn idle_letter(&self, team: &Team, rested: &Rested, facts: Facts, look: &Look) -> Letter {
         let idle = reason(facts);
-        let mut text = format!("{} is idle: {}.", rested.name, idle.as_str());
+        let why = match (&look.plan, idle) {
+            (Some(plan), Idle::Available | Idle::Blocked) => plan.label(),
+            _ => idle.as_str(),
+        };
+        let mut text = format!("{} is idle: {why}.", rested.name);
         if let Some(setback) = &look.setback {
             text.push_str(&format!(
                 " ({}) It is tried again while mail or a task waits for it.",
@@ -132,11 +138,7 @@ impl Engine {
             text.push_str(&format!("\nwrote to {to}: {summary}"));
         }
         let letter = self.letter(team, &rested.name, LEAD, LetterKind::Idle, text);
-        Letter {
-            id: LetterId::new(format!("idle-{}", rested.turn)),
-            reason: Some(idle.as_str().to_owned()),
-            ..letter
-        }
+        Letter { id: LetterId::new(format!("idle-{}", rested.turn)), reason: Some(why.to_owned()), ..letter }
     }
 }
 
@@ -161,11 +163,13 @@ fn look(tx: &mut Tx<'_>, id: &polyclaw_domain::id::TeamId, rested: &Rested) -> p
         Some(member) => !runs::at_work(tx, &member.session)?.is_empty(),
         None => false,
     };
+    let plan = member.as_ref().and_then(|member| member.plan.clone());
     let recent = member.map(|member| member.last_active_at.minus(RECENT_MS)).unwrap_or_default();
     // What the lead was told with the last notice is no news.
     let since = letters::last_idle(tx, id, &rested.name)?.map_or(recent, |told| told.max(recent));
     let peers = letters::between(tx, id, &rested.name, since, PEERS)?;
-    Ok(Look { at_work, has_children, was_stopped, setback: teams::setback(tx, id, &rested.name)?, peers })
+    let setback = teams::setback(tx, id, &rested.name)?;
+    Ok(Look { at_work, has_children, was_stopped, setback, plan, peers })
 }
 
 /// What a member wrote to others is told while it is news.

@@ -7,7 +7,7 @@ use polyclaw_domain::team::setback::Setback;
 use polyclaw_domain::team::state::{self, Counts, Reader, Standing};
 use polyclaw_domain::team::{LEAD, Member, Team, TeamStatus};
 use polyclaw_store::tasks::{self, Filter};
-use polyclaw_store::{Db, Tx, letters, teams};
+use polyclaw_store::{Db, Tx, jobs, letters, teams};
 
 use super::Actor;
 use super::make::is_lost;
@@ -23,6 +23,8 @@ pub struct View {
     pub lead_setback: Option<Setback>,
     /// Its session is gone: the team waits for another.
     pub is_lead_lost: bool,
+    /// A turn of the lead runs.
+    pub is_lead_working: bool,
     /// Letters to the lead that it has not read yet.
     pub lead_unread: usize,
     pub counts: Counts,
@@ -46,6 +48,15 @@ impl View {
 }
 
 impl View {
+    /// What the lead does, in the words that there are for members.
+    pub fn lead_status(&self) -> &'static str {
+        match (self.is_lead_lost, self.is_lead_working) {
+            (true, _) => "lost",
+            (false, true) => "working",
+            (false, false) => "idle",
+        }
+    }
+
     /// For a person: with what is wrong with its lead.
     pub fn for_people(&self) -> String {
         let mut lines = vec![self.block(Reader::Person)];
@@ -76,17 +87,12 @@ impl Engine {
 
     /// A team as an actor in it sees it.
     pub async fn team_view(&self, actor: &Actor, name: &str) -> Result<View> {
-        if matches!(actor, Actor::Operator { .. })
-            && let Some(team) = self.ended_team(name).await?
-        {
-            return self.view(team).await;
-        }
-        let insider = self.insider(actor, name).await?;
+        let insider = self.observer(actor, name).await?;
         self.view(insider.team).await
     }
 
     /// The last team of a name that has ended, if none bears the name now. People can still look at it.
-    async fn ended_team(&self, name: &str) -> Result<Option<Team>> {
+    pub(super) async fn ended_team(&self, name: &str) -> Result<Option<Team>> {
         let wanted = name.to_owned();
         let read = move |tx: &mut Tx<'_>| match teams::named(tx, &wanted)? {
             Some(_) => Ok(None),
@@ -96,7 +102,7 @@ impl Engine {
     }
 
     /// The ledger of a team, also of one that has ended. `None`: its folder is gone.
-    async fn ledger_to_read(&self, team: &Team) -> Result<Option<Db>> {
+    pub(super) async fn ledger_to_read(&self, team: &Team) -> Result<Option<Db>> {
         if team.status != TeamStatus::Shutdown {
             return self.ledger(team).map(Some);
         }
@@ -110,7 +116,7 @@ impl Engine {
 
     pub(super) async fn view(&self, team: Team) -> Result<View> {
         let (wanted, limit) = (team.clone(), self.settings().teams.automatic_turns);
-        let Found { members, at_work, mut setbacks, mut unread, is_lead_lost, turns } =
+        let Found { members, at_work, mut setbacks, mut unread, is_lead_lost, is_lead_working, turns } =
             self.db().read(move |tx| find(tx, &wanted, limit)).await?;
         let id = team.id.clone();
         let read = move |tx: &mut Tx<'_>| {
@@ -133,7 +139,18 @@ impl Engine {
             Standing { setback, unread, ..standing(member, &at_work, &open) }
         };
         let members = members.into_iter().map(stands).collect();
-        Ok(View { team, members, lead_setback, is_lead_lost, lead_unread, counts, turns, open, ended })
+        Ok(View {
+            team,
+            members,
+            lead_setback,
+            is_lead_lost,
+            is_lead_working,
+            lead_unread,
+            counts,
+            turns,
+            open,
+            ended,
+        })
     }
 
     /// Letters of a team, the newest first.
@@ -166,6 +183,7 @@ struct Found {
     setbacks: HashMap<String, Setback>,
     unread: HashMap<String, usize>,
     is_lead_lost: bool,
+    is_lead_working: bool,
     turns: TurnBudget,
 }
 
@@ -176,6 +194,7 @@ fn find(tx: &mut Tx<'_>, team: &Team, limit: u32) -> polyclaw_store::Result<Foun
         setbacks: teams::setbacks(tx, &team.id)?.into_iter().collect(),
         unread: letters::unread(tx, &team.id)?.into_iter().collect(),
         is_lead_lost: is_lost(tx, team)?,
+        is_lead_working: jobs::load(tx, &team.lead)?.running.is_some(),
         turns: turn_budget(tx, team, limit)?,
     })
 }

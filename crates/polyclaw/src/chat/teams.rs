@@ -6,6 +6,9 @@ use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Paragraph};
 use serde_json::Value;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::command::teams::status_words;
 
 use super::markdown::dim;
 use super::model::{Effect, Model};
@@ -15,6 +18,8 @@ const WIDTH: u16 = 44;
 /// Narrower than this the conversation would be hard to read: the section takes its place.
 const LEAST: u16 = 40;
 const SHOWN_TASKS: usize = 12;
+/// Columns of a name.
+const MAX_NAME: usize = 14;
 
 impl Model {
     /// Opens the section, or closes it.
@@ -49,10 +54,63 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model) -> Rect {
     let own = Rect { x: area.right() - width, width, ..area };
     let block =
         Block::bordered().border_type(BorderType::Rounded).border_style(dim()).title(" teams (Ctrl+T) ");
-    let room = usize::from(block.inner(own).height);
-    let lines: Vec<Line<'_>> = lines(teams).into_iter().take(room).collect();
+    let inner = block.inner(own);
+    let lines = within(lines(teams), usize::from(inner.height));
+    let lines: Vec<Line<'_>> = lines.into_iter().map(|line| cut(line, usize::from(inner.width))).collect();
     frame.render_widget(Paragraph::new(lines).block(block), own);
     Rect { width: area.width - width, ..area }
+}
+
+/// As many lines as there is room for. Where some are left out the last one counts them.
+fn within(mut lines: Vec<Line<'static>>, room: usize) -> Vec<Line<'static>> {
+    while lines.last().is_some_and(|line| line.width() == 0) {
+        lines.pop();
+    }
+    if lines.len() > room {
+        let shown = room.saturating_sub(1);
+        let hidden = lines.len() - shown;
+        lines.truncate(shown);
+        lines.push(Line::styled(format!("… {hidden} more"), dim()));
+    }
+    lines
+}
+
+/// A line that fits; one that is cut ends with an ellipsis.
+fn cut(line: Line<'static>, width: usize) -> Line<'static> {
+    if line.width() <= width {
+        return line;
+    }
+    let mut left = width.saturating_sub(1);
+    let mut spans = Vec::new();
+    for span in line.spans {
+        let shown = beginning(&span.content, left);
+        left -= shown.width();
+        let is_whole = shown.len() == span.content.len();
+        spans.push(Span::styled(shown.to_owned(), span.style));
+        if !is_whole {
+            break;
+        }
+    }
+    spans.push(Span::styled("…", dim()));
+    Line::from(spans).style(line.style)
+}
+
+/// The longest beginning of a text that is no wider than `most` columns.
+fn beginning(text: &str, most: usize) -> &str {
+    let mut taken = 0;
+    let end = text.char_indices().find(|(_, c)| {
+        taken += c.width().unwrap_or(0);
+        taken > most
+    });
+    end.map_or(text, |(at, _)| &text[..at])
+}
+
+/// A name that leaves room for what is said behind it.
+fn short(name: &str) -> String {
+    match beginning(name, MAX_NAME) {
+        whole if whole.len() == name.len() => name.to_owned(),
+        _ => format!("{}…", beginning(name, MAX_NAME - 1)),
+    }
 }
 
 fn lines(teams: &[Value]) -> Vec<Line<'static>> {
@@ -66,12 +124,20 @@ fn team_lines(team: &Value) -> Vec<Line<'static>> {
     let counts = |name: &str| team["counts"][name].as_u64().unwrap_or_default();
     let all = ["pending", "blocked", "in_progress", "completed", "failed"].map(counts).iter().sum::<u64>();
     let head = vec![
-        Span::raw(text(&team["name"])).bold(),
+        Span::raw(short(&text(&team["name"]))).bold(),
         Span::styled(format!(" {} ", text(&team["status"])), dim()),
         Span::raw(format!("{}/{all} done", counts("completed"))),
     ];
     let mut lines = vec![Line::from(head)];
-    lines.extend(array(&team["members"]).iter().map(member_line));
+    lines.extend(spent_lines(&team["turns"]));
+    if let Some(status) = team["lead_status"].as_str() {
+        lines.push(Line::from(vec![Span::raw(" @lead "), status_span(status.to_owned())]));
+    }
+    lines.extend(failure_line(&team["setback"]));
+    for member in array(&team["members"]) {
+        lines.push(member_line(member));
+        lines.extend(failure_line(&member["setback"]));
+    }
     let open = array(&team["open"]);
     lines.extend(open.iter().take(SHOWN_TASKS).map(task_line));
     if open.len() > SHOWN_TASKS {
@@ -82,13 +148,44 @@ fn team_lines(team: &Value) -> Vec<Line<'static>> {
     lines
 }
 
+/// That the team has used its budget of turns, and what to do about it.
+fn spent_lines(turns: &Value) -> Vec<Line<'static>> {
+    let (used, limit) = (turns["used"].as_u64().unwrap_or(0), turns["limit"].as_u64().unwrap_or(u64::MAX));
+    if used < limit {
+        return Vec::new();
+    }
+    let mut lines = vec![warning(format!(" All {limit} automatic turns are used."))];
+    if turns["is_waiting"].as_bool() == Some(true) {
+        lines.push(warning(" It waits: write to its lead."));
+    }
+    lines
+}
+
+/// That the turns of the one above fail.
+fn failure_line(setback: &Value) -> Option<Line<'static>> {
+    let failures = setback["failures"].as_u64()?;
+    let turns = if failures == 1 { "turn" } else { "turns" };
+    Some(warning(format!("   {failures} {turns} failed: {}", text(&setback["code"]))))
+}
+
+fn warning(words: impl Into<String>) -> Line<'static> {
+    Line::styled(words.into(), Style::new().fg(Color::Yellow))
+}
+
+fn status_span(status: String) -> Span<'static> {
+    let color = match status.as_str() {
+        "working" => Color::Green,
+        "idle" => Color::Reset,
+        _ => Color::Yellow,
+    };
+    Span::styled(status, Style::new().fg(color))
+}
+
 fn member_line(member: &Value) -> Line<'static> {
-    let status = text(&member["status"]);
-    let color = if status == "working" { Color::Green } else { Color::Reset };
     let tasks: Vec<String> = array(&member["tasks"]).iter().map(text).collect();
     Line::from(vec![
-        Span::raw(format!(" @{} ", text(&member["name"]))),
-        Span::styled(status, Style::new().fg(color)),
+        Span::raw(format!(" @{} ", short(&text(&member["name"])))),
+        status_span(super::markdown::plain(&status_words(member))),
         Span::styled(format!(" {}", tasks.join("; ")), dim()),
     ])
 }
@@ -97,7 +194,7 @@ fn task_line(task: &Value) -> Line<'static> {
     let waits: Vec<String> = array(&task["blocked_by"]).iter().map(|no| format!("#{no}")).collect();
     let after = match (task["owner"].as_str(), waits.is_empty()) {
         (_, false) => format!(" waits for {}", waits.join(", ")),
-        (Some(owner), _) => format!(" @{owner}"),
+        (Some(owner), _) => format!(" @{}", short(&super::markdown::plain(owner))),
         _ => String::new(),
     };
     Line::from(vec![

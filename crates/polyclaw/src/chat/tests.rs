@@ -487,3 +487,23 @@ fn the_section_of_teams_is_beside_the_conversation_and_follows_what_happens() {
     model.update(Event::Teams(vec![json!({ "name": "late" })]));
     assert!(!screen(&mut model, 100, 14).contains("late"), "what is closed stays closed");
 }
+
+#[test]
+fn the_section_of_teams_says_what_waits_what_fails_and_what_is_left_out() {
+    let mut model = chat();
+    ctrl(&mut model, 't');
+    let setback = json!({ "code": "provider_failed", "failures": 3 });
+    let task = |no: u32| json!({ "task_id": no, "status": "pending", "title": "Draw the header of the new page", "blocked_by": [] });
+    let team = json!({
+        "name": "web", "status": "active", "lead_status": "idle", "counts": { "pending": 9 },
+        "turns": { "used": 20, "limit": 20, "is_waiting": true },
+        "members": [
+            { "name": "ann", "status": "idle", "plan": "submitted", "tasks": [] },
+            { "name": "somebody-with-a-very-long-name-indeed", "status": "working", "tasks": ["#1 Draws the header of the page"] },
+            { "name": "bob", "status": "idle", "setback": setback },
+        ],
+        "open": (1..=9).map(task).collect::<Vec<_>>(),
+    });
+    model.update(Event::Teams(vec![team]));
+    insta::assert_snapshot!(screen(&mut model, 100, 18));
+}

@@ -4,13 +4,20 @@ mod log;
 mod plan;
 mod task;
 
-use polyclaw_domain::team::EVERYBODY;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use polyclaw_domain::plain;
+use polyclaw_domain::team::{EVERYBODY, PlanApproval};
+use polyclaw_domain::time::{Millis, length};
 use serde_json::{Value, json};
 
 use crate::cli::Context;
 use crate::client::{Client, segment};
-use crate::output::{cell, safe};
-use task::{TaskVerb, tasks};
+use crate::output::{Output, cell, safe};
+use task::{TaskVerb, no_open_task, tasks};
+
+/// Characters of a role that a table shows.
+const MAX_ROLE: usize = 30;
 
 /// Agents that work together: list, show, create, plan, task add, send, shutdown.
 #[derive(clap::Args)]
@@ -208,8 +215,8 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
             let sent = client
                 .post(&path(name, "/messages"), &json!({ "recipient": to, "content": content }))
                 .await?;
-            let count = sent["recipients"].as_array().map_or(0, Vec::len);
-            Ok(context.output.say(&sent, |_| format!("Sent to {count}.{}", lost_words(&sent)))?)
+            let names = list_of(&sent["recipients"]).map(cell).collect::<Vec<_>>().join(", ");
+            Ok(context.output.say(&sent, |_| format!("Sent to {names}.{}", lost_words(&sent)))?)
         }
         Some(Verb::Shutdown { name, reason, force }) => {
             let ended =
@@ -251,18 +258,16 @@ async fn list(client: &Client, context: &Context, all: bool) -> anyhow::Result<(
     })?)
 }
 
-fn whole(output: &crate::output::Output, team: &Value) -> String {
+fn whole(output: &Output, team: &Value) -> String {
     let member = |one: &Value| {
-        let holds: Vec<String> = one["tasks"].as_array().into_iter().flatten().map(cell).collect();
+        let numbers = list_of(&one["tasks"]).filter_map(|task| task.as_str()?.split(' ').next());
+        let holds: Vec<String> = numbers.map(safe).collect();
         vec![
             cell(&one["name"]),
-            cell(&one["role"]),
-            match one["plan"].as_str() {
-                Some(plan) => format!("{}, plan {plan}", cell(&one["status"])),
-                None => cell(&one["status"]),
-            },
+            plain::line(&cell(&one["role"]), MAX_ROLE),
+            status_words(one),
             cell(&one["unread"]),
-            holds.join("; "),
+            holds.join(", "),
         ]
     };
     let members: Vec<_> = team["members"].as_array().into_iter().flatten().map(member).collect();
@@ -286,8 +291,28 @@ fn whole(output: &crate::output::Output, team: &Value) -> String {
         count("blocked"),
         count("completed"),
         count("failed"),
-        tasks(output, &team["open"]),
+        open_tasks(output, team),
     )
+}
+
+/// What a member does, and how far its plan is while it may only read.
+pub(crate) fn status_words(member: &Value) -> String {
+    let status = cell(&member["status"]);
+    match member["plan"].as_str().and_then(PlanApproval::label_of) {
+        Some(plan) => format!("{status}, {plan}"),
+        None => status,
+    }
+}
+
+fn open_tasks(output: &Output, team: &Value) -> String {
+    match list_of(&team["open"]).next() {
+        Some(_) => tasks(output, &team["open"]),
+        None => no_open_task(team["name"].as_str().unwrap_or_default()),
+    }
+}
+
+fn list_of(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
 }
 
 /// That a team has used its budget of turns, and what to do about it.
@@ -316,12 +341,22 @@ fn lead_words(team: &Value) -> String {
 /// That somebody's turns fail: since when, why, and what is done about it.
 fn fails(name: &str, setback: &Value) -> Option<String> {
     let since = setback["since"].as_str()?;
-    let next = match setback["retry_at"].as_str() {
-        Some(at) => format!("tried again at {at} if mail or a task waits"),
+    let next = match setback["retry_at"].as_str().map(millis_until) {
+        Some(left @ 1..) => format!("tried again in {} if mail or a task waits", length(left)),
+        Some(_) => "tried again now if mail or a task waits".to_owned(),
         None => "tried again when somebody writes".to_owned(),
     };
     let (code, failures) = (cell(&setback["code"]), cell(&setback["failures"]));
-    Some(format!("{name}: turns fail since {since} ({code}, {failures} times); {next}\n\n"))
+    let times = if failures == "1" { "time" } else { "times" };
+    let since = length(millis_until(since).saturating_neg().max(0));
+    Some(format!("{name}: turns fail for {since} ({code}, {failures} {times}); {next}\n\n"))
+}
+
+/// How far a moment is ahead by the clock of this machine; below zero, how long ago it was.
+fn millis_until(moment: &str) -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    let now = i64::try_from(now).unwrap_or(i64::MAX);
+    Millis::parse(moment).map_or(0, |at| at.since(Millis(now)))
 }
 
 #[cfg(test)]
@@ -331,7 +366,37 @@ mod tests {
     #[test]
     fn what_a_model_wrote_does_not_steer_the_terminal() {
         let team = json!({ "name": "a", "description": "\u{1b}]0;x\u{7}for you" });
-        let shown = whole(&crate::output::Output::new(false), &team);
-        assert!(shown.contains("for you") && !shown.contains('\u{7}'), "{shown:?}");
+        let shown = whole(&Output::new(false), &team);
+        assert!(shown.contains("<U+001B>]0;x<U+0007>for you") && !shown.contains('\u{7}'), "{shown:?}");
+    }
+
+    #[test]
+    fn a_team_fits_a_terminal_and_says_who_waits() {
+        let long = "word ".repeat(40);
+        let ann = json!({ "name": "ann", "role": long, "status": "idle", "plan": "submitted", "unread": 0,
+            "tasks": ["#3 Draw it", "#12 Hang it"] });
+        let mut team = json!({ "name": "site", "status": "active", "lead_session_key": "agent:main:main",
+            "members": [ann], "open": [{ "task_id": 3, "status": "claimed", "title": long, "blocked_by": [] }] });
+        let shown = whole(&Output::new(false), &team);
+        assert!(shown.contains("idle, plan waits for approval") && shown.contains("#3, #12\n"), "{shown}");
+        assert!(shown.lines().all(|line| line.chars().count() < 110), "{shown}");
+        team["open"] = json!([]);
+        let shown = whole(&Output::new(false), &team);
+        assert!(
+            shown.contains("polyclaw teams task list site --all") && !shown.contains("WAITS FOR"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn a_failure_is_counted_in_words_and_told_by_the_clock_here() {
+        let setback =
+            json!({ "since": "2020-01-01T00:00:00.000Z", "code": "provider_failed", "failures": 1 });
+        let told = fails("ann", &setback).unwrap();
+        assert!(
+            told.starts_with("ann: turns fail for ") && told.contains("(provider_failed, 1 time)"),
+            "{told}"
+        );
+        assert!(!told.contains("2020"), "{told}");
     }
 }

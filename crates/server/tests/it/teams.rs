@@ -167,7 +167,8 @@ async fn who_watches_the_lead_sees_what_its_team_does() {
     assert!(said.text.contains("site (active)"), "{}", said.text);
     let path = format!("/api/v1/sessions/{}/commands", ONE_KEY.replace(':', "%3A"));
     let said = instance.post(&path, json!({ "text": "/team site" })).await;
-    assert!(said.text.contains("Team: site (active)") && said.text.contains(ONE_KEY), "{}", said.text);
+    assert!(said.text.contains("Team: site (active)"), "{}", said.text);
+    assert!(said.text.contains("Led by the agent main") && !said.text.contains(ONE_KEY), "{}", said.text);
     assert!(
         !said.text.contains("You are") && !said.text.contains("==="),
         "no words to a model: {}",

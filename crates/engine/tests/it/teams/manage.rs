@@ -129,6 +129,8 @@ async fn an_ended_team_can_be_looked_at_and_leaves_no_log(hall: Hall) {
     let view = hall.world.engine.team_view(&operator, TEAM).await.unwrap();
     assert_eq!((view.team.status, view.counts.completed, view.members.len()), (TeamStatus::Shutdown, 1, 1));
     assert!(!hall.world.engine.team_log(TEAM, 0, 99).await.unwrap().is_empty());
+    let all = Wanted { with_ended: true, ..Wanted::default() };
+    assert_eq!(hall.world.engine.list_tasks(&operator, TEAM, all).await.unwrap().len(), 1);
     for folder in std::fs::read_dir(hall.path(".trash")).unwrap() {
         let log = folder.unwrap().path().join("ledger.db-wal");
         let left = std::fs::metadata(&log).map_or(0, |file| file.len());

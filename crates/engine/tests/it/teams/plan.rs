@@ -7,6 +7,7 @@ use polyclaw_domain::team::PlanApproval;
 use polyclaw_engine::team::{Actor, NewMember, Outgoing, Receipt, Spawned};
 use polyclaw_engine::{Error, Result};
 use polyclaw_testkit::Line;
+use polyclaw_testkit::world::World;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -21,6 +22,7 @@ on_both!(
     what_is_not_approved_outlives_the_process_and_the_session,
     an_approval_in_the_middle_of_a_turn_counts_in_it,
     nobody_without_approval_is_offered_a_task,
+    a_chat_finds_a_plan_in_any_team_it_leads,
 );
 
 fn planner(task: Option<&str>) -> NewMember {
@@ -97,6 +99,7 @@ async fn until_its_plan_is_approved_a_member_only_reads(hall: Hall) {
     );
     assert_eq!(hall.times("ann", "plan_approval_request, and wait for the lead's answer"), 2, "it hears why");
     assert_eq!(hall.times("ann", "You can only read for now."), 3);
+    assert!(hall.times("lead", "ann is idle: plan waits for approval.") > 0);
     let asked = format!(
         "type=\"plan_approval_request\" summary=\"First blue, then red.\" request_id=\"{}\"",
         request_of(&hall).await
@@ -224,4 +227,33 @@ async fn nobody_without_approval_is_offered_a_task(hall: Hall) {
     hall.rest().await;
     let letters = hall.world.engine.team_letters(TEAM, 100).await.unwrap();
     assert!(letters.iter().any(|one| one.kind == LetterKind::Task && one.to == "ann"), "from then on it is");
+}
+
+async fn a_chat_finds_a_plan_in_any_team_it_leads(hall: Hall) {
+    let (hall, ann) = joined(hall).await;
+    let plan = "All \u{202e}red.";
+    submit(&hall, &actor(&ann.session_key), plan).await.unwrap();
+    hall.create("later").await.unwrap();
+    let told = async |line: &str| hall.world.engine.command(&World::key("me"), line).await.unwrap().unwrap();
+    let listed = told("/team").await;
+    assert!(
+        listed.contains("web (active): 1 member, ") && listed.contains("; 1 plan waits for approval"),
+        "{listed}"
+    );
+    let whole = told("/team web").await;
+    assert!(whole.contains("Open tasks: 0") && !whole.contains(ann.session_key.as_str()), "{whole}");
+    assert_eq!(told("/team nobody").await, "There is no team 'nobody'. /team lists the teams.");
+    let shown = told("/team plan ann").await;
+    assert!(shown.contains("All <U+202E>red.") && shown.contains("/team plan web ann approve"), "{shown}");
+    assert_eq!(told("/team send ann Soon.").await, "Sent to ann.");
+    let bob = NewMember { name: "ann".into(), ..NewMember::default() };
+    hall.world.engine.spawn_teammate(&lead(), "later", bob).await.unwrap();
+    let asked = told("/team send ann Soon.").await;
+    assert_eq!(asked, "You lead several teams: web, later. Say which one, before 'ann'.");
+    assert_eq!(told("/team plan web ann approve").await, "ann may begin.");
+    for (line, usage) in [("/team plan", "Say whose: /team plan"), ("/team send", "Say to whom: /team send")]
+    {
+        assert!(told(line).await.starts_with(usage), "{line}");
+    }
+    hall.rest().await;
 }

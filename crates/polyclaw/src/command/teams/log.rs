@@ -14,10 +14,22 @@ pub(super) fn events(output: &Output, listed: &Value) -> String {
     }
 }
 
+/// The text of a letter. Requests to end and their answers may have no more than a reason.
+fn body(letter: &Value) -> String {
+    let text = |key: &str| letter[key].as_str().map(str::trim).filter(|text| !text.is_empty());
+    let answer = match (letter["type"].as_str(), letter["approve"].as_bool()) {
+        (Some("shutdown_response"), Some(true)) => Some("Agrees."),
+        (Some("shutdown_response"), Some(false)) => Some("Does not agree."),
+        _ => None,
+    };
+    let words: Vec<&str> = answer.into_iter().chain(text("content").or(text("reason"))).collect();
+    if words.is_empty() { "(no text)".to_owned() } else { safe(&words.join(" ")) }
+}
+
 /// The oldest first, as one reads.
 pub(super) fn mail(listed: &Value) -> String {
     let one = |letter: &Value| {
-        let body = safe(letter["content"].as_str().unwrap_or_default());
+        let body = body(letter);
         format!(
             "{}  {} to {} ({}, {})\n{body}\n",
             cell(&letter["created_at"]),

@@ -1,5 +1,6 @@
 //! `polyclaw teams task`: the list of what is to be done.
 
+use polyclaw_domain::plain;
 use serde_json::{Value, json};
 
 use crate::cli::Context;
@@ -8,6 +9,9 @@ use crate::output::{Output, cell};
 
 /// Tasks that are listed at once; more is nothing to read at a terminal.
 const MOST_TASKS: usize = 10_000;
+
+/// Characters of a title that a table shows.
+const MAX_TITLE: usize = 50;
 
 #[derive(clap::Subcommand)]
 pub(super) enum TaskVerb {
@@ -133,8 +137,13 @@ pub(super) async fn run(verb: &TaskVerb, client: &Client, context: &Context) -> 
         }
         TaskVerb::List { team, all } => {
             let found = client.list(&path(team, &format!("/tasks?all={all}")), "tasks", MOST_TASKS).await?;
+            let is_empty = found.is_empty();
             let answer = json!({ "tasks": found });
-            return Ok(context.output.say(&answer, |output| tasks(output, &answer["tasks"]))?);
+            return Ok(context.output.say(&answer, |output| match (is_empty, all) {
+                (false, _) => tasks(output, &answer["tasks"]),
+                (true, false) => no_open_task(team),
+                (true, true) => "There is no task.".to_owned(),
+            })?);
         }
         TaskVerb::Complete { which, summary, failed } => {
             let status = if *failed { "failed" } else { "completed" };
@@ -161,6 +170,10 @@ pub(super) async fn run(verb: &TaskVerb, client: &Client, context: &Context) -> 
     Ok(context.output.say(&answer, |_| said)?)
 }
 
+pub(super) fn no_open_task(team: &str) -> String {
+    format!("No task is open. `polyclaw teams task list {team} --all` shows those that have ended.")
+}
+
 pub(super) fn tasks(output: &Output, listed: &Value) -> String {
     let row = |task: &Value| {
         let waits: Vec<String> = task["blocked_by"].as_array().into_iter().flatten().map(cell).collect();
@@ -169,7 +182,7 @@ pub(super) fn tasks(output: &Output, listed: &Value) -> String {
             cell(&task["status"]),
             cell(&task["owner"]),
             cell(&task["assignee"]),
-            cell(&task["title"]),
+            plain::line(&cell(&task["title"]), MAX_TITLE),
             waits.join(","),
         ]
     };

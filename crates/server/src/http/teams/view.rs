@@ -57,6 +57,8 @@ pub struct Whole {
     setback: Option<SetbackView>,
     /// The lead's session is gone: the team waits for another.
     is_lead_lost: bool,
+    /// `working`, `idle` or `lost`.
+    lead_status: &'static str,
     /// Letters to the lead that it has not read yet.
     lead_unread: usize,
     /// How many tasks are pending, blocked, in progress, completed and failed.
@@ -74,6 +76,7 @@ pub struct Whole {
 impl From<View> for Whole {
     fn from(view: View) -> Self {
         Self {
+            lead_status: view.lead_status(),
             team: view.team.into(),
             members: view.members.into_iter().map(MemberView::from).collect(),
             setback: view.lead_setback.map(SetbackView::from),
@@ -229,6 +232,10 @@ pub struct LetterView {
     r#type: &'static str,
     summary: String,
     content: String,
+    /// Of an answer: whether its writer agrees.
+    approve: Option<bool>,
+    /// Why a team or a member is to end, or goes on; why a member rests.
+    reason: Option<String>,
     /// `queued`, `in_prompt`, `read` or `undeliverable`.
     state: &'static str,
     #[schema(value_type = String, format = DateTime)]
@@ -246,6 +253,8 @@ impl From<Letter> for LetterView {
             r#type: letter.kind.as_str(),
             summary: letter.summary,
             content: letter.content,
+            approve: letter.approve,
+            reason: letter.reason,
             state: letter.state.as_str(),
             created_at: letter.created_at,
             read_at: letter.read_at,
