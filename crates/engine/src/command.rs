@@ -103,7 +103,7 @@ impl Engine {
         let (reachable, authority) = match speaker {
             Speaker::Owner => (Reachable::Every, Authority::Owner),
             Speaker::Alone | Speaker::AmongOthers => {
-                (Reachable::from_agent(inbound.agent.clone()), Authority::Guest)
+                (self.reachable_from(&inbound.address, &inbound.agent), Authority::Guest)
             }
         };
         let order = Order { command, rest, speaker, by, place: Some(place), reachable, authority };

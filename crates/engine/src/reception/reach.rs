@@ -21,17 +21,12 @@ pub(crate) enum Reachable {
     From {
         routed: AgentId,
         named: Vec<AgentId>,
-        /// A binding, or the hook a message comes by, says that this agent answers.
+        /// A binding says that this agent answers.
         is_bound: bool,
     },
 }
 
 impl Reachable {
-    /// For whoever is no owner, where this agent answers.
-    pub fn from_agent(routed: AgentId) -> Self {
-        Self::From { routed, named: Vec::new(), is_bound: true }
-    }
-
     pub fn includes(&self, wanted: &AgentId, listed: &[Stored], default: &AgentId) -> bool {
         let Self::From { routed, named, is_bound } = self else { return true };
         let spec = |id: &AgentId| listed.iter().map(|stored| &stored.spec).find(|spec| spec.agent_id == *id);
@@ -70,7 +65,7 @@ impl Engine {
         let allowed =
             rules.access_of(&letter.arrival).map(|access| access.agents.as_slice()).unwrap_or_default();
         let named = together.chain(allowed).cloned().collect();
-        let is_bound = place.tier != Tier::Default || letter.arrival.channel == "webhook";
+        let is_bound = place.tier != Tier::Default;
         Reachable::From { routed: place.agent.clone(), named, is_bound }
     }
 

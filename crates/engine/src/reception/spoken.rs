@@ -2,11 +2,12 @@
 //! is that of every chat, several agents before one that is named in front; only who writes is known already.
 
 use polyclaw_domain::arrival::{Arrival, Peer, PeerKind};
-use polyclaw_domain::channel::WEBHOOK;
+use polyclaw_domain::channel::{Address, WEBHOOK};
 use polyclaw_domain::hex::digest;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::Origin;
+use polyclaw_domain::route::Tier;
 use polyclaw_store::rounds::{self, Round, Taken};
 
 use super::reach::Reachable;
@@ -16,21 +17,32 @@ use crate::error::{Error, Result};
 use crate::ingress::{Accepted, Inbound};
 use crate::receipt::Receipt;
 
+/// As the bindings see a message that comes by no platform.
+fn spoken_at(channel: &str, account: &str, peer: &str) -> Arrival {
+    Arrival {
+        channel: channel.to_owned(),
+        account: account.to_owned(),
+        peer: Peer { kind: PeerKind::Dm, id: peer.to_owned() },
+        parent: None,
+        thread: None,
+        guild: None,
+        team: None,
+        roles: Vec::new(),
+        sender: peer.to_owned(),
+    }
+}
+
 impl Engine {
     /// Who answers somebody there where nothing but bindings decides.
     pub fn bound(&self, channel: &str, account: &str, peer: &str) -> AgentId {
-        let arrival = Arrival {
-            channel: channel.to_owned(),
-            account: account.to_owned(),
-            peer: Peer { kind: PeerKind::Dm, id: peer.to_owned() },
-            parent: None,
-            thread: None,
-            guild: None,
-            team: None,
-            roles: Vec::new(),
-            sender: peer.to_owned(),
-        };
-        self.settings().reception.router.choose(&arrival).agent.clone()
+        self.settings().reception.router.choose(&spoken_at(channel, account, peer)).agent.clone()
+    }
+
+    /// What somebody who is no owner reaches by name there.
+    pub(crate) fn reachable_from(&self, address: &Address, agent: &AgentId) -> Reachable {
+        let arrival = spoken_at(&address.channel, &address.account, &address.peer);
+        let is_bound = self.settings().reception.router.choose(&arrival).tier != Tier::Default;
+        Reachable::From { routed: agent.clone(), named: Vec::new(), is_bound }
     }
 
     /// The message as the agent named in front of it gets it; any other goes where its conversation does. Where people read a session itself,
@@ -52,7 +64,7 @@ impl Engine {
         };
         let reachable = match inbound.origin {
             // Whoever signs for a hook is no owner.
-            Origin::Hook => Reachable::from_agent(inbound.agent.clone()),
+            Origin::Hook => self.reachable_from(&inbound.address, &inbound.agent),
             _ => Reachable::Every,
         };
         if !self.may_reach(&reachable, &agent).await? {

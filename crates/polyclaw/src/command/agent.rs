@@ -7,7 +7,7 @@ use std::time::Duration;
 use polyclaw_domain::command::parse;
 use serde_json::json;
 
-use crate::ask::{Answer, Ask, command, main_session, tell_of_demo};
+use crate::ask::{Answer, Ask, agent_id, command, main_session, tell_of_demo};
 use crate::attach;
 use crate::cli::Context;
 use crate::client::{Client, segment};
@@ -58,9 +58,13 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     let client = Client::new(context)?;
     let given = args.message.as_ref().or(args.text.as_ref()).map(String::as_str).unwrap_or_default();
     let text = if given == "-" { read_stdin()? } else { given.to_owned() };
+    let agent = match &args.agent {
+        Some(named) => Some(agent_id(&client, named).await?),
+        None => None,
+    };
     let session = match &args.session {
         Some(session) => session.clone(),
-        None => main_session(&client, args.agent.as_deref()).await?,
+        None => main_session(&client, agent.as_deref()).await?,
     };
     if is_command(given) {
         if args.deliver || !args.attach.is_empty() {
@@ -70,7 +74,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
         let said = command(&client, &session, &text).await?.unwrap_or_default();
         return Ok(context.output.say(&json!({ "text": said }), |_| said.clone())?);
     }
-    let mut ask = Ask::new(&client, &session, args.agent.as_deref(), text);
+    let mut ask = Ask::new(&client, &session, agent.as_deref(), text);
     ask.deliver = args.deliver;
     ask.attachments = args.attach.iter().map(|path| attach::read(path)).collect::<Result<_, _>>()?;
     let limit = Duration::from_secs(args.timeout);

@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 
-use crate::ask::main_session;
+use crate::ask::{agent_id, main_session};
 use crate::chat::{Chat, plain};
 use crate::cli::Context;
 use crate::client::Client;
@@ -32,17 +32,21 @@ pub struct Args {
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     let client = connect(context).await?;
+    let agent = match &args.agent {
+        Some(named) => Some(agent_id(&client, named).await?),
+        None => None,
+    };
     let session = match &args.session {
         Some(session) => session.clone(),
-        None => main_session(&client, args.agent.as_deref()).await?,
+        None => main_session(&client, agent.as_deref()).await?,
     };
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
-        return plain::run(&client, context, &session, args.agent.as_deref()).await;
+        return plain::run(&client, context, &session, agent.as_deref()).await;
     }
     let models = client.get("/models").await?;
     let model = models["default_model"].as_str().unwrap_or_default().to_owned();
     let faces = agents::faces(&client.get("/agents").await?);
-    Chat { client, home: context.home.clone(), session, agent: args.agent.clone(), model, faces }.run().await
+    Chat { client, home: context.home.clone(), session, agent, model, faces }.run().await
 }
 
 /// A client of the running daemon, or of one started now. Elsewhere than here nothing is started.
