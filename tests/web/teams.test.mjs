@@ -115,7 +115,8 @@ describe("a person at a team", () => {
     assert.ok(await sticksOut(page) <= 0);
     assert.deepEqual(await barriers(page), []);
     await shot(page, "team-setback");
-    // Closed first: the page would ask once more for a team that is gone.
+    // Closed first: the page would ask once more for a team that is gone. What it asks while it closes is answered by nobody.
+    await page.unrouteAll({ behavior: "ignoreErrors" });
     await visit.end();
     await set.main.api("/teams/garden/shutdown", "POST", { force: true });
   });
@@ -188,6 +189,7 @@ describe("a person at a team", () => {
     assert.ok(await sticksOut(page) <= 0);
     assert.deepEqual(await barriers(page), []);
     await shot(page, "team-glance");
+    await page.unrouteAll({ behavior: "ignoreErrors" });
     await visit.end();
     await set.main.api("/teams/glance/shutdown", "POST", { force: true });
   });

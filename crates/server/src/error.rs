@@ -23,6 +23,8 @@ pub enum Error {
     WrongToken,
     #[error("this one-time code was used before, or its time is over")]
     UsedCode,
+    #[error("there is no member '{0}' in this team")]
+    UnknownMember(String),
     #[error("there is no login '{0}'")]
     UnknownLogin(String),
     #[error("this token does not let you do that: '{0}' is needed")]
@@ -134,6 +136,7 @@ impl Error {
             Self::Control(error) => error.code(),
             Self::Unauthorized | Self::WrongToken => "unauthorized",
             Self::UsedCode => "used_code",
+            Self::UnknownMember(_) => "unknown_member",
             Self::UnknownLogin(_) => "unknown_login",
             Self::Forbidden(_) | Self::NotToApprove { .. } => "wrong_scope",
             Self::TooManyAttempts => "too_many_attempts",
@@ -197,7 +200,7 @@ impl Error {
             Self::HostNotAllowed(..) | Self::OriginNotAllowed(..) => StatusCode::FORBIDDEN,
             Self::UnknownRoute(_) | Self::UnknownHook(_) | Self::UnknownChannel(_) => StatusCode::NOT_FOUND,
             Self::UnknownModel(_) | Self::UnknownResponse(_) | Self::NotExposed(_) => StatusCode::NOT_FOUND,
-            Self::UnknownMedia(_) | Self::UnknownLogin(_) => StatusCode::NOT_FOUND,
+            Self::UnknownMedia(_) | Self::UnknownLogin(_) | Self::UnknownMember(_) => StatusCode::NOT_FOUND,
             Self::WrongMethod(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::BodyTooLarge(_) | Self::AttachmentTooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,

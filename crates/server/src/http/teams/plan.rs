@@ -4,13 +4,14 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use polyclaw_domain::mail::LetterKind;
+use polyclaw_domain::redact::quoted;
 use polyclaw_engine::team::{MemberPlan, Outgoing};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::operator;
 use super::view::Sent;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::extract::{Body, Ids};
 use crate::state::AppState;
 
@@ -43,7 +44,12 @@ impl From<Option<MemberPlan>> for PlanView {
     params(("name" = String, Path), ("member" = String, Path)), responses((status = 200, body = PlanView)),
 )]
 pub async fn show(State(app): State<AppState>, Ids((team, member)): Ids<Which>) -> Result<Json<PlanView>> {
-    Ok(Json(app.engine.member_plan(&operator(&app), &team, &member).await?.into()))
+    match app.engine.member_plan(&operator(&app), &team, &member).await {
+        Ok(plan) => Ok(Json(plan.into())),
+        // Reading about somebody who is not there conflicts with nothing.
+        Err(error) if error.code() == "not_a_member" => Err(Error::UnknownMember(quoted(&member))),
+        Err(error) => Err(error.into()),
+    }
 }
 
 #[derive(Deserialize, ToSchema)]
