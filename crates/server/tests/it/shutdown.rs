@@ -18,7 +18,8 @@ async fn open_calls_end_in_peace_and_streams_are_let_go() {
     let waiting = tokio::spawn(request);
     events.until("turn.delta").await;
     instance.stop.take().unwrap().send(()).unwrap();
-    while events.next().await.is_some() {}
+    let closed = async { while events.next().await.is_some() {} };
+    tokio::time::timeout(Duration::from_secs(60), closed).await.expect("the stream ends");
     instance.gate.add_permits(1);
     let answer = waiting.await.unwrap().unwrap();
     assert_eq!(answer.status(), 200);

@@ -307,7 +307,8 @@ fn what_one_node_says_another_hears() {
         };
         assert_eq!(heard.unwrap().0, "connected", "what was said before is to be looked for");
         one.write(|tx| tx.notify("queued:main")).await?;
-        while signals.recv().await.unwrap().0 != "queued:main" {}
+        let heard = async { while signals.recv().await.unwrap().0 != "queued:main" {} };
+        tokio::time::timeout(Duration::from_secs(60), heard).await.expect("the signal comes");
         let failed: Result<()> = one
             .write(|tx| {
                 tx.notify("undone")?;
