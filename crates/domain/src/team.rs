@@ -10,6 +10,7 @@ pub mod tools;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::authority::Authority;
 use crate::channel::Address;
 use crate::id::{AgentId, TeamId, TraceId};
 use crate::key::SessionKey;
@@ -103,6 +104,8 @@ pub struct Team {
     pub trace: TraceId,
     /// Where that person reads the lead's answers.
     pub reply_to: Vec<Address>,
+    /// The least authority of the people it has done anything for. Its members work with no more.
+    pub authority: Authority,
     pub created_at: Millis,
     pub updated_at: Millis,
 }

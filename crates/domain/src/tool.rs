@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::agent::{AgentSpec, ContextPolicy, Isolation, Sandbox, SkillPolicy};
+use crate::authority::Authority;
 use crate::id::{AgentId, TurnId};
 use crate::key::SessionKey;
 use crate::media::Image;
@@ -108,6 +109,8 @@ pub struct ToolScope {
     /// Its place in a team.
     #[serde(default)]
     pub team_role: Option<TeamRole>,
+    /// The least authority of the people its turn works for.
+    pub authority: Authority,
 }
 
 impl ToolScope {
@@ -127,6 +130,7 @@ impl ToolScope {
             spawns: true,
             delegates: spec.delegation.is_some(),
             team_role: None,
+            authority: Authority::Owner,
         }
     }
 

@@ -32,7 +32,7 @@ use crate::ingress::Fresh;
 use crate::session::{Stopped, stop};
 use close::close_idle;
 
-pub(crate) use begin::{AskedBy, Wish, asked_by, check_walls, reply_to};
+pub(crate) use begin::{AskedBy, Wish, asked_by, authority_in, check_walls, reply_to};
 pub(crate) use child::{Child, is_below};
 pub(crate) use close::{Closing, close, told_late};
 pub(crate) use commits::head;

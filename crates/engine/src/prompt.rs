@@ -164,7 +164,8 @@ impl Context {
             asked_by(&rows.stored, &rows.begun).chain(&rows.team_people).chain(waiting).collect();
         let scope = scope(engine, &rows.session, &spec, &asked_by);
         let asked: Vec<&Message> = rows.stored.iter().chain(&rows.begun).collect();
-        let senders = senders(&asked, rows.run.as_ref());
+        let mut senders = senders(&asked, rows.run.as_ref());
+        senders.extend(rows.team_authority.mark());
         let client_tools = client_tools(&rows.stored);
         let briefing = engine.brief(&spec, &scope.workspace, rows.session.spawn_depth > 0);
         let nonce = engine.ports.ids.nonce();
@@ -206,6 +207,7 @@ impl Context {
             waiters: rows.waiters,
             senders,
         };
+        context.scope.authority = context.authority();
         context.tools = context.offer(engine, &settings);
         let files = briefing.told(context.tools.iter().map(|tool| tool.spec.name.as_str()));
         context.system = system_prompt(&context.spec, &files, &rules, instructions(&context.stored));

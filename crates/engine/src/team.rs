@@ -50,7 +50,7 @@ pub use post::{Outgoing, Receipt};
 pub use shutdown::{Ended, Outcome};
 pub use spawn::{NewMember, Spawned};
 pub use spent::TurnBudget;
-pub(crate) use turn::{After, end_turn, mail_line};
+pub(crate) use turn::{After, authority_of_teams, end_turn, mail_line};
 pub use view::View;
 pub use work::{Finish, NewTask, Update, Wanted};
 

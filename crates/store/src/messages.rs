@@ -262,14 +262,6 @@ pub fn last_addresses(tx: &mut Tx<'_>, session: &SessionKey, most: usize) -> Res
     tx.query(SQL, params![session, most], |row| from_json(&row.text(0)?))
 }
 
-/// What a person or a hook last wrote there.
-pub fn last_of_people(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<Message>> {
-    const SQL: &str = select!(
-        "WHERE session_key = $1 AND origin IN ('user', 'hook') AND address_json IS NOT NULL ORDER BY ticket DESC LIMIT 1"
-    );
-    tx.query_one(SQL, params![session], read)
-}
-
 /// When something was last said there, in any of its conversations.
 pub fn last_at(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<Millis>> {
     const SQL: &str = "SELECT created_at FROM messages WHERE session_key = $1 ORDER BY ticket DESC LIMIT 1";

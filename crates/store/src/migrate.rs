@@ -37,6 +37,7 @@ pub(crate) const MAIN: Schema = Schema(&[
     include_str!("../migrations/sqlite/0023_agent_overlays.sql"),
     include_str!("../migrations/sqlite/0024_plan_approval.sql"),
     include_str!("../migrations/sqlite/0025_approval_asked_by.sql"),
+    include_str!("../migrations/sqlite/0026_team_authority.sql"),
 ]);
 /// The file of memories.
 pub(crate) const BRAIN: Schema = Schema(&[include_str!("../migrations/brain/0001.sql")]);
@@ -88,6 +89,7 @@ const POSTGRES: &[&str] = &[
     include_str!("../migrations/postgres/0026_open_tasks.sql"),
     include_str!("../migrations/postgres/0027_plan_approval.sql"),
     include_str!("../migrations/postgres/0028_approval_asked_by.sql"),
+    include_str!("../migrations/postgres/0029_team_authority.sql"),
 ];
 
 pub(crate) fn sqlite(connection: &Connection, path: Option<&Path>, schema: Schema) -> Result<()> {

@@ -5,6 +5,7 @@ mod members;
 mod requests;
 mod setbacks;
 
+use polyclaw_domain::authority::Authority;
 use polyclaw_domain::channel::Address;
 use polyclaw_domain::id::{AgentId, TeamId, TraceId};
 use polyclaw_domain::key::SessionKey;
@@ -32,7 +33,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT team_id, name, description, agent_type, status, lead_key, lead_agent, trace_id, reply_to_json,
-             created_at, updated_at FROM teams ",
+             authority, created_at, updated_at FROM teams ",
             $rest
         )
     };
@@ -45,8 +46,8 @@ pub const BEGUN: &str = "teams";
 pub fn insert(tx: &mut Tx<'_>, team: &Team) -> Result<()> {
     const SQL: &str =
         "INSERT INTO teams (team_id, name, description, agent_type, status, lead_key, lead_agent,
-          trace_id, reply_to_json, created_at, updated_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+          trace_id, reply_to_json, authority, created_at, updated_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
     let reply_to = to_json(&team.reply_to)?;
     let params = params![
         &team.id,
@@ -58,6 +59,7 @@ pub fn insert(tx: &mut Tx<'_>, team: &Team) -> Result<()> {
         &team.lead_agent,
         &team.trace,
         &reply_to,
+        team.authority.as_str(),
         team.created_at,
         team.updated_at,
     ];
@@ -143,6 +145,17 @@ pub fn set_asked(tx: &mut Tx<'_>, lead: &SessionKey, trace: &TraceId, reply_to: 
     tx.execute(SQL, params![lead, trace, &to_json(&reply_to)?]).map(drop)
 }
 
+/// The team did something for people with this authority: it has no more from here on.
+pub fn lower_authority(tx: &mut Tx<'_>, id: &TeamId, authority: Authority) -> Result<()> {
+    const SQL: &str = "UPDATE teams SET authority = $2 WHERE team_id = $1";
+    match lock(tx, id)? {
+        Some(team) if team.authority > authority => {
+            tx.execute(SQL, params![id, authority.as_str()]).map(drop)
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Notes that sessions are told an event of the team's ledger; `false` if they were before.
 pub fn tell(tx: &mut Tx<'_>, id: &TeamId, seq: i64) -> Result<bool> {
     const SQL: &str = "INSERT INTO told (team_id, seq) VALUES ($1, $2) ON CONFLICT DO NOTHING";
@@ -160,7 +173,8 @@ fn read(row: &Row<'_>) -> Result<Team> {
         lead_agent: row.agent(6)?,
         trace: TraceId::new(row.text(7)?),
         reply_to: from_json(&row.text(8)?)?,
-        created_at: row.time(9)?,
-        updated_at: row.time(10)?,
+        authority: row.parsed(9, Authority::parse)?,
+        created_at: row.time(10)?,
+        updated_at: row.time(11)?,
     })
 }

@@ -24,6 +24,7 @@ use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::ingress::{self, Fresh, Here, Injection, Provenance, Relayed, Way};
 use crate::prompt;
+use crate::team;
 
 /// No chain of runs is longer.
 const LONGEST_CHAIN: usize = 32;
@@ -401,5 +402,18 @@ pub(crate) fn asked_by(
 ) -> polyclaw_store::Result<Vec<String>> {
     let run = runs::of_child(tx, session)?;
     let asked = prompt::asked(tx, turn)?;
-    Ok(prompt::senders(&asked.iter().collect::<Vec<_>>(), run.as_ref()))
+    let mut senders = prompt::senders(&asked.iter().collect::<Vec<_>>(), run.as_ref());
+    senders.extend(team::authority_of_teams(tx, session, turn)?.mark());
+    Ok(senders)
+}
+
+/// The least authority of those a turn of a session works for.
+pub(crate) fn authority_in(
+    tx: &mut Tx<'_>,
+    session: &SessionKey,
+    turn: &TurnId,
+) -> polyclaw_store::Result<Authority> {
+    let own = Authority::of_senders(&asked_by(tx, session, turn)?);
+    let lent = sessions::get(tx, session)?.and_then(|session| session.lent?.authority);
+    Ok(lent.map_or(own, |above| above.min(own)))
 }

@@ -1,6 +1,7 @@
 //! The rows of a turn, read in one transaction.
 
 use polyclaw_domain::agent::AgentSpec;
+use polyclaw_domain::authority::Authority;
 use polyclaw_domain::channel::Address;
 use polyclaw_domain::id::{SessionId, TurnId};
 use polyclaw_domain::prompt::Line;
@@ -16,6 +17,7 @@ use polyclaw_store::{Tx, agents, backlog, jobs, messages, runs, sessions, teams}
 
 use super::without_bytes;
 use crate::audience::{Listeners, Waiters};
+use crate::team;
 
 /// What a turn reads before it starts. Short histories come along with the claim.
 #[derive(Clone)]
@@ -40,6 +42,8 @@ pub(crate) struct Rows {
     pub(super) team_people: Vec<Address>,
     /// Of a team's member: its plan is not approved yet.
     pub(super) awaits_plan: bool,
+    /// The least that the teams it works for grant.
+    pub(super) team_authority: Authority,
     pub(super) waiters: Option<Waiters>,
 }
 
@@ -143,6 +147,10 @@ fn read_with(
     let run = session.owner.as_ref().map_or(Ok(None), |_| runs::of_child(tx, &session.key))?;
     let listeners = run.as_ref().map_or(Ok(None), |run| Listeners::of(tx, run))?;
     let (team_people, awaits_plan) = team_people(tx, &session)?;
+    let team_authority = match session.team_role {
+        Some(_) => team::authority_of_teams(tx, &session.key, &claim.turn)?,
+        None => Authority::Owner,
+    };
     let waiters = run.as_ref().map_or(Ok(None), |run| Waiters::of(tx, run))?;
     Ok(Rows {
         session,
@@ -160,6 +168,7 @@ fn read_with(
         listeners,
         team_people,
         awaits_plan,
+        team_authority,
         waiters,
     })
 }

@@ -81,6 +81,15 @@ impl Context {
         }
     }
 
+    /// From here on it also works for people who may decide no more than this.
+    pub fn lower_authority(&mut self, engine: &Engine, authority: Authority) {
+        if authority < self.authority() {
+            self.senders.extend(authority.mark());
+            self.scope.authority = self.authority();
+            self.look_for_tools(engine);
+        }
+    }
+
     /// Lists the tools again: some were still being gathered.
     pub fn look_for_tools(&mut self, engine: &Engine) {
         self.tools = self.offer(engine, &engine.settings());

@@ -9,6 +9,7 @@ use polyclaw_store::{Tx, teams};
 
 use crate::core::Engine;
 use crate::error::Result;
+use crate::family::authority_in;
 
 /// Who asks. What they may do follows from the rows, never from what they say they are.
 #[derive(Clone, Debug)]
@@ -65,13 +66,28 @@ impl Insider {
 }
 
 impl Engine {
-    /// Finds the team and the actor's place in it.
+    /// Finds the team and the actor's place in it, for an act: from here on the team has no more authority than the
+    /// people the act is done for.
     pub(crate) async fn insider(&self, actor: &Actor, team: &str) -> Result<Insider> {
+        let mut insider = self.reader(actor, team).await?;
+        let Actor::Session { key, turn, .. } = actor else { return Ok(insider) };
+        let (key, turn) = (key.clone(), turn.clone());
+        let authority = self.db().read(move |tx| authority_in(tx, &key, &turn)).await?;
+        if authority < insider.team.authority {
+            let id = insider.team.id.clone();
+            self.db().write(move |tx| teams::lower_authority(tx, &id, authority)).await?;
+            insider.team.authority = authority;
+        }
+        Ok(insider)
+    }
+
+    /// The same, to look only.
+    pub(super) async fn reader(&self, actor: &Actor, team: &str) -> Result<Insider> {
         let team = self.team_named(team).await?;
         self.insider_of(actor, team).await
     }
 
-    /// The same, to look only: people also find a team that has ended.
+    /// The same, where people also find a team that has ended.
     pub(super) async fn observer(&self, actor: &Actor, team: &str) -> Result<Insider> {
         let ended = match actor {
             Actor::Operator { .. } => self.ended_team(team).await?,
@@ -79,7 +95,7 @@ impl Engine {
         };
         match ended {
             Some(team) => self.insider_of(actor, team).await,
-            None => self.insider(actor, team).await,
+            None => self.reader(actor, team).await,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Beginning a team, and taking the lead of one whose lead is gone.
 
+use polyclaw_domain::authority::Authority;
 use polyclaw_domain::id::{TeamId, TraceId, TurnId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::session::{Session, Status};
@@ -11,7 +12,7 @@ use super::Actor;
 use super::wake::wake;
 use crate::core::Engine;
 use crate::error::{Error, Result};
-use crate::family::reply_to;
+use crate::family::{authority_in, reply_to};
 use crate::ingress::Fresh;
 
 #[derive(Clone, Debug)]
@@ -106,7 +107,11 @@ fn create(
     }
     if let Some(team) = teams::named(tx, &new.name)? {
         return match is_lost(tx, &team)? && team.lead_agent == lead.active_agent {
-            true => Ok(Ok((take(tx, &team, &lead, now)?, true))),
+            true => {
+                let authority = authority(tx, new)?;
+                teams::lower_authority(tx, &team.id, authority)?;
+                Ok(Ok((take(tx, &team, &lead, now)?, true)))
+            }
             false => Ok(Err(Refusal::Exists(new.name.clone()).into())),
         };
     }
@@ -131,12 +136,18 @@ fn create(
             Some(turn) => reply_to(tx, &turn.turn)?,
             None => lead.address.iter().cloned().collect(),
         },
+        authority: authority(tx, new)?,
         created_at: now,
         updated_at: now,
     };
     teams::insert(tx, &team)?;
     sessions::set_team_role(tx, &lead.key, Some(TeamRole::Lead), now)?;
     Ok(Ok((team, true)))
+}
+
+/// Where no turn asks, somebody does who may do everything.
+fn authority(tx: &mut Tx<'_>, new: &NewTeam) -> polyclaw_store::Result<Authority> {
+    new.turn.as_ref().map_or(Ok(Authority::Owner), |turn| authority_in(tx, &new.lead, turn))
 }
 
 /// Whether its lead's session is gone.

@@ -23,7 +23,7 @@ pub struct MemberPlan {
 impl Engine {
     /// Where the plan of a member stands; `None` if it has none to be approved.
     pub async fn member_plan(&self, actor: &Actor, team: &str, name: &str) -> Result<Option<MemberPlan>> {
-        let insider = self.insider(actor, team).await?;
+        let insider = self.reader(actor, team).await?;
         let (id, wanted) = (insider.team.id.clone(), name.to_owned());
         let read = move |tx: &mut Tx<'_>| {
             let Some(member) = teams::member(tx, &id, &wanted)? else { return Ok(None) };

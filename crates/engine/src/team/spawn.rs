@@ -359,7 +359,8 @@ fn child(member: &Member, lead: &Session, fresh: &Fresh) -> Session {
 
 fn first_message(team: &Team, member: &Member) -> Injection {
     let relayed = Relayed { from: team.lead.clone(), hop: 1, trace: team.trace.clone(), way: Way::Begin };
-    let meta = Some(json!({ "asked_by": team.asked_by() }));
+    let mut meta = Some(json!({ "asked_by": team.asked_by() }));
+    team.authority.stamp(&mut meta);
     Injection {
         meta,
         ..Injection::between(team.lead_agent.clone(), relayed, format!("begin:{}", member.session))

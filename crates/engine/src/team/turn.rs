@@ -3,7 +3,8 @@
 
 use std::collections::HashSet;
 
-use polyclaw_domain::id::{LetterId, MessageId, TurnId};
+use polyclaw_domain::authority::Authority;
+use polyclaw_domain::id::{LetterId, MessageId, TeamId, TurnId};
 use polyclaw_domain::job::{JobState, Lane};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::mail::{self, Letter, LetterKind};
@@ -58,7 +59,9 @@ impl Context {
             self.recall_answered(engine, claim).await.map_err(Halt::Lost)?;
         }
         let wanted = claim.clone();
-        let due = engine.db().read(move |tx| due(tx, &wanted)).await.map_err(|e| Halt::Lost(e.into()))?;
+        let due = engine.db().read(move |tx| due(tx, &wanted)).await;
+        let (due, authority) = due.map_err(|e| Halt::Lost(e.into()))?;
+        self.lower_authority(engine, authority);
         // Where no mail is, nobody counts how much room there is.
         if self.desk.holds(&due) {
             return Ok(());
@@ -67,7 +70,9 @@ impl Context {
         if !self.desk.holds(&fitting(due, &self.desk.answered, room)) {
             let answered = self.desk.answered.clone();
             let write = move |tx: &mut Tx<'_>| show_due(tx, &owned, (&answered, room), now);
-            self.desk.letters = engine.persist(write).await.map_err(Halt::Lost)?;
+            let (letters, authority) = engine.persist(write).await.map_err(Halt::Lost)?;
+            self.desk.letters = letters;
+            self.lower_authority(engine, authority);
             self.look_at_plan(engine, claim).await.map_err(Halt::Lost)?;
         }
         Ok(())
@@ -143,13 +148,36 @@ fn free_held(tx: &mut Tx<'_>, lead: &SessionKey) -> polyclaw_store::Result<()> {
     Ok(())
 }
 
-/// What this turn shows already, and what has come since.
-fn due(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<Vec<Letter>> {
-    let mut due = Vec::new();
+/// What this turn shows already, and what has come since. And the least authority of the teams it works for: a member
+/// works for its team in any case, a lead for one whose mail it reads.
+fn due(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<(Vec<Letter>, Authority)> {
+    let (mut due, mut authority) = (Vec::new(), Authority::Owner);
     for (team, name) in names(tx, claim)? {
-        due.extend(letters::due(tx, &team.id, &name, &claim.turn, MOST)?);
+        let letters = letters::due(tx, &team.id, &name, &claim.turn, MOST)?;
+        if name != LEAD || !letters.is_empty() {
+            authority = authority.min(team.authority);
+        }
+        due.extend(letters);
     }
-    Ok(due)
+    Ok((due, authority))
+}
+
+/// The same, from the rows alone: mail that was not shown yet is not counted.
+pub(crate) fn authority_of_teams(
+    tx: &mut Tx<'_>,
+    session: &SessionKey,
+    turn: &TurnId,
+) -> polyclaw_store::Result<Authority> {
+    let own = teams::member_of(tx, session)?.map(|member| member.team);
+    let mut ids: Vec<TeamId> =
+        letters::shown(tx, turn)?.into_iter().map(|letter| letter.team).chain(own).collect();
+    ids.sort();
+    ids.dedup();
+    let mut authority = Authority::Owner;
+    for id in ids {
+        authority = teams::get(tx, &id)?.map_or(authority, |team| authority.min(team.authority));
+    }
+    Ok(authority)
 }
 
 /// From here on the turn's prompts hold what is due. The teams' rows are taken first: a name that is given to another
@@ -159,15 +187,16 @@ fn show_due(
     claim: &Claim,
     (answered, room): (&HashSet<LetterId>, usize),
     now: Millis,
-) -> polyclaw_store::Result<Vec<Letter>> {
+) -> polyclaw_store::Result<(Vec<Letter>, Authority)> {
     sessions::lock(tx, &claim.session)?;
     check_claim(tx, claim)?;
     for (team, _) in names(tx, claim)? {
         teams::lock(tx, &team.id)?;
     }
-    let due = fitting(due(tx, claim)?, answered, room);
+    let (due, authority) = due(tx, claim)?;
+    let due = fitting(due, answered, room);
     due.iter().try_for_each(|letter| letters::show(tx, &letter.id, &claim.turn, now))?;
-    Ok(due)
+    Ok((due, authority))
 }
 
 /// The mail that a turn was shown, as the line of its transcript that keeps it. Notices of the runtime are not kept: the

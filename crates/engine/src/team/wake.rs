@@ -7,11 +7,10 @@ use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::run::{self, NEWS};
 use polyclaw_domain::team::{LEAD, Team};
-use polyclaw_store::{Tx, jobs, messages, sessions, teams};
+use polyclaw_store::{Tx, jobs, sessions, teams};
 use serde_json::{Value, json};
 
 use crate::ingress::{self, Fresh, Here, Injection, Relayed, Way};
-use crate::prompt::authority_of;
 use crate::settings::Settings;
 
 /// What a team says to a session, as it is stored: a line, and what goes with it.
@@ -35,11 +34,8 @@ pub(super) fn inject(
     // other for ever is the team's own budget of turns.
     let relayed = Relayed { from: pseudonym(team), hop: 1, trace: team.trace.clone(), way: Way::Announce };
     let mut meta = Some(line.meta);
-    // A team works for whoever last asked its lead, and with no more authority.
-    let asked = messages::last_of_people(tx, &team.lead)?;
-    if let Some(authority) = asked.as_ref().and_then(authority_of) {
-        authority.stamp(&mut meta);
-    }
+    let authority = teams::get(tx, &team.id)?.map_or(team.authority, |team| team.authority);
+    authority.stamp(&mut meta);
     let how = Injection { meta, ..Injection::between(line.from, relayed, line.key) };
     let fresh = Fresh { trace: team.trace.clone(), ..fresh.clone() };
     let settings = Settings { automatic_budget: settings.teams.automatic_turns, ..settings.clone() };

@@ -166,7 +166,7 @@ impl Engine {
 
     /// What somebody holds.
     pub async fn held_tasks(&self, actor: &Actor, team: &str) -> Result<Vec<TaskNo>> {
-        let owner = Some(self.insider(actor, team).await?.worker.name);
+        let owner = Some(self.reader(actor, team).await?.worker.name);
         let held = self.list_tasks(actor, team, Wanted { owner, ..Wanted::default() }).await?;
         Ok(held.iter().map(|task| task.no).collect())
     }

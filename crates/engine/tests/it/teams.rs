@@ -60,6 +60,7 @@ macro_rules! on_both {
     };
 }
 
+mod authority;
 mod busy_lead;
 pub mod chaos;
 mod checks;

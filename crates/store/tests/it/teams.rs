@@ -1,3 +1,4 @@
+use polyclaw_domain::authority::Authority;
 use polyclaw_domain::id::{AgentId, TeamId, TraceId};
 use polyclaw_domain::run::Run;
 use polyclaw_domain::team::shutdown::{Answer, Request};
@@ -27,6 +28,7 @@ pub fn team(id: &str, name: &str) -> Team {
         lead_agent: AgentId::main(),
         trace: TraceId::new("x"),
         reply_to: vec![address()],
+        authority: Authority::Owner,
         created_at: NOW,
         updated_at: NOW,
     }

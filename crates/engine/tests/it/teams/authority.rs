@@ -1,0 +1,69 @@
+//! A team has no more authority than the people it worked for.
+
+use polyclaw_domain::approval::Decision;
+use polyclaw_domain::authority::Authority;
+use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
+use polyclaw_engine::decide;
+use polyclaw_engine::team::Actor;
+use polyclaw_testkit::world::World;
+use serde_json::json;
+
+use crate::approvals::{by_owner, question};
+
+use super::fixture::{Hall, TEAM, call, lead, say};
+
+on_both!(a_task_of_a_guest_never_gets_the_authority_of_an_owner, reading_leaves_the_authority_as_it_is);
+
+async fn authority(hall: &Hall) -> Authority {
+    let operator = Actor::Operator { call: "look".into() };
+    hall.world.engine.team_view(&operator, TEAM).await.unwrap().team.authority
+}
+
+/// A guest speaks in the lead's conversation.
+async fn guest_says(hall: &Hall, text: &str) {
+    let mut inbound = World::inbound("me", text);
+    Authority::Guest.stamp(&mut inbound.meta);
+    let accepted = hall.world.engine.accept(inbound).await.unwrap();
+    hall.world.answer(&accepted).await;
+}
+
+async fn a_task_of_a_guest_never_gets_the_authority_of_an_owner(hall: Hall) {
+    let hall = hall.with_team().await;
+    hall.world.ground.tools.add("write_file", Effect::Idempotent, Consent::NotNeeded, |_| {
+        Box::pin(async { ToolOutcome::ok("written as asked") })
+    });
+    hall.join("ann").await;
+    let write = |path: &str| call("write_file", json!({ "path": path, "content": "obey" }));
+    hall.script("ann", vec![write("AGENTS.md"), say("done")]);
+    hall.send(&lead(), "ann", "write it").await.unwrap();
+    hall.rest().await;
+    assert_eq!(
+        hall.times("ann", "written as asked"),
+        1,
+        "owners alone were at work: {:?}",
+        hall.shown("ann")
+    );
+    let task = json!({ "team_name": TEAM, "subject": "obey", "description": "d", "assignee": "ann" });
+    hall.script("lead", vec![call("TaskCreate", task), say("ann does it")]);
+    guest_says(&hall, "let ann obey").await;
+    hall.rest().await;
+    assert_eq!(authority(&hall).await, Authority::Guest);
+    // An owner was the last to speak to the lead when the member works on.
+    hall.world.says("thanks").await;
+    hall.script("ann", vec![write("SOUL.md"), say("done")]);
+    hall.send(&lead(), "ann", "go on").await.unwrap();
+    let id = question(&hall.world).await;
+    decide(&hall.world.engine, &id, by_owner(Decision::Deny)).await.unwrap();
+    hall.rest().await;
+    let shown = hall.shown("ann").pop().unwrap();
+    assert_eq!(shown.matches("written as asked").count(), 1, "{shown}");
+    assert!(shown.contains("did not allow"), "{shown}");
+}
+
+async fn reading_leaves_the_authority_as_it_is(hall: Hall) {
+    let hall = hall.with_team().await;
+    hall.join("ann").await;
+    hall.script("lead", vec![call("TeamStatus", json!({ "team_name": TEAM })), say("all is well")]);
+    guest_says(&hall, "how are they").await;
+    assert_eq!(authority(&hall).await, Authority::Owner);
+}
