@@ -14,6 +14,7 @@ use crate::budget;
 use crate::compact::AsideLimits;
 use crate::core::Engine;
 use crate::prompt::Context;
+use crate::toolbox::memory::widest_scope;
 use crate::turn::{Driven, check_claim, event, lost, unless_stopping};
 use crate::worker::Running;
 
@@ -59,7 +60,7 @@ impl Context {
         }
         let policy = &self.spec.context_policy;
         let viewer = Viewer::of(&self.scope.agent, &self.scope.session, policy);
-        let scope = usual_scope(policy.scope, &self.scope.session);
+        let scope = usual_scope(widest_scope(&self.scope), &self.scope.session);
         let memory = |fact: &String| Memory {
             key: derived_key("learnt", fact),
             metadata: [("source".to_owned(), "conversation".into())].into_iter().collect(),

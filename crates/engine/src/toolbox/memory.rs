@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use polyclaw_domain::agent::MemoryScope;
+use polyclaw_domain::authority::Authority;
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::memory::{Memory, Viewer, usual_scope};
 use polyclaw_domain::port::Pending;
@@ -55,7 +56,7 @@ impl Memories {
     }
 
     async fn store(&self, scope: &ToolScope, wanted: Store) -> Result<String> {
-        let (viewer, policy) = (viewer(scope), scope.memory.scope);
+        let (viewer, policy) = (viewer(scope), widest_scope(scope));
         let given = match wanted.scope {
             Some(named) => named.within(policy),
             None => usual_scope(policy, &scope.session),
@@ -90,7 +91,8 @@ impl Memories {
     }
 
     async fn forget(&self, scope: &ToolScope, wanted: Forget) -> Result<String> {
-        Ok(match self.brain.forget_own(&viewer(scope), &wanted.id).await? {
+        let owned = Viewer { scope: widest_scope(scope), ..viewer(scope) };
+        Ok(match self.brain.forget_own(&owned, &wanted.id).await? {
             0 => "Nothing of yours has that id or key.".to_owned(),
             count => format!("Forgotten: {count}."),
         })
@@ -132,6 +134,12 @@ impl Toolbox for Memories {
             }
         })
     }
+}
+
+/// What others but an owner have an agent remember or forget stays in their conversation: what it knows elsewhere is
+/// not theirs to change.
+pub(crate) fn widest_scope(scope: &ToolScope) -> MemoryScope {
+    if scope.authority == Authority::Owner { scope.memory.scope } else { MemoryScope::Session }
 }
 
 fn viewer(scope: &ToolScope) -> Viewer {

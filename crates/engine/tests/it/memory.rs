@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polyclaw_domain::agent::{AgentSpec, ContextPolicy, MemoryScope};
+use polyclaw_domain::authority::Authority;
 use polyclaw_domain::embedding::Embedder;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
@@ -151,6 +152,28 @@ async fn a_model_widens_a_scope_no_further_than_its_agent_may() {
     assert!(says(&world, "ana", "share the moon is round").await.contains("\"scope\":\"agent\""));
     with_policy(&world, ContextPolicy { scope: MemoryScope::Shared, ..ContextPolicy::default() }).await;
     assert!(says(&world, "ana", "share the sun is hot").await.contains("\"scope\":\"shared\""));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guest_changes_only_the_memories_of_their_own_conversation() {
+    let world = World::with(obedient()).await;
+    remember(&world, "owner", MemoryScope::Agent, "The vault opens at nine").await;
+    let kept = world.engine.brain().put(vec![{
+        let draft = world.engine.brain().draft(&viewer(&World::key("owner")), MemoryScope::Agent, "x".into());
+        Memory { key: "k2".into(), ..draft }
+    }]);
+    kept.await.unwrap();
+    let by_guest = async |text: &str| {
+        let mut inbound = World::inbound("eve", text);
+        Authority::Guest.stamp(&mut inbound.meta);
+        let accepted = world.engine.accept(inbound).await.unwrap();
+        world.answer(&accepted).await.text
+    };
+    let shared = by_guest("share the vault opens for eve").await;
+    assert!(shared.contains("\"scope\":\"session\""), "{shared}");
+    assert_eq!(by_guest("forget k2").await, "Nothing of yours has that id or key.");
+    assert!(by_guest("find vault").await.contains("opens at nine"), "what the agent knows is read by all");
+    assert_eq!(says(&world, "owner", "forget k2").await, "Forgotten: 1.");
 }
 
 #[tokio::test(start_paused = true)]
