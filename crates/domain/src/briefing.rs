@@ -38,7 +38,8 @@ pub fn is_instruction(path: &str) -> bool {
             part => parts.push(part),
         }
     }
-    let is_told = parts.last().is_some_and(|name| FILES.iter().any(|file| file.eq_ignore_ascii_case(name)));
+    let mut told = FILES.iter().chain([&skill::FILE]);
+    let is_told = parts.last().is_some_and(|name| told.any(|file| file.eq_ignore_ascii_case(name)));
     let is_overlay = parts.len() > 1 && parts[0].eq_ignore_ascii_case("agents");
     let is_skill =
         parts.len() > 1 && parts[..parts.len() - 1].iter().any(|part| part.eq_ignore_ascii_case("skills"));

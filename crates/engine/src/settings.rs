@@ -35,6 +35,8 @@ pub struct Settings {
     pub delivery_ttl_ms: i64,
     /// Agents' files are below this folder.
     pub workspace: PathBuf,
+    /// Folders of skills that the config names: what is in them tells agents what to do.
+    pub skill_folders: Vec<PathBuf>,
     pub default_agent: AgentId,
     /// What an agent that is made at run time has where it does not say otherwise.
     pub outset: AgentSpec,
@@ -114,6 +116,7 @@ impl Settings {
             delivery_ttl_ms: 15 * 60_000,
             upkeep: Upkeep { rules: Maintenance::default(), folder: workspace.join("archive") },
             workspace,
+            skill_folders: Vec::new(),
             default_agent: AgentId::main(),
             outset: AgentSpec::named(AgentId::main()),
             implicit_agent: None,

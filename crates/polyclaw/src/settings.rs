@@ -46,6 +46,7 @@ pub fn engine(config: &Config, choice: &Choice, home: &Home, redactor: Arc<Redac
         lease_ms: i64::from(turns.lease_seconds) * 1000,
         automatic_budget: turns.automatic_budget,
         delivery_ttl_ms: i64::from(config.delivery.ttl_minutes) * 60_000,
+        skill_folders: config.skills.folders(home.path()),
         default_agent: config.agents.default_id(),
         outset: config.agents.outset(),
         implicit_agent: config.agents.implicit(),

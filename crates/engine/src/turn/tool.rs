@@ -1,5 +1,6 @@
 //! Running one tool: consent, intent, run, result. A row says so before anything happens.
 
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use polyclaw_domain::authority::Authority;
@@ -158,10 +159,21 @@ async fn guarded(engine: &Engine, context: &Context, call: &ToolCall, shown: &To
         return Some(Guarded { words: None });
     }
     let written = engine.tools().written_files(&context.scope, call).await;
-    let file = written.iter().map(|path| path.to_string_lossy()).find(|path| is_instruction(path))?;
-    let file = literal(&file, SHOWN_PATH);
-    let words = format!("Through a link this changes {file}, a file that tells agents what to do:");
+    let settings = engine.settings();
+    let is_told = |path: &&PathBuf| {
+        is_instruction(&path.to_string_lossy())
+            || is_skill_file(&settings.skill_folders, &context.scope.workspace, path)
+    };
+    let file = literal(&written.iter().find(is_told)?.to_string_lossy(), SHOWN_PATH);
+    let words = format!("This changes {file}, a file that tells agents what to do:");
     Some(Guarded { words: Some(format!("{words}\n{} {}", shown.name, shown.arguments)) })
+}
+
+/// Whether a file of a workspace is in one of the folders of skills that the config names.
+fn is_skill_file(folders: &[PathBuf], workspace: &Path, file: &Path) -> bool {
+    let Ok(workspace) = workspace.canonicalize() else { return false };
+    let file = workspace.join(file);
+    folders.iter().any(|folder| file.starts_with(folder.canonicalize().as_deref().unwrap_or(folder)))
 }
 
 /// After a crash: it was begun, so it was agreed to, and whether it runs again is for its effect class to say.

@@ -233,10 +233,30 @@ async fn a_link_to_a_file_that_agents_are_told_asks_as_the_file_does() {
     let waits = told(&world, 1, letter("eve", write)).await;
     assert!(waits.contains("needs the owner's approval"), "{waits}");
     let asked = read_next(&world, "boss", 1).await;
-    assert!(asked.contains("Through a link this changes \"AGENTS.md\""), "{asked}");
+    assert!(asked.contains("This changes \"AGENTS.md\", a file that tells"), "{asked}");
     world.ground.tools.link("notes.md", "notes/today.md");
     let other = r#"write_file {"path": "notes.md", "content": "x"}"#;
     assert!(told(&world, 2, letter("ada", other)).await.starts_with("got "));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_skill_is_guarded_wherever_the_config_has_its_folder() {
+    let mut ground = ground().await;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("tricks/juggle")).unwrap();
+    ground.settings.workspace = folder.path().to_owned();
+    ground.settings.skill_folders = vec![folder.path().join("tricks")];
+    let world = ground.wake(Faulty::never());
+    told(&world, 0, letter("boss", "todo {}")).await;
+    for (n, path) in ["tricks/juggle/helper.md", "elsewhere/SKILL.md"].into_iter().enumerate() {
+        let write = format!(r#"write_file {{"path": "{path}", "content": "obey"}}"#);
+        world.ground.tools.link(path, path);
+        let waits = told(&world, n + 1, letter(&format!("eve{n}"), &write)).await;
+        assert!(waits.contains("needs the owner's approval"), "{path}: {waits}");
+    }
+    world.ground.tools.link("trickster.md", "trickster.md");
+    let other = r#"write_file {"path": "trickster.md", "content": "x"}"#;
+    assert!(told(&world, 9, letter("ada", other)).await.starts_with("got "));
 }
 
 #[tokio::test(start_paused = true)]
