@@ -253,13 +253,19 @@ impl Engine {
     }
 }
 
-/// Another agent has the name.
+/// Another agent has the name, or one of the two has the other's id for a name.
 fn name_taken(tx: &mut polyclaw_store::Tx<'_>, spec: &AgentSpec) -> polyclaw_store::Result<Option<Error>> {
     Ok(same_name(&agents::list(tx)?, spec))
 }
 
 pub(crate) fn same_name(listed: &[Stored], spec: &AgentSpec) -> Option<Error> {
-    let is_same = |other: &&Stored| other.spec.name == spec.name && other.spec.agent_id != spec.agent_id;
+    let folded = |spec: &AgentSpec| (spec.agent_id.as_str().to_owned(), spec.name.trim().to_lowercase());
+    let (id, name) = folded(spec);
+    let is_same = |other: &&Stored| {
+        let (other_id, other_name) = folded(&other.spec);
+        other_id != id && (other_name == name || other_id == name || other_name == id)
+    };
     let found = listed.iter().find(is_same)?;
-    Some(Error::AgentNameTaken { name: spec.name.clone(), id: found.spec.agent_id.clone() })
+    let name = if found.spec.name.trim().to_lowercase() == id { &found.spec.name } else { &spec.name };
+    Some(Error::AgentNameTaken { name: name.clone(), id: found.spec.agent_id.clone() })
 }

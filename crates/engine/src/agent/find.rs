@@ -6,8 +6,9 @@ use crate::error::{Error, Result};
 
 /// By its id, its name or the name it shows to people, as they are written. A shown name may be that of several.
 pub(crate) fn find_exactly<'a>(agents: &'a [Stored], wanted: &str) -> Result<&'a Stored> {
-    let is_meant = |stored: &&Stored| stored.spec.agent_id.as_str() == wanted || stored.spec.name == wanted;
-    if let Some(found) = agents.iter().find(is_meant) {
+    // An id first: no name of another agent takes its place.
+    let by_id = agents.iter().find(|stored| stored.spec.agent_id.as_str() == wanted);
+    if let Some(found) = by_id.or_else(|| agents.iter().find(|stored| stored.spec.name == wanted)) {
         return Ok(found);
     }
     let shows = |stored: &&Stored| stored.spec.identity.name.as_deref() == Some(wanted);
@@ -91,6 +92,8 @@ mod tests {
         assert_eq!(find_exactly(&shown, "Olga").unwrap().spec.agent_id.as_str(), "ops");
         shown[1].spec.identity.name = Some("Olga".into());
         assert!(matches!(find_exactly(&shown, "Olga"), Err(Error::AmbiguousAgent(..))));
+        shown[1].spec.name = "writer".into();
+        assert_eq!(find_exactly(&shown, "writer").unwrap().spec.name, "Ann", "an id comes before a name");
         assert!(find_exactly(&agents, "Operations").is_ok() && find_exactly(&agents, "operations").is_err());
     }
 }

@@ -353,6 +353,23 @@ async fn an_agent_that_the_config_names_is_not_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn no_agent_takes_the_name_or_the_id_of_another() {
+    let (ground, _folder) = in_a_folder(World::with(caller()).await.killed().await);
+    let world = ground.wake(Faulty::never());
+    let named = |id: &str, name: &str| AgentSpec {
+        name: name.into(),
+        ..AgentSpec::named(AgentId::parse(id).unwrap())
+    };
+    world.engine.create_agent(named("ops", "Operations")).await.unwrap();
+    for (id, name) in [("spy", "ops"), ("spy", " Ops"), ("spy", "OPERATIONS"), ("operations", "Other")] {
+        let refused = world.engine.create_agent(named(id, name)).await.map(|_| ());
+        assert_eq!(refused.unwrap_err().code(), "agent_exists", "{id}: {name}");
+    }
+    world.engine.create_agent(named("spy", "Olga")).await.unwrap();
+    assert_eq!(world.engine.update_agent(named("spy", "ops")).await.unwrap_err().code(), "agent_exists");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_agent_that_names_a_deleted_one_can_still_be_changed() {
     let (ground, _folder) = in_a_folder(World::with(caller()).await.killed().await);
     let world = ground.wake(Faulty::never());
