@@ -232,28 +232,32 @@ impl Config {
 /// Agents that rules name and the file does not have are left in `unknown_agents`: see [`Config::check_agents`].
 pub fn load_open(text: &str, file: &str, lookup: Lookup<'_>) -> Result<Config, ConfigErrors> {
     let mut report = Report::new(file);
-    let root = match document::read(text, file) {
-        Ok(root) => root,
-        Err(syntax) => {
-            report.syntax(syntax);
-            return Err(report.into_errors());
-        }
-    };
-    let mut config = shaped(root, document::is_json(text, file), lookup, &mut report);
-    config.secrets = report.take_secrets();
-    config.check(&mut report);
-    if !report.is_clean() {
-        return Err(report.into_errors());
-    }
-    config.unknown_agents = report.take_unknown_agents();
-    Ok(config)
+    let config = read(text, file, lookup, &mut report);
+    if report.is_clean() { Ok(config) } else { Err(report.into_errors()) }
 }
 
 /// The same where the agents that were made while the instance ran are at hand: every other name is an error.
 pub fn load(text: &str, file: &str, lookup: Lookup<'_>) -> Result<Config, ConfigErrors> {
-    let config = load_open(text, file, lookup)?;
-    config.check_agents(&[])?;
-    Ok(config)
+    let mut report = Report::new(file);
+    let config = read(text, file, lookup, &mut report);
+    report.refuse_agents(config.unknown_agents.iter().map(|unknown| unknown.error.clone()));
+    if report.is_clean() { Ok(config) } else { Err(report.into_errors()) }
+}
+
+/// What can be read of a text; the report has what is wrong with the rest.
+fn read(text: &str, file: &str, lookup: Lookup<'_>, report: &mut Report) -> Config {
+    let root = match document::read(text, file) {
+        Ok(root) => root,
+        Err(syntax) => {
+            report.syntax(syntax);
+            return Config::default();
+        }
+    };
+    let mut config = shaped(root, document::is_json(text, file), lookup, report);
+    config.secrets = report.take_secrets();
+    config.check(report);
+    config.unknown_agents = report.take_unknown_agents();
+    config
 }
 
 /// The typed config of a tree. What could not be read is left at its default, or else its section, so that the rest

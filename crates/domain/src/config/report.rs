@@ -205,12 +205,16 @@ impl Report {
         std::mem::take(&mut self.secrets)
     }
 
+    /// Agents that rules name, where no others can be there than those of the file.
+    pub fn refuse_agents(&mut self, unknown: impl Iterator<Item = ConfigError>) {
+        self.errors.extend(unknown);
+    }
+
     pub fn is_clean(&self) -> bool {
         self.errors.is_empty()
     }
 
     pub fn into_errors(mut self) -> ConfigErrors {
-        self.errors.extend(self.unknown_agents.drain(..).map(|unknown| unknown.error));
         self.errors.sort_by_key(|error| error.line.unwrap_or(0));
         let left_out = self.errors.len().saturating_sub(MAX_ERRORS);
         self.errors.truncate(MAX_ERRORS);

@@ -1,5 +1,6 @@
 //! What a user reads when a config is wrong, to the letter.
 
+use polyclaw_domain::config;
 use polyclaw_domain::scope::DmScope;
 
 use super::{json, toml};
@@ -715,4 +716,14 @@ fn an_account_that_could_never_work_is_refused() {
         assert_eq!(errors[0].path, path);
         assert!(errors[0].message.contains(expected), "{errors:?}");
     }
+}
+
+#[test]
+fn an_agent_that_may_be_made_later_is_no_error_beside_a_real_one() {
+    let text = "[turns]\nattempts = 0\n[channels.webhook.ci]\nsecret = \"s\"\nagent = \"later\"\n";
+    let said = |errors: Vec<config::ConfigError>| errors.into_iter().map(|one| one.path).collect::<Vec<_>>();
+    let open = config::load_open(text, "config.toml", &crate::world).unwrap_err();
+    assert_eq!(said(open.0), ["turns.attempts"]);
+    let closed = toml(text).unwrap_err();
+    assert_eq!(said(closed.0), ["turns.attempts", "channels.webhook.ci.agent"]);
 }
