@@ -192,7 +192,9 @@ impl Engine {
         if held > 0 {
             said += &format!(" {} of sub-agents wait until you write.", counted(held, "result"));
         }
-        Ok(said + " A message during a turn goes first; the task then goes on (mode steer-backlog).")
+        Ok(
+            said + " A message during a turn goes first; the task then goes on. The queue mode is steer-backlog."
+        )
     }
 
     async fn models_command(&self) -> String {

@@ -137,7 +137,7 @@ impl Engine {
             sessions::set_focus(tx, &session.key, None, now)?;
             Ok(Done::said(match session.focus {
                 Some(_) => "Back in this conversation.",
-                None => "You are not away.",
+                None => "This conversation has no focus: what you write stays here.",
             }))
         })
     }

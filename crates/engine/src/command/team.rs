@@ -130,15 +130,26 @@ impl Engine {
     pub(super) async fn member_session(&self, lead: &SessionKey, name: &str) -> Result<Option<SessionKey>> {
         let (lead, name) = (lead.clone(), name.to_owned());
         let read = move |tx: &mut Tx<'_>| {
-            for team in teams::led_by(tx, &lead)?.iter().filter(|team| team.status != TeamStatus::Shutdown) {
-                let member = teams::member(tx, &team.id, &name)?;
-                if let Some(member) = member.filter(|member| member.state == MemberState::Active) {
-                    return Ok(Some(member.session));
+            let mut found = Vec::new();
+            for team in teams::led_by(tx, &lead)? {
+                if team.status == TeamStatus::Shutdown {
+                    continue;
                 }
+                let member = teams::member(tx, &team.id, &name)?;
+                let active = member.filter(|member| member.state == MemberState::Active);
+                found.extend(active.map(|member| (team.name, member.session)));
             }
-            Ok(None)
+            Ok(found)
         };
-        Ok(self.db().read(read).await?)
+        let mut found = self.db().read(read).await?;
+        if found.len() > 1 {
+            let lines = found.iter().map(|(team, key)| format!("{key} (team {team})"));
+            let which = lines.collect::<Vec<_>>().join(", ");
+            return Err(Error::NotNow(format!(
+                "several of your teams have a member of this name: give the session key of the one you mean, {which}"
+            )));
+        }
+        Ok(found.pop().map(|(_, session)| session))
     }
 }
 

@@ -105,7 +105,7 @@ async fn commands_are_answered_and_never_stored() {
     }
     let queue = async |line: &str| world.engine.command(&key, line).await.unwrap().unwrap();
     let mode = "No turn is running; 0 messages and 0 interrupted tasks are waiting. A message during a turn goes \
-                first; the task then goes on (mode steer-backlog).";
+                first; the task then goes on. The queue mode is steer-backlog.";
     assert_eq!((queue("/queue").await.as_str(), queue("/queue steer-backlog").await.as_str()), (mode, mode));
     for other in ["collect", "steer", "interrupt", "followup"] {
         let refused = format!("'{other}' is not a queue mode. There is one mode: steer-backlog.");

@@ -250,6 +250,9 @@ async fn a_chat_finds_a_plan_in_any_team_it_leads(hall: Hall) {
     hall.world.engine.spawn_teammate(&lead(), "later", bob).await.unwrap();
     let asked = told("/team send ann Soon.").await;
     assert_eq!(asked, "You lead several teams: web, later. Say which one, before 'ann'.");
+    let focused =
+        hall.world.engine.command(&World::key("me"), "/focus ann").await.unwrap().unwrap_err().to_string();
+    assert!(focused.contains("(team web)") && focused.contains("(team later)"), "{focused}");
     assert_eq!(told("/team plan web ann approve").await, "ann may begin.");
     for (line, usage) in [("/team plan", "Say whose: /team plan"), ("/team send", "Say to whom: /team send")]
     {
