@@ -34,7 +34,8 @@ impl Choice {
         let model = config.agents.defaults.model.as_ref().map(|choice| choice.model.clone());
         if !config.providers.is_empty() {
             let listed = model.clone().or_else(|| first_listed(config));
-            return Self { providers: configured(config), model: listed, source: "config.toml".to_owned() };
+            let providers = before_stall(configured(config), config);
+            return Self { providers, model: listed, source: "config.toml".to_owned() };
         }
         let found = from_environment(&variable);
         let source = match (&model, found.first()) {
@@ -45,7 +46,7 @@ impl Choice {
         let chosen = model.clone().or_else(|| found.first().map(|first| first.model.clone()));
         let mut providers: Vec<_> = found.into_iter().map(|found| found.provider).collect();
         providers.extend(implied(model.as_ref(), &providers));
-        Self { providers, model: chosen, source }
+        Self { providers: before_stall(providers, config), model: chosen, source }
     }
 
     /// Asks the servers that usually run on a machine like this, when nothing else names a model; with none the model
@@ -79,6 +80,15 @@ impl Choice {
         let provider = self.providers.first().map_or("provider", |provider| provider.name.as_str());
         format!("No model is named. Write [agents.defaults] model = \"{provider}/<model>\" in config.toml.")
     }
+}
+
+/// A turn that stalls ends without a fallback, so a silent model is given up while there is time for another.
+fn before_stall(mut providers: Vec<ProviderSettings>, config: &Config) -> Vec<ProviderSettings> {
+    let stall = Duration::from_secs(config.turns.stall_seconds.into());
+    for provider in &mut providers {
+        provider.first_token_timeout = provider.first_token_timeout.min(stall / 2);
+    }
+    providers
 }
 
 /// A model of a server that needs no key needs no section of its own: `model = "ollama/llama3"` is enough.
@@ -185,6 +195,9 @@ mod tests {
         let patience = |toml: &str| choose(toml, &[]).providers[0].first_token_timeout.as_secs();
         assert_eq!(patience(lab), 45);
         assert_eq!(patience(&format!("{lab}first_token_seconds = 9\n")), 9);
+        let hasty = "[turns]\nstall_seconds = 30\n";
+        assert_eq!(patience(&format!("{lab}{hasty}")), 15, "another model is tried before the turn stalls");
+        assert_eq!(patience(&format!("{lab}first_token_seconds = 9\n{hasty}")), 9);
     }
 
     #[test]
