@@ -62,7 +62,13 @@ async fn list(context: &Context, agent: Option<&str>) -> anyhow::Result<()> {
     let query = agent.map(|agent| format!("?agent={}", segment(agent))).unwrap_or_default();
     let answer = client.get(&format!("/skills{query}")).await?;
     let row = |skill: &Value| {
-        let allowed = if skill["allowed"] == true { "yes" } else { "no" };
+        let allowed = match skill["rule"].as_str() {
+            _ if skill["allowed"] == true => "yes",
+            Some("denied") => "no: skills.deny names it",
+            Some("not_listed") => "no: skills.allow does not name it",
+            Some("no_tool") => "no: the agent has no tool to read it",
+            _ => "no",
+        };
         vec![
             cell(&skill["name"]),
             cell(&skill["place"]),

@@ -79,8 +79,10 @@ fn a_switch_of_agents_switches_files_and_skills_together() {
         [allowed(0), allowed(1)],
         [(json!("deploy-site"), json!(true)), (json!("weather"), json!(false))]
     );
+    let listed = home.run(&["skills", "list", "--agent", "ops"]).stdout;
+    assert!(listed.contains("no: skills.allow does not name it"), "{listed}");
     let agents = home.run(&["agents"]).stdout;
-    assert!(agents.contains("🛠 Operations"), "{agents}");
+    assert!(agents.contains("🛠 Operations") && agents.contains("main (default)"), "{agents}");
     assert_eq!(home.run(&["agents", "show", "ops", "--json"]).ok()["shown"]["emoji"], "🛠");
 }
 
@@ -97,7 +99,7 @@ async fn a_write_through_a_link_to_what_agents_are_told_waits_for_an_owner() {
     let hook = Hook::new(&format!("http://127.0.0.1:{}", home.port), "mail", "s");
     assert!(hook.say("eve", "write it").await.unwrap().1.status < 300);
     until("an owner is asked", || {
-        home.run(&["approvals", "--json"]).stdout.contains("Through a link this changes")
+        home.run(&["approvals", "--json"]).stdout.contains("a file that tells agents what to do")
     });
     assert_eq!(fs::read_to_string(home.path().join("workspace/AGENTS.md")).unwrap(), "Rules for all.");
 }

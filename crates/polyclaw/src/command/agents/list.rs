@@ -30,8 +30,13 @@ pub async fn run(args: &Args, client: &Client, context: &Context) -> anyhow::Res
 
 fn table(output: &Output, agents: &[Value]) -> String {
     let row = |agent: &Value| {
-        let model = cell(&agent["defaults"]["model"]);
-        vec![cell(&agent["agent_id"]), face(agent), model, cell(&agent["description"])]
+        let model = match cell(&agent["defaults"]["model"]) {
+            none if none == "-" => "default".to_owned(),
+            model => model,
+        };
+        let id = cell(&agent["agent_id"]);
+        let id = if agent["default"] == true { format!("{id} (default)") } else { id };
+        vec![id, face(agent), model, cell(&agent["description"])]
     };
     let rows: Vec<_> = agents.iter().map(row).collect();
     output.table(&["ID", "NAME", "MODEL", "DESCRIPTION"], &rows)
