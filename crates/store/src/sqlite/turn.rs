@@ -27,7 +27,10 @@ impl Turn {
     pub fn beside(path: &Path) -> Result<Self> {
         let mut name = OsString::from(path);
         name.push("-turn");
-        let open = File::options().create(true).truncate(false).write(true).open(&name);
+        let mut options = File::options();
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let open = options.create(true).truncate(false).write(true).open(&name);
         let file =
             open.map_err(|error| Error::Other(format!("{} could not be made: {error}", name.display())))?;
         Ok(Self { file: Arc::new(file), is_waited_for: Arc::default(), patience: PATIENCE })
@@ -87,6 +90,15 @@ mod tests {
 
     fn turn(folder: &Path) -> Turn {
         Turn { patience: PATIENT, ..Turn::beside(&folder.join("ledger.db")).unwrap() }
+    }
+
+    #[test]
+    fn its_file_is_for_its_owner_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        turn(folder.path());
+        let mode = std::fs::metadata(folder.path().join("ledger.db-turn")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
     }
 
     #[test]
