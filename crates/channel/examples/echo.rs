@@ -10,25 +10,25 @@ use std::error::Error;
 use std::time::Duration;
 
 use polyclaw_channel::matrix::Matrix;
-use polyclaw_domain::admission::{Access, DmPolicy, GroupPolicy};
-use polyclaw_domain::arrival::PeerKind;
-use polyclaw_domain::channel::{Channel, Inbox, Letter, Sent, Taken};
+use polyclaw_domain::admission::{AccountAccess, DmPolicy, GroupPolicy};
+use polyclaw_domain::channel::{ChannelAdapter, InboundMessage, InboundSink, IngestOutcome, SendOutcome};
 use polyclaw_domain::config;
-use polyclaw_domain::delivery::Outgoing;
-use polyclaw_domain::port::Pending;
+use polyclaw_domain::delivery::OutgoingMessage;
+use polyclaw_domain::inbound::PeerKind;
+use polyclaw_domain::port::BoxFuture;
 
 struct Echo<'a>(&'a Matrix);
 
-impl Inbox for Echo<'_> {
-    fn take(&self, letter: Letter) -> Pending<'_, Taken> {
+impl InboundSink for Echo<'_> {
+    fn ingest_message(&self, letter: InboundMessage) -> BoxFuture<'_, IngestOutcome> {
         Box::pin(async move {
-            println!("{:?} {} {:?}", letter.arrival.peer.kind, letter.mentioned, letter.text);
-            if letter.arrival.peer.kind != PeerKind::Dm && !letter.mentioned {
-                return Taken::Done;
+            println!("{:?} {} {:?}", letter.context.peer.kind, letter.mentioned, letter.text);
+            if letter.context.peer.kind != PeerKind::Dm && !letter.mentioned {
+                return IngestOutcome::Done;
             }
             match self.answer(&letter).await {
-                Sent::Accepted { .. } | Sent::Rejected { .. } => Taken::Done,
-                sent => Taken::Later { reason: format!("{sent:?}") },
+                SendOutcome::Accepted { .. } | SendOutcome::Rejected { .. } => IngestOutcome::Done,
+                sent => IngestOutcome::Retry { reason: format!("{sent:?}") },
             }
         })
     }
@@ -36,22 +36,23 @@ impl Inbox for Echo<'_> {
 
 impl Echo<'_> {
     /// What has to be changed is said first in another way.
-    async fn answer(&self, letter: &Letter) -> Sent {
-        self.0.typing(&letter.address).await;
+    async fn answer(&self, letter: &InboundMessage) -> SendOutcome {
+        self.0.send_typing(&letter.address).await;
         let mut text = format!("echo: {}", letter.text);
-        for attached in &letter.attached {
-            text += &self.0.fetch(&letter.arrival.account, attached).await.text.unwrap_or_default();
+        for attached in &letter.attachments {
+            text +=
+                &self.0.fetch_attachment(&letter.context.account, attached).await.text.unwrap_or_default();
         }
         let first = if letter.text.starts_with("change") { "echo …" } else { &text };
         let key = format!("echo-{}", letter.platform_id);
-        let part = |text: &str| Outgoing::stored(letter.address.clone(), text.to_owned());
+        let part = |text: &str| OutgoingMessage::from_stored(letter.address.clone(), text.to_owned());
         let (Ok(first), Ok(whole)) = (part(first), part(&text)) else {
-            return Sent::Rejected { reason: "there is nothing to say".to_owned() };
+            return SendOutcome::Rejected { reason: "there is nothing to say".to_owned() };
         };
         let sent = insist(|| self.0.send(&key, &first)).await;
         match &sent {
-            Sent::Accepted { platform_id: Some(id) } if first != whole => {
-                insist(|| self.0.edit(id, &whole)).await
+            SendOutcome::Accepted { platform_id: Some(id) } if first != whole => {
+                insist(|| self.0.edit_message(id, &whole)).await
             }
             _ => sent,
         }
@@ -59,10 +60,10 @@ impl Echo<'_> {
 }
 
 /// Waits as long as the homeserver says.
-async fn insist<'a>(send: impl Fn() -> Pending<'a, Sent>) -> Sent {
+async fn insist<'a>(send: impl Fn() -> BoxFuture<'a, SendOutcome>) -> SendOutcome {
     loop {
         match send().await {
-            Sent::Retry { after_ms, .. } => {
+            SendOutcome::Retry { after_ms, .. } => {
                 tokio::time::sleep(Duration::from_millis(after_ms.unwrap_or(500))).await;
             }
             sent => return sent,
@@ -74,14 +75,18 @@ async fn insist<'a>(send: impl Fn() -> Pending<'a, Sent>) -> Sent {
 async fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
     let (homeserver, user_id) = args.next().zip(args.next()).ok_or("echo <homeserver> <user>")?;
-    let account = config::Matrix {
+    let account = config::MatrixConfig {
         homeserver,
         user_id,
         access_token: None,
         password: Some(config::Secret::new(std::env::var("MATRIX_PASSWORD")?)),
-        access: Access { dm_policy: DmPolicy::Open, group_policy: GroupPolicy::Open, ..Access::default() },
+        access: AccountAccess {
+            dm_policy: DmPolicy::Open,
+            group_policy: GroupPolicy::Open,
+            ..AccountAccess::default()
+        },
     };
     let matrix = Matrix::from_config(&BTreeMap::from([("echo".to_owned(), account)]))?;
-    matrix.receive("echo", &Echo(&matrix)).await;
+    matrix.receive_messages("echo", &Echo(&matrix)).await;
     Ok(())
 }

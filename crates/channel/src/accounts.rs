@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::future::{Future, ready};
 
-use polyclaw_domain::admission::Access;
+use polyclaw_domain::admission::AccountAccess;
 use polyclaw_domain::channel::{
-    Address, Attached, Call, CallAnswer, Capabilities, Channel, Inbox, MenuItem, Sent, Standing,
+    AttachmentRef, ChannelAdapter, ChannelCapabilities, ChatAddress, ConnectionState, InboundSink, MenuItem,
+    SendOutcome, WebhookRequest, WebhookResponse,
 };
-use polyclaw_domain::delivery::Outgoing;
-use polyclaw_domain::message::Attachment;
-use polyclaw_domain::port::Pending;
+use polyclaw_domain::delivery::OutgoingMessage;
+use polyclaw_domain::message::MessageAttachment;
+use polyclaw_domain::port::BoxFuture;
 
 use crate::attachment::{self, Content};
 use crate::{Error, call};
@@ -19,32 +20,36 @@ use crate::{Error, call};
 pub trait Account: Send + Sync + Sized {
     /// The channel's name in addresses.
     const CHANNEL: &'static str;
-    const CAPABILITIES: Capabilities;
+    const CAPABILITIES: ChannelCapabilities;
     /// How long a platform that recognises a repeated key does so; for ever where nothing is said.
     const REMEMBERED_MS: Option<i64> = None;
     /// What is wrong where there is no such account.
     const ABSENT: &'static str = "is not configured, or not enabled";
 
-    fn capabilities(&self) -> Capabilities {
+    fn capabilities(&self) -> ChannelCapabilities {
         Self::CAPABILITIES
     }
 
-    fn standing(&self) -> Standing {
-        Standing::Called
+    fn standing(&self) -> ConnectionState {
+        ConnectionState::WebhookOnly
     }
 
-    fn send(&self, key: &str, outgoing: &Outgoing) -> impl Future<Output = Sent> + Send;
+    fn send(&self, key: &str, outgoing: &OutgoingMessage) -> impl Future<Output = SendOutcome> + Send;
 
-    fn edit(&self, _platform_id: &str, _outgoing: &Outgoing) -> impl Future<Output = Sent> + Send {
-        ready(Sent::Rejected { reason: "messages cannot be changed here".to_owned() })
+    fn edit(
+        &self,
+        _platform_id: &str,
+        _outgoing: &OutgoingMessage,
+    ) -> impl Future<Output = SendOutcome> + Send {
+        ready(SendOutcome::Rejected { reason: "messages cannot be changed here".to_owned() })
     }
 
-    fn typing(&self, _address: &Address) -> impl Future<Output = ()> + Send {
+    fn typing(&self, _address: &ChatAddress) -> impl Future<Output = ()> + Send {
         ready(())
     }
 
     /// What is in a file that is worth having.
-    fn fetch(&self, _attached: &Attached) -> impl Future<Output = Option<Content>> + Send {
+    fn fetch(&self, _attached: &AttachmentRef) -> impl Future<Output = Option<Content>> + Send {
         ready(None)
     }
 
@@ -58,17 +63,17 @@ pub trait Account: Send + Sync + Sized {
     }
 
     /// Receives until it is dropped.
-    fn receive(&self, _inbox: &dyn Inbox) -> impl Future<Output = ()> + Send {
+    fn receive(&self, _inbox: &dyn InboundSink) -> impl Future<Output = ()> + Send {
         ready(())
     }
 
     /// Answers a request of the platform to this account. What is in it may belong to another of `all`.
     fn called(
         &self,
-        _call: &Call,
-        _inbox: &dyn Inbox,
+        _call: &WebhookRequest,
+        _inbox: &dyn InboundSink,
         _all: &BTreeMap<String, Self>,
-    ) -> impl Future<Output = CallAnswer> + Send {
+    ) -> impl Future<Output = WebhookResponse> + Send {
         ready(call::plain(404, ""))
     }
 }
@@ -81,7 +86,7 @@ impl<A> Accounts<A> {
     /// Those of a config that are enabled.
     pub(crate) fn enabled<S>(
         settings: &BTreeMap<String, S>,
-        access: impl Fn(&S) -> &Access,
+        access: impl Fn(&S) -> &AccountAccess,
         open: impl Fn(&str, &S) -> Result<A, Error>,
     ) -> Result<Self, Error> {
         let enabled = settings.iter().filter(|(_, settings)| access(settings).enabled);
@@ -94,25 +99,25 @@ impl<A: Account> Accounts<A> {
         self.table.get(account).ok_or_else(|| format!("{} account '{account}' {}", A::CHANNEL, A::ABSENT))
     }
 
-    fn sender(&self, outgoing: &Outgoing) -> Result<&A, Sent> {
-        self.get(&outgoing.address().account).map_err(|reason| Sent::Rejected { reason })
+    fn sender(&self, outgoing: &OutgoingMessage) -> Result<&A, SendOutcome> {
+        self.get(&outgoing.address().account).map_err(|reason| SendOutcome::Rejected { reason })
     }
 }
 
-impl<A: Account> Channel for Accounts<A> {
-    fn capabilities(&self, account: &str) -> Capabilities {
+impl<A: Account> ChannelAdapter for Accounts<A> {
+    fn capabilities(&self, account: &str) -> ChannelCapabilities {
         self.table.get(account).map_or(A::CAPABILITIES, A::capabilities)
     }
 
-    fn standing(&self, account: &str) -> Option<Standing> {
+    fn connection_state(&self, account: &str) -> Option<ConnectionState> {
         self.table.get(account).map(A::standing)
     }
 
-    fn remembers_ms(&self, _: &str) -> Option<i64> {
+    fn idempotency_window_ms(&self, _: &str) -> Option<i64> {
         A::REMEMBERED_MS
     }
 
-    fn send<'a>(&'a self, key: &'a str, outgoing: &'a Outgoing) -> Pending<'a, Sent> {
+    fn send<'a>(&'a self, key: &'a str, outgoing: &'a OutgoingMessage) -> BoxFuture<'a, SendOutcome> {
         Box::pin(async move {
             match self.sender(outgoing) {
                 Ok(account) => account.send(key, outgoing).await,
@@ -121,7 +126,11 @@ impl<A: Account> Channel for Accounts<A> {
         })
     }
 
-    fn edit<'a>(&'a self, platform_id: &'a str, outgoing: &'a Outgoing) -> Pending<'a, Sent> {
+    fn edit_message<'a>(
+        &'a self,
+        platform_id: &'a str,
+        outgoing: &'a OutgoingMessage,
+    ) -> BoxFuture<'a, SendOutcome> {
         Box::pin(async move {
             match self.sender(outgoing) {
                 Ok(account) => account.edit(platform_id, outgoing).await,
@@ -130,7 +139,7 @@ impl<A: Account> Channel for Accounts<A> {
         })
     }
 
-    fn typing<'a>(&'a self, address: &'a Address) -> Pending<'a, ()> {
+    fn send_typing<'a>(&'a self, address: &'a ChatAddress) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             if let Ok(account) = self.get(&address.account) {
                 account.typing(address).await;
@@ -138,7 +147,11 @@ impl<A: Account> Channel for Accounts<A> {
         })
     }
 
-    fn fetch<'a>(&'a self, account: &'a str, attached: &'a Attached) -> Pending<'a, Attachment> {
+    fn fetch_attachment<'a>(
+        &'a self,
+        account: &'a str,
+        attached: &'a AttachmentRef,
+    ) -> BoxFuture<'a, MessageAttachment> {
         Box::pin(async move {
             let content = match self.table.get(account).filter(|_| attachment::is_wanted(attached)) {
                 Some(account) => account.fetch(attached).await,
@@ -148,15 +161,19 @@ impl<A: Account> Channel for Accounts<A> {
         })
     }
 
-    fn menu<'a>(&'a self, account: &'a str, items: &'a [MenuItem]) -> Pending<'a, Result<(), String>> {
+    fn set_command_menu<'a>(
+        &'a self,
+        account: &'a str,
+        items: &'a [MenuItem],
+    ) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async move { self.get(account)?.menu(items).await })
     }
 
-    fn connecting(&self) -> Vec<String> {
+    fn connection_accounts(&self) -> Vec<String> {
         self.table.iter().filter(|(_, account)| account.connects()).map(|(name, _)| name.clone()).collect()
     }
 
-    fn receive<'a>(&'a self, account: &'a str, inbox: &'a dyn Inbox) -> Pending<'a, ()> {
+    fn receive_messages<'a>(&'a self, account: &'a str, inbox: &'a dyn InboundSink) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             if let Some(account) = self.table.get(account) {
                 account.receive(inbox).await;
@@ -164,7 +181,12 @@ impl<A: Account> Channel for Accounts<A> {
         })
     }
 
-    fn called<'a>(&'a self, account: &'a str, call: Call, inbox: &'a dyn Inbox) -> Pending<'a, CallAnswer> {
+    fn handle_webhook<'a>(
+        &'a self,
+        account: &'a str,
+        call: WebhookRequest,
+        inbox: &'a dyn InboundSink,
+    ) -> BoxFuture<'a, WebhookResponse> {
         Box::pin(async move {
             match self.table.get(account) {
                 Some(account) => account.called(&call, inbox, &self.table).await,

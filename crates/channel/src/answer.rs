@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use polyclaw_domain::channel::Sent;
+use polyclaw_domain::channel::SendOutcome;
 use reqwest::header::RETRY_AFTER;
 use reqwest::{Response, StatusCode};
 use serde_json::Value;
@@ -32,23 +32,23 @@ impl Answer {
 
     /// What became of the message. `id` finds the platform's id in the body; `is_idempotent` says that the platform
     /// recognises a repeat, so that it may be sent again where it is not known to have failed.
-    pub fn sent(&self, is_idempotent: bool, id: impl FnOnce(&Value) -> Option<&Value>) -> Sent {
+    pub fn sent(&self, is_idempotent: bool, id: impl FnOnce(&Value) -> Option<&Value>) -> SendOutcome {
         if self.status.is_success() {
-            return Sent::Accepted { platform_id: id(&self.body).and_then(platform_id) };
+            return SendOutcome::Accepted { platform_id: id(&self.body).and_then(platform_id) };
         }
         let (reason, after_ms) = (self.reason(), self.retry_after_ms);
         match self.status {
             StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY => {
-                Sent::Retry { reason, after_ms }
+                SendOutcome::Retry { reason, after_ms }
             }
-            StatusCode::SERVICE_UNAVAILABLE if after_ms.is_some() => Sent::Retry { reason, after_ms },
-            status if status.is_server_error() && is_idempotent => Sent::Retry { reason, after_ms },
+            StatusCode::SERVICE_UNAVAILABLE if after_ms.is_some() => SendOutcome::Retry { reason, after_ms },
+            status if status.is_server_error() && is_idempotent => SendOutcome::Retry { reason, after_ms },
             // It was received and then something failed, perhaps after the message was shown.
-            status if status.is_server_error() => Sent::Unknown { reason },
-            status if status.is_redirection() => Sent::Rejected {
+            status if status.is_server_error() => SendOutcome::Unknown { reason },
+            status if status.is_redirection() => SendOutcome::Rejected {
                 reason: format!("{reason}: redirects are not followed, configure the address it leads to"),
             },
-            _ => Sent::Rejected { reason },
+            _ => SendOutcome::Rejected { reason },
         }
     }
 
@@ -96,14 +96,14 @@ impl Refusal {
 }
 
 /// What is known about a message whose request had no answer.
-pub(crate) fn failure(error: reqwest::Error) -> Sent {
+pub(crate) fn failure(error: reqwest::Error) -> SendOutcome {
     if error.is_builder() {
-        return Sent::Rejected { reason: "the message cannot be put into a request".to_owned() };
+        return SendOutcome::Rejected { reason: "the message cannot be put into a request".to_owned() };
     }
     if error.is_connect() {
-        return Sent::Retry { reason: cause(error), after_ms: None };
+        return SendOutcome::Retry { reason: cause(error), after_ms: None };
     }
-    Sent::Unknown { reason: cause(error) }
+    SendOutcome::Unknown { reason: cause(error) }
 }
 
 /// Why a request had no answer, without the address: it may hold a secret.

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use polyclaw_domain::channel::Attached;
-use polyclaw_domain::media::{Image, MOST_BYTES};
-use polyclaw_domain::message::Attachment;
+use polyclaw_domain::channel::AttachmentRef;
+use polyclaw_domain::media::{Image, MAX_IMAGE_BYTES};
+use polyclaw_domain::message::MessageAttachment;
 use reqwest::RequestBuilder;
 
 use crate::answer;
@@ -41,13 +41,13 @@ pub enum Content {
 
 /// Whether it is worth fetching: text or an image by its type, or by its name where the type says nothing; and not too
 /// large.
-pub(crate) fn is_wanted(attached: &Attached) -> bool {
+pub(crate) fn is_wanted(attached: &AttachmentRef) -> bool {
     let fits = |kind: Kind, size| usize::try_from(size).is_ok_and(|size| size <= kind.most_bytes());
     kind(attached).is_some_and(|kind| attached.size.is_none_or(|size| fits(kind, size)))
 }
 
 /// As far as its platform says.
-fn kind(attached: &Attached) -> Option<Kind> {
+fn kind(attached: &AttachmentRef) -> Option<Kind> {
     let media_type = essence(&attached.media_type);
     match is_text(&media_type, &attached.name) {
         true => Some(Kind::Text),
@@ -56,7 +56,7 @@ fn kind(attached: &Attached) -> Option<Kind> {
 }
 
 /// What is in it; nothing if it does not come whole, is too large, or is no text and no image after all.
-pub(crate) async fn read(attached: &Attached, request: RequestBuilder) -> Option<Content> {
+pub(crate) async fn read(attached: &AttachmentRef, request: RequestBuilder) -> Option<Content> {
     let kind = kind(attached)?;
     // A platform that wants somebody to log in answers with another address, and a page there.
     let response =
@@ -67,18 +67,19 @@ pub(crate) async fn read(attached: &Attached, request: RequestBuilder) -> Option
             let text = String::from_utf8(bytes).ok()?;
             (!text.contains('\0')).then_some(Content::Text(text))
         }
-        Kind::Image => Image::read(bytes).ok().map(Content::Image),
+        Kind::Image => Image::from_bytes(bytes).ok().map(Content::Image),
     }
 }
 
 /// `content`: what is in it, if it was fetched.
-pub(crate) fn part(attached: &Attached, content: Option<Content>) -> Attachment {
+pub(crate) fn part(attached: &AttachmentRef, content: Option<Content>) -> MessageAttachment {
     match content {
-        Some(Content::Image(image)) => {
-            Attachment { url: attached.url.clone(), ..Attachment::image(&*attached.name, image) }
-        }
-        Some(Content::Text(text)) => Attachment { text: Some(text), ..attached.named() },
-        None => attached.named(),
+        Some(Content::Image(image)) => MessageAttachment {
+            url: attached.url.clone(),
+            ..MessageAttachment::from_image(&*attached.name, image)
+        },
+        Some(Content::Text(text)) => MessageAttachment { text: Some(text), ..attached.to_attachment() },
+        None => attached.to_attachment(),
     }
 }
 
@@ -86,7 +87,7 @@ impl Kind {
     fn most_bytes(self) -> usize {
         match self {
             Self::Text => MAX_TEXT,
-            Self::Image => MOST_BYTES,
+            Self::Image => MAX_IMAGE_BYTES,
         }
     }
 }
@@ -128,7 +129,7 @@ mod tests {
     fn what_is_in_a_file_its_platform_says_and_size_decides_whether_it_is_fetched() {
         let wanted = |media_type: &str, name: &str, size| {
             let (name, media_type) = (name.to_owned(), media_type.to_owned());
-            is_wanted(&Attached { name, media_type, size: Some(size), url: None, handle: None })
+            is_wanted(&AttachmentRef { name, media_type, size: Some(size), url: None, handle: None })
         };
         for (media_type, name, size, expected) in [
             ("image/jpeg", "photo", 5 << 20, true),

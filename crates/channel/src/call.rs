@@ -1,8 +1,8 @@
 //! Reading what a platform asks of this instance, and answering it. Who is refused learns nothing else.
 
-use polyclaw_domain::channel::{Call, CallAnswer, Taken};
+use polyclaw_domain::channel::{IngestOutcome, WebhookRequest, WebhookResponse};
 
-pub(crate) fn header<'a>(call: &'a Call, name: &str) -> Option<&'a str> {
+pub(crate) fn header<'a>(call: &'a WebhookRequest, name: &str) -> Option<&'a str> {
     call.headers.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
 }
 
@@ -12,15 +12,15 @@ pub(crate) fn fields(form: &str) -> Vec<(String, String)> {
     url.map(|url| url.query_pairs().into_owned().collect()).unwrap_or_default()
 }
 
-pub(crate) fn plain(status: u16, body: &str) -> CallAnswer {
-    CallAnswer { status, media_type: "text/plain", body: body.to_owned() }
+pub(crate) fn plain(status: u16, body: &str) -> WebhookResponse {
+    WebhookResponse { status, media_type: "text/plain", body: body.to_owned() }
 }
 
 /// The platform may forget what was taken. Everything else it has to deliver again.
-pub(crate) fn taken(taken: &Taken) -> CallAnswer {
+pub(crate) fn taken(taken: &IngestOutcome) -> WebhookResponse {
     match taken {
-        Taken::Done => plain(200, ""),
-        Taken::Later { reason } => {
+        IngestOutcome::Done => plain(200, ""),
+        IngestOutcome::Retry { reason } => {
             tracing::warn!(reason, "a letter is not taken now: the platform has to deliver it again");
             plain(503, "")
         }

@@ -30,11 +30,11 @@ pub type Discord = Accounts<Account>;
 
 impl Discord {
     /// The enabled bots of a config.
-    pub fn from_config(bots: &BTreeMap<String, config::Discord>) -> Result<Self, Error> {
+    pub fn from_config(bots: &BTreeMap<String, config::DiscordConfig>) -> Result<Self, Error> {
         Self::with_pace(bots, Pace::default())
     }
 
-    pub fn with_pace(bots: &BTreeMap<String, config::Discord>, pace: Pace) -> Result<Self, Error> {
+    pub fn with_pace(bots: &BTreeMap<String, config::DiscordConfig>, pace: Pace) -> Result<Self, Error> {
         let clients = Clients::new(pace.patience)?;
         Self::enabled(bots, |bot| &bot.access, |name, bot| Account::new(name, bot, &clients, pace))
     }

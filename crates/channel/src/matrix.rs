@@ -25,11 +25,11 @@ pub type Matrix = Accounts<Account>;
 
 impl Matrix {
     /// The enabled accounts of a config.
-    pub fn from_config(accounts: &BTreeMap<String, config::Matrix>) -> Result<Self, Error> {
+    pub fn from_config(accounts: &BTreeMap<String, config::MatrixConfig>) -> Result<Self, Error> {
         Self::with_pace(accounts, Pace::default())
     }
 
-    pub fn with_pace(accounts: &BTreeMap<String, config::Matrix>, pace: Pace) -> Result<Self, Error> {
+    pub fn with_pace(accounts: &BTreeMap<String, config::MatrixConfig>, pace: Pace) -> Result<Self, Error> {
         let clients = Clients::new(pace.patience)?;
         let open = |name: &str, settings: &_| Account::new(name, settings, &clients, pace);
         Self::enabled(accounts, |settings| &settings.access, open)

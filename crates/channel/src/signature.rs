@@ -2,7 +2,7 @@
 
 use hmac::{Hmac, KeyInit, Mac};
 use polyclaw_domain::config::Secret;
-use polyclaw_domain::hex::{hex, unhex};
+use polyclaw_domain::hex::{decode_hex, encode_hex};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
@@ -16,12 +16,12 @@ pub(crate) fn ours(secret: &Secret, body: &[u8]) -> String {
 
 /// The signature of these pieces, one after another, in hex.
 pub(crate) fn sign(secret: &Secret, pieces: &[&[u8]]) -> String {
-    hex(&mac(secret, pieces).finalize().into_bytes())
+    encode_hex(&mac(secret, pieces).finalize().into_bytes())
 }
 
 /// Whether `given`, in hex, is the signature of these pieces.
 pub(crate) fn is_genuine(secret: &Secret, pieces: &[&[u8]], given: &str) -> bool {
-    unhex(given).is_some_and(|given| mac(secret, pieces).verify_slice(&given).is_ok())
+    decode_hex(given).is_some_and(|given| mac(secret, pieces).verify_slice(&given).is_ok())
 }
 
 /// Whether a word that was given is the secret. Only its length can be learned from the time this takes.

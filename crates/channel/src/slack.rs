@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use polyclaw_domain::config;
-use polyclaw_domain::port::Clock;
+use polyclaw_domain::port::WallClock;
 
 use crate::accounts::Accounts;
 use crate::client::Clients;
@@ -27,15 +27,15 @@ pub type Slack = Accounts<Account>;
 impl Slack {
     /// The enabled apps of a config.
     pub fn from_config(
-        accounts: &BTreeMap<String, config::Slack>,
-        clock: Arc<dyn Clock>,
+        accounts: &BTreeMap<String, config::SlackConfig>,
+        clock: Arc<dyn WallClock>,
     ) -> Result<Self, Error> {
         Self::with_pace(accounts, clock, Pace::default())
     }
 
     pub fn with_pace(
-        accounts: &BTreeMap<String, config::Slack>,
-        clock: Arc<dyn Clock>,
+        accounts: &BTreeMap<String, config::SlackConfig>,
+        clock: Arc<dyn WallClock>,
         pace: Pace,
     ) -> Result<Self, Error> {
         let clients = Clients::new(pace.patience)?;

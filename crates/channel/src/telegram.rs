@@ -25,11 +25,11 @@ pub type Telegram = Accounts<Account>;
 
 impl Telegram {
     /// The enabled bots of a config.
-    pub fn from_config(bots: &BTreeMap<String, config::Telegram>) -> Result<Self, Error> {
+    pub fn from_config(bots: &BTreeMap<String, config::TelegramConfig>) -> Result<Self, Error> {
         Self::with_pace(bots, Pace::default())
     }
 
-    pub fn with_pace(bots: &BTreeMap<String, config::Telegram>, pace: Pace) -> Result<Self, Error> {
+    pub fn with_pace(bots: &BTreeMap<String, config::TelegramConfig>, pace: Pace) -> Result<Self, Error> {
         let clients = Clients::new(pace.patience)?;
         Self::enabled(bots, |bot| &bot.access, |name, bot| Account::new(name, bot, &clients, pace))
     }

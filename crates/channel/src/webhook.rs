@@ -8,9 +8,9 @@ mod account;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use polyclaw_domain::channel::{Capabilities, Sent};
+use polyclaw_domain::channel::{ChannelCapabilities, SendOutcome};
 use polyclaw_domain::config;
-use polyclaw_domain::delivery::Outgoing;
+use polyclaw_domain::delivery::OutgoingMessage;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, Url};
 use serde::Serialize;
@@ -66,8 +66,8 @@ impl Webhook {
     }
 
     /// The accounts of a config that have somewhere to post answers to.
-    pub fn from_config(webhooks: &BTreeMap<String, config::Webhook>) -> Result<Self, Error> {
-        let account = |(name, webhook): (&String, &config::Webhook)| {
+    pub fn from_config(webhooks: &BTreeMap<String, config::WebhookConfig>) -> Result<Self, Error> {
+        let account = |(name, webhook): (&String, &config::WebhookConfig)| {
             Account::from_config(webhook).map(|account| (name.clone(), account))
         };
         Self::new(webhooks.iter().filter_map(account))
@@ -75,7 +75,7 @@ impl Webhook {
 }
 
 impl Line {
-    async fn post(&self, key: &str, body: Vec<u8>) -> Sent {
+    async fn post(&self, key: &str, body: Vec<u8>) -> SendOutcome {
         let mut request = self.client.post(self.url.clone()).header(CONTENT_TYPE, "application/json");
         request = request.header("Idempotency-Key", key);
         if let Some(secret) = &self.account.reply_secret {
@@ -93,7 +93,7 @@ impl Line {
 
 impl accounts::Account for Line {
     const CHANNEL: &'static str = NAME;
-    const CAPABILITIES: Capabilities = Capabilities {
+    const CAPABILITIES: ChannelCapabilities = ChannelCapabilities {
         idempotent_send: false,
         max_chars: Account::MAX_CHARS,
         edits: false,
@@ -101,19 +101,19 @@ impl accounts::Account for Line {
     };
     const ABSENT: &'static str = "has no reply_url";
 
-    fn capabilities(&self) -> Capabilities {
+    fn capabilities(&self) -> ChannelCapabilities {
         let Account { idempotent, max_chars, .. } = self.account;
-        Capabilities { idempotent_send: idempotent, max_chars, edits: false, acknowledges: true }
+        ChannelCapabilities { idempotent_send: idempotent, max_chars, edits: false, acknowledges: true }
     }
 
-    async fn send(&self, key: &str, outgoing: &Outgoing) -> Sent {
+    async fn send(&self, key: &str, outgoing: &OutgoingMessage) -> SendOutcome {
         let address = outgoing.address();
         let body =
             Body { key, peer: &address.peer, thread: address.thread.as_deref(), text: outgoing.text() };
         match serde_json::to_vec(&body) {
             Ok(body) => self.post(key, body).await,
             Err(error) => {
-                Sent::Rejected { reason: format!("the message cannot be written as JSON: {error}") }
+                SendOutcome::Rejected { reason: format!("the message cannot be written as JSON: {error}") }
             }
         }
     }

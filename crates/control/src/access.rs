@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use polyclaw_domain::audit::{Entry, fingerprint};
+use polyclaw_domain::audit::{AuditEntry, content_hash};
 use polyclaw_domain::id::InstanceId;
-use polyclaw_domain::instance::Access;
-use polyclaw_domain::redact::quoted;
+use polyclaw_domain::instance::TokenAccess;
+use polyclaw_domain::redact::quote_safely;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::Tx;
 use polyclaw_store::registry::tokens::{self, Token};
@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 pub struct Caller {
     /// As the audit names them.
     pub who: String,
-    pub access: Access,
+    pub access: TokenAccess,
     /// The instance whose own token it is.
     pub instance: Option<InstanceId>,
     /// The id of the token they showed, if it is one that was given out.
@@ -31,7 +31,7 @@ pub struct Caller {
 impl Caller {
     /// Whoever has the token of the control plane itself.
     pub fn operator() -> Self {
-        Self { who: "operator".to_owned(), access: Access::Admin, instance: None, token: None }
+        Self { who: "operator".to_owned(), access: TokenAccess::Admin, instance: None, token: None }
     }
 
     pub(crate) fn supervisor() -> Self {
@@ -86,7 +86,7 @@ pub struct Made {
 impl Control {
     /// Whose token this is, and for how long.
     pub async fn caller(&self, token: &str) -> Result<Option<(Caller, Stay)>> {
-        let hash = fingerprint(token.as_bytes());
+        let hash = content_hash(token.as_bytes());
         // Before it is looked up: one that is revoked in between is not found, or its end is told.
         let stay = self.stays.of(&hash);
         let found = self.db.read(move |tx: &mut Tx<'_>| tokens::find(tx, &hash)).await?;
@@ -117,9 +117,9 @@ impl Control {
         self.record(self.entry(by, "login.end", login)).await
     }
 
-    pub async fn make_token(&self, by: &Caller, name: String, access: Access) -> Result<Made> {
+    pub async fn make_token(&self, by: &Caller, name: String, access: TokenAccess) -> Result<Made> {
         let token = Token {
-            id: self.ids.next(),
+            id: self.ids.next_id(),
             name,
             access,
             instance: None,
@@ -127,16 +127,16 @@ impl Control {
             revoked_at: None,
         };
         let detail = format!("{} '{}'", access.as_str(), token.name);
-        let entry = Entry { detail, ..self.entry(by, "token.make", &token.id) };
+        let entry = AuditEntry { detail, ..self.entry(by, "token.make", &token.id) };
         self.keep_token(token, Some(entry)).await
     }
 
     /// An instance's own, in place of the one it had.
     pub(crate) async fn instance_token(&self, instance: &InstanceId) -> Result<String> {
         let token = Token {
-            id: self.ids.next(),
+            id: self.ids.next_id(),
             name: "instance".to_owned(),
-            access: Access::Read,
+            access: TokenAccess::Read,
             instance: Some(instance.clone()),
             created_at: self.now(),
             revoked_at: None,
@@ -144,9 +144,9 @@ impl Control {
         Ok(self.keep_token(token, None).await?.secret)
     }
 
-    async fn keep_token(&self, token: Token, entry: Option<Entry>) -> Result<Made> {
-        let secret = format!("{}{}", self.ids.nonce(), self.ids.nonce());
-        let (stored, hash) = (token.clone(), fingerprint(secret.as_bytes()));
+    async fn keep_token(&self, token: Token, entry: Option<AuditEntry>) -> Result<Made> {
+        let secret = format!("{}{}", self.ids.fresh_nonce(), self.ids.fresh_nonce());
+        let (stored, hash) = (token.clone(), content_hash(secret.as_bytes()));
         let kept = self.db.write(move |tx| {
             tokens::add(tx, &stored, &hash)?;
             audit::note(tx, entry.as_ref())
@@ -162,7 +162,7 @@ impl Control {
             audit::note(tx, Some(&entry).filter(|_| revoked.is_some()))?;
             Ok(revoked)
         });
-        let hash = revoked.await?.ok_or_else(|| Error::UnknownToken(quoted(id)))?;
+        let hash = revoked.await?.ok_or_else(|| Error::UnknownToken(quote_safely(id)))?;
         [&hash, id].iter().for_each(|token| self.stays.end(token));
         Ok(())
     }

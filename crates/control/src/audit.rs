@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use polyclaw_domain::audit::{Break, Chain, Entry, Head, Link};
+use polyclaw_domain::audit::{AuditChain, AuditChainBreak, AuditEntry, AuditHead, AuditRecord};
 use polyclaw_store::Tx;
 use polyclaw_store::registry::audit;
 
@@ -15,13 +15,13 @@ use crate::file;
 /// Entries read at a time while a chain is followed.
 const STRIDE: usize = 1000;
 
-pub(crate) fn note(tx: &mut Tx<'_>, entry: Option<&Entry>) -> polyclaw_store::Result<()> {
+pub(crate) fn note(tx: &mut Tx<'_>, entry: Option<&AuditEntry>) -> polyclaw_store::Result<()> {
     entry.map_or(Ok(()), |entry| audit::append(tx, entry))
 }
 
 impl Control {
-    pub(crate) fn entry(&self, by: &Caller, action: &str, target: impl ToString) -> Entry {
-        Entry {
+    pub(crate) fn entry(&self, by: &Caller, action: &str, target: impl ToString) -> AuditEntry {
+        AuditEntry {
             who: by.who.clone(),
             action: action.to_owned(),
             target: target.to_string(),
@@ -32,23 +32,26 @@ impl Control {
         }
     }
 
-    pub(crate) async fn record(&self, entry: Entry) -> Result<()> {
+    pub(crate) async fn record(&self, entry: AuditEntry) -> Result<()> {
         Ok(self.db.write(move |tx| audit::append(tx, &entry)).await?)
     }
 
     /// The newest entries first, before a number.
-    pub async fn audit(&self, before: Option<i64>, limit: usize) -> Result<Vec<Link>> {
+    pub async fn audit(&self, before: Option<i64>, limit: usize) -> Result<Vec<AuditRecord>> {
         let before = before.unwrap_or(i64::MAX);
         Ok(self.db.read(move |tx: &mut Tx<'_>| audit::latest(tx, before, limit)).await?)
     }
 
     /// Counts every hash again, and looks for what was written down beside the chain: how far it had come.
-    pub async fn verify_audit(&self) -> Result<(Chain, Option<Break>)> {
-        let mut chain = Chain::default();
+    pub async fn verify_audit(&self) -> Result<(AuditChain, Option<AuditChainBreak>)> {
+        let mut chain = AuditChain::default();
         let Some(head) = self.db.read(audit::head).await? else {
-            return Ok((chain, Some(Break { seq: 0, why: "how far the record had come was taken out" })));
+            return Ok((
+                chain,
+                Some(AuditChainBreak { seq: 0, why: "how far the record had come was taken out" }),
+            ));
         };
-        let heads: Vec<Head> = self.noted_head().into_iter().chain([head]).collect();
+        let heads: Vec<AuditHead> = self.noted_head().into_iter().chain([head]).collect();
         loop {
             let seq = chain.len();
             let links = self.db.read(move |tx: &mut Tx<'_>| audit::after(tx, seq, STRIDE)).await?;
@@ -59,7 +62,7 @@ impl Control {
                 return Ok((chain, Some(broken)));
             }
         }
-        let missing = heads.iter().find_map(|head| chain.lacks(head));
+        let missing = heads.iter().find_map(|head| chain.find_missing_entry(head));
         let broken = match missing {
             None => self.db.read(audit::head).await?.and_then(|head| behind(&chain, &head)),
             missing => missing,
@@ -72,10 +75,10 @@ impl Control {
     }
 
     /// Written outside of the database: who cuts both has to know of both.
-    fn noted_head(&self) -> Option<Head> {
+    fn noted_head(&self) -> Option<AuditHead> {
         let text = std::fs::read_to_string(self.head_file()).ok()?;
         let (entries, hash) = text.trim().split_once(' ')?;
-        Some(Head { entries: entries.parse().ok()?, hash: hash.to_owned() })
+        Some(AuditHead { entries: entries.parse().ok()?, hash: hash.to_owned() })
     }
 
     /// Notes how far the record has come. A note that does not fit the record stays: it is what shows that.
@@ -102,16 +105,20 @@ impl Control {
     }
 }
 
-fn step(chain: &mut Chain, link: &Link, heads: &[Head]) -> std::result::Result<(), Break> {
-    chain.follow(link)?;
-    match heads.iter().any(|head| chain.parts_from(head)) {
-        true => Err(Break { seq: link.seq, why: "it is not the entry that was there" }),
+fn step(
+    chain: &mut AuditChain,
+    link: &AuditRecord,
+    heads: &[AuditHead],
+) -> std::result::Result<(), AuditChainBreak> {
+    chain.verify_next(link)?;
+    match heads.iter().any(|head| chain.diverges_from(head)) {
+        true => Err(AuditChainBreak { seq: link.seq, why: "it is not the entry that was there" }),
         false => Ok(()),
     }
 }
 
 /// Rows that were put behind the last entry there is.
-fn behind(chain: &Chain, head: &Head) -> Option<Break> {
+fn behind(chain: &AuditChain, head: &AuditHead) -> Option<AuditChainBreak> {
     let why = "it was put there behind the control plane's back";
-    (chain.len() > head.entries).then_some(Break { seq: head.entries + 1, why })
+    (chain.len() > head.entries).then_some(AuditChainBreak { seq: head.entries + 1, why })
 }

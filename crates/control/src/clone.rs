@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use polyclaw_domain::instance::Name;
+use polyclaw_domain::instance::InstanceName;
 use serde_json::json;
 
 use crate::access::Caller;
@@ -28,7 +28,7 @@ impl Control {
         name: &str,
         port: Option<u16>,
     ) -> Result<View> {
-        let name = Name::parse(name)?;
+        let name = InstanceName::parse(name)?;
         let other = self.row(word).await?;
         let _held = self.hold(&other).await?;
         let _turn = self.making.lock().await;

@@ -7,11 +7,11 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use hyper::Method;
-use polyclaw_domain::audit::{Entry, fingerprint};
+use polyclaw_domain::audit::{AuditEntry, content_hash};
 use polyclaw_domain::config::{Config, ConfigError, ConfigErrors};
 use polyclaw_domain::id::InstanceId;
-use polyclaw_domain::instance::Process;
-use polyclaw_domain::redact::{MARK, Redactor};
+use polyclaw_domain::instance::ProcessState;
+use polyclaw_domain::redact::{REDACTION_MARK, Redactor};
 use polyclaw_store::registry::{self, Instance};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -113,7 +113,7 @@ impl Control {
     pub async fn read_config(&self, word: &str) -> Result<Read> {
         let one = self.row(word).await?;
         let text = self.config_text(&one)?;
-        let etag = fingerprint(text.as_bytes());
+        let etag = content_hash(text.as_bytes());
         let mut document = match edit::parse(&text) {
             Ok(document) => document,
             Err(error) => return Ok(Read::broken(etag, &error)),
@@ -122,8 +122,8 @@ impl Control {
         // A comment may hold what was a secret once, an address a password.
         let redactor = Redactor::default();
         let mut config = edit::to_json(document.as_item());
-        redactor.json(&mut config);
-        let toml = redactor.text(&document.to_string()).into_owned();
+        redactor.redact_json(&mut config);
+        let toml = redactor.redact_text(&document.to_string()).into_owned();
         Ok(Read { etag, toml, config, secrets, broken: None })
     }
 
@@ -184,10 +184,10 @@ impl Control {
         };
         let redactor = self.redactor();
         for error in &mut errors.0 {
-            redactor.string(&mut error.message);
-            redactor.string(&mut error.path);
+            redactor.redact_in_place(&mut error.message);
+            redactor.redact_in_place(&mut error.path);
             if let Some(hint) = &mut error.hint {
-                redactor.string(hint);
+                redactor.redact_in_place(hint);
             }
         }
         Ok(Some(errors))
@@ -239,12 +239,12 @@ impl Control {
         let _held = self.hold(&one).await?;
         let before = self.config_text(&one)?;
         current(&before, &wanted)?;
-        let found = fingerprint(before.as_bytes());
+        let found = content_hash(before.as_bytes());
         let change = (edit, terms.may_write_secrets);
         let (after, config) = self.drafted(&one, &before, change, References::Resolved).await?;
         self.check_port(&one, &before, &config).await?;
-        let etag = fingerprint(after.as_bytes());
-        let entry = Entry {
+        let etag = content_hash(after.as_bytes());
+        let entry = AuditEntry {
             before: Some(found),
             after: Some(etag.clone()),
             detail: one.name.to_string(),
@@ -258,7 +258,7 @@ impl Control {
             Err(error) => {
                 put(&place, &before)?;
                 let entry = self.entry(by, "config.rollback", &one.id);
-                self.record(Entry { before: Some(etag), detail: one.name.to_string(), ..entry }).await?;
+                self.record(AuditEntry { before: Some(etag), detail: one.name.to_string(), ..entry }).await?;
                 Err(error)
             }
         }
@@ -316,7 +316,7 @@ impl Control {
     /// Asks a running instance to work with the config that is there now. Its port was stated to it when it was started,
     /// so it can not tell that another waits: that is known here.
     async fn take_up(&self, one: &Instance, place: &Place, port: u16) -> Result<Outcome> {
-        if Live::of(one, place).process != Process::Ours {
+        if Live::of(one, place).process != ProcessState::Ours {
             self.note_port(one, port).await?;
             return Ok(Outcome::Saved);
         }
@@ -338,7 +338,7 @@ impl Control {
 
 /// `*` is whatever is there.
 fn current(text: &str, wanted: &str) -> Result<()> {
-    let current = fingerprint(text.as_bytes());
+    let current = content_hash(text.as_bytes());
     if current == wanted || wanted == "*" { Ok(()) } else { Err(Error::EtagStale { current }) }
 }
 
@@ -359,8 +359,8 @@ fn draft(before: &str, edit: &Edit, may_write: bool) -> Result<String> {
         Edit::Merge(patch) => edit::merge(before, patch)?,
     };
     // What was taken out of a text that was read can not be put back: it must not be written in its place.
-    if text.contains(MARK) && !before.contains(MARK) {
-        return Err(Error::MaskedNothing(vec![MARK.to_owned()]));
+    if text.contains(REDACTION_MARK) && !before.contains(REDACTION_MARK) {
+        return Err(Error::MaskedNothing(vec![REDACTION_MARK.to_owned()]));
     }
     let mut document = edit::parse(&text)?;
     mask::restore(&mut document, &stored, may_write)?;
@@ -412,7 +412,7 @@ mod tests {
     use std::thread::sleep;
 
     use polyclaw_domain::config::load;
-    use polyclaw_domain::port::{Clock, Ids};
+    use polyclaw_domain::port::{IdGenerator, WallClock};
     use polyclaw_domain::time::Millis;
 
     use super::*;
@@ -420,18 +420,18 @@ mod tests {
 
     struct Fixed;
 
-    impl Clock for Fixed {
+    impl WallClock for Fixed {
         fn now(&self) -> Millis {
             Millis(0)
         }
     }
 
-    impl Ids for Fixed {
-        fn next(&self) -> String {
+    impl IdGenerator for Fixed {
+        fn next_id(&self) -> String {
             "1".to_owned()
         }
 
-        fn nonce(&self) -> String {
+        fn fresh_nonce(&self) -> String {
             "1".to_owned()
         }
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use polyclaw_domain::config::{Config, ConfigErrors};
 use polyclaw_domain::id::InstanceId;
-use polyclaw_domain::port::{Clock, Ids};
+use polyclaw_domain::port::{IdGenerator, WallClock};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::Db;
 use polyclaw_store::registry::{answers, imports};
@@ -36,8 +36,8 @@ pub type Loader = Arc<dyn Fn(&Path, &str) -> std::result::Result<Config, ConfigE
 /// What the binary gives.
 pub struct Setup {
     pub home: PathBuf,
-    pub clock: Arc<dyn Clock>,
-    pub ids: Arc<dyn Ids>,
+    pub clock: Arc<dyn WallClock>,
+    pub ids: Arc<dyn IdGenerator>,
     /// The program instances run.
     pub program: OsString,
     pub load: Loader,
@@ -63,8 +63,8 @@ pub struct Control(Arc<Inner>);
 pub struct Inner {
     pub home: PathBuf,
     pub(crate) db: Db,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) ids: Arc<dyn Ids>,
+    pub(crate) clock: Arc<dyn WallClock>,
+    pub(crate) ids: Arc<dyn IdGenerator>,
     pub(crate) program: OsString,
     pub(crate) load: Loader,
     pub(crate) check: Loader,
@@ -209,7 +209,7 @@ impl Control {
 
     /// A word nobody can guess.
     pub fn nonce(&self) -> String {
-        self.ids.nonce()
+        self.ids.fresh_nonce()
     }
 
     /// For as long as this server lives, the instance listens there, whatever its config says.

@@ -5,10 +5,12 @@ use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 
-use polyclaw_domain::audit::Entry;
+use polyclaw_domain::audit::AuditEntry;
 use polyclaw_domain::config::{self, Config};
 use polyclaw_domain::id::InstanceId;
-use polyclaw_domain::instance::{Name, PORTS, Restart, Wanted, is_port};
+use polyclaw_domain::instance::{
+    ASSIGNABLE_PORTS, DesiredState, InstanceName, RestartPolicy, is_allowed_port,
+};
 use polyclaw_store::Tx;
 use polyclaw_store::registry::imports::{self, Done};
 use polyclaw_store::registry::{self, Instance, Taken};
@@ -32,12 +34,12 @@ pub struct Wish {
     pub port: Option<u16>,
     pub provider: Option<String>,
     pub model: Option<String>,
-    pub restart: Option<Restart>,
+    pub restart: Option<RestartPolicy>,
 }
 
 impl Control {
     pub async fn create(&self, by: &Caller, wish: &Wish) -> Result<View> {
-        let name = Name::parse(&wish.name)?;
+        let name = InstanceName::parse(&wish.name)?;
         let _turn = self.making.lock().await;
         let port = self.choose_port(&name, wish.port).await?;
         let one = self.fresh(name, port, wish.restart.unwrap_or_default());
@@ -53,14 +55,14 @@ impl Control {
         self.announce(&one.id, |instance| Change::InstanceCreated { instance }).await
     }
 
-    pub(crate) fn fresh(&self, name: Name, port: u16, restart: Restart) -> Instance {
-        let id = uuid(&self.ids.nonce());
+    pub(crate) fn fresh(&self, name: InstanceName, port: u16, restart: RestartPolicy) -> Instance {
+        let id = uuid(&self.ids.fresh_nonce());
         Instance {
             folder: format!("{FOLDER}/{id}"),
             id: InstanceId::new(id),
             name,
             port,
-            wanted: Wanted::Stopped,
+            wanted: DesiredState::Stopped,
             restart,
             broken: None,
             pid: None,
@@ -111,7 +113,7 @@ impl Control {
 
     async fn register(&self, by: &Caller, action: &str, one: &Instance, done: Option<Done>) -> Result<()> {
         let detail = format!("{} on port {}", one.name, one.port);
-        let (row, entry) = (one.clone(), Entry { detail, ..self.entry(by, action, &one.id) });
+        let (row, entry) = (one.clone(), AuditEntry { detail, ..self.entry(by, action, &one.id) });
         let taken = self.db.write(move |tx| {
             let taken = registry::add(tx, &row)?;
             if taken.is_none() {
@@ -124,7 +126,7 @@ impl Control {
     }
 
     /// The port asked for, or the first that no instance and nothing else has.
-    pub(crate) async fn choose_port(&self, name: &Name, asked: Option<u16>) -> Result<u16> {
+    pub(crate) async fn choose_port(&self, name: &InstanceName, asked: Option<u16>) -> Result<u16> {
         let rows = self.db.read(registry::list).await?;
         let active = || rows.iter().filter(|one| one.archived_at.is_none());
         if active().any(|one| one.name.as_str().eq_ignore_ascii_case(name.as_str())) {
@@ -135,7 +137,7 @@ impl Control {
         }
         let used: HashSet<u16> = active().map(|one| one.port).chain(self.own_port()).collect();
         let Some(port) = asked else {
-            let mut free = PORTS.filter(|port| !used.contains(port) && is_free(*port));
+            let mut free = ASSIGNABLE_PORTS.filter(|port| !used.contains(port) && is_free(*port));
             return free.next().ok_or(Error::NoPortLeft);
         };
         self.vet_port(port, &used).map(|()| port)
@@ -144,7 +146,7 @@ impl Control {
     /// Whether an instance can have a port it does not have yet. `used`: those of the others.
     pub(crate) fn vet_port(&self, port: u16, used: &HashSet<u16>) -> Result<()> {
         match port {
-            port if !is_port(port) || self.own_port() == Some(port) => Err(Error::BadPort(port)),
+            port if !is_allowed_port(port) || self.own_port() == Some(port) => Err(Error::BadPort(port)),
             port if used.contains(&port) => Err(Error::PortTaken(port)),
             port if !is_free(port) => Err(Error::PortInUse(port)),
             _ => Ok(()),
@@ -158,9 +160,11 @@ impl Control {
             return self.view(one).await;
         }
         let _turn = self.making.lock().await;
-        let name = Name::parse("main")?;
-        let one =
-            Instance { folder: HOME.to_owned(), ..self.fresh(name, config.gateway.port, Restart::default()) };
+        let name = InstanceName::parse("main")?;
+        let one = Instance {
+            folder: HOME.to_owned(),
+            ..self.fresh(name, config.gateway.port, RestartPolicy::default())
+        };
         self.register(by, "instance.adopt", &one, None).await?;
         self.announce(&one.id, |instance| Change::InstanceCreated { instance }).await
     }

@@ -1,7 +1,7 @@
 //! What can go wrong with instances, with a stable code and what to do about it.
 
 use polyclaw_domain::config::ConfigErrors;
-use polyclaw_domain::redact::quoted;
+use polyclaw_domain::redact::quote_safely;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -14,7 +14,7 @@ pub enum Error {
     #[error("there is no token '{0}'")]
     UnknownToken(String),
     #[error(transparent)]
-    BadName(#[from] polyclaw_domain::instance::BadName),
+    BadName(#[from] polyclaw_domain::instance::InvalidInstanceName),
     #[error("'{0}' looks like the id of an instance, and cannot be a name")]
     NameLikeId(String),
     #[error("an instance is called '{0}' already")]
@@ -91,7 +91,7 @@ pub enum Error {
     BadRule(String),
     #[error("{0}")]
     BadMessage(String),
-    #[error("the payload has {0} bytes, and at most {most} are taken", most = polyclaw_domain::envelope::LARGEST)]
+    #[error("the payload has {0} bytes, and at most {most} are taken", most = polyclaw_domain::envelope::MAX_PAYLOAD_BYTES)]
     PayloadTooLarge(usize),
     #[error("hop {0} of at most 7: the message went through too many instances")]
     MessageLoops(u32),
@@ -152,7 +152,7 @@ impl Error {
     }
 
     pub(crate) fn unknown_message(id: &polyclaw_domain::id::EnvelopeId) -> Self {
-        Self::UnknownMessage(quoted(id.as_str()))
+        Self::UnknownMessage(quote_safely(id.as_str()))
     }
 
     pub fn code(&self) -> &'static str {

@@ -7,9 +7,9 @@ mod workspace;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use polyclaw_domain::config::{self, Config, ConfigErrors, Secret, Source as Reference};
-use polyclaw_domain::instance::{Name, Restart};
-use polyclaw_domain::openclaw::{self, Inputs, Notes, Translation};
+use polyclaw_domain::config::{self, Config, ConfigErrors, ExternalReference as Reference, Secret};
+use polyclaw_domain::instance::{InstanceName, RestartPolicy};
+use polyclaw_domain::openclaw::{self, OpenclawInputs, OpenclawTranslation, TranslationNotes};
 use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::scope::DmScope;
 use polyclaw_domain::time::Millis;
@@ -68,7 +68,7 @@ pub struct Report {
     pub messages: usize,
     /// The names under which secrets are kept.
     pub secrets: Vec<String>,
-    pub notes: Notes,
+    pub notes: TranslationNotes,
 }
 
 #[derive(Clone, Debug)]
@@ -84,7 +84,7 @@ pub struct Outcome {
 /// All that was read, and what is made of it. Nothing is written yet.
 struct Plan {
     source: Source,
-    name: Name,
+    name: InstanceName,
     config: Value,
     secrets: Vec<(String, Secret)>,
     folders: Vec<Folder>,
@@ -116,7 +116,7 @@ impl Control {
         if dry_run {
             return Ok(Outcome { run: None, instance: None, already: false, report: plan.report });
         }
-        let run = self.ids.next();
+        let run = self.ids.next_id();
         let (id, source, digest) = (run.clone(), plan.source.place(), plan.source.digest.clone());
         let now = self.now();
         self.db.write(move |tx| imports::begin(tx, &id, (&source, &digest), now)).await?;
@@ -141,7 +141,7 @@ impl Control {
     }
 
     async fn make(&self, by: &Caller, run: &str, plan: Plan, port: u16) -> Result<Outcome> {
-        let one = self.fresh(plan.name.clone(), port, Restart::default());
+        let one = self.fresh(plan.name.clone(), port, RestartPolicy::default());
         let place = self.place(&one);
         let text = text_of(&plan.config, port)?;
         let (maker, at, report) = (self.clone(), place.clone(), plan.report.clone());
@@ -163,10 +163,10 @@ impl Control {
     /// Reads everything. Blocks.
     fn plan(&self, order: &Order) -> Result<Plan> {
         let source = Source::find(&order.path)?;
-        let name = Name::parse(&order.name.clone().unwrap_or_else(|| source.name()))?;
+        let name = InstanceName::parse(&order.name.clone().unwrap_or_else(|| source.name()))?;
         let is_set = |variable: &str| std::env::var_os(variable).is_some_and(|value| !value.is_empty());
-        let mut notes = Notes::default();
-        let translated = openclaw::translate(Inputs {
+        let mut notes = TranslationNotes::default();
+        let translated = openclaw::translate_config(OpenclawInputs {
             config: source.config.clone(),
             jobs: source.jobs(&mut notes),
             variables: source.variables(),
@@ -175,7 +175,7 @@ impl Control {
             is_set: &is_set,
             with_secrets: order.with_secrets,
         });
-        let Translation { config, secrets, agents, renamed, notes: more } = translated;
+        let OpenclawTranslation { config, secrets, agents, renamed, notes: more } = translated;
         notes.extend(more);
         let outside = if order.allow_outside { Outside::Allowed } else { Outside::Refused };
         let (home, ours) = (self.user_home.as_deref(), (self.home.as_path(), outside));
@@ -231,21 +231,27 @@ fn text_of(config: &Value, port: u16) -> Result<String> {
 
 /// The config as a daemon could load it. Where people would share a conversation without having been told, each gets
 /// one of their own.
-fn checked(mut config: Value, notes: &mut Notes) -> Result<Value> {
+fn checked(mut config: Value, notes: &mut TranslationNotes) -> Result<Value> {
     let is_shared = |errors: &ConfigErrors| errors.0.iter().all(|error| error.path == "session.dm_scope");
     match load(&config) {
         Ok(loaded)
             if loaded.session.dm_scope.is_none()
-                && loaded.session.scope(&loaded.channels, &loaded.bindings) != DmScope::Main =>
+                && loaded.session.effective_dm_scope(&loaded.channels, &loaded.bindings) != DmScope::Main =>
         {
             config["session"]["dm_scope"] = json!("per-channel-peer");
-            notes.change("session.dmScope", "several people may write: each has a conversation of their own");
+            notes.note_changed(
+                "session.dmScope",
+                "several people may write: each has a conversation of their own",
+            );
             Ok(config)
         }
         Ok(_) => Ok(config),
         Err(errors) if is_shared(&errors) => {
             config["session"]["dm_scope"] = json!("per-channel-peer");
-            notes.change("session.dmScope", "several people may write: each has a conversation of their own");
+            notes.note_changed(
+                "session.dmScope",
+                "several people may write: each has a conversation of their own",
+            );
             load(&config).map(|_| config).map_err(Error::BadConfig)
         }
         Err(errors) => Err(Error::BadConfig(errors)),
@@ -254,7 +260,7 @@ fn checked(mut config: Value, notes: &mut Notes) -> Result<Value> {
 
 /// As a daemon would, but that kept secrets are not there yet.
 fn load(config: &Value) -> std::result::Result<Config, ConfigErrors> {
-    let text = text_of(config, *polyclaw_domain::instance::PORTS.start());
+    let text = text_of(config, *polyclaw_domain::instance::ASSIGNABLE_PORTS.start());
     let look_up = |reference: Reference<'_>| match reference {
         Reference::Env(name) => std::env::var(name).map_err(|_| "is not set".to_owned()),
         // Each its own: two accounts are not taken for one.

@@ -4,9 +4,9 @@ use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
 
 use hyper::Method;
-use polyclaw_domain::audit::Entry;
+use polyclaw_domain::audit::AuditEntry;
 use polyclaw_domain::config::Config;
-use polyclaw_domain::instance::{Process, Status, Wanted};
+use polyclaw_domain::instance::{DesiredState, InstanceStatus, ProcessState};
 use polyclaw_store::registry::{self, Instance, Pid};
 
 use crate::access::Caller;
@@ -57,11 +57,12 @@ impl Control {
         let _held = self.hold(&one).await?;
         let one = self.row(one.id.as_str()).await?;
         let live = Live::of(&one, &self.place(&one));
-        if let (Status::Running | Status::Unknown, Some(pid)) = (live.status(&one), live.pid) {
+        if let (InstanceStatus::Running | InstanceStatus::Unknown, Some(pid)) = (live.status(&one), live.pid)
+        {
             return Err(Error::AlreadyRunning { name: one.name.to_string(), pid: pid.number });
         }
         let _starting = self.begin_start(&one.id);
-        self.want(by, &one, Wanted::Running, "instance.start").await?;
+        self.want(by, &one, DesiredState::Running, "instance.start").await?;
         self.launch_or_rest(&one).await
     }
 
@@ -71,17 +72,19 @@ impl Control {
         let one = self.row(one.id.as_str()).await?;
         let live = Live::of(&one, &self.place(&one));
         match live.status(&one) {
-            Status::Stopped | Status::Archived => return Err(Error::NothingToStop(one.name.to_string())),
-            Status::StalePid | Status::Unknown => return Err(not_ours(&live)),
+            InstanceStatus::Stopped | InstanceStatus::Archived => {
+                return Err(Error::NothingToStop(one.name.to_string()));
+            }
+            InstanceStatus::StalePid | InstanceStatus::Unknown => return Err(not_ours(&live)),
             // Whoever stops one that crashed wants it to stay down.
-            Status::Running
-            | Status::Unresponsive
-            | Status::Starting
-            | Status::Restarting
-            | Status::Crashed
-            | Status::Error => {}
+            InstanceStatus::Running
+            | InstanceStatus::Unresponsive
+            | InstanceStatus::Starting
+            | InstanceStatus::Restarting
+            | InstanceStatus::Crashed
+            | InstanceStatus::Error => {}
         }
-        self.want(by, &one, Wanted::Stopped, "instance.stop").await?;
+        self.want(by, &one, DesiredState::Stopped, "instance.stop").await?;
         self.end(&one, &live, patience).await?;
         self.refresh(&one.id).await
     }
@@ -91,7 +94,7 @@ impl Control {
         let _held = self.hold(&one).await?;
         let one = self.row(one.id.as_str()).await?;
         let live = Live::of(&one, &self.place(&one));
-        if live.status(&one) == Status::Unknown {
+        if live.status(&one) == InstanceStatus::Unknown {
             return Err(not_ours(&live));
         }
         // An earlier server may have died while the instance drained: a second signal would cut the drain short.
@@ -115,7 +118,8 @@ impl Control {
         let started = self.children.running();
         let inherited = |one: &Instance| {
             let (place, live) = (self.place(one), Live::of(one, &self.place(one)));
-            live.process == Process::Ours && live.pid.is_some_and(|pid| place.ending() == Some(pid.number))
+            live.process == ProcessState::Ours
+                && live.pid.is_some_and(|pid| place.ending() == Some(pid.number))
         };
         let ending = rows.into_iter().filter(|one| started.contains(&one.id) || inherited(one));
         let ends = ending.map(|one| {
@@ -156,9 +160,9 @@ impl Control {
         }
     }
 
-    async fn want(&self, by: &Caller, one: &Instance, wanted: Wanted, action: &str) -> Result<()> {
+    async fn want(&self, by: &Caller, one: &Instance, wanted: DesiredState, action: &str) -> Result<()> {
         let (id, entry) =
-            (one.id.clone(), Entry { detail: one.name.to_string(), ..self.entry(by, action, &one.id) });
+            (one.id.clone(), AuditEntry { detail: one.name.to_string(), ..self.entry(by, action, &one.id) });
         let written = self.db.write(move |tx| {
             registry::want(tx, &id, wanted)?;
             audit::note(tx, Some(&entry))
@@ -170,7 +174,7 @@ impl Control {
     async fn want_restart(&self, by: &Caller, one: &Instance) -> Result<()> {
         let (id, entry) = (
             one.id.clone(),
-            Entry { detail: one.name.to_string(), ..self.entry(by, "instance.restart", &one.id) },
+            AuditEntry { detail: one.name.to_string(), ..self.entry(by, "instance.restart", &one.id) },
         );
         let written = self.db.write(move |tx| {
             registry::want_restart(tx, &id)?;
@@ -187,7 +191,7 @@ impl Control {
         tracing::error!(instance = %one.name, seconds = silent.as_secs(), "it does not answer and is killed");
         let detail = format!("{}: it did not answer for {} s", one.name, silent.as_secs());
         let entry = self.entry(&Caller::supervisor(), "instance.hung", &one.id);
-        self.record(Entry { detail, ..entry }).await?;
+        self.record(AuditEntry { detail, ..entry }).await?;
         handle.kill();
         let _ = handle.ends_within(LAST_LOOK).await;
         self.pulses.felt(&one.id, true);
@@ -219,7 +223,7 @@ impl Control {
         let ready = self.until_ready(&one, &place, &config, &mut child).await;
         let kept = match ready {
             Ok(pid) => {
-                self.doors.set(&one.id, pid, config.gateway.local());
+                self.doors.set(&one.id, pid, config.gateway.local_address());
                 self.pulses.felt(&one.id, true);
                 self.keep_pid(&one, Some(pid)).await
             }
@@ -228,7 +232,7 @@ impl Control {
         if kept.is_err() {
             abandon(&mut child).await;
             // What is left of a pid is the child's or an earlier life's, unless somebody runs there by hand.
-            if place.pid().is_none_or(|pid| process::look(pid, None, place.path()) != Process::Ours) {
+            if place.pid().is_none_or(|pid| process::look(pid, None, place.path()) != ProcessState::Ours) {
                 let _ = std::fs::remove_file(place.pid_file());
             }
             let _ = self.keep_pid(&one, None).await;
@@ -263,7 +267,7 @@ impl Control {
         config: &Config,
         child: &mut Child,
     ) -> Result<Pid> {
-        let (began, address) = (Instant::now(), config.gateway.local());
+        let (began, address) = (Instant::now(), config.gateway.local_address());
         let failed = |why: String| Error::StartFailed {
             name: one.name.to_string(),
             why,
@@ -293,7 +297,7 @@ impl Control {
     }
 
     fn handle(&self, one: &Instance, live: &Live) -> Option<Handle> {
-        let pid = live.pid.filter(|_| live.process == Process::Ours)?;
+        let pid = live.pid.filter(|_| live.process == ProcessState::Ours)?;
         Handle::open(pid, self.place(one).path())
     }
 
@@ -321,8 +325,8 @@ impl Control {
                 return Err(Error::DidNotEnd { name: one.name.to_string(), pid: handle.number });
             }
         }
-        if let Some(pid) = live.pid.filter(|_| live.process == Process::Ours)
-            && process::look(pid.number, Some(pid.started), place.path()) == Process::Ours
+        if let Some(pid) = live.pid.filter(|_| live.process == ProcessState::Ours)
+            && process::look(pid.number, Some(pid.started), place.path()) == ProcessState::Ours
         {
             return Err(Error::DidNotEnd { name: one.name.to_string(), pid: pid.number });
         }

@@ -10,7 +10,7 @@ mod send;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use polyclaw_domain::envelope::State;
+use polyclaw_domain::envelope::EnvelopeState;
 use polyclaw_domain::id::{EnvelopeId, InstanceId};
 use polyclaw_domain::redact::Redactor;
 use polyclaw_store::Tx;
@@ -78,7 +78,7 @@ impl Broker {
     /// Tells readers what was committed, and those who wait for a message that there may be one.
     fn tell(&self, events: Vec<Event>) {
         for event in events {
-            if matches!(event.state, State::Queued | State::Failed) {
+            if matches!(event.state, EnvelopeState::Queued | EnvelopeState::Failed) {
                 self.bell(&event.about.to).notify_waiters();
             }
             // Nobody may be listening.

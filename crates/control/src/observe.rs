@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hyper::Method;
 use polyclaw_domain::briefing;
-use polyclaw_domain::budget::nanos;
+use polyclaw_domain::budget::usd_to_nanos;
 use polyclaw_domain::config::Config;
 use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::time::Millis;
@@ -102,7 +102,7 @@ impl Control {
         let text =
             file::read_text(&place.config(), file::LARGEST_CONFIG).map_err(|error| error.to_string())?;
         (self.load)(place.path(), &text)
-            .map_err(|errors| Redactor::default().text(&errors.to_string()).into_owned())
+            .map_err(|errors| Redactor::default().redact_text(&errors.to_string()).into_owned())
     }
 
     /// What the instance itself says, where what it did is in no file of its own. `None`: it is in one.
@@ -184,7 +184,7 @@ impl From<Spent> for Total {
             input_tokens: spent.input_tokens,
             output_tokens: spent.output_tokens,
             cached_tokens: spent.cached_tokens,
-            cost_nanos: spent.cost_usd.map(nanos),
+            cost_nanos: spent.cost_usd.map(usd_to_nanos),
         }
     }
 }
@@ -211,7 +211,7 @@ fn add_up(totals: &[Total]) -> Used {
 fn masked(config: &Config) -> Value {
     let mut value = serde_json::to_value(config).unwrap_or_else(|_| json!(null));
     mask::hide_in(&mut value);
-    Redactor::new(config.secrets.iter().map(|secret| secret.expose().to_owned())).json(&mut value);
+    Redactor::new(config.secrets.iter().map(|secret| secret.expose().to_owned())).redact_json(&mut value);
     value
 }
 
@@ -236,7 +236,7 @@ fn persona(workspace: &Path, own_workspaces: Vec<String>) -> Vec<Persona> {
         agents.map(|entry| format!("agents/{}/", entry.file_name().to_string_lossy())).collect();
     own.sort();
     let places = [String::new()].into_iter().chain(own).chain(own_workspaces);
-    let files = places.flat_map(|place| briefing::FILES.map(|file| format!("{place}{file}")));
+    let files = places.flat_map(|place| briefing::BRIEFING_FILES.map(|file| format!("{place}{file}")));
     let there = |file: String| {
         let meta = fs::symlink_metadata(workspace.join(&file)).ok().filter(fs::Metadata::is_file)?;
         Some(Persona { file, bytes: meta.len() })

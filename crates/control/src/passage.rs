@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use hyper::Method;
-use polyclaw_domain::audit::{Entry, fingerprint};
-use polyclaw_domain::instance::Access;
+use polyclaw_domain::audit::{AuditEntry, content_hash};
+use polyclaw_domain::instance::TokenAccess;
 use polyclaw_store::registry::Instance;
 
 use crate::access::Caller;
@@ -59,11 +59,11 @@ impl Kind {
         }
     }
 
-    pub fn needs(self) -> Access {
+    pub fn needs(self) -> TokenAccess {
         match self {
-            Self::Look => Access::Read,
-            Self::Message | Self::Work => Access::Operate,
-            Self::Change => Access::Admin,
+            Self::Look => TokenAccess::Read,
+            Self::Message | Self::Work => TokenAccess::Operate,
+            Self::Change => TokenAccess::Admin,
         }
     }
 }
@@ -84,7 +84,7 @@ const TWINS: [(&str, Method, &str); 10] = [
 
 /// What somebody needs to let a tool run that asks first: what they would need to do the same themselves. What only an
 /// agent can do, a command on the machine above all, may lead anywhere: it needs everything.
-pub fn needed_to_approve(tool: &str) -> Access {
+pub fn needed_to_approve(tool: &str) -> TokenAccess {
     let twin = TWINS.iter().find(|(name, ..)| *name == tool);
     twin.map_or(Kind::Change, |(_, method, path)| Kind::of(method, path)).needs()
 }
@@ -92,7 +92,7 @@ pub fn needed_to_approve(tool: &str) -> Access {
 /// A change on its way.
 pub struct Passage {
     one: Instance,
-    entry: Entry,
+    entry: AuditEntry,
     thing: Option<String>,
 }
 
@@ -118,7 +118,7 @@ impl Control {
         }
         let thing = thing(path);
         let before = self.glance(&one, thing.as_deref()).await;
-        let entry = Entry { before, ..entry };
+        let entry = AuditEntry { before, ..entry };
         self.record(entry.clone()).await?;
         Ok(Some(Passage { one, entry, thing }))
     }
@@ -129,15 +129,15 @@ impl Control {
         self.record(self.passing(by, "gateway.socket", &one, path)).await
     }
 
-    fn passing(&self, by: &Caller, action: &str, one: &Instance, asked: &str) -> Entry {
+    fn passing(&self, by: &Caller, action: &str, one: &Instance, asked: &str) -> AuditEntry {
         let shown: String = asked.chars().take(SHOWN).collect();
-        Entry { detail: format!("{}: {shown}", one.name), ..self.entry(by, action, &one.id) }
+        AuditEntry { detail: format!("{}: {shown}", one.name), ..self.entry(by, action, &one.id) }
     }
 
     /// Notes what came of it.
     pub async fn note_arrival(&self, passage: Passage, status: u16) -> Result<()> {
         let Passage { one, entry, thing } = passage;
-        let entry = Entry {
+        let entry = AuditEntry {
             action: "gateway.done".to_owned(),
             after: self.glance(&one, thing.as_deref()).await,
             detail: format!("{} → {status}", entry.detail),
@@ -150,7 +150,7 @@ impl Control {
     /// The hash of a thing as the instance shows it; none where it shows none.
     async fn glance(&self, one: &Instance, thing: Option<&str>) -> Option<String> {
         let (status, shown) = self.ask(one, Method::GET, thing?, PATIENCE).await.ok()?;
-        (status == 200).then(|| fingerprint(shown.to_string().as_bytes()))
+        (status == 200).then(|| content_hash(shown.to_string().as_bytes()))
     }
 }
 
@@ -214,16 +214,16 @@ mod tests {
     #[test]
     fn to_approve_a_call_needs_what_the_same_call_needs_directly() {
         for (tool, needed) in [
-            ("agent_create", Access::Admin),
-            ("agent_update", Access::Admin),
-            ("cron_add", Access::Admin),
-            ("memory_store", Access::Admin),
-            ("cron_run", Access::Operate),
-            ("session_set_agent", Access::Operate),
-            ("sessions_send", Access::Operate),
-            ("shell", Access::Admin),
-            ("write_file", Access::Admin),
-            ("some_server__its_tool", Access::Admin),
+            ("agent_create", TokenAccess::Admin),
+            ("agent_update", TokenAccess::Admin),
+            ("cron_add", TokenAccess::Admin),
+            ("memory_store", TokenAccess::Admin),
+            ("cron_run", TokenAccess::Operate),
+            ("session_set_agent", TokenAccess::Operate),
+            ("sessions_send", TokenAccess::Operate),
+            ("shell", TokenAccess::Admin),
+            ("write_file", TokenAccess::Admin),
+            ("some_server__its_tool", TokenAccess::Admin),
         ] {
             assert_eq!(needed_to_approve(tool), needed, "{tool}");
         }

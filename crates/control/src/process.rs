@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use polyclaw_domain::instance::Process;
+use polyclaw_domain::instance::ProcessState;
 use polyclaw_store::registry::Pid;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -20,29 +20,29 @@ const ROLE: &[u8] = b"daemon";
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// What a pid is now. `started`: when the process with this number began, where that was written down.
-pub fn look(number: i32, started: Option<i64>, home: &Path) -> Process {
+pub fn look(number: i32, started: Option<i64>, home: &Path) -> ProcessState {
     let Some(stat) = Stat::of(number) else { return unseen(number) };
     if stat.is_dead() {
-        return Process::Gone;
+        return ProcessState::Gone;
     }
     if started.is_some_and(|started| started != stat.started) {
-        return Process::Foreign;
+        return ProcessState::Foreign;
     }
     match fs::read(format!("/proc/{number}/environ")) {
-        Ok(environment) if works_on(&environment, home) && is_daemon(number) => Process::Ours,
-        Ok(_) => Process::Foreign,
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Process::Hidden,
+        Ok(environment) if works_on(&environment, home) && is_daemon(number) => ProcessState::Ours,
+        Ok(_) => ProcessState::Foreign,
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => ProcessState::Hidden,
         // It ended between the two looks.
-        Err(_) => Process::Gone,
+        Err(_) => ProcessState::Gone,
     }
 }
 
 /// Where others' processes are hidden, one that may not be signalled is there all the same.
-fn unseen(number: i32) -> Process {
+fn unseen(number: i32) -> ProcessState {
     let pid = rustix::process::Pid::from_raw(number);
     match pid.map(rustix::process::test_kill_process) {
-        Some(Err(rustix::io::Errno::PERM)) => Process::Hidden,
-        _ => Process::Gone,
+        Some(Err(rustix::io::Errno::PERM)) => ProcessState::Hidden,
+        _ => ProcessState::Gone,
     }
 }
 
@@ -143,7 +143,7 @@ impl Handle {
     pub fn open(pid: Pid, home: &Path) -> Option<Self> {
         let number = rustix::process::Pid::from_raw(pid.number)?;
         let descriptor = pidfd_open(number, PidfdFlags::empty()).ok()?;
-        let ours = look(pid.number, Some(pid.started), home) == Process::Ours;
+        let ours = look(pid.number, Some(pid.started), home) == ProcessState::Ours;
         ours.then_some(Self { number: pid.number, descriptor })
     }
 
@@ -220,7 +220,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(5));
         }
         assert!(Stat::of(number).is_some(), "it is a zombie now");
-        assert_eq!(look(number, None, Path::new("/")), Process::Gone);
+        assert_eq!(look(number, None, Path::new("/")), ProcessState::Gone);
         child.wait().unwrap();
     }
 
@@ -249,8 +249,8 @@ mod tests {
     fn others_are_foreign_and_a_number_that_is_used_again_is_too() {
         let own = i32::try_from(std::process::id()).unwrap();
         let since = started(own).unwrap();
-        assert_eq!(look(own, Some(since), Path::new("/nowhere")), Process::Foreign);
-        assert_eq!(look(own, Some(since - 1), Path::new("/nowhere")), Process::Foreign);
-        assert_eq!(look(i32::MAX, None, Path::new("/")), Process::Gone);
+        assert_eq!(look(own, Some(since), Path::new("/nowhere")), ProcessState::Foreign);
+        assert_eq!(look(own, Some(since - 1), Path::new("/nowhere")), ProcessState::Foreign);
+        assert_eq!(look(i32::MAX, None, Path::new("/")), ProcessState::Gone);
     }
 }

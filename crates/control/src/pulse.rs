@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use hyper::Method;
 use polyclaw_domain::id::InstanceId;
-use polyclaw_domain::instance::Process;
+use polyclaw_domain::instance::ProcessState;
 use polyclaw_store::registry::{self, Instance};
 use tokio::task::JoinSet;
 
@@ -84,7 +84,7 @@ impl Control {
 
     async fn feel_one(&self, one: &Instance) -> Result<()> {
         let live = Live::of(one, &self.place(one));
-        if live.process != Process::Ours {
+        if live.process != ProcessState::Ours {
             self.pulses.felt(&one.id, true);
             return Ok(());
         }

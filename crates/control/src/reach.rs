@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hyper::Method;
 use polyclaw_domain::id::InstanceId;
-use polyclaw_domain::instance::Process;
+use polyclaw_domain::instance::ProcessState;
 use polyclaw_store::registry::{Instance, Pid};
 use serde_json::Value;
 
@@ -42,7 +42,7 @@ impl Control {
             name: one.name.to_string(),
             why: "where it listens is not known; a restart makes it known".to_owned(),
         };
-        let pid = live.pid.filter(|_| live.process == Process::Ours);
+        let pid = live.pid.filter(|_| live.process == ProcessState::Ours);
         let pid = pid.ok_or_else(|| Error::NotRunning(one.name.to_string()))?;
         if let Some(known) = self.doors.of(&one.id, pid) {
             return Ok(known);

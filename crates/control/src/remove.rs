@@ -3,8 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
-use polyclaw_domain::audit::Entry;
-use polyclaw_domain::instance::{Restart, Status};
+use polyclaw_domain::audit::AuditEntry;
+use polyclaw_domain::instance::{InstanceStatus, RestartPolicy};
 use polyclaw_store::registry::{self, Instance};
 
 use crate::access::Caller;
@@ -33,7 +33,7 @@ impl Control {
         let _held = self.hold_even_if_gone(&one).await?;
         let one = self.active(one.id.as_str()).await?;
         let live = Live::of(&one, &self.place(&one));
-        if live.status(&one) == Status::Unknown {
+        if live.status(&one) == InstanceStatus::Unknown {
             return Err(Error::NotOurs { pid: live.pid.map(|pid| pid.number).unwrap_or_default() });
         }
         self.end(&one, &live, patience).await?;
@@ -126,11 +126,11 @@ impl Control {
         Ok(())
     }
 
-    pub async fn set_restart(&self, by: &Caller, word: &str, restart: Restart) -> Result<View> {
+    pub async fn set_restart(&self, by: &Caller, word: &str, restart: RestartPolicy) -> Result<View> {
         let one = self.row(word).await?;
         let detail = format!("{}: {}", one.name, restart.as_str());
         let (id, entry) =
-            (one.id.clone(), Entry { detail, ..self.entry(by, "instance.restart_policy", &one.id) });
+            (one.id.clone(), AuditEntry { detail, ..self.entry(by, "instance.restart_policy", &one.id) });
         let set = self.db.write(move |tx| {
             registry::set_restart(tx, &id, restart)?;
             audit::note(tx, Some(&entry))
@@ -153,7 +153,7 @@ impl Control {
         Ok(rows.pop())
     }
 
-    fn about(&self, by: &Caller, action: &str, one: &Instance) -> Entry {
-        Entry { detail: one.name.to_string(), ..self.entry(by, action, &one.id) }
+    fn about(&self, by: &Caller, action: &str, one: &Instance) -> AuditEntry {
+        AuditEntry { detail: one.name.to_string(), ..self.entry(by, action, &one.id) }
     }
 }

@@ -4,9 +4,12 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use polyclaw_domain::audit::Entry;
+use polyclaw_domain::audit::AuditEntry;
 use polyclaw_domain::id::InstanceId;
-use polyclaw_domain::instance::{BREAKER, BREAKER_MS, Next, Process, Restart, Wanted, after_end};
+use polyclaw_domain::instance::{
+    BREAKER_CRASHES, BREAKER_WINDOW_MS, DesiredState, ProcessState, RestartDecision, RestartPolicy,
+    decide_restart,
+};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::Tx;
 use polyclaw_store::registry::{self, Instance};
@@ -81,21 +84,21 @@ impl Control {
             return Ok(());
         }
         match live.process {
-            Process::Ours => {
+            ProcessState::Ours => {
                 due.remove(&one.id);
                 match self.hung_for(&one) {
                     Some(silent) => self.end_hung(&one, &live, silent).await,
                     None => self.adopt(&one, &live).await,
                 }
             }
-            Process::Hidden => Ok(()),
-            Process::Foreign if one.wanted == Wanted::Stopped => Ok(()),
-            Process::Gone if one.wanted == Wanted::Stopped => self.clear(&one, &live).await,
-            Process::Foreign | Process::Gone if one.broken.is_some() => {
+            ProcessState::Hidden => Ok(()),
+            ProcessState::Foreign if one.wanted == DesiredState::Stopped => Ok(()),
+            ProcessState::Gone if one.wanted == DesiredState::Stopped => self.clear(&one, &live).await,
+            ProcessState::Foreign | ProcessState::Gone if one.broken.is_some() => {
                 due.remove(&one.id);
                 self.clear(&one, &live).await
             }
-            Process::Foreign | Process::Gone => self.mend(one, &live, due, held).await,
+            ProcessState::Foreign | ProcessState::Gone => self.mend(one, &live, due, held).await,
         }
     }
 
@@ -106,11 +109,11 @@ impl Control {
         }
         tracing::info!(instance = %one.name, pid = live.pid.map(|pid| pid.number), "a running instance is adopted");
         // Somebody started it, so it should run: should it crash, that is one.
-        if one.wanted == Wanted::Stopped {
+        if one.wanted == DesiredState::Stopped {
             let (id, entry) = (one.id.clone(), self.entry(&Caller::supervisor(), "instance.adopt", &one.id));
-            let entry = Entry { detail: one.name.to_string(), ..entry };
+            let entry = AuditEntry { detail: one.name.to_string(), ..entry };
             let wanted = self.db.write(move |tx| {
-                registry::want(tx, &id, Wanted::Running)?;
+                registry::want(tx, &id, DesiredState::Running)?;
                 audit::note(tx, Some(&entry))
             });
             wanted.await?;
@@ -120,7 +123,7 @@ impl Control {
 
     /// For how long it has not answered, where that is too long and it may be ended for it.
     fn hung_for(&self, one: &Instance) -> Option<Duration> {
-        let limit = self.hung_after.filter(|_| one.restart != Restart::Never)?;
+        let limit = self.hung_after.filter(|_| one.restart != RestartPolicy::Never)?;
         self.pulses.silent_for(&one.id).filter(|silent| *silent >= limit)
     }
 
@@ -157,7 +160,7 @@ impl Control {
             // The server that would have started it is gone.
             let id = one.id.clone();
             let crashes = self.db.read(move |tx: &mut Tx<'_>| registry::crashes(tx, &id)).await?;
-            let next = after_end(one.restart, false, &crashes, self.now());
+            let next = decide_restart(one.restart, false, &crashes, self.now());
             self.decide(&one, next, due).await?;
         }
         if due.get(&one.id).is_some_and(|at| *at <= self.now()) {
@@ -169,41 +172,42 @@ impl Control {
     }
 
     /// Remembers how it ended, once, and what follows from it.
-    async fn ended(&self, one: &Instance, live: &Live) -> Result<Next> {
+    async fn ended(&self, one: &Instance, live: &Live) -> Result<RestartDecision> {
         let number = live.pid.or(one.pid).map(|pid| pid.number);
         let status = self.children.take_end(&one.id, number);
         // A daemon that ends in good order takes its pid away; of one that is no child nothing else is known.
         let in_good_order = status.map_or(!live.pid_left, |status| status.success());
         let why = status.map_or_else(|| "it was gone".to_owned(), |status| format!("it ended with {status}"));
         if in_good_order {
-            return Ok(after_end(one.restart, true, &[], self.now()));
+            return Ok(decide_restart(one.restart, true, &[], self.now()));
         }
         tracing::warn!(instance = %one.name, why, "an instance crashed");
         self.crashed(one, why).await
     }
 
-    async fn crashed(&self, one: &Instance, why: String) -> Result<Next> {
+    async fn crashed(&self, one: &Instance, why: String) -> Result<RestartDecision> {
         let (id, now) = (one.id.clone(), self.now());
-        let entry = Entry {
+        let entry = AuditEntry {
             detail: format!("{}: {why}", one.name),
             ..self.entry(&Caller::supervisor(), "instance.crash", &one.id)
         };
         let crashes = self.db.write(move |tx| {
             audit::note(tx, Some(&entry))?;
-            registry::crashed(tx, &id, &why, now, now.minus(BREAKER_MS))
+            registry::crashed(tx, &id, &why, now, now.minus(BREAKER_WINDOW_MS))
         });
-        Ok(after_end(one.restart, false, &crashes.await?, now))
+        Ok(decide_restart(one.restart, false, &crashes.await?, now))
     }
 
-    async fn decide(&self, one: &Instance, next: Next, due: &mut Due) -> Result<()> {
+    async fn decide(&self, one: &Instance, next: RestartDecision, due: &mut Due) -> Result<()> {
         let id = one.id.clone();
         match next {
-            Next::StartAt(at) => drop(due.insert(id, at)),
-            Next::Leave => {}
-            Next::Rest => self.db.write(move |tx| registry::rest(tx, &id)).await?,
-            Next::Break => {
+            RestartDecision::StartAt(at) => drop(due.insert(id, at)),
+            RestartDecision::StayCrashed => {}
+            RestartDecision::StayStopped => self.db.write(move |tx| registry::rest(tx, &id)).await?,
+            RestartDecision::OpenBreaker => {
                 tracing::error!(instance = %one.name, "it crashes again and again and is left alone");
-                let why = format!("it crashed {BREAKER} times in {} minutes", BREAKER_MS / 60_000);
+                let why =
+                    format!("it crashed {BREAKER_CRASHES} times in {} minutes", BREAKER_WINDOW_MS / 60_000);
                 let entry = self.entry(&Caller::supervisor(), "instance.break", &one.id);
                 let opened = self.db.write(move |tx| {
                     registry::break_off(tx, &id, &why)?;
@@ -221,8 +225,8 @@ impl Control {
         if let Err(error) = self.launch(&one).await {
             tracing::warn!(instance = %one.name, %error, "it did not start again");
             match self.crashed(&one, error.to_string()).await {
-                Ok(Next::Break) => {
-                    let _ = self.decide(&one, Next::Break, &mut Due::new()).await;
+                Ok(RestartDecision::OpenBreaker) => {
+                    let _ = self.decide(&one, RestartDecision::OpenBreaker, &mut Due::new()).await;
                 }
                 Ok(_) => {}
                 Err(error) => tracing::error!(%error, "a crash could not be remembered"),
@@ -237,8 +241,8 @@ impl Control {
 fn is_settled(one: &Instance, live: &Live) -> bool {
     match live.process {
         _ if one.restarting => false,
-        Process::Ours => live.pid == one.pid,
-        Process::Gone => one.wanted == Wanted::Stopped && one.pid.is_none() && !live.pid_left,
-        Process::Foreign | Process::Hidden => false,
+        ProcessState::Ours => live.pid == one.pid,
+        ProcessState::Gone => one.wanted == DesiredState::Stopped && one.pid.is_none() && !live.pid_left,
+        ProcessState::Foreign | ProcessState::Hidden => false,
     }
 }

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use polyclaw_domain::id::InstanceId;
-use polyclaw_domain::instance::{Known, Name, Process, Restart, Status, Wanted, status};
-use polyclaw_domain::redact::quoted;
+use polyclaw_domain::instance::{
+    DesiredState, InstanceFacts, InstanceName, InstanceStatus, ProcessState, RestartPolicy, derive_status,
+};
+use polyclaw_domain::redact::quote_safely;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::Tx;
 use polyclaw_store::registry::{self, Instance, Pid};
@@ -23,12 +25,12 @@ const BUFFER: usize = 256;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct View {
     pub id: InstanceId,
-    pub name: Name,
-    pub status: Status,
+    pub name: InstanceName,
+    pub status: InstanceStatus,
     pub port: u16,
     pub pid: Option<i32>,
-    pub wanted: Wanted,
-    pub restart: Restart,
+    pub wanted: DesiredState,
+    pub restart: RestartPolicy,
     /// Why it does not run although it should, or that it runs and does not answer.
     pub error: Option<String>,
     pub archived_at: Option<Millis>,
@@ -47,7 +49,7 @@ pub enum Change {
 }
 
 /// Of an instance: what it is, its pid, and what is wrong with it.
-type Told = (Status, Option<i32>, Option<String>);
+type Told = (InstanceStatus, Option<i32>, Option<String>);
 
 /// Tells readers what is new.
 pub(crate) struct Feed {
@@ -80,7 +82,7 @@ impl Feed {
 
 /// An instance with what the process table says of it.
 pub(crate) struct Live {
-    pub process: Process,
+    pub process: ProcessState,
     pub pid: Option<Pid>,
     /// The daemon's own note of its pid is there.
     pub pid_left: bool,
@@ -91,26 +93,26 @@ impl Live {
         let written = place.pid();
         let number = written.or(one.pid.map(|pid| pid.number));
         let pid_left = written.is_some();
-        let Some(number) = number else { return Self { process: Process::Gone, pid: None, pid_left } };
+        let Some(number) = number else { return Self { process: ProcessState::Gone, pid: None, pid_left } };
         let recorded = one.pid.filter(|pid| pid.number == number).map(|pid| pid.started);
         let process = match process::look(number, recorded, place.path()) {
             // The daemon took its own note away: whoever has its number now is nobody's concern.
-            Process::Foreign if !pid_left => Process::Gone,
+            ProcessState::Foreign if !pid_left => ProcessState::Gone,
             found => found,
         };
         let started = recorded.or_else(|| process::started(number)).unwrap_or_default();
         Self { process, pid: Some(Pid { number, started }), pid_left }
     }
 
-    pub fn status(&self, one: &Instance) -> Status {
-        let known = Known {
+    pub fn status(&self, one: &Instance) -> InstanceStatus {
+        let known = InstanceFacts {
             archived: one.archived_at.is_some(),
-            wanted: one.wanted,
+            desired: one.wanted,
             broken: one.broken.is_some(),
             pid_left: self.pid_left,
             restarting: one.restarting,
         };
-        status(known, self.process)
+        derive_status(known, self.process)
     }
 }
 
@@ -119,7 +121,7 @@ impl Control {
     pub(crate) async fn row(&self, word: &str) -> Result<Instance> {
         let wanted = word.to_owned();
         let found = self.db.read(move |tx: &mut Tx<'_>| registry::find(tx, &wanted)).await?;
-        found.ok_or_else(|| Error::UnknownInstance(quoted(word)))
+        found.ok_or_else(|| Error::UnknownInstance(quote_safely(word)))
     }
 
     pub fn place(&self, one: &Instance) -> Place {
@@ -144,23 +146,28 @@ impl Control {
     pub(crate) async fn view(&self, one: Instance) -> Result<View> {
         let live = Live::of(&one, &self.place(&one));
         let status = match live.status(&one) {
-            Status::Running if self.pulses.is_silent(&one.id) => Status::Unresponsive,
-            Status::Crashed if self.is_starting(&one.id) => Status::Starting,
+            InstanceStatus::Running if self.pulses.is_silent(&one.id) => InstanceStatus::Unresponsive,
+            InstanceStatus::Crashed if self.is_starting(&one.id) => InstanceStatus::Starting,
             status => status,
         };
         let error = match status {
-            Status::Error => one.broken.clone(),
-            Status::Unresponsive => Some("it does not answer".to_owned()),
-            Status::Stopped => self.start_failure(&one.id),
-            Status::Crashed => {
+            InstanceStatus::Error => one.broken.clone(),
+            InstanceStatus::Unresponsive => Some("it does not answer".to_owned()),
+            InstanceStatus::Stopped => self.start_failure(&one.id),
+            InstanceStatus::Crashed => {
                 let id = one.id.clone();
                 let last = self.db.read(move |tx: &mut Tx<'_>| registry::last_crash(tx, &id)).await?;
                 last.map(|(_, why)| why)
             }
             _ => None,
         };
-        let has_process =
-            matches!(status, Status::Running | Status::Unresponsive | Status::StalePid | Status::Unknown);
+        let has_process = matches!(
+            status,
+            InstanceStatus::Running
+                | InstanceStatus::Unresponsive
+                | InstanceStatus::StalePid
+                | InstanceStatus::Unknown
+        );
         let pid = live.pid.filter(|_| has_process);
         Ok(View {
             id: one.id,

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use crate::port::Pending;
+use crate::port::BoxFuture;
 
 /// How a remote agent is named where agents are named.
-const PREFIX: &str = "a2a:";
+const REMOTE_AGENT_PREFIX: &str = "a2a:";
 
 /// The name of a remote agent, if it is one that is meant.
-pub fn remote(agent: &str) -> Option<&str> {
-    agent.strip_prefix(PREFIX)
+pub fn remote_agent_name(agent: &str) -> Option<&str> {
+    agent.strip_prefix(REMOTE_AGENT_PREFIX)
 }
 
 /// A task there, as it was last seen.
@@ -17,13 +17,13 @@ pub fn remote(agent: &str) -> Option<&str> {
 pub struct RemoteTask {
     /// None where the agent answered without a task: then it is over.
     pub id: Option<String>,
-    pub state: RemoteState,
+    pub state: RemoteTaskState,
     /// What it said so far.
     pub text: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RemoteState {
+pub enum RemoteTaskState {
     Working,
     Completed,
     Failed,
@@ -32,7 +32,7 @@ pub enum RemoteState {
     Asking,
 }
 
-impl RemoteState {
+impl RemoteTaskState {
     /// By the word of the protocol; one we do not know may still end.
     pub fn parse(word: &str) -> Self {
         match word {
@@ -47,39 +47,44 @@ impl RemoteState {
 
 /// Why a remote agent could not be asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RemoteFault {
+pub struct RemoteAgentError {
     /// In words of our own.
     pub message: String,
     /// What it said about it itself: no more to be trusted than its answers.
-    pub said: Option<String>,
+    pub remote_message: Option<String>,
     /// It refused. Otherwise nobody was reached, and to ask again may help.
     pub is_refusal: bool,
 }
 
-impl RemoteFault {
+impl RemoteAgentError {
     pub fn refusal(message: impl Into<String>) -> Self {
-        Self { message: message.into(), said: None, is_refusal: true }
+        Self { message: message.into(), remote_message: None, is_refusal: true }
     }
 
     /// To ask again may help.
-    pub fn passing(message: impl Into<String>) -> Self {
-        Self { message: message.into(), said: None, is_refusal: false }
+    pub fn transient(message: impl Into<String>) -> Self {
+        Self { message: message.into(), remote_message: None, is_refusal: false }
     }
 }
 
-pub type Looked = Result<RemoteTask, RemoteFault>;
+pub type RemoteTaskResult = Result<RemoteTask, RemoteAgentError>;
 
 /// The port: remote agents by name.
-pub trait Remotes: fmt::Debug + Send + Sync {
+pub trait RemoteAgentClient: fmt::Debug + Send + Sync {
     fn is_known(&self, name: &str) -> bool;
 
     /// Whether it takes the same `message_id` for the same task.
-    fn knows_again(&self, name: &str) -> bool;
+    fn dedupes_by_message_id(&self, name: &str) -> bool;
 
     /// Gives a task.
-    fn send<'a>(&'a self, name: &'a str, message_id: &'a str, text: &'a str) -> Pending<'a, Looked>;
+    fn send_task<'a>(
+        &'a self,
+        name: &'a str,
+        message_id: &'a str,
+        text: &'a str,
+    ) -> BoxFuture<'a, RemoteTaskResult>;
 
-    fn look<'a>(&'a self, name: &'a str, task: &'a str) -> Pending<'a, Looked>;
+    fn poll_task<'a>(&'a self, name: &'a str, task: &'a str) -> BoxFuture<'a, RemoteTaskResult>;
 
-    fn cancel<'a>(&'a self, name: &'a str, task: &'a str) -> Pending<'a, Looked>;
+    fn cancel_task<'a>(&'a self, name: &'a str, task: &'a str) -> BoxFuture<'a, RemoteTaskResult>;
 }

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::arrival::{Arrival, PeerKind};
 use crate::id::AgentId;
+use crate::inbound::{InboundContext, PeerKind};
 
 /// Who may write to an account in a conversation of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -37,7 +37,7 @@ pub enum GroupPolicy {
 /// The rules of one account of a channel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Access {
+pub struct AccountAccess {
     /// Whether the account is used at all.
     pub enabled: bool,
     /// Bindings and jobs that name no account of the platform mean this one. If no account says so, it is the one that
@@ -70,7 +70,7 @@ pub struct Access {
     pub agents: Vec<AgentId>,
 }
 
-impl Default for Access {
+impl Default for AccountAccess {
     fn default() -> Self {
         Self {
             enabled: true,
@@ -88,17 +88,17 @@ impl Default for Access {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Admission {
+pub enum SenderAdmission {
     Admitted,
     /// An unknown sender is told a code and nothing else.
     Pair,
     /// Nothing is answered and nothing stored but the fact.
-    Ignored(Reason),
+    Ignored(IgnoreReason),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reason {
+pub enum IgnoreReason {
     /// There is no such account of this channel.
     UnknownAccount,
     AccountDisabled,
@@ -109,7 +109,7 @@ pub enum Reason {
     NotSpokenTo,
 }
 
-impl Reason {
+impl IgnoreReason {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::UnknownAccount => "unknown_account",
@@ -125,51 +125,54 @@ impl Reason {
 
 /// What an adapter and the store know beside the message.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Known {
+pub struct SenderFacts {
     /// An owner approved the sender's code.
     pub paired: bool,
     /// The account is named in the text, or it replies to the account.
     pub mentioned: bool,
 }
 
-impl Access {
-    pub fn admit(&self, arrival: &Arrival, known: Known) -> Admission {
-        let ignored = |reason| Admission::Ignored(reason);
+impl AccountAccess {
+    pub fn admit_sender(&self, arrival: &InboundContext, known: SenderFacts) -> SenderAdmission {
+        let ignored = |reason| SenderAdmission::Ignored(reason);
         if !self.enabled {
-            return ignored(Reason::AccountDisabled);
+            return ignored(IgnoreReason::AccountDisabled);
         }
         if arrival.peer.kind != PeerKind::Dm {
             return self.admit_group(arrival, known);
         }
-        let listed = lists(&self.allow_from, &arrival.sender) || self.owners.contains(&arrival.sender);
+        let listed =
+            list_contains(&self.allow_from, &arrival.sender) || self.owners.contains(&arrival.sender);
         match self.dm_policy {
-            DmPolicy::Disabled => ignored(Reason::DmsDisabled),
-            DmPolicy::Open => Admission::Admitted,
-            _ if listed => Admission::Admitted,
-            DmPolicy::Allowlist => ignored(Reason::SenderNotListed),
-            DmPolicy::Pairing if known.paired => Admission::Admitted,
-            DmPolicy::Pairing => Admission::Pair,
+            DmPolicy::Disabled => ignored(IgnoreReason::DmsDisabled),
+            DmPolicy::Open => SenderAdmission::Admitted,
+            _ if listed => SenderAdmission::Admitted,
+            DmPolicy::Allowlist => ignored(IgnoreReason::SenderNotListed),
+            DmPolicy::Pairing if known.paired => SenderAdmission::Admitted,
+            DmPolicy::Pairing => SenderAdmission::Pair,
         }
     }
 
     /// A thread is let in where its parent is.
-    fn admit_group(&self, arrival: &Arrival, known: Known) -> Admission {
+    fn admit_group(&self, arrival: &InboundContext, known: SenderFacts) -> SenderAdmission {
         let places = [Some(&arrival.peer), arrival.parent.as_ref()];
-        let listed = places.into_iter().flatten().any(|place| lists(&self.groups, &place.id));
+        let listed = places.into_iter().flatten().any(|place| list_contains(&self.groups, &place.id));
         let may_speak = self.group_allow_from.is_empty()
-            || lists(&self.group_allow_from, &arrival.sender)
+            || list_contains(&self.group_allow_from, &arrival.sender)
             || self.owners.contains(&arrival.sender);
         match self.group_policy {
-            GroupPolicy::Disabled => Admission::Ignored(Reason::GroupsDisabled),
-            GroupPolicy::Allowlist if !listed => Admission::Ignored(Reason::GroupNotListed),
-            _ if !may_speak => Admission::Ignored(Reason::SenderNotListed),
-            _ if self.require_mention && !known.mentioned => Admission::Ignored(Reason::NotSpokenTo),
-            _ => Admission::Admitted,
+            GroupPolicy::Disabled => SenderAdmission::Ignored(IgnoreReason::GroupsDisabled),
+            GroupPolicy::Allowlist if !listed => SenderAdmission::Ignored(IgnoreReason::GroupNotListed),
+            _ if !may_speak => SenderAdmission::Ignored(IgnoreReason::SenderNotListed),
+            _ if self.require_mention && !known.mentioned => {
+                SenderAdmission::Ignored(IgnoreReason::NotSpokenTo)
+            }
+            _ => SenderAdmission::Admitted,
         }
     }
 
     /// Everybody who may write in a conversation of their own, by the platform's ids. `None`: nobody can say who.
-    pub fn people(&self) -> Option<Vec<&str>> {
+    pub fn known_dm_senders(&self) -> Option<Vec<&str>> {
         let mut people: Vec<&str> = self.allow_from.iter().chain(&self.owners).map(String::as_str).collect();
         people.sort_unstable();
         people.dedup();
@@ -182,20 +185,20 @@ impl Access {
     }
 }
 
-fn lists(list: &[String], id: &str) -> bool {
+fn list_contains(list: &[String], id: &str) -> bool {
     list.iter().any(|listed| listed == "*" || listed == id)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arrival::Peer;
+    use crate::inbound::ChatPeer;
 
-    fn from(kind: PeerKind, id: &str) -> Arrival {
-        Arrival {
+    fn from(kind: PeerKind, id: &str) -> InboundContext {
+        InboundContext {
             channel: "telegram".into(),
             account: "default".into(),
-            peer: Peer { kind, id: id.into() },
+            peer: ChatPeer { kind, id: id.into() },
             parent: None,
             thread: None,
             guild: None,
@@ -210,38 +213,54 @@ mod tests {
         let dm = from(PeerKind::Dm, "u1");
         let by = |dm_policy, allow: &[&str], paired| {
             let allow_from = allow.iter().map(|id| (*id).to_owned()).collect();
-            let access = Access { dm_policy, allow_from, ..Access::default() };
-            access.admit(&dm, Known { paired, mentioned: false })
+            let access = AccountAccess { dm_policy, allow_from, ..AccountAccess::default() };
+            access.admit_sender(&dm, SenderFacts { paired, mentioned: false })
         };
-        assert_eq!(by(DmPolicy::Pairing, &[], false), Admission::Pair);
-        assert_eq!(by(DmPolicy::Pairing, &[], true), Admission::Admitted);
-        assert_eq!(by(DmPolicy::Pairing, &["u1"], false), Admission::Admitted);
-        assert_eq!(by(DmPolicy::Allowlist, &["u2"], true), Admission::Ignored(Reason::SenderNotListed));
-        assert_eq!(by(DmPolicy::Allowlist, &["*"], false), Admission::Admitted);
-        assert_eq!(by(DmPolicy::Open, &[], false), Admission::Admitted);
-        assert_eq!(by(DmPolicy::Disabled, &["u1"], true), Admission::Ignored(Reason::DmsDisabled));
+        assert_eq!(by(DmPolicy::Pairing, &[], false), SenderAdmission::Pair);
+        assert_eq!(by(DmPolicy::Pairing, &[], true), SenderAdmission::Admitted);
+        assert_eq!(by(DmPolicy::Pairing, &["u1"], false), SenderAdmission::Admitted);
+        assert_eq!(
+            by(DmPolicy::Allowlist, &["u2"], true),
+            SenderAdmission::Ignored(IgnoreReason::SenderNotListed)
+        );
+        assert_eq!(by(DmPolicy::Allowlist, &["*"], false), SenderAdmission::Admitted);
+        assert_eq!(by(DmPolicy::Open, &[], false), SenderAdmission::Admitted);
+        assert_eq!(
+            by(DmPolicy::Disabled, &["u1"], true),
+            SenderAdmission::Ignored(IgnoreReason::DmsDisabled)
+        );
     }
 
     #[test]
     fn a_group_must_be_listed_and_must_speak_to_it() {
         let group = from(PeerKind::Group, "g1");
-        let spoken = Known { mentioned: true, paired: false };
-        let closed = Access::default();
-        assert_eq!(closed.admit(&group, spoken), Admission::Ignored(Reason::GroupNotListed));
-        let listed = Access { groups: vec!["g1".into()], ..Access::default() };
-        assert_eq!(listed.admit(&group, spoken), Admission::Admitted);
-        assert_eq!(listed.admit(&group, Known::default()), Admission::Ignored(Reason::NotSpokenTo));
-        let talkative = Access { require_mention: false, ..listed.clone() };
-        assert_eq!(talkative.admit(&group, Known::default()), Admission::Admitted);
-        let thread = Arrival { parent: Some(group.peer.clone()), ..from(PeerKind::Channel, "t9") };
-        assert_eq!(listed.admit(&thread, spoken), Admission::Admitted);
-        let few = Access { group_allow_from: vec!["u2".into()], owners: vec!["u3".into()], ..listed.clone() };
-        assert_eq!(few.admit(&group, spoken), Admission::Ignored(Reason::SenderNotListed));
+        let spoken = SenderFacts { mentioned: true, paired: false };
+        let closed = AccountAccess::default();
+        assert_eq!(
+            closed.admit_sender(&group, spoken),
+            SenderAdmission::Ignored(IgnoreReason::GroupNotListed)
+        );
+        let listed = AccountAccess { groups: vec!["g1".into()], ..AccountAccess::default() };
+        assert_eq!(listed.admit_sender(&group, spoken), SenderAdmission::Admitted);
+        assert_eq!(
+            listed.admit_sender(&group, SenderFacts::default()),
+            SenderAdmission::Ignored(IgnoreReason::NotSpokenTo)
+        );
+        let talkative = AccountAccess { require_mention: false, ..listed.clone() };
+        assert_eq!(talkative.admit_sender(&group, SenderFacts::default()), SenderAdmission::Admitted);
+        let thread = InboundContext { parent: Some(group.peer.clone()), ..from(PeerKind::Channel, "t9") };
+        assert_eq!(listed.admit_sender(&thread, spoken), SenderAdmission::Admitted);
+        let few = AccountAccess {
+            group_allow_from: vec!["u2".into()],
+            owners: vec!["u3".into()],
+            ..listed.clone()
+        };
+        assert_eq!(few.admit_sender(&group, spoken), SenderAdmission::Ignored(IgnoreReason::SenderNotListed));
         for sender in ["u2", "u3"] {
-            let known = Arrival { sender: sender.into(), ..group.clone() };
-            assert_eq!(few.admit(&known, spoken), Admission::Admitted, "{sender}");
+            let known = InboundContext { sender: sender.into(), ..group.clone() };
+            assert_eq!(few.admit_sender(&known, spoken), SenderAdmission::Admitted, "{sender}");
         }
-        let off = Access { enabled: false, ..listed };
-        assert_eq!(off.admit(&group, spoken), Admission::Ignored(Reason::AccountDisabled));
+        let off = AccountAccess { enabled: false, ..listed };
+        assert_eq!(off.admit_sender(&group, spoken), SenderAdmission::Ignored(IgnoreReason::AccountDisabled));
     }
 }

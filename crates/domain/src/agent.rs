@@ -1,27 +1,27 @@
 //! AgentSpec: capability. Resolved on every turn, so an edit takes effect at the next one.
 
-mod family;
 mod file;
 mod grants;
 mod model;
 mod question;
 mod review;
+mod subagents;
 mod workspace;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::AgentId;
-use crate::plain::is_hidden;
 pub use crate::policy::ToolPolicy;
 use crate::provider::{ModelRef, ReasoningEffort};
-pub use family::{Delegation, MemberTools, Subagents};
-pub use file::{of_toml, to_toml};
-pub use grants::{widened, widens};
+use crate::sanitize::is_hidden;
+pub use file::{from_toml, to_toml};
+pub use grants::{widened_fields, widens_permissions};
 pub use model::ModelChoice;
-pub use question::{in_words, question_to_change};
-pub use review::{Known, Problem, review};
-pub use workspace::{Workspace, own_folder};
+pub use question::{describe_change, describe_spec};
+pub use review::{SpecProblem, SpecReviewContext, review_spec};
+pub use subagents::{DelegationPolicy, MemberTools, SubagentPolicy};
+pub use workspace::{AgentWorkspace, default_agent_folder};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -32,40 +32,40 @@ pub struct AgentSpec {
     #[serde(default)]
     pub description: String,
     #[serde(default)]
-    pub defaults: Defaults,
+    pub defaults: ModelSettings,
     #[serde(default)]
-    pub policy: Policy,
+    pub policy: AgentPolicy,
     /// What it remembers, and what of it comes into a turn.
     #[serde(default)]
     pub context_policy: ContextPolicy,
     /// Where its files are.
     #[serde(default)]
-    pub workspace: Workspace,
+    pub workspace: AgentWorkspace,
     #[serde(default)]
-    pub identity: Identity,
+    pub identity: AgentIdentity,
     #[serde(default)]
-    pub isolation: Isolation,
+    pub isolation: ToolIsolation,
     #[serde(default)]
-    pub sandbox: Sandbox,
+    pub sandbox: SandboxSettings,
     #[serde(default)]
-    pub budget: Budget,
+    pub budget: AgentBudget,
     /// MCP servers of the instance whose tools it may be given, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mcp: Vec<String>,
     /// What sub-agents it may begin.
     #[serde(default)]
-    pub subagents: Subagents,
+    pub subagents: SubagentPolicy,
     /// Whom it may give work to. Nobody if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delegation: Option<Delegation>,
+    pub delegation: Option<DelegationPolicy>,
     /// Of the turns that wait in a lane, those of agents with a higher number start first.
-    #[serde(default, skip_serializing_if = "is_usual")]
+    #[serde(default, skip_serializing_if = "is_default_priority")]
     #[schemars(range(min = -100, max = 100))]
     pub priority: i32,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
-fn is_usual(priority: &i32) -> bool {
+fn is_default_priority(priority: &i32) -> bool {
     *priority == 0
 }
 
@@ -104,7 +104,7 @@ pub enum MemoryScope {
 /// How an agent shows itself in chats.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Identity {
+pub struct AgentIdentity {
     /// The name it signs with; the agent's name if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -116,7 +116,7 @@ pub struct Identity {
     pub avatar: Option<String>,
 }
 
-impl Identity {
+impl AgentIdentity {
     /// Its emoji, if it has one, and its name.
     pub fn face(&self) -> String {
         let parts = [self.emoji.as_deref(), self.name.as_deref()];
@@ -124,7 +124,7 @@ impl Identity {
     }
 
     /// What can not be shown as it is said, by field.
-    pub fn problems(&self) -> Vec<(&'static str, &'static str)> {
+    pub fn find_problems(&self) -> Vec<(&'static str, &'static str)> {
         let is_plain = |text: &str| !text.chars().any(|c| c.is_control() || is_hidden(c));
         let is_name = |text: &str| is_plain(text) && !text.trim().is_empty() && text.chars().count() <= 64;
         let is_sign = |text: &str| {
@@ -161,7 +161,7 @@ impl Identity {
 /// Where its tools run: beside the engine, or in a worker process of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Isolation {
+pub enum ToolIsolation {
     #[default]
     InProcess,
     Process,
@@ -170,7 +170,7 @@ pub enum Isolation {
 /// What its programs are kept to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Sandbox {
+pub struct SandboxSettings {
     /// How far its programs reach.
     pub mode: SandboxMode,
     /// Memory of all its processes together, in MiB.
@@ -217,7 +217,7 @@ pub enum SandboxMode {
 /// What may be spent. Where nothing is said there is no limit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Budget {
+pub struct AgentBudget {
     /// Tokens in and out, in one day.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_per_day: Option<u64>,
@@ -232,8 +232,8 @@ pub struct Budget {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "model::Written")]
-pub struct Defaults {
+#[serde(try_from = "model::ModelSettingsInput")]
+pub struct ModelSettings {
     /// `provider/model`; the instance's default where none is named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelRef>,
@@ -252,7 +252,7 @@ pub struct Defaults {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Policy {
+pub struct AgentPolicy {
     #[serde(default)]
     pub tools: ToolPolicy,
     #[serde(default)]
@@ -272,21 +272,21 @@ pub struct SkillPolicy {
 }
 
 impl AgentSpec {
-    pub fn named(agent_id: AgentId) -> Self {
+    pub fn with_id(agent_id: AgentId) -> Self {
         Self {
             name: agent_id.to_string(),
             agent_id,
             description: String::new(),
-            defaults: Defaults::default(),
-            policy: Policy::default(),
+            defaults: ModelSettings::default(),
+            policy: AgentPolicy::default(),
             context_policy: ContextPolicy::default(),
-            workspace: Workspace::default(),
-            identity: Identity::default(),
-            isolation: Isolation::default(),
-            sandbox: Sandbox::default(),
-            budget: Budget::default(),
+            workspace: AgentWorkspace::default(),
+            identity: AgentIdentity::default(),
+            isolation: ToolIsolation::default(),
+            sandbox: SandboxSettings::default(),
+            budget: AgentBudget::default(),
             mcp: Vec::new(),
-            subagents: Subagents::default(),
+            subagents: SubagentPolicy::default(),
             delegation: None,
             priority: 0,
         }

@@ -4,19 +4,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::channel::Address;
-use crate::delivery::Button;
-use crate::hex::hex;
-use crate::plain::{is_hidden, is_unclear};
+use crate::channel::ChatAddress;
+use crate::delivery::CommandButton;
+use crate::hex::encode_hex;
+use crate::sanitize::{is_hidden, is_invisible};
 
 /// An unanswered question becomes a tool result after this long.
-pub const EXPIRY_MS: i64 = 30 * 60 * 1000;
+pub const APPROVAL_EXPIRY_MS: i64 = 30 * 60 * 1000;
 
 /// Before the id of a question, in the name of its message.
-const MESSAGE: &str = "approval-";
+const QUESTION_KEY_PREFIX: &str = "approval-";
 
 /// The longest question that is sent to a chat, in characters. A longer one shows its beginning and its end.
-const LONGEST: usize = 1_500;
+const MAX_QUESTION_CHARS: usize = 1_500;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -46,23 +46,23 @@ impl ApprovalState {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Decision {
+pub enum ApprovalDecision {
     Approve,
     Deny,
 }
 
 /// Who answers, as the runtime knows it: never by what a text says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answerer {
+pub enum ApprovalResponder {
     /// Whoever holds the instance's token: at the terminal, on its page, through its API.
     Owner,
     /// An owner, in a channel's conversation.
-    OwnerInChannel(Address),
+    OwnerInChannel(ChatAddress),
     /// Somebody else in a channel's conversation.
-    Sender(Address),
+    Sender(ChatAddress),
 }
 
-impl Answerer {
+impl ApprovalResponder {
     /// For the record.
     pub fn name(&self) -> String {
         match self {
@@ -76,7 +76,7 @@ impl Answerer {
 
 /// Why an answer does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Invalid {
+pub enum InvalidApproval {
     WrongPerson,
     /// It changes who may do what.
     OwnerOnly,
@@ -84,8 +84,8 @@ pub enum Invalid {
     OtherArguments,
 }
 
-impl Invalid {
-    pub fn sentence(self) -> &'static str {
+impl InvalidApproval {
+    pub fn user_message(self) -> &'static str {
         match self {
             Self::WrongPerson => "only the one who asked for it, or the owner of this instance, can answer",
             Self::OwnerOnly => "only an owner of this instance can answer this question",
@@ -97,65 +97,69 @@ impl Invalid {
 
 /// What a question is bound to.
 #[derive(Clone, Copy, Debug)]
-pub struct Bound<'a> {
+pub struct ApprovalBinding<'a> {
     /// The channel's conversation in which it may be answered. Without one only owners answer it.
-    pub origin: Option<&'a Address>,
+    pub origin: Option<&'a ChatAddress>,
     pub fingerprint: &'a str,
 }
 
 /// Whether this answer counts. `shown` is the fingerprint of what the person saw, where they can say it.
-pub fn check(bound: Bound<'_>, by: &Answerer, shown: Option<&str>) -> Result<(), Invalid> {
+pub fn check_responder(
+    bound: ApprovalBinding<'_>,
+    by: &ApprovalResponder,
+    shown: Option<&str>,
+) -> Result<(), InvalidApproval> {
     if shown.is_some_and(|shown| shown != bound.fingerprint) {
-        return Err(Invalid::OtherArguments);
+        return Err(InvalidApproval::OtherArguments);
     }
     match (by, bound.origin) {
-        (Answerer::Owner | Answerer::OwnerInChannel(_), _) => Ok(()),
-        (Answerer::Sender(from), Some(origin)) if from == origin => Ok(()),
-        (Answerer::Sender(from), Some(origin)) if is_same_person(from, origin) => {
-            Err(Invalid::OtherConversation)
+        (ApprovalResponder::Owner | ApprovalResponder::OwnerInChannel(_), _) => Ok(()),
+        (ApprovalResponder::Sender(from), Some(origin)) if from == origin => Ok(()),
+        (ApprovalResponder::Sender(from), Some(origin)) if is_same_person(from, origin) => {
+            Err(InvalidApproval::OtherConversation)
         }
-        (Answerer::Sender(_), Some(_)) => Err(Invalid::WrongPerson),
-        (Answerer::Sender(_), None) => Err(Invalid::OwnerOnly),
+        (ApprovalResponder::Sender(_), Some(_)) => Err(InvalidApproval::WrongPerson),
+        (ApprovalResponder::Sender(_), None) => Err(InvalidApproval::OwnerOnly),
     }
 }
 
-fn is_same_person(one: &Address, other: &Address) -> bool {
+fn is_same_person(one: &ChatAddress, other: &ChatAddress) -> bool {
     (&one.channel, &one.account, &one.peer) == (&other.channel, &other.account, &other.peer)
 }
 
 /// Names a tool with its arguments, whatever the order of their keys.
-pub fn fingerprint(tool: &str, arguments: &Value) -> String {
+pub fn call_fingerprint(tool: &str, arguments: &Value) -> String {
     let mut hash = Sha256::new();
     hash.update(tool.as_bytes());
     hash.update([0]);
-    hash.update(sorted(arguments).to_string().as_bytes());
-    hex(&hash.finalize())
+    hash.update(sort_keys(arguments).to_string().as_bytes());
+    encode_hex(&hash.finalize())
 }
 
-fn sorted(value: &Value) -> Value {
+fn sort_keys(value: &Value) -> Value {
     match value {
-        Value::Array(items) => items.iter().map(sorted).collect(),
+        Value::Array(items) => items.iter().map(sort_keys).collect(),
         Value::Object(fields) => {
             let mut fields: Vec<_> = fields.iter().collect();
             fields.sort_by_key(|(name, _)| *name);
-            Value::Object(fields.into_iter().map(|(name, value)| (name.clone(), sorted(value))).collect())
+            Value::Object(fields.into_iter().map(|(name, value)| (name.clone(), sort_keys(value))).collect())
         }
         other => other.clone(),
     }
 }
 
 /// What a call would do, as a person is shown it: the tool's own words, else its arguments.
-pub fn describe(tool: &str, arguments: &Value, words: Option<&str>) -> String {
+pub fn describe_call(tool: &str, arguments: &Value, words: Option<&str>) -> String {
     match words {
-        Some(words) => visible(words),
-        None => visible(&format!("{tool} {arguments}")),
+        Some(words) => escape_hidden_chars(words),
+        None => escape_hidden_chars(&format!("{tool} {arguments}")),
     }
 }
 
 /// The question as a chat message. What is left out in the middle is said, and where it can be read.
-pub fn question(agent: &str, id: &str, what: &str) -> String {
-    let what = shortened(what, id);
-    let minutes = EXPIRY_MS / 60_000;
+pub fn format_question(agent: &str, id: &str, what: &str) -> String {
+    let what = shorten_question(what, id);
+    let minutes = APPROVAL_EXPIRY_MS / 60_000;
     format!(
         "{agent} asks for your approval:\n{what}\n\nAnswer /approve {id} or /deny {id} within {minutes} minutes. \
          Other words are no answer."
@@ -163,41 +167,41 @@ pub fn question(agent: &str, id: &str, what: &str) -> String {
 }
 
 /// What names the message of a question in the outbox.
-pub fn message_key(id: &str) -> String {
-    format!("{MESSAGE}{id}")
+pub fn question_key(id: &str) -> String {
+    format!("{QUESTION_KEY_PREFIX}{id}")
 }
 
 /// The buttons under a message of this name: the answers to the question it asks, where it ends with them. Only the
 /// runtime names messages, so no text can have buttons made for it.
-pub fn buttons(part_key: &str, text: &str) -> Vec<Button> {
-    let named = part_key.strip_prefix(MESSAGE).and_then(|rest| rest.rsplit_once('-'));
+pub fn approval_buttons(part_key: &str, text: &str) -> Vec<CommandButton> {
+    let named = part_key.strip_prefix(QUESTION_KEY_PREFIX).and_then(|rest| rest.rsplit_once('-'));
     let Some((id, _)) = named.filter(|(id, _)| text.contains(&format!("/approve {id} or"))) else {
         return Vec::new();
     };
-    let button = |label, command: &str| Button { label, command: format!("/{command} {id}") };
+    let button = |label, command: &str| CommandButton { label, command: format!("/{command} {id}") };
     vec![button("Approve", "approve"), button("Deny", "deny")]
 }
 
-fn shortened(text: &str, id: &str) -> String {
+fn shorten_question(text: &str, id: &str) -> String {
     let count = text.chars().count();
-    if count <= LONGEST {
+    if count <= MAX_QUESTION_CHARS {
         return text.to_owned();
     }
-    let head: String = text.chars().take(LONGEST / 2).collect();
-    let tail: String = text.chars().skip(count - LONGEST / 2).collect();
-    let left_out = count - LONGEST;
+    let head: String = text.chars().take(MAX_QUESTION_CHARS / 2).collect();
+    let tail: String = text.chars().skip(count - MAX_QUESTION_CHARS / 2).collect();
+    let left_out = count - MAX_QUESTION_CHARS;
     format!(
         "{head}\n[… {left_out} characters are not shown here; `polyclaw approvals show {id}` shows all …]\n{tail}"
     )
 }
 
 /// Characters that hide or reorder others are written out: what is approved must be what is read.
-fn visible(text: &str) -> String {
+fn escape_hidden_chars(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
             '\n' => out.push(c),
-            c if c.is_control() || is_hidden(c) || is_unclear(c) => out.extend(c.escape_unicode()),
+            c if c.is_control() || is_hidden(c) || is_invisible(c) => out.extend(c.escape_unicode()),
             c => out.push(c),
         }
     }
@@ -210,44 +214,50 @@ mod tests {
 
     use super::*;
 
-    fn address(peer: &str, thread: Option<&str>) -> Address {
+    fn address(peer: &str, thread: Option<&str>) -> ChatAddress {
         let (channel, account) = ("chat".to_owned(), "a".to_owned());
-        Address { channel, account, peer: peer.to_owned(), thread: thread.map(str::to_owned) }
+        ChatAddress { channel, account, peer: peer.to_owned(), thread: thread.map(str::to_owned) }
     }
 
     #[test]
     fn only_the_one_who_asked_there_or_the_owner_can_answer() {
         let origin = address("me", Some("1"));
-        let bound = Bound { origin: Some(&origin), fingerprint: "f" };
-        let by = |address| check(bound, &Answerer::Sender(address), None);
+        let bound = ApprovalBinding { origin: Some(&origin), fingerprint: "f" };
+        let by = |address| check_responder(bound, &ApprovalResponder::Sender(address), None);
         assert_eq!(by(origin.clone()), Ok(()));
-        assert_eq!(by(address("me", Some("2"))), Err(Invalid::OtherConversation));
-        assert_eq!(by(address("me", None)), Err(Invalid::OtherConversation));
-        assert_eq!(by(address("you", Some("1"))), Err(Invalid::WrongPerson));
-        assert_eq!(check(bound, &Answerer::Owner, None), Ok(()));
-        assert_eq!(check(bound, &Answerer::Owner, Some("f")), Ok(()));
-        assert_eq!(check(bound, &Answerer::Owner, Some("g")), Err(Invalid::OtherArguments));
-        let at_the_terminal = Bound { origin: None, ..bound };
-        assert_eq!(check(at_the_terminal, &Answerer::Sender(origin.clone()), None), Err(Invalid::OwnerOnly));
+        assert_eq!(by(address("me", Some("2"))), Err(InvalidApproval::OtherConversation));
+        assert_eq!(by(address("me", None)), Err(InvalidApproval::OtherConversation));
+        assert_eq!(by(address("you", Some("1"))), Err(InvalidApproval::WrongPerson));
+        assert_eq!(check_responder(bound, &ApprovalResponder::Owner, None), Ok(()));
+        assert_eq!(check_responder(bound, &ApprovalResponder::Owner, Some("f")), Ok(()));
+        assert_eq!(
+            check_responder(bound, &ApprovalResponder::Owner, Some("g")),
+            Err(InvalidApproval::OtherArguments)
+        );
+        let at_the_terminal = ApprovalBinding { origin: None, ..bound };
+        assert_eq!(
+            check_responder(at_the_terminal, &ApprovalResponder::Sender(origin.clone()), None),
+            Err(InvalidApproval::OwnerOnly)
+        );
     }
 
     #[test]
     fn a_fingerprint_is_of_the_values_not_of_their_order() {
-        let one = fingerprint("t", &json!({ "a": 1, "b": { "c": [1, 2], "d": null } }));
-        assert_eq!(one, fingerprint("t", &json!({ "b": { "d": null, "c": [1, 2] }, "a": 1 })));
+        let one = call_fingerprint("t", &json!({ "a": 1, "b": { "c": [1, 2], "d": null } }));
+        assert_eq!(one, call_fingerprint("t", &json!({ "b": { "d": null, "c": [1, 2] }, "a": 1 })));
         for other in
             [json!({ "a": 1, "b": { "c": [2, 1], "d": null } }), json!({ "a": 1, "b": { "c": [1, 2] } })]
         {
-            assert_ne!(one, fingerprint("t", &other));
+            assert_ne!(one, call_fingerprint("t", &other));
         }
-        assert_ne!(one, fingerprint("u", &json!({ "a": 1, "b": { "c": [1, 2], "d": null } })));
+        assert_ne!(one, call_fingerprint("u", &json!({ "a": 1, "b": { "c": [1, 2], "d": null } })));
     }
 
     #[test]
     fn what_would_hide_something_is_written_out() {
-        let what = describe("shell", &json!({ "command": "ls \u{202e}x\u{200b}\u{7}" }), None);
+        let what = describe_call("shell", &json!({ "command": "ls \u{202e}x\u{200b}\u{7}" }), None);
         assert!(what.contains("\\u{202e}x\\u{200b}") && !what.contains('\u{202e}'), "{what}");
-        let long = question("Ops", "id1", &format!("{}rm -rf /", "a".repeat(5_000)));
+        let long = format_question("Ops", "id1", &format!("{}rm -rf /", "a".repeat(5_000)));
         assert!(
             long.contains("characters are not shown here") && long.contains("rm -rf /"),
             "its end is shown"
@@ -256,14 +266,17 @@ mod tests {
 
     #[test]
     fn only_the_message_of_a_question_has_its_buttons() {
-        let asked = question("Ops", "id-1", "shell ls");
-        let commands: Vec<String> = buttons(&format!("{}-0", message_key("id-1")), &asked)
+        let asked = format_question("Ops", "id-1", "shell ls");
+        let commands: Vec<String> = approval_buttons(&format!("{}-0", question_key("id-1")), &asked)
             .into_iter()
             .map(|one| one.command)
             .collect();
         assert_eq!(commands, ["/approve id-1", "/deny id-1"]);
-        assert!(buttons("turn-1-0", &asked).is_empty(), "a text that reads like one");
-        assert!(buttons("approval-id-2-0", &asked).is_empty());
-        assert!(buttons("approval-id-1-0", "its beginning").is_empty(), "a part without the answers");
+        assert!(approval_buttons("turn-1-0", &asked).is_empty(), "a text that reads like one");
+        assert!(approval_buttons("approval-id-2-0", &asked).is_empty());
+        assert!(
+            approval_buttons("approval-id-1-0", "its beginning").is_empty(),
+            "a part without the answers"
+        );
     }
 }

@@ -4,14 +4,14 @@
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::hex::hex;
+use crate::hex::encode_hex;
 use crate::time::Millis;
 
 /// The hash before the first entry.
-pub const ORIGIN: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+pub const GENESIS_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Entry {
+pub struct AuditEntry {
     /// Whose token it was: `operator`, `token:<id>` or `instance:<id>`; `supervisor` for what nobody asked for.
     pub who: String,
     /// Such as `instance.start`.
@@ -28,16 +28,16 @@ pub struct Entry {
 
 /// An entry in its place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Link {
+pub struct AuditRecord {
     pub seq: i64,
     #[serde(flatten)]
-    pub entry: Entry,
+    pub entry: AuditEntry,
     pub previous: String,
     pub hash: String,
 }
 
 /// The hash of an entry behind another. Each part is counted before it is hashed: no two entries read alike.
-pub fn hash(previous: &str, entry: &Entry) -> String {
+pub fn hash_entry(previous: &str, entry: &AuditEntry) -> String {
     let at = entry.at.0.to_string();
     let part =
         |text: &Option<String>| text.as_ref().map_or_else(|| "-".to_owned(), |text| format!("+{text}"));
@@ -49,58 +49,58 @@ pub fn hash(previous: &str, entry: &Entry) -> String {
         digest.update((part.len() as u64).to_be_bytes());
         digest.update(part);
     }
-    hex(&digest.finalize())
+    encode_hex(&digest.finalize())
 }
 
 /// The hash of a thing as entries name it.
-pub fn fingerprint(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
+pub fn content_hash(bytes: &[u8]) -> String {
+    encode_hex(&Sha256::digest(bytes))
 }
 
 /// How far a chain has come, as it was written down beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct AuditHead {
     pub entries: i64,
     /// Of the last entry.
     pub hash: String,
 }
 
-impl Default for Head {
+impl Default for AuditHead {
     fn default() -> Self {
-        Self { entries: 0, hash: ORIGIN.to_owned() }
+        Self { entries: 0, hash: GENESIS_HASH.to_owned() }
     }
 }
 
 /// Where a chain stops being whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Break {
+pub struct AuditChainBreak {
     pub seq: i64,
     pub why: &'static str,
 }
 
 /// Follows a chain, link by link, from its beginning.
 #[derive(Clone, Debug)]
-pub struct Chain {
+pub struct AuditChain {
     last: String,
     seq: i64,
 }
 
-impl Default for Chain {
+impl Default for AuditChain {
     fn default() -> Self {
-        Self { last: ORIGIN.to_owned(), seq: 0 }
+        Self { last: GENESIS_HASH.to_owned(), seq: 0 }
     }
 }
 
-impl Chain {
-    pub fn follow(&mut self, link: &Link) -> Result<(), Break> {
-        let broken = |why| Err(Break { seq: link.seq, why });
+impl AuditChain {
+    pub fn verify_next(&mut self, link: &AuditRecord) -> Result<(), AuditChainBreak> {
+        let broken = |why| Err(AuditChainBreak { seq: link.seq, why });
         if link.seq != self.seq + 1 {
             return broken("entries before it are missing");
         }
         if link.previous != self.last {
             return broken("it does not follow the entry before it");
         }
-        if link.hash != hash(&link.previous, &link.entry) {
+        if link.hash != hash_entry(&link.previous, &link.entry) {
             return broken("it was changed");
         }
         (self.seq, self.last) = (link.seq, link.hash.clone());
@@ -108,18 +108,18 @@ impl Chain {
     }
 
     /// Whether the chain is, where it is now, another than the one a head was written down of.
-    pub fn parts_from(&self, head: &Head) -> bool {
+    pub fn diverges_from(&self, head: &AuditHead) -> bool {
         self.seq == head.entries && self.last != head.hash
     }
 
     /// What is missing at its end, by a head that was written down before.
-    pub fn lacks(&self, head: &Head) -> Option<Break> {
+    pub fn find_missing_entry(&self, head: &AuditHead) -> Option<AuditChainBreak> {
         let why = "it is missing, with all behind it: the end was cut off, or was lost with the power";
-        (self.seq < head.entries).then_some(Break { seq: self.seq + 1, why })
+        (self.seq < head.entries).then_some(AuditChainBreak { seq: self.seq + 1, why })
     }
 
     /// The hash of the last entry: written down elsewhere, it shows whether the end was cut off.
-    pub fn head(&self) -> &str {
+    pub fn head_hash(&self) -> &str {
         &self.last
     }
 
@@ -136,10 +136,10 @@ impl Chain {
 mod tests {
     use super::*;
 
-    fn chain() -> Vec<Link> {
-        let mut previous = ORIGIN.to_owned();
+    fn chain() -> Vec<AuditRecord> {
+        let mut previous = GENESIS_HASH.to_owned();
         let link = |seq| {
-            let entry = Entry {
+            let entry = AuditEntry {
                 who: "operator".into(),
                 action: format!("instance.{seq}"),
                 target: "i".into(),
@@ -148,21 +148,21 @@ mod tests {
                 detail: String::new(),
                 at: Millis(seq),
             };
-            let hash = hash(&previous, &entry);
-            Link { seq, entry, previous: std::mem::replace(&mut previous, hash.clone()), hash }
+            let hash = hash_entry(&previous, &entry);
+            AuditRecord { seq, entry, previous: std::mem::replace(&mut previous, hash.clone()), hash }
         };
         (1..=4).map(link).collect()
     }
 
-    fn verify(links: &[Link]) -> Result<(), Break> {
-        let mut chain = Chain::default();
-        links.iter().try_for_each(|link| chain.follow(link))
+    fn verify(links: &[AuditRecord]) -> Result<(), AuditChainBreak> {
+        let mut chain = AuditChain::default();
+        links.iter().try_for_each(|link| chain.verify_next(link))
     }
 
     #[test]
     fn a_chain_shows_every_way_to_tamper_with_it() {
         assert_eq!(verify(&chain()), Ok(()));
-        let tampered = |change: &dyn Fn(&mut Vec<Link>)| {
+        let tampered = |change: &dyn Fn(&mut Vec<AuditRecord>)| {
             let mut links = chain();
             change(&mut links);
             verify(&links).unwrap_err().seq
@@ -171,9 +171,9 @@ mod tests {
         assert_eq!(tampered(&|links| links[2].entry.before = Some(String::new())), 3);
         assert_eq!(tampered(&|links| drop(links.remove(1))), 3);
         assert_eq!(tampered(&|links| links.swap(1, 2)), 3);
-        let rewritten = |links: &mut Vec<Link>| {
+        let rewritten = |links: &mut Vec<AuditRecord>| {
             links[1].entry.detail = "other".into();
-            links[1].hash = hash(&links[1].previous, &links[1].entry);
+            links[1].hash = hash_entry(&links[1].previous, &links[1].entry);
         };
         assert_eq!(tampered(&rewritten), 3, "a new hash no longer fits the next entry");
     }
@@ -181,27 +181,28 @@ mod tests {
     #[test]
     fn a_head_shows_what_was_cut_off_and_what_was_put_in_its_place() {
         let links = chain();
-        let head = Head { entries: 4, hash: links[3].hash.clone() };
-        let mut whole = Chain::default();
-        links.iter().try_for_each(|link| whole.follow(link)).unwrap();
-        assert!(whole.lacks(&head).is_none() && !whole.parts_from(&head));
-        let mut cut = Chain::default();
-        links[..3].iter().try_for_each(|link| cut.follow(link)).unwrap();
-        assert_eq!(cut.lacks(&head).unwrap().seq, 4);
-        assert_eq!(Chain::default().lacks(&head).unwrap().seq, 1, "all of it");
-        let other = Entry { detail: "other".into(), ..links[3].entry.clone() };
-        let hash = hash(cut.head(), &other);
-        cut.follow(&Link { seq: 4, entry: other, previous: links[2].hash.clone(), hash }).unwrap();
-        assert!(cut.parts_from(&head), "a chain of its own, and not the one that was written down");
+        let head = AuditHead { entries: 4, hash: links[3].hash.clone() };
+        let mut whole = AuditChain::default();
+        links.iter().try_for_each(|link| whole.verify_next(link)).unwrap();
+        assert!(whole.find_missing_entry(&head).is_none() && !whole.diverges_from(&head));
+        let mut cut = AuditChain::default();
+        links[..3].iter().try_for_each(|link| cut.verify_next(link)).unwrap();
+        assert_eq!(cut.find_missing_entry(&head).unwrap().seq, 4);
+        assert_eq!(AuditChain::default().find_missing_entry(&head).unwrap().seq, 1, "all of it");
+        let other = AuditEntry { detail: "other".into(), ..links[3].entry.clone() };
+        let hash = hash_entry(cut.head_hash(), &other);
+        cut.verify_next(&AuditRecord { seq: 4, entry: other, previous: links[2].hash.clone(), hash })
+            .unwrap();
+        assert!(cut.diverges_from(&head), "a chain of its own, and not the one that was written down");
     }
 
     #[test]
     fn parts_of_an_entry_do_not_run_into_each_other() {
-        let entry = |who: &str, action: &str| Entry {
+        let entry = |who: &str, action: &str| AuditEntry {
             who: who.into(),
             action: action.into(),
             ..chain()[0].entry.clone()
         };
-        assert_ne!(hash(ORIGIN, &entry("ab", "c")), hash(ORIGIN, &entry("a", "bc")));
+        assert_ne!(hash_entry(GENESIS_HASH, &entry("ab", "c")), hash_entry(GENESIS_HASH, &entry("a", "bc")));
     }
 }

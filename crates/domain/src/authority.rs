@@ -4,13 +4,13 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::message::Origin;
+use crate::message::MessageOrigin;
 
 /// The field of a message's metadata.
-const FIELD: &str = "authority";
+const AUTHORITY_FIELD: &str = "authority";
 
 /// Before the word, in a list of senders: `channel:account:peer` never begins so.
-const MARK: &str = "authority:";
+const AUTHORITY_MARK_PREFIX: &str = "authority:";
 
 /// From the least to the most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -40,36 +40,38 @@ impl Authority {
     }
 
     /// Writes it into the metadata of a message.
-    pub fn stamp(self, meta: &mut Option<Value>) {
+    pub fn write_to_meta(self, meta: &mut Option<Value>) {
         let meta = meta.get_or_insert_with(|| json!({}));
-        meta[FIELD] = json!(self.as_str());
+        meta[AUTHORITY_FIELD] = json!(self.as_str());
     }
 
     /// The authority of whoever wrote a message; none where it is the runtime's own, which carries its senders' marks.
     /// A channel's message without a word about it is of an earlier version: nothing is granted to it.
-    pub fn of_message(origin: &Origin, meta: Option<&Value>, is_local: bool) -> Option<Self> {
-        let stated = meta.and_then(|meta| meta[FIELD].as_str()).and_then(Self::parse);
+    pub fn from_message(origin: &MessageOrigin, meta: Option<&Value>, is_local: bool) -> Option<Self> {
+        let stated = meta.and_then(|meta| meta[AUTHORITY_FIELD].as_str()).and_then(Self::parse);
         match origin {
-            Origin::User | Origin::Hook => stated.or(Some(if is_local { Self::Owner } else { Self::Guest })),
-            Origin::Remote { .. } => Some(Self::Guest),
-            Origin::Agent(_) | Origin::Cron | Origin::System => stated,
+            MessageOrigin::User | MessageOrigin::Hook => {
+                stated.or(Some(if is_local { Self::Owner } else { Self::Guest }))
+            }
+            MessageOrigin::Remote { .. } => Some(Self::Guest),
+            MessageOrigin::Agent(_) | MessageOrigin::Cron | MessageOrigin::System => stated,
         }
     }
 
     /// As it is carried among senders. An owner needs no mark: nothing is taken away.
-    pub fn mark(self) -> Option<String> {
-        (self != Self::Owner).then(|| format!("{MARK}{}", self.as_str()))
+    pub fn sender_mark(self) -> Option<String> {
+        (self != Self::Owner).then(|| format!("{AUTHORITY_MARK_PREFIX}{}", self.as_str()))
     }
 
     /// The least of all a turn works for. A mark that is not known counts as the least there is.
-    pub fn of_senders(senders: &[String]) -> Self {
-        let marks = senders.iter().filter_map(|sender| sender.strip_prefix(MARK));
+    pub fn lowest_of_senders(senders: &[String]) -> Self {
+        let marks = senders.iter().filter_map(|sender| sender.strip_prefix(AUTHORITY_MARK_PREFIX));
         marks.map(|word| Self::parse(word).unwrap_or(Self::Guest)).min().unwrap_or(Self::Owner)
     }
 
     /// Senders as people are shown them, without the marks.
     pub fn without_marks(senders: &[String]) -> impl Iterator<Item = &str> {
-        senders.iter().map(String::as_str).filter(|sender| !sender.starts_with(MARK))
+        senders.iter().map(String::as_str).filter(|sender| !sender.starts_with(AUTHORITY_MARK_PREFIX))
     }
 }
 
@@ -81,7 +83,7 @@ mod tests {
     #[test]
     fn the_least_of_all_counts_and_what_is_not_known_is_the_least() {
         let of = |marks: &[&str]| {
-            Authority::of_senders(&marks.iter().map(|mark| (*mark).to_owned()).collect::<Vec<_>>())
+            Authority::lowest_of_senders(&marks.iter().map(|mark| (*mark).to_owned()).collect::<Vec<_>>())
         };
         assert_eq!(of(&[]), Authority::Owner);
         assert_eq!(of(&["telegram:main:7"]), Authority::Owner);
@@ -89,22 +91,23 @@ mod tests {
         assert_eq!(of(&["authority:operator", "authority:guest"]), Authority::Guest);
         assert_eq!(of(&["authority:emperor"]), Authority::Guest);
         for one in Authority::ALL {
-            assert_eq!(of(&one.mark().iter().map(String::as_str).collect::<Vec<_>>()), one);
+            assert_eq!(of(&one.sender_mark().iter().map(String::as_str).collect::<Vec<_>>()), one);
         }
     }
 
     #[test]
     fn a_message_says_whose_it_is_and_silence_grants_nothing_on_channels() {
         let mut meta = None;
-        Authority::Owner.stamp(&mut meta);
-        let of =
-            |origin: &Origin, meta: Option<&Value>, is_local| Authority::of_message(origin, meta, is_local);
-        assert_eq!(of(&Origin::User, meta.as_ref(), false), Some(Authority::Owner));
-        assert_eq!(of(&Origin::User, None, false), Some(Authority::Guest));
-        assert_eq!(of(&Origin::User, None, true), Some(Authority::Owner));
-        assert_eq!(of(&Origin::Hook, None, false), Some(Authority::Guest));
-        assert_eq!(of(&Origin::Agent(AgentId::main()), None, true), None);
-        let remote = Origin::Remote { instance: "a".into(), agent: "b".into() };
+        Authority::Owner.write_to_meta(&mut meta);
+        let of = |origin: &MessageOrigin, meta: Option<&Value>, is_local| {
+            Authority::from_message(origin, meta, is_local)
+        };
+        assert_eq!(of(&MessageOrigin::User, meta.as_ref(), false), Some(Authority::Owner));
+        assert_eq!(of(&MessageOrigin::User, None, false), Some(Authority::Guest));
+        assert_eq!(of(&MessageOrigin::User, None, true), Some(Authority::Owner));
+        assert_eq!(of(&MessageOrigin::Hook, None, false), Some(Authority::Guest));
+        assert_eq!(of(&MessageOrigin::Agent(AgentId::main()), None, true), None);
+        let remote = MessageOrigin::Remote { instance: "a".into(), agent: "b".into() };
         assert_eq!(of(&remote, meta.as_ref(), true), Some(Authority::Guest), "whatever it says of itself");
     }
 }

@@ -4,29 +4,37 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::agent::{AgentSpec, Identity, SkillPolicy};
+use crate::agent::{AgentIdentity, AgentSpec, SkillPolicy};
 use crate::id::AgentId;
-use crate::plain;
+use crate::sanitize;
 use crate::skill::{self, Skill};
 
 /// The files, in the order in which they are told.
-pub const FILES: [&str; 8] =
-    ["AGENTS.md", "SOUL.md", IDENTITY, "USER.md", "TOOLS.md", "MEMORY.md", HEARTBEAT, BOOTSTRAP];
-pub const IDENTITY: &str = "IDENTITY.md";
-pub const HEARTBEAT: &str = "HEARTBEAT.md";
+pub const BRIEFING_FILES: [&str; 8] = [
+    "AGENTS.md",
+    "SOUL.md",
+    IDENTITY_FILE,
+    "USER.md",
+    "TOOLS.md",
+    "MEMORY.md",
+    HEARTBEAT_FILE,
+    BOOTSTRAP_FILE,
+];
+pub const IDENTITY_FILE: &str = "IDENTITY.md";
+pub const HEARTBEAT_FILE: &str = "HEARTBEAT.md";
 /// Told once: it goes when the turn that told it has ended well.
-pub const BOOTSTRAP: &str = "BOOTSTRAP.md";
+pub const BOOTSTRAP_FILE: &str = "BOOTSTRAP.md";
 /// A sub-agent works for another agent: who its owner is and what was talked about is not its business.
-const FOR_SUB_AGENTS: [&str; 2] = ["AGENTS.md", "TOOLS.md"];
+const SUBAGENT_FILES: [&str; 2] = ["AGENTS.md", "TOOLS.md"];
 
 /// Characters of one file, and of all together.
-pub const LONGEST_FILE: usize = 20_000;
-const LONGEST: usize = 60_000;
-const LONGEST_IDENTITY: usize = 64;
+pub const MAX_FILE_CHARS: usize = 20_000;
+const MAX_BRIEFING_CHARS: usize = 60_000;
+const MAX_IDENTITY_CHARS: usize = 64;
 
 /// Whether a path names a file that some agent is told, or a skill. It is read as the system reads it: only `/` divides.
 /// A path with a backslash or a control character counts, too: no plain file is named so, and other readers divide there.
-pub fn is_instruction(path: &str) -> bool {
+pub fn is_instruction_file(path: &str) -> bool {
     if path.contains(|c: char| c == '\\' || c.is_control()) {
         return true;
     }
@@ -38,7 +46,7 @@ pub fn is_instruction(path: &str) -> bool {
             part => parts.push(part),
         }
     }
-    let mut told = FILES.iter().chain([&skill::FILE]);
+    let mut told = BRIEFING_FILES.iter().chain([&skill::SKILL_FILE]);
     let is_told = parts.last().is_some_and(|name| told.any(|file| file.eq_ignore_ascii_case(name)));
     let is_overlay = parts.len() > 1 && parts[0].eq_ignore_ascii_case("agents");
     let is_skill =
@@ -48,7 +56,7 @@ pub fn is_instruction(path: &str) -> bool {
 
 /// For whom a briefing is made.
 #[derive(Clone, Copy, Debug)]
-pub struct Reader<'a> {
+pub struct BriefingReader<'a> {
     pub agent: &'a AgentId,
     /// The folder of its files.
     pub workspace: &'a Path,
@@ -58,14 +66,14 @@ pub struct Reader<'a> {
     pub is_sub_agent: bool,
 }
 
-impl<'a> Reader<'a> {
-    pub fn of(spec: &'a AgentSpec, workspace: &'a Path) -> Self {
+impl<'a> BriefingReader<'a> {
+    pub fn for_agent(spec: &'a AgentSpec, workspace: &'a Path) -> Self {
         let (skills, overlay) = (&spec.policy.skills, spec.workspace.overlay);
         Self { agent: &spec.agent_id, workspace, skills, overlay, is_sub_agent: false }
     }
 
-    pub fn is_told(&self, file: &str) -> bool {
-        !self.is_sub_agent || FOR_SUB_AGENTS.contains(&file)
+    pub fn includes_file(&self, file: &str) -> bool {
+        !self.is_sub_agent || SUBAGENT_FILES.contains(&file)
     }
 }
 
@@ -77,9 +85,9 @@ pub struct Briefing {
     /// The skills it may have, by name. Empty where there are none.
     pub skill_list: Arc<str>,
     /// Shown with this text, and to be taken away after.
-    pub bootstrap: Option<Bootstrap>,
+    pub bootstrap: Option<BootstrapVersion>,
     /// Who the agent says it is, in `IDENTITY.md`.
-    pub identity: Identity,
+    pub identity: AgentIdentity,
     /// There is a `HEARTBEAT.md` that asks for something.
     pub has_heartbeat: bool,
     /// Every skill that was found, the nearest of each name; the policy decides which of them are told.
@@ -88,60 +96,62 @@ pub struct Briefing {
 
 impl Briefing {
     /// All of it, for an agent with these tools: skills are told to one that can read them.
-    pub fn told<'a>(&self, mut tools: impl Iterator<Item = &'a str>) -> String {
-        let reads = tools.any(|tool| tool == skill::TOOL);
+    pub fn render_for_tools<'a>(&self, mut tools: impl Iterator<Item = &'a str>) -> String {
+        let reads = tools.any(|tool| tool == skill::READ_SKILL_TOOL);
         let parts = [Some(&*self.text), reads.then_some(&*self.skill_list)];
         let parts: Vec<&str> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
         parts.join("\n\n")
     }
 
     /// The skills its policy lets the agent have.
-    pub fn allowed<'a>(&'a self, policy: &'a SkillPolicy) -> impl Iterator<Item = &'a Skill> {
-        self.skills.iter().filter(|skill| policy.allows(&skill.name))
+    pub fn allowed_skills<'a>(&'a self, policy: &'a SkillPolicy) -> impl Iterator<Item = &'a Skill> {
+        self.skills.iter().filter(|skill| policy.allows_skill(&skill.name))
     }
 }
 
 /// One `BOOTSTRAP.md` as it was shown: if it was changed since, it is another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bootstrap {
+pub struct BootstrapVersion {
     pub path: PathBuf,
     pub stamp: u64,
 }
 
 /// The port. Asked at the start of every turn, so what did not change is not read again.
-pub trait Briefings: Send + Sync {
-    fn brief(&self, reader: &Reader<'_>) -> Briefing;
+pub trait BriefingSource: Send + Sync {
+    fn load_briefing(&self, reader: &BriefingReader<'_>) -> Briefing;
 
     /// The turn that showed it has ended well.
-    fn shown(&self, bootstrap: &Bootstrap);
+    fn complete_bootstrap(&self, bootstrap: &BootstrapVersion);
 }
 
 /// A file as it was found: what it says, or what it is where it is nothing to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Page {
+pub enum BriefingPage {
     Text(String),
     Refused(&'static str),
 }
 
 /// The files under one heading, each bounded and all together. A cut is visible.
-pub fn render(pages: &[(&'static str, Page)]) -> String {
+pub fn render_pages(pages: &[(&'static str, BriefingPage)]) -> String {
     let mut out = String::new();
-    let mut left = LONGEST;
+    let mut left = MAX_BRIEFING_CHARS;
     for (name, page) in pages {
         let text = match page {
-            Page::Refused(what) => format!("[{name} was not read: it is {what}]"),
-            Page::Text(text) if text.trim().is_empty() => continue,
-            Page::Text(_) if left == 0 => {
-                format!("[{name} is left out: the files are longer than {LONGEST} characters together]")
+            BriefingPage::Refused(what) => format!("[{name} was not read: it is {what}]"),
+            BriefingPage::Text(text) if text.trim().is_empty() => continue,
+            BriefingPage::Text(_) if left == 0 => {
+                format!(
+                    "[{name} is left out: the files are longer than {MAX_BRIEFING_CHARS} characters together]"
+                )
             }
-            Page::Text(text) => cut(text.trim_end(), LONGEST_FILE.min(left), &mut left),
+            BriefingPage::Text(text) => truncate_page(text.trim_end(), MAX_FILE_CHARS.min(left), &mut left),
         };
         out.push_str(&format!("\n\n## {name}\n{text}"));
     }
     if out.is_empty() { out } else { format!("# Files of your workspace{out}") }
 }
 
-fn cut(text: &str, most: usize, left: &mut usize) -> String {
+fn truncate_page(text: &str, most: usize, left: &mut usize) -> String {
     let Some((at, _)) = text.char_indices().nth(most) else {
         *left -= text.chars().count();
         return text.to_owned();
@@ -151,23 +161,25 @@ fn cut(text: &str, most: usize, left: &mut usize) -> String {
 }
 
 /// Reads `- **Name:** Ada` and `Name: Ada` alike.
-pub fn read_identity(text: &str) -> Identity {
+pub fn read_identity(text: &str) -> AgentIdentity {
     let field = |key: &str| {
         text.lines().find_map(|line| {
             let line = line.trim_start_matches(['-', '*', ' ', '\t']);
             let (name, value) = line.split_once(':')?;
             let is_it = name.trim_matches(['*', '_', ' ']).eq_ignore_ascii_case(key);
-            let value =
-                plain::line(value.trim_matches(['*', '_', ' ', '\t', '\r', '`']), LONGEST_IDENTITY * 4);
+            let value = sanitize::to_single_line(
+                value.trim_matches(['*', '_', ' ', '\t', '\r', '`']),
+                MAX_IDENTITY_CHARS * 4,
+            );
             // A template's "(pick something you like)" is not an answer yet.
             (is_it && !value.is_empty() && !value.starts_with(['(', '['])).then_some(value)
         })
     };
-    Identity { name: field("name"), emoji: field("emoji"), avatar: field("avatar") }
+    AgentIdentity { name: field("name"), emoji: field("emoji"), avatar: field("avatar") }
 }
 
 /// Whether there is more in a `HEARTBEAT.md` than headings, blank boxes and comments.
-pub fn asks_for_something(text: &str) -> bool {
+pub fn has_heartbeat_tasks(text: &str) -> bool {
     let mut text = text.to_owned();
     while let Some(start) = text.find("<!--") {
         let end = text[start..].find("-->").map_or(text.len(), |end| start + end + 3);
@@ -178,13 +190,16 @@ pub fn asks_for_something(text: &str) -> bool {
 }
 
 /// How an agent shows itself: what its spec says wins field by field, then its file, then its name.
-pub fn identity(spec: &AgentSpec, file: &Identity) -> Identity {
+pub fn resolve_identity(spec: &AgentSpec, file: &AgentIdentity) -> AgentIdentity {
     let pick = |own: &Option<String>, file: &Option<String>, most| {
-        own.as_ref().or(file.as_ref()).map(|text| plain::line(text, most)).filter(|text| !text.is_empty())
+        own.as_ref()
+            .or(file.as_ref())
+            .map(|text| sanitize::to_single_line(text, most))
+            .filter(|text| !text.is_empty())
     };
-    let name = pick(&spec.identity.name, &file.name, LONGEST_IDENTITY);
-    Identity {
-        name: name.or_else(|| Some(plain::line(&spec.name, LONGEST_IDENTITY))),
+    let name = pick(&spec.identity.name, &file.name, MAX_IDENTITY_CHARS);
+    AgentIdentity {
+        name: name.or_else(|| Some(sanitize::to_single_line(&spec.name, MAX_IDENTITY_CHARS))),
         emoji: pick(&spec.identity.emoji, &file.emoji, 8),
         avatar: pick(&spec.identity.avatar, &file.avatar, 2_048),
     }
@@ -197,26 +212,27 @@ mod tests {
     #[test]
     fn a_heartbeat_file_without_a_task_asks_for_nothing() {
         for empty in ["", "# Heartbeat\n\n- [ ]\n", "<!-- add tasks\nhere -->\n#\n-\n", "<!-- open"] {
-            assert!(!asks_for_something(empty), "{empty:?}");
+            assert!(!has_heartbeat_tasks(empty), "{empty:?}");
         }
-        assert!(asks_for_something("# Heartbeat\n- [ ] look at the mail\n"));
+        assert!(has_heartbeat_tasks("# Heartbeat\n- [ ] look at the mail\n"));
     }
 
-    fn text(content: &str) -> Page {
-        Page::Text(content.to_owned())
+    fn text(content: &str) -> BriefingPage {
+        BriefingPage::Text(content.to_owned())
     }
 
     #[test]
     fn no_files_are_no_text() {
-        assert_eq!(render(&[]), "");
-        assert_eq!(render(&[("SOUL.md", text(" \n"))]), "");
+        assert_eq!(render_pages(&[]), "");
+        assert_eq!(render_pages(&[("SOUL.md", text(" \n"))]), "");
     }
 
     #[test]
     fn files_are_told_in_order_and_a_refusal_is_visible() {
-        let pages = [("AGENTS.md", text("Be kind.\n")), ("USER.md", Page::Refused("a symbolic link"))];
+        let pages =
+            [("AGENTS.md", text("Be kind.\n")), ("USER.md", BriefingPage::Refused("a symbolic link"))];
         assert_eq!(
-            render(&pages),
+            render_pages(&pages),
             "# Files of your workspace\n\n## AGENTS.md\nBe kind.\n\n## USER.md\n[USER.md was not read: it is a symbolic link]"
         );
     }
@@ -224,13 +240,13 @@ mod tests {
     #[test]
     fn long_files_are_cut_one_by_one_and_together() {
         let long = |n: usize| text(&"ü".repeat(n));
-        let one = render(&[("AGENTS.md", long(20_001))]);
+        let one = render_pages(&[("AGENTS.md", long(20_001))]);
         assert!(
             one.ends_with("[cut here: only the first 20000 characters are shown]"),
             "{}",
             &one[one.len() - 90..]
         );
-        assert!(!render(&[("AGENTS.md", long(20_000))]).contains("cut here"));
+        assert!(!render_pages(&[("AGENTS.md", long(20_000))]).contains("cut here"));
         let pages = [
             ("AGENTS.md", long(20_000)),
             ("SOUL.md", long(20_000)),
@@ -238,28 +254,30 @@ mod tests {
             ("TOOLS.md", long(10_000)),
             ("MEMORY.md", long(1)),
         ];
-        let all = render(&pages);
+        let all = render_pages(&pages);
         assert!(all.contains("only the first 5000 characters"), "what is left for TOOLS.md");
         assert!(
             all.ends_with("[MEMORY.md is left out: the files are longer than 60000 characters together]")
         );
-        assert!(all.chars().count() < LONGEST + 500);
+        assert!(all.chars().count() < MAX_BRIEFING_CHARS + 500);
     }
 
     #[test]
     fn a_sub_agent_is_told_its_work_only() {
         let agent = AgentId::main();
         let policy = SkillPolicy::default();
-        let reader = |is_sub_agent| Reader {
+        let reader = |is_sub_agent| BriefingReader {
             agent: &agent,
             workspace: Path::new(""),
             skills: &policy,
             overlay: true,
             is_sub_agent,
         };
-        let told = |reader: Reader<'_>| FILES.into_iter().filter(|file| reader.is_told(file)).count();
+        let told = |reader: BriefingReader<'_>| {
+            BRIEFING_FILES.into_iter().filter(|file| reader.includes_file(file)).count()
+        };
         assert_eq!((told(reader(false)), told(reader(true))), (8, 2));
-        assert!(reader(true).is_told("TOOLS.md") && !reader(true).is_told(BOOTSTRAP));
+        assert!(reader(true).includes_file("TOOLS.md") && !reader(true).includes_file(BOOTSTRAP_FILE));
     }
 
     #[test]
@@ -272,15 +290,15 @@ mod tests {
             (Some("Ada"), Some("🦀"), Some("a.png"))
         );
         let template = read_identity("- **Name:** _(pick something you like)_\n- **Emoji:**\n");
-        assert_eq!(template, Identity::default());
-        let mut spec = AgentSpec::named(AgentId::main());
-        assert_eq!(identity(&spec, &file).name.as_deref(), Some("Ada"));
+        assert_eq!(template, AgentIdentity::default());
+        let mut spec = AgentSpec::with_id(AgentId::main());
+        assert_eq!(resolve_identity(&spec, &file).name.as_deref(), Some("Ada"));
         spec.identity.name = Some("x".repeat(10_000));
-        let shown = identity(&spec, &file);
+        let shown = resolve_identity(&spec, &file);
         assert_eq!(shown.name.map(|name| name.chars().count()), Some(65));
         assert_eq!(shown.emoji.as_deref(), Some("🦀"));
         assert_eq!(
-            identity(&AgentSpec::named(AgentId::main()), &Identity::default()).name.as_deref(),
+            resolve_identity(&AgentSpec::with_id(AgentId::main()), &AgentIdentity::default()).name.as_deref(),
             Some("main")
         );
     }

@@ -1,94 +1,97 @@
 //! What may be spent: prices, days, and the rule that refuses the next call. Money is counted in billionths of a dollar,
 //! so that sums are exact.
 
-use crate::agent::Budget;
+use crate::agent::AgentBudget;
 use crate::media;
-use crate::prompt::text_tokens;
-use crate::provider::{Prompt, PromptMessage, Usage};
+use crate::prompt::estimate_text_tokens;
+use crate::provider::{Prompt, PromptMessage, TokenUsage};
 use crate::time::Millis;
 
 /// Billionths of a dollar.
-pub type Nanos = i64;
+pub type NanoUsd = i64;
 
 const NANOS_PER_USD: f64 = 1e9;
 const DAY_MS: i64 = 86_400_000;
 
 /// The longest answer that is reserved for, and asked for, where the agent sets no `max_tokens` of its own.
-pub const ANSWER_TOKENS: u32 = 8_192;
+pub const DEFAULT_ANSWER_TOKENS: u32 = 8_192;
 
 /// What a model costs, in dollars for a million tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Price {
+pub struct ModelPrice {
     pub input: f64,
     pub output: f64,
     /// Input that the provider had kept from an earlier call; like other input if not set.
     pub cached: Option<f64>,
 }
 
-impl Price {
+impl ModelPrice {
     pub const FREE: Self = Self { input: 0.0, output: 0.0, cached: None };
 
     /// `None` where the provider did not say how many tokens it took.
-    pub fn cost(&self, usage: Usage) -> Option<Nanos> {
+    pub fn usage_cost(&self, usage: TokenUsage) -> Option<NanoUsd> {
         let (input, output) = (usage.input_tokens?, usage.output_tokens?);
         let cached = usage.cached_tokens.unwrap_or(0).min(input);
-        let kept = per_token(self.cached.unwrap_or(self.input), cached);
-        Some(per_token(self.input, input - cached) + kept + per_token(self.output, output))
+        let kept = token_cost(self.cached.unwrap_or(self.input), cached);
+        Some(token_cost(self.input, input - cached) + kept + token_cost(self.output, output))
     }
 }
 
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
-fn per_token(usd_per_million: f64, tokens: u64) -> Nanos {
-    (usd_per_million * 1_000.0 * tokens as f64).round() as Nanos
+fn token_cost(usd_per_million: f64, tokens: u64) -> NanoUsd {
+    (usd_per_million * 1_000.0 * tokens as f64).round() as NanoUsd
 }
 
 #[allow(clippy::cast_possible_truncation)]
-pub fn nanos(usd: f64) -> Nanos {
-    (usd * NANOS_PER_USD).round() as Nanos
+pub fn usd_to_nanos(usd: f64) -> NanoUsd {
+    (usd * NANOS_PER_USD).round() as NanoUsd
 }
 
 #[allow(clippy::cast_precision_loss)]
-pub fn usd(nanos: Nanos) -> f64 {
+pub fn nanos_to_usd(nanos: NanoUsd) -> f64 {
     nanos as f64 / NANOS_PER_USD
 }
 
 /// Days, by a clock so far from UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Calendar {
+pub struct BudgetCalendar {
     pub offset_ms: i64,
 }
 
-impl Calendar {
+impl BudgetCalendar {
     /// Days since 1970.
-    pub fn day(self, now: Millis) -> i64 {
+    pub fn day_number(self, now: Millis) -> i64 {
         (now.0 + self.offset_ms).div_euclid(DAY_MS)
     }
 
-    pub fn start(self, day: i64) -> Millis {
+    pub fn day_start(self, day: i64) -> Millis {
         Millis(day * DAY_MS - self.offset_ms)
     }
 }
 
 /// What is taken out, or put back for a while.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Amount {
+pub struct BudgetAmount {
     pub tokens: i64,
-    pub nanos: Nanos,
+    pub nanos: NanoUsd,
 }
 
-impl Amount {
+impl BudgetAmount {
     pub fn plus(self, other: Self) -> Self {
         Self { tokens: self.tokens + other.tokens, nanos: self.nanos + other.nanos }
     }
 }
 
 /// What one call may come to at most: its prompt, and the longest answer. `None`: the price of a candidate is not known.
-pub fn estimate(prompt: &Prompt, dearest: Option<Price>) -> (i64, Option<Nanos>) {
+pub fn estimate_call(prompt: &Prompt, dearest: Option<ModelPrice>) -> (i64, Option<NanoUsd>) {
     let words = |message: &PromptMessage| match message {
-        PromptMessage::User { text, images } => text_tokens(text) + images.len() * media::TOKENS,
-        PromptMessage::ToolResult { content, .. } => text_tokens(content),
+        PromptMessage::User { text, images } => {
+            estimate_text_tokens(text) + images.len() * media::TOKENS_PER_IMAGE
+        }
+        PromptMessage::ToolResult { content, .. } => estimate_text_tokens(content),
         PromptMessage::Assistant { text, calls } => {
-            text_tokens(text) + calls.iter().map(|call| call.arguments.to_string().len() / 3).sum::<usize>()
+            estimate_text_tokens(text)
+                + calls.iter().map(|call| call.arguments.to_string().len() / 3).sum::<usize>()
         }
     };
     let tools: usize = prompt
@@ -97,16 +100,16 @@ pub fn estimate(prompt: &Prompt, dearest: Option<Price>) -> (i64, Option<Nanos>)
         .map(|tool| tool.description.len() / 4 + tool.parameters.to_string().len() / 3)
         .sum();
     let messages: usize = prompt.messages.iter().map(|message| words(message) + 8).sum();
-    let input = (text_tokens(&prompt.system) + messages + tools) as u64;
-    let output = u64::from(prompt.max_tokens.unwrap_or(ANSWER_TOKENS));
-    let usage = Usage { input_tokens: Some(input), output_tokens: Some(output), cached_tokens: None };
+    let input = (estimate_text_tokens(&prompt.system) + messages + tools) as u64;
+    let output = u64::from(prompt.max_tokens.unwrap_or(DEFAULT_ANSWER_TOKENS));
+    let usage = TokenUsage { input_tokens: Some(input), output_tokens: Some(output), cached_tokens: None };
     let tokens = i64::try_from(input + output).unwrap_or(i64::MAX);
-    (tokens, dearest.and_then(|price| price.cost(usage)))
+    (tokens, dearest.and_then(|price| price.usage_cost(usage)))
 }
 
 /// What is spent from. Its name is stored.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Purse {
+pub enum BudgetScope {
     Instance,
     Agent(String),
     /// A session and everything that was begun for it.
@@ -115,7 +118,7 @@ pub enum Purse {
     Team(String),
 }
 
-impl Purse {
+impl BudgetScope {
     pub fn name(&self) -> String {
         match self {
             Self::Instance => "instance".to_owned(),
@@ -135,7 +138,7 @@ impl Purse {
         }
     }
 
-    fn words(&self) -> String {
+    fn describe(&self) -> String {
         match self {
             Self::Instance => "this instance".to_owned(),
             Self::Agent(id) => format!("the agent '{id}'"),
@@ -144,7 +147,7 @@ impl Purse {
         }
     }
 
-    fn setting(&self) -> &'static str {
+    fn config_setting(&self) -> &'static str {
         match self {
             Self::Instance => "[budget] in config.toml",
             Self::Agent(_) => "the agent's budget (config.toml, or `polyclaw agents`)",
@@ -156,78 +159,78 @@ impl Purse {
 
 /// The limits of one day, in exact numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct DailyLimits {
     pub tokens: Option<i64>,
-    pub nanos: Option<Nanos>,
+    pub nanos: Option<NanoUsd>,
 }
 
-impl Limits {
-    pub fn of(budget: &Budget) -> Self {
+impl DailyLimits {
+    pub fn from_budget(budget: &AgentBudget) -> Self {
         Self {
             tokens: budget.tokens_per_day.and_then(|tokens| i64::try_from(tokens).ok()),
-            nanos: budget.usd_per_day.map(nanos),
+            nanos: budget.usd_per_day.map(usd_to_nanos),
         }
     }
 
-    pub fn is_none(self) -> bool {
+    pub fn is_unlimited(self) -> bool {
         self == Self::default()
     }
 
     /// The limit that is reached, if one is. Reserved calls count: the one that reaches the limit is the last.
-    pub fn reached(self, used: Amount) -> Option<Reached> {
+    pub fn reached_limit(self, used: BudgetAmount) -> Option<ReachedLimit> {
         let tokens = self.tokens.filter(|limit| used.tokens >= *limit);
         let nanos = self.nanos.filter(|limit| used.nanos >= *limit);
-        let tokens = tokens.map(|limit| Reached::Tokens { used: used.tokens, limit });
-        tokens.or(nanos.map(|limit| Reached::Usd { used: used.nanos, limit }))
+        let tokens = tokens.map(|limit| ReachedLimit::Tokens { used: used.tokens, limit });
+        tokens.or(nanos.map(|limit| ReachedLimit::Usd { used: used.nanos, limit }))
     }
 
     /// Four fifths of a limit.
-    pub fn nearly(self, used: Amount) -> Option<Reached> {
+    pub fn nearly_reached_limit(self, used: BudgetAmount) -> Option<ReachedLimit> {
         let part = |limit: i64| limit / 5 * 4 + limit % 5 * 4 / 5;
         let tokens = self.tokens.filter(|limit| used.tokens >= part(*limit));
         let nanos = self.nanos.filter(|limit| used.nanos >= part(*limit));
-        let tokens = tokens.map(|limit| Reached::Tokens { used: used.tokens, limit });
-        tokens.or(nanos.map(|limit| Reached::Usd { used: used.nanos, limit }))
+        let tokens = tokens.map(|limit| ReachedLimit::Tokens { used: used.tokens, limit });
+        tokens.or(nanos.map(|limit| ReachedLimit::Usd { used: used.nanos, limit }))
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reached {
+pub enum ReachedLimit {
     Tokens { used: i64, limit: i64 },
-    Usd { used: Nanos, limit: Nanos },
+    Usd { used: NanoUsd, limit: NanoUsd },
 }
 
-impl Reached {
-    fn words(self) -> String {
+impl ReachedLimit {
+    fn describe(self) -> String {
         match self {
             Self::Tokens { used, limit } => format!("{used} of {limit} tokens"),
-            Self::Usd { used, limit } => format!("${:.2} of ${:.2}", usd(used), usd(limit)),
+            Self::Usd { used, limit } => format!("${:.2} of ${:.2}", nanos_to_usd(used), nanos_to_usd(limit)),
         }
     }
 }
 
 /// What the user is told when the next call is refused.
-pub fn refusal(purse: &Purse, reached: Reached, resets: Millis) -> String {
+pub fn daily_refusal(purse: &BudgetScope, reached: ReachedLimit, resets: Millis) -> String {
     format!(
         "The daily budget of {} is used up ({}, calls under way included). It starts anew at {resets}; to go on sooner, \
          raise {}.",
-        purse.words(),
-        reached.words(),
-        purse.setting()
+        purse.describe(),
+        reached.describe(),
+        purse.config_setting()
     )
 }
 
-pub fn turn_refusal(used: Nanos, limit: Nanos) -> String {
+pub fn turn_refusal(used: NanoUsd, limit: NanoUsd) -> String {
     format!(
         "I stopped because this turn has cost ${:.2}, and one turn may cost ${:.2}. Say so to go on with a new turn, or \
          raise usd_per_turn.",
-        usd(used),
-        usd(limit)
+        nanos_to_usd(used),
+        nanos_to_usd(limit)
     )
 }
 
 /// A dollar budget can not be kept where a price is not known: guessing would be spending.
-pub fn unpriced(model: &str) -> String {
+pub fn unpriced_model_refusal(model: &str) -> String {
     format!(
         "A budget in dollars applies here, and the price of {model} is not known. Set input_usd_per_million and \
          output_usd_per_million under [models.\"{model}\"] in config.toml, or budget by tokens_per_day."
@@ -235,11 +238,11 @@ pub fn unpriced(model: &str) -> String {
 }
 
 /// What the user is told once a day, when four fifths are used.
-pub fn warning(purse: &Purse, reached: Reached, resets: Millis) -> String {
+pub fn daily_warning(purse: &BudgetScope, reached: ReachedLimit, resets: Millis) -> String {
     format!(
         "Over 80 % of the daily budget of {} is used ({}). It starts anew at {resets}.",
-        purse.words(),
-        reached.words()
+        purse.describe(),
+        reached.describe()
     )
 }
 
@@ -247,45 +250,52 @@ pub fn warning(purse: &Purse, reached: Reached, resets: Millis) -> String {
 mod tests {
     use super::*;
 
-    fn usage(input: u64, output: u64, cached: Option<u64>) -> Usage {
-        Usage { input_tokens: Some(input), output_tokens: Some(output), cached_tokens: cached }
+    fn usage(input: u64, output: u64, cached: Option<u64>) -> TokenUsage {
+        TokenUsage { input_tokens: Some(input), output_tokens: Some(output), cached_tokens: cached }
     }
 
     #[test]
     fn a_cost_is_exact_and_unknown_where_usage_is() {
-        let price = Price { input: 3.0, output: 15.0, cached: Some(0.3) };
-        assert_eq!(price.cost(usage(1_000_000, 1_000_000, None)), Some(nanos(18.0)));
-        assert_eq!(price.cost(usage(1_000, 0, Some(900))), Some(100 * 3_000 + 900 * 300));
-        assert_eq!(price.cost(Usage { input_tokens: Some(7), ..Usage::default() }), None);
-        assert_eq!(Price { input: 0.0375, ..Price::FREE }.cost(usage(1, 0, None)), Some(38));
-        let cent = Price { input: 0.1, output: 0.0, cached: None }.cost(usage(1, 0, None)).unwrap();
-        assert_eq!(cent * 100_000, nanos(0.01), "a hundred thousand calls add up to the cent");
+        let price = ModelPrice { input: 3.0, output: 15.0, cached: Some(0.3) };
+        assert_eq!(price.usage_cost(usage(1_000_000, 1_000_000, None)), Some(usd_to_nanos(18.0)));
+        assert_eq!(price.usage_cost(usage(1_000, 0, Some(900))), Some(100 * 3_000 + 900 * 300));
+        assert_eq!(price.usage_cost(TokenUsage { input_tokens: Some(7), ..TokenUsage::default() }), None);
+        assert_eq!(ModelPrice { input: 0.0375, ..ModelPrice::FREE }.usage_cost(usage(1, 0, None)), Some(38));
+        let cent =
+            ModelPrice { input: 0.1, output: 0.0, cached: None }.usage_cost(usage(1, 0, None)).unwrap();
+        assert_eq!(cent * 100_000, usd_to_nanos(0.01), "a hundred thousand calls add up to the cent");
     }
 
     #[test]
     fn a_day_begins_where_the_clock_of_the_instance_says() {
         let noon = Millis::parse("2026-11-16T12:00:00.000Z").unwrap();
-        let utc = Calendar::default();
-        assert_eq!(utc.start(utc.day(noon)).to_string(), "2026-11-16T00:00:00.000Z");
-        let vienna = Calendar { offset_ms: 3_600_000 };
-        assert_eq!(vienna.start(vienna.day(noon)).to_string(), "2026-11-15T23:00:00.000Z");
-        assert_eq!(vienna.start(vienna.day(noon) + 1).to_string(), "2026-11-16T23:00:00.000Z");
-        let west = Calendar { offset_ms: -5 * 3_600_000 };
+        let utc = BudgetCalendar::default();
+        assert_eq!(utc.day_start(utc.day_number(noon)).to_string(), "2026-11-16T00:00:00.000Z");
+        let vienna = BudgetCalendar { offset_ms: 3_600_000 };
+        assert_eq!(vienna.day_start(vienna.day_number(noon)).to_string(), "2026-11-15T23:00:00.000Z");
+        assert_eq!(vienna.day_start(vienna.day_number(noon) + 1).to_string(), "2026-11-16T23:00:00.000Z");
+        let west = BudgetCalendar { offset_ms: -5 * 3_600_000 };
         let early = Millis::parse("2026-11-16T03:00:00.000Z").unwrap();
-        assert_eq!(west.start(west.day(early)).to_string(), "2026-11-15T05:00:00.000Z");
+        assert_eq!(west.day_start(west.day_number(early)).to_string(), "2026-11-15T05:00:00.000Z");
     }
 
     #[test]
     fn the_call_that_reaches_the_limit_is_the_last_and_four_fifths_are_warned_of() {
-        let limits = Limits { tokens: Some(101), nanos: Some(nanos(1.0)) };
-        let used = |tokens, dollars| Amount { tokens, nanos: nanos(dollars) };
-        assert_eq!(limits.reached(used(100, 0.99)), None);
-        assert_eq!(limits.reached(used(101, 0.0)), Some(Reached::Tokens { used: 101, limit: 101 }));
-        assert!(matches!(limits.reached(used(0, 1.0)), Some(Reached::Usd { .. })));
-        assert_eq!(limits.nearly(used(79, 0.79)), None);
-        assert!(limits.nearly(used(80, 0.0)).is_some() && limits.nearly(used(0, 0.8)).is_some());
+        let limits = DailyLimits { tokens: Some(101), nanos: Some(usd_to_nanos(1.0)) };
+        let used = |tokens, dollars| BudgetAmount { tokens, nanos: usd_to_nanos(dollars) };
+        assert_eq!(limits.reached_limit(used(100, 0.99)), None);
+        assert_eq!(
+            limits.reached_limit(used(101, 0.0)),
+            Some(ReachedLimit::Tokens { used: 101, limit: 101 })
+        );
+        assert!(matches!(limits.reached_limit(used(0, 1.0)), Some(ReachedLimit::Usd { .. })));
+        assert_eq!(limits.nearly_reached_limit(used(79, 0.79)), None);
         assert!(
-            Limits { tokens: Some(0), nanos: None }.reached(used(0, 0.0)).is_some(),
+            limits.nearly_reached_limit(used(80, 0.0)).is_some()
+                && limits.nearly_reached_limit(used(0, 0.8)).is_some()
+        );
+        assert!(
+            DailyLimits { tokens: Some(0), nanos: None }.reached_limit(used(0, 0.0)).is_some(),
             "nothing may be spent"
         );
     }
@@ -293,15 +303,15 @@ mod tests {
     #[test]
     fn a_purse_is_known_by_its_name_and_the_user_is_told_which_when_and_how() {
         for purse in [
-            Purse::Instance,
-            Purse::Agent("main".into()),
-            Purse::Session("agent:main:main".into()),
-            Purse::Team("web".into()),
+            BudgetScope::Instance,
+            BudgetScope::Agent("main".into()),
+            BudgetScope::Session("agent:main:main".into()),
+            BudgetScope::Team("web".into()),
         ] {
-            assert_eq!(Purse::parse(&purse.name()), Some(purse));
+            assert_eq!(BudgetScope::parse(&purse.name()), Some(purse));
         }
-        let reached = Reached::Usd { used: nanos(5.004), limit: nanos(5.0) };
-        let said = refusal(&Purse::Agent("ops".into()), reached, Millis(0));
+        let reached = ReachedLimit::Usd { used: usd_to_nanos(5.004), limit: usd_to_nanos(5.0) };
+        let said = daily_refusal(&BudgetScope::Agent("ops".into()), reached, Millis(0));
         assert!(
             said.contains("'ops'") && said.contains("$5.00 of $5.00") && said.contains("1970-01-01T00:00"),
             "{said}"

@@ -2,34 +2,34 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::arrival::Arrival;
-use crate::delivery::Outgoing;
-use crate::message::Attachment;
-use crate::port::Pending;
+use crate::delivery::OutgoingMessage;
+use crate::inbound::InboundContext;
+use crate::message::MessageAttachment;
+use crate::port::BoxFuture;
 
 /// Messages between sessions. It has no adapter, so nothing on it can leave.
-pub const INTERNAL: &str = "internal";
+pub const INTERNAL_CHANNEL: &str = "internal";
 
 /// Agents of other instances, reached through the control plane. There are no people here.
-pub const REMOTE: &str = "cp";
+pub const REMOTE_CHANNEL: &str = "cp";
 
 /// Conversations people read where they are kept: nothing is sent, the stored reply is the delivery.
-pub const PULLED: [&str; 3] = ["api", "cli", "web"];
+pub const PULL_CHANNELS: [&str; 3] = ["api", "cli", "web"];
 
 /// Programs that post messages to `/hooks/<name>`.
-pub const WEBHOOK: &str = "webhook";
+pub const WEBHOOK_CHANNEL: &str = "webhook";
 
 /// Where people have accounts of their own.
-pub const PLATFORMS: [&str; 5] = ["telegram", "discord", "slack", "whatsapp", "matrix"];
+pub const CHAT_PLATFORMS: [&str; 5] = ["telegram", "discord", "slack", "whatsapp", "matrix"];
 
 /// Every channel that a message of a person can come by.
-pub fn known() -> Vec<&'static str> {
-    PLATFORMS.into_iter().chain([WEBHOOK]).chain(PULLED).collect()
+pub fn known_channels() -> Vec<&'static str> {
+    CHAT_PLATFORMS.into_iter().chain([WEBHOOK_CHANNEL]).chain(PULL_CHANNELS).collect()
 }
 
 /// Where a message came from and where its reply goes: one value, taken whole from one inbound event.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Address {
+pub struct ChatAddress {
     pub channel: String,
     pub account: String,
     pub peer: String,
@@ -37,29 +37,34 @@ pub struct Address {
     pub thread: Option<String>,
 }
 
-impl Address {
+impl ChatAddress {
     /// Who speaks there, as the rules about senders name them.
-    pub fn sender(&self) -> String {
+    pub fn sender_key(&self) -> String {
         format!("{}:{}:{}", self.channel, self.account, self.peer)
     }
 
     /// Where messages between sessions are: nothing said there leaves.
     pub fn internal() -> Self {
-        Self { channel: INTERNAL.to_owned(), account: String::new(), peer: String::new(), thread: None }
+        Self {
+            channel: INTERNAL_CHANNEL.to_owned(),
+            account: String::new(),
+            peer: String::new(),
+            thread: None,
+        }
     }
 
     /// Agents of another instance are there, and no people.
     pub fn is_remote(&self) -> bool {
-        self.channel == REMOTE
+        self.channel == REMOTE_CHANNEL
     }
 
-    pub fn is_pulled(&self) -> bool {
-        PULLED.contains(&self.channel.as_str())
+    pub fn is_pull_channel(&self) -> bool {
+        PULL_CHANNELS.contains(&self.channel.as_str())
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Capabilities {
+pub struct ChannelCapabilities {
     /// The platform recognises a repeated key, so an unknown send may be tried again.
     pub idempotent_send: bool,
     /// Longest text of one message, in characters.
@@ -73,7 +78,7 @@ pub struct Capabilities {
 
 /// What became of one send.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sent {
+pub enum SendOutcome {
     /// The platform has it, under this id of its own.
     Accepted { platform_id: Option<String> },
     /// The platform said no; trying again is pointless.
@@ -86,29 +91,29 @@ pub enum Sent {
 
 /// How an account stands with its platform.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Standing {
+pub enum ConnectionState {
     /// It has not been heard of yet.
     #[default]
-    Opening,
+    Connecting,
     Connected,
     /// It is not connected, and why.
-    Apart(String),
+    Disconnected(String),
     /// It keeps no connection: its platform calls, or it only sends.
-    Called,
+    WebhookOnly,
     /// This other node has it.
-    Elsewhere(String),
+    OnOtherNode(String),
 }
 
 /// A message as its platform delivered it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Letter {
-    pub arrival: Arrival,
+pub struct InboundMessage {
+    pub context: InboundContext,
     /// Where the reply goes, whole.
-    pub address: Address,
+    pub address: ChatAddress,
     /// The platform's own id: the same letter comes twice, and is taken once.
     pub platform_id: String,
     pub text: String,
-    pub attached: Vec<Attached>,
+    pub attachments: Vec<AttachmentRef>,
     /// The account is named in the text, or it replies to the account.
     pub mentioned: bool,
     /// What the platform calls its sender, for people to read.
@@ -117,7 +122,7 @@ pub struct Letter {
 
 /// What is attached to a letter, as its platform describes it. What is in it is asked for once the letter is let in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Attached {
+pub struct AttachmentRef {
     pub name: String,
     /// Empty where the platform does not say.
     pub media_type: String,
@@ -129,14 +134,14 @@ pub struct Attached {
     pub handle: Option<String>,
 }
 
-impl Attached {
+impl AttachmentRef {
     /// As a message names it that does not have what is in it.
-    pub fn named(&self) -> Attachment {
+    pub fn to_attachment(&self) -> MessageAttachment {
         let media_type = match self.media_type.as_str() {
             "" => "application/octet-stream",
             media_type => media_type,
         };
-        Attachment {
+        MessageAttachment {
             name: self.name.clone(),
             media_type: media_type.to_owned(),
             url: self.url.clone(),
@@ -148,19 +153,23 @@ impl Attached {
 
 /// Whether the platform may forget a letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum IngestOutcome {
     /// It is durable, or was refused for good.
     Done,
     /// It could not be kept now: it has to be delivered again.
-    Later { reason: String },
+    Retry { reason: String },
 }
 
 /// Where an adapter puts what people write. It acknowledges to its platform what was taken, after it was taken.
-pub trait Inbox: Send + Sync {
-    fn take(&self, letter: Letter) -> Pending<'_, Taken>;
+pub trait InboundSink: Send + Sync {
+    fn ingest_message(&self, letter: InboundMessage) -> BoxFuture<'_, IngestOutcome>;
 
     /// Where single people have written to an account, those who did last first: for platforms that do not tell.
-    fn correspondents<'a>(&'a self, _channel: &'a str, _account: &'a str) -> Pending<'a, Vec<Address>> {
+    fn recent_dm_addresses<'a>(
+        &'a self,
+        _channel: &'a str,
+        _account: &'a str,
+    ) -> BoxFuture<'a, Vec<ChatAddress>> {
         Box::pin(async { Vec::new() })
     }
 }
@@ -175,7 +184,7 @@ pub struct MenuItem {
 
 /// A request of a platform to this instance, for platforms that call instead of being called.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct WebhookRequest {
     pub method: String,
     pub query: String,
     /// Names in lower case.
@@ -184,69 +193,85 @@ pub struct Call {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CallAnswer {
+pub struct WebhookResponse {
     pub status: u16,
     pub media_type: &'static str,
     pub body: String,
 }
 
 /// A platform, with all of its accounts. What one cannot do it leaves as it is here.
-pub trait Channel: Send + Sync {
-    fn capabilities(&self, account: &str) -> Capabilities;
+pub trait ChannelAdapter: Send + Sync {
+    fn capabilities(&self, account: &str) -> ChannelCapabilities;
 
     /// How an account stands with its platform; `None`: there is no such account here.
-    fn standing(&self, _account: &str) -> Option<Standing> {
-        Some(Standing::Called)
+    fn connection_state(&self, _account: &str) -> Option<ConnectionState> {
+        Some(ConnectionState::WebhookOnly)
     }
 
     /// How long a platform that recognises a repeated key does so; for ever where nothing is said.
-    fn remembers_ms(&self, _account: &str) -> Option<i64> {
+    fn idempotency_window_ms(&self, _account: &str) -> Option<i64> {
         None
     }
 
     /// Sends one part. `key` names this part for ever; a platform that knows keys will not show it twice.
-    fn send<'a>(&'a self, key: &'a str, outgoing: &'a Outgoing) -> Pending<'a, Sent>;
+    fn send<'a>(&'a self, key: &'a str, outgoing: &'a OutgoingMessage) -> BoxFuture<'a, SendOutcome>;
 
     /// Puts other text into a message that was sent.
-    fn edit<'a>(&'a self, _platform_id: &'a str, _outgoing: &'a Outgoing) -> Pending<'a, Sent> {
-        Box::pin(async { Sent::Rejected { reason: "messages cannot be changed here".to_owned() } })
+    fn edit_message<'a>(
+        &'a self,
+        _platform_id: &'a str,
+        _outgoing: &'a OutgoingMessage,
+    ) -> BoxFuture<'a, SendOutcome> {
+        Box::pin(async { SendOutcome::Rejected { reason: "messages cannot be changed here".to_owned() } })
     }
 
     /// Shows that an answer is being written, for the few seconds a platform shows that.
-    fn typing<'a>(&'a self, _address: &'a Address) -> Pending<'a, ()> {
+    fn send_typing<'a>(&'a self, _address: &'a ChatAddress) -> BoxFuture<'a, ()> {
         Box::pin(async {})
     }
 
     /// What is in a file that came with a letter to this account. What does not come is only named.
-    fn fetch<'a>(&'a self, _account: &'a str, attached: &'a Attached) -> Pending<'a, Attachment> {
-        Box::pin(async move { attached.named() })
+    fn fetch_attachment<'a>(
+        &'a self,
+        _account: &'a str,
+        attached: &'a AttachmentRef,
+    ) -> BoxFuture<'a, MessageAttachment> {
+        Box::pin(async move { attached.to_attachment() })
     }
 
     /// Makes these the commands that an account offers.
-    fn menu<'a>(&'a self, _account: &'a str, _items: &'a [MenuItem]) -> Pending<'a, Result<(), String>> {
+    fn set_command_menu<'a>(
+        &'a self,
+        _account: &'a str,
+        _items: &'a [MenuItem],
+    ) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async { Ok(()) })
     }
 
     /// The accounts that keep a connection of their own: one node at a time may have it.
-    fn connecting(&self) -> Vec<String> {
+    fn connection_accounts(&self) -> Vec<String> {
         Vec::new()
     }
 
     /// Receives for one of them until it is dropped. A connection that breaks is made again, with growing pauses; an
     /// account that cannot work says so in the log.
-    fn receive<'a>(&'a self, _account: &'a str, _inbox: &'a dyn Inbox) -> Pending<'a, ()> {
+    fn receive_messages<'a>(&'a self, _account: &'a str, _inbox: &'a dyn InboundSink) -> BoxFuture<'a, ()> {
         Box::pin(async {})
     }
 
     /// Answers `/channels/<channel>/<account>`. It checks by itself that the platform is who calls.
-    fn called<'a>(
+    fn handle_webhook<'a>(
         &'a self,
         _account: &'a str,
-        _call: Call,
-        _inbox: &'a dyn Inbox,
-    ) -> Pending<'a, CallAnswer> {
+        _call: WebhookRequest,
+        _inbox: &'a dyn InboundSink,
+    ) -> BoxFuture<'a, WebhookResponse> {
         Box::pin(async {
-            CallAnswer { status: 404, media_type: "text/plain", body: "nobody is called here".to_owned() }
+            WebhookResponse {
+                status: 404,
+                media_type: "text/plain",
+                body: "nobody is called here".to_owned(),
+            }
         })
     }
 }

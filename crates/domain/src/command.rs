@@ -3,12 +3,12 @@
 use std::fmt;
 
 use crate::channel::MenuItem;
-use crate::config::nearest;
+use crate::config::nearest_word;
 use crate::id::AgentId;
 
 /// Whom a command concerns, and so who may give it. Whoever holds the instance's token may give them all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum RequiredRole {
     /// It tells about this conversation, or ends what the conversation asked for.
     Anyone,
     /// It changes the conversation: anybody in one of their own, an owner where several people talk.
@@ -19,7 +19,7 @@ pub enum Reach {
 
 /// Who gives a command, as the runtime knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Speaker {
+pub enum CallerRole {
     /// Holds the instance's token, or is one of an account's owners.
     Owner,
     /// In a conversation of their own.
@@ -28,140 +28,161 @@ pub enum Speaker {
     AmongOthers,
 }
 
-impl Speaker {
-    pub fn may(self, reach: Reach) -> bool {
+impl CallerRole {
+    pub fn may_run(self, reach: RequiredRole) -> bool {
         match reach {
-            Reach::Anyone => true,
-            Reach::Conversation => self != Self::AmongOthers,
-            Reach::Owner => self == Self::Owner,
+            RequiredRole::Anyone => true,
+            RequiredRole::Conversation => self != Self::AmongOthers,
+            RequiredRole::Owner => self == Self::Owner,
         }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Command {
+pub struct ChatCommand {
     pub name: &'static str,
     pub arguments: &'static str,
     pub does: &'static str,
-    pub reach: Reach,
+    pub required_role: RequiredRole,
     /// It is about the instance, so it is the same whichever session it is given in.
     pub is_general: bool,
 }
 
-impl Command {
+impl ChatCommand {
     /// Whom it concerns with what is said behind it: to be told the model is not to change it.
-    pub fn reach_with(&self, rest: &str) -> Reach {
+    pub fn required_role_for(&self, rest: &str) -> RequiredRole {
         let word = rest.split_whitespace().next().unwrap_or_default();
         match (self.name, word) {
-            ("model", "") | ("subagents", "" | "list") => Reach::Anyone,
-            _ => self.reach,
+            ("model", "") | ("subagents", "" | "list") => RequiredRole::Anyone,
+            _ => self.required_role,
         }
     }
 }
 
-const fn command(name: &'static str, arguments: &'static str, does: &'static str, reach: Reach) -> Command {
-    Command { name, arguments, does, reach, is_general: false }
+const fn session_command(
+    name: &'static str,
+    arguments: &'static str,
+    does: &'static str,
+    reach: RequiredRole,
+) -> ChatCommand {
+    ChatCommand { name, arguments, does, required_role: reach, is_general: false }
 }
 
-const fn general(name: &'static str, does: &'static str) -> Command {
-    Command { name, arguments: "", does, reach: Reach::Anyone, is_general: true }
+const fn general_command(name: &'static str, does: &'static str) -> ChatCommand {
+    ChatCommand { name, arguments: "", does, required_role: RequiredRole::Anyone, is_general: true }
 }
 
-pub const COMMANDS: &[Command] = &[
-    general("help", "what you can type"),
-    command("new", "", "start a new conversation; the old one is kept", Reach::Conversation),
-    command("status", "", "what this session is doing", Reach::Anyone),
-    command("stop", "", "stop the running turn", Reach::Anyone),
-    command("queue", "", "what waits in this session", Reach::Anyone),
-    command("compact", "", "fold old history into a summary", Reach::Conversation),
-    command("context", "", "what the model's context is filled with", Reach::Anyone),
-    command("usage", "", "what this session has used", Reach::Anyone),
-    general("models", "the models there are"),
-    command("model", "<provider>/<model> | default", "use another model from the next turn on", Reach::Owner),
-    command("agents", "", "the agents there are", Reach::Anyone),
-    command("agent", "<id or name>", "talk to another agent from the next turn on", Reach::Conversation),
-    command(
+pub const COMMANDS: &[ChatCommand] = &[
+    general_command("help", "what you can type"),
+    session_command("new", "", "start a new conversation; the old one is kept", RequiredRole::Conversation),
+    session_command("status", "", "what this session is doing", RequiredRole::Anyone),
+    session_command("stop", "", "stop the running turn", RequiredRole::Anyone),
+    session_command("queue", "", "what waits in this session", RequiredRole::Anyone),
+    session_command("compact", "", "fold old history into a summary", RequiredRole::Conversation),
+    session_command("context", "", "what the model's context is filled with", RequiredRole::Anyone),
+    session_command("usage", "", "what this session has used", RequiredRole::Anyone),
+    general_command("models", "the models there are"),
+    session_command(
+        "model",
+        "<provider>/<model> | default",
+        "use another model from the next turn on",
+        RequiredRole::Owner,
+    ),
+    session_command("agents", "", "the agents there are", RequiredRole::Anyone),
+    session_command(
+        "agent",
+        "<id or name>",
+        "talk to another agent from the next turn on",
+        RequiredRole::Conversation,
+    ),
+    session_command(
         "subagents",
         "[list] | info|log|kill <which> | send|steer <which> <text> | spawn <task>",
         "the sub-agents of this session: look at them, stop them, talk to them, begin one",
-        Reach::Conversation,
+        RequiredRole::Conversation,
     ),
-    command(
+    session_command(
         "focus",
         "<session key, member or sub-agent>",
         "go on in another session from here",
-        Reach::Owner,
+        RequiredRole::Owner,
     ),
-    command("unfocus", "", "back to this conversation's own session", Reach::Conversation),
-    command(
+    session_command("unfocus", "", "back to this conversation's own session", RequiredRole::Conversation),
+    session_command(
         "session",
         "ttl <duration> | off",
         "start anew after this long without a message",
-        Reach::Conversation,
+        RequiredRole::Conversation,
     ),
-    command(
+    session_command(
         "team",
         "[name] | send [team] <member> <text> | plan [team] <member> [approve | reject <text>]",
         "the teams there are: members, tasks, progress; write to a member; answer its plan",
-        Reach::Owner,
+        RequiredRole::Owner,
     ),
-    command("approve", "<id>", "allow what you were asked about, once", Reach::Conversation),
-    command("deny", "<id> [why]", "do not allow it; the agent is told why", Reach::Conversation),
-    command("whoami", "", "the session and agent you talk to", Reach::Anyone),
+    session_command("approve", "<id>", "allow what you were asked about, once", RequiredRole::Conversation),
+    session_command(
+        "deny",
+        "<id> [why]",
+        "do not allow it; the agent is told why",
+        RequiredRole::Conversation,
+    ),
+    session_command("whoami", "", "the session and agent you talk to", RequiredRole::Anyone),
 ];
 
 /// Words that begin a message, or a command that is still to come: no agent can be called so.
-const TAKEN: [&str; 2] = ["steer", START];
+const RESERVED_WORDS: [&str; 2] = ["steer", START_COMMAND];
 
 /// What Telegram says for somebody who opens a conversation with a bot.
-const START: &str = "start";
+const START_COMMAND: &str = "start";
 
 /// What steers is an ordinary message: only its first word is a command.
-const STEER: &str = "/steer";
+const STEER_PREFIX: &str = "/steer";
 
 /// The longest name of a command in a platform's menu.
-const LONGEST: usize = 32;
+const MAX_MENU_NAME_CHARS: usize = 32;
 
 /// A command and what is said behind it, in whatever case a keyboard wrote it; `None` if the line is a message.
-pub fn parse(line: &str) -> Option<(&'static Command, &str)> {
-    let (word, rest) = slashed(line)?;
-    let word = if word.eq_ignore_ascii_case(START) { "help" } else { word };
+pub fn parse(line: &str) -> Option<(&'static ChatCommand, &str)> {
+    let (word, rest) = split_command(line)?;
+    let word = if word.eq_ignore_ascii_case(START_COMMAND) { "help" } else { word };
     let known = COMMANDS.iter().find(|command| command.name.eq_ignore_ascii_case(word))?;
     Some((known, rest))
 }
 
 /// The word of a line that looks like a command and is none: it stands alone, so `/etc/passwd` and `/bogus thing` are
 /// messages. It may still name an agent.
-pub fn bare_word(line: &str) -> Option<&str> {
-    let (word, rest) = slashed(line)?;
+pub fn unknown_command_word(line: &str) -> Option<&str> {
+    let (word, rest) = split_command(line)?;
     let is_word = !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
-    let is_taken = parse(line).is_some() || TAKEN.iter().any(|taken| taken.eq_ignore_ascii_case(word));
+    let is_taken =
+        parse(line).is_some() || RESERVED_WORDS.iter().any(|taken| taken.eq_ignore_ascii_case(word));
     (is_word && rest.is_empty() && !is_taken).then_some(word)
 }
 
 /// A command there is not, and the name it is nearest to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unknown {
+pub struct UnknownCommand {
     word: String,
     near: Option<String>,
 }
 
-impl Unknown {
+impl UnknownCommand {
     pub fn new<'a>(word: &str, agents: impl IntoIterator<Item = &'a AgentId>) -> Self {
         let names = COMMANDS.iter().map(|command| command.name);
         let names: Vec<&str> = names.chain(agents.into_iter().map(AgentId::as_str)).collect();
-        let near = nearest(word, &names).map(str::to_owned);
-        Self { word: word.chars().take(LONGEST).collect(), near }
+        let near = nearest_word(word, &names).map(str::to_owned);
+        Self { word: word.chars().take(MAX_MENU_NAME_CHARS).collect(), near }
     }
 
     /// For whoever typed it.
-    pub fn sentence(&self) -> String {
+    pub fn user_message(&self) -> String {
         let meant = self.near.as_ref().map(|near| format!(" Did you mean /{near}?")).unwrap_or_default();
         format!("There is no command /{}.{meant} /help lists them.", self.word)
     }
 }
 
-impl fmt::Display for Unknown {
+impl fmt::Display for UnknownCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "there is no command /{}", self.word)?;
         self.near.as_ref().map_or(Ok(()), |near| write!(f, "; did you mean /{near}?"))
@@ -169,34 +190,36 @@ impl fmt::Display for Unknown {
 }
 
 /// `/word rest`, apart.
-pub fn slashed(line: &str) -> Option<(&str, &str)> {
+pub fn split_command(line: &str) -> Option<(&str, &str)> {
     let line = line.trim().strip_prefix('/')?;
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     Some((word, rest.trim()))
 }
 
 /// The message behind `/steer`; any other text as it is.
-pub fn steered(text: &str) -> &str {
+pub fn strip_steer_prefix(text: &str) -> &str {
     match text.trim_start().split_once(char::is_whitespace) {
-        Some((word, rest)) if word.eq_ignore_ascii_case(STEER) => rest.trim_start(),
+        Some((word, rest)) if word.eq_ignore_ascii_case(STEER_PREFIX) => rest.trim_start(),
         _ => text,
     }
 }
 
 /// Whether `/id` means something else than an agent of this id.
-pub fn is_taken(id: &AgentId) -> bool {
-    COMMANDS.iter().any(|command| command.name == id.as_str()) || TAKEN.contains(&id.as_str())
+pub fn is_reserved_id(id: &AgentId) -> bool {
+    COMMANDS.iter().any(|command| command.name == id.as_str()) || RESERVED_WORDS.contains(&id.as_str())
 }
 
 /// An id as menus write it.
 pub fn menu_name(id: &AgentId) -> String {
-    id.as_str().chars().map(|c| if c == '-' { '_' } else { c }).take(LONGEST).collect()
+    id.as_str().chars().map(|c| if c == '-' { '_' } else { c }).take(MAX_MENU_NAME_CHARS).collect()
 }
 
 /// What an account offers: the commands, then the agents by id. An agent whose name in the menu is another's, or a
 /// command's, is left out and named beside: it is still reached by typing its id.
-pub fn menu<'a>(agents: impl IntoIterator<Item = (&'a AgentId, &'a str)>) -> (Vec<MenuItem>, Vec<AgentId>) {
-    let item = |command: &Command| MenuItem {
+pub fn build_menu<'a>(
+    agents: impl IntoIterator<Item = (&'a AgentId, &'a str)>,
+) -> (Vec<MenuItem>, Vec<AgentId>) {
+    let item = |command: &ChatCommand| MenuItem {
         command: command.name.to_owned(),
         description: command.does.to_owned(),
     };
@@ -204,7 +227,7 @@ pub fn menu<'a>(agents: impl IntoIterator<Item = (&'a AgentId, &'a str)>) -> (Ve
     let mut left_out = Vec::new();
     for (id, description) in agents {
         let command = menu_name(id);
-        if items.iter().any(|item| item.command == command) || TAKEN.contains(&command.as_str()) {
+        if items.iter().any(|item| item.command == command) || RESERVED_WORDS.contains(&command.as_str()) {
             left_out.push(id.clone());
             continue;
         }
@@ -259,14 +282,14 @@ mod tests {
             ("bogus", None),
             ("a /bogus", None),
         ] {
-            assert_eq!(bare_word(line), word, "{line:?}");
+            assert_eq!(unknown_command_word(line), word, "{line:?}");
         }
     }
 
     #[test]
     fn an_unknown_command_is_told_its_nearest_name() {
         let agents = [id("ops-night")];
-        let said = |word: &str| Unknown::new(word, &agents).sentence();
+        let said = |word: &str| UnknownCommand::new(word, &agents).user_message();
         assert_eq!(said("statsu"), "There is no command /statsu. Did you mean /status? /help lists them.");
         assert_eq!(
             said("ops-nihgt"),
@@ -278,44 +301,44 @@ mod tests {
 
     #[test]
     fn to_look_is_not_to_change() {
-        let reach = |line| parse(line).map(|(command, rest)| command.reach_with(rest));
+        let reach = |line| parse(line).map(|(command, rest)| command.required_role_for(rest));
         for line in ["/model", "/subagents", "/subagents list"] {
-            assert_eq!(reach(line), Some(Reach::Anyone), "{line}");
+            assert_eq!(reach(line), Some(RequiredRole::Anyone), "{line}");
         }
-        assert_eq!(reach("/model a/b"), Some(Reach::Owner));
+        assert_eq!(reach("/model a/b"), Some(RequiredRole::Owner));
         // What a sub-agent read is in its log: among others that is the owner's to show.
         for line in ["/subagents kill 2", "/subagents log 2"] {
-            assert_eq!(reach(line), Some(Reach::Conversation), "{line}");
+            assert_eq!(reach(line), Some(RequiredRole::Conversation), "{line}");
         }
     }
 
     #[test]
     fn steering_is_an_ordinary_message() {
-        assert_eq!(steered("/steer do this"), "do this");
-        assert_eq!(steered(" /Steer  do this"), "do this");
-        assert_eq!(steered("/steered ship"), "/steered ship");
-        assert_eq!(steered("do this"), "do this");
+        assert_eq!(strip_steer_prefix("/steer do this"), "do this");
+        assert_eq!(strip_steer_prefix(" /Steer  do this"), "do this");
+        assert_eq!(strip_steer_prefix("/steered ship"), "/steered ship");
+        assert_eq!(strip_steer_prefix("do this"), "do this");
     }
 
     #[test]
     fn a_menu_holds_names_that_platforms_take_and_each_once() {
         let agents = [(id("ops-night"), "Night watch"), (id("ops_night"), ""), (id("code"), "")];
-        let (items, left_out) = menu(agents.iter().map(|(id, does)| (id, *does)));
+        let (items, left_out) = build_menu(agents.iter().map(|(id, does)| (id, *does)));
         let names: Vec<&str> = items.iter().map(|item| item.command.as_str()).collect();
         assert!(names.contains(&"ops_night") && names.contains(&"code") && names.contains(&"help"));
         assert_eq!(left_out, [id("ops_night")]);
         let fits = |name: &&str| {
-            name.len() <= LONGEST
+            name.len() <= MAX_MENU_NAME_CHARS
                 && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
         };
         assert!(names.iter().all(fits), "{names:?}");
         let long = id(&"a".repeat(60));
-        assert_eq!(menu([(&long, "")]).0.last().unwrap().command.len(), LONGEST);
+        assert_eq!(build_menu([(&long, "")]).0.last().unwrap().command.len(), MAX_MENU_NAME_CHARS);
     }
 
     #[test]
     fn commands_and_words_to_come_are_no_agents() {
-        assert!(is_taken(&id("status")) && is_taken(&id("steer")) && is_taken(&id("team")));
-        assert!(!is_taken(&id("statuses")));
+        assert!(is_reserved_id(&id("status")) && is_reserved_id(&id("steer")) && is_reserved_id(&id("team")));
+        assert!(!is_reserved_id(&id("statuses")));
     }
 }

@@ -16,19 +16,19 @@ mod document;
 mod expand;
 mod gateway;
 mod hooks;
+mod key_names;
 mod lanes;
 mod mcp;
 mod memory;
 mod models;
-mod name;
 mod observability;
 mod providers;
 mod report;
 mod routing;
 mod sandbox;
+mod schema_walk;
 mod secret;
 mod session;
-mod shape;
 mod skills;
 mod store;
 mod telemetry;
@@ -40,47 +40,47 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use a2a::{A2a, RemoteAgent};
-pub use agents::{Agent, AgentDefaults, Agents};
-pub use budget::Budget;
+pub use a2a::{A2aConfig, RemoteAgentConfig};
+pub use agents::{AgentConfig, AgentDefaults, AgentsConfig};
+pub use budget::BudgetConfig;
 pub use channels::{
-    AccountsInUse, Channels, DEFAULT_ACCOUNT, Discord, Mapping, Matrix, Post, Slack, SlackMode, Telegram,
-    Webhook, Whatsapp,
+    AccountsInUse, ChannelsConfig, DEFAULT_ACCOUNT, DiscordConfig, MatrixConfig, SlackConfig, SlackMode,
+    TelegramConfig, WebhookConfig, WebhookMapping, WebhookPost, WhatsappConfig,
 };
-pub use cron::{CatchUp, Cron, DeliverTo, Heartbeat};
-pub use delivery::Delivery;
-pub use expand::{Lookup, Source};
-pub use gateway::{Auth, Gateway};
-pub use hooks::{Hook, HookEvent};
-pub use lanes::Lanes;
-pub use mcp::{Mcp, McpApproval, McpSandbox, McpServer, McpTools};
-pub use memory::Memory;
-pub use models::Model;
-pub(crate) use name::nearest;
-pub use name::suggest;
-pub use observability::{LogFormat, LogLevel, Observability};
-pub use providers::{Provider, ProviderKind};
+pub use cron::{CatchUp, CronJobConfig, DeliverTo, HeartbeatConfig};
+pub use delivery::DeliveryConfig;
+pub use expand::{ExternalReference, ReferenceLookup};
+pub use gateway::{GatewayAuth, GatewayConfig};
+pub use hooks::{HookConfig, HookEvent};
+pub(crate) use key_names::nearest_word;
+pub use key_names::suggest_word;
+pub use lanes::LanesConfig;
+pub use mcp::{McpApproval, McpConfig, McpSandbox, McpServer, McpTools};
+pub use memory::MemoryConfig;
+pub use models::ModelConfig;
+pub use observability::{LogFormat, LogLevel, ObservabilityConfig};
+pub use providers::{ProviderConfig, ProviderKind};
 pub use report::{ConfigError, ConfigErrors, UnknownAgent};
-pub use routing::{Broadcast, Classifier, Routing, Strategy};
-pub use sandbox::{SandboxConfig, Workers};
+pub use routing::{BroadcastConfig, BroadcastStrategy, IntentClassifierConfig, RoutingConfig};
+pub use sandbox::{SandboxConfig, WorkerPoolConfig};
 pub use secret::Secret;
-pub use session::{Maintenance, Mode, Session};
-pub use skills::Skills;
-pub use store::Store;
-pub use telemetry::Telemetry;
-pub use tools::{SearchKind, Tools, WebSearch};
-pub use turns::Turns;
+pub use session::{MaintenanceConfig, MaintenanceMode, SessionConfig};
+pub use skills::SkillsConfig;
+pub use store::StoreConfig;
+pub use telemetry::TelemetryConfig;
+pub use tools::{SearchKind, ToolsConfig, WebSearch};
+pub use turns::TurnsConfig;
 
-use document::Node;
-use report::Report;
-use shape::Shape;
+use document::ConfigNode;
+use report::ConfigReport;
+use schema_walk::SchemaWalker;
 
 use crate::id::AgentId;
 use crate::provider::ModelRef;
 use crate::route::Binding;
 
 /// The version of the file format that this program reads and writes.
-const SCHEMA: u32 = 1;
+const SCHEMA_VERSION: u32 = 1;
 
 /// The config of one instance. Everything has a default; an empty file is a valid config.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -88,47 +88,47 @@ const SCHEMA: u32 = 1;
 pub struct Config {
     /// The version of this file's format. Always 1 today.
     pub schema: u32,
-    pub gateway: Gateway,
-    pub store: Store,
+    pub gateway: GatewayConfig,
+    pub store: StoreConfig,
     /// The services that answer as models, by a name of your choice: `[providers.openai]`. With none, keys in
     /// the environment, then local model servers, then the embedded model are used.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub providers: BTreeMap<String, Provider>,
+    pub providers: BTreeMap<String, ProviderConfig>,
     /// What is known about single models, by their full name: `[models."openai/gpt-5-mini"]`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub models: BTreeMap<String, Model>,
-    pub agents: Agents,
-    pub budget: Budget,
+    pub models: BTreeMap<String, ModelConfig>,
+    pub agents: AgentsConfig,
+    pub budget: BudgetConfig,
     /// Which agent answers what, by where it was written.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bindings: Vec<Binding>,
-    pub broadcast: Broadcast,
-    pub routing: Routing,
+    pub broadcast: BroadcastConfig,
+    pub routing: RoutingConfig,
     /// Messages that agents get at set times.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub cron: Vec<Cron>,
+    pub cron: Vec<CronJobConfig>,
     /// Agents that look at their `HEARTBEAT.md` now and then: `[heartbeat.<agent>]`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub heartbeat: BTreeMap<String, Heartbeat>,
+    pub heartbeat: BTreeMap<String, HeartbeatConfig>,
     /// Programs and addresses that are told what happens.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub hooks: Vec<Hook>,
-    pub session: Session,
-    pub memory: Memory,
-    pub skills: Skills,
-    pub tools: Tools,
-    pub mcp: Mcp,
-    pub a2a: A2a,
+    pub hooks: Vec<HookConfig>,
+    pub session: SessionConfig,
+    pub memory: MemoryConfig,
+    pub skills: SkillsConfig,
+    pub tools: ToolsConfig,
+    pub mcp: McpConfig,
+    pub a2a: A2aConfig,
     pub sandbox: SandboxConfig,
-    pub workers: Workers,
-    pub lanes: Lanes,
-    pub turns: Turns,
+    pub workers: WorkerPoolConfig,
+    pub lanes: LanesConfig,
+    pub turns: TurnsConfig,
     /// Teams of agents: how many, how large, how long.
-    pub teams: crate::team::Limits,
-    pub delivery: Delivery,
-    pub channels: Channels,
-    pub observability: Observability,
-    pub telemetry: Telemetry,
+    pub teams: crate::team::TeamLimits,
+    pub delivery: DeliveryConfig,
+    pub channels: ChannelsConfig,
+    pub observability: ObservabilityConfig,
+    pub telemetry: TelemetryConfig,
     /// Every secret that the file names, as it was resolved: what must not be seen anywhere.
     #[serde(skip)]
     pub secrets: Vec<Secret>,
@@ -140,34 +140,34 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            schema: SCHEMA,
-            gateway: Gateway::default(),
-            store: Store::default(),
+            schema: SCHEMA_VERSION,
+            gateway: GatewayConfig::default(),
+            store: StoreConfig::default(),
             providers: BTreeMap::new(),
             models: BTreeMap::new(),
-            agents: Agents::default(),
-            budget: Budget::default(),
+            agents: AgentsConfig::default(),
+            budget: BudgetConfig::default(),
             bindings: Vec::new(),
-            broadcast: Broadcast::default(),
-            routing: Routing::default(),
+            broadcast: BroadcastConfig::default(),
+            routing: RoutingConfig::default(),
             cron: Vec::new(),
             heartbeat: BTreeMap::new(),
             hooks: Vec::new(),
-            session: Session::default(),
-            memory: Memory::default(),
-            skills: Skills::default(),
-            tools: Tools::default(),
-            mcp: Mcp::default(),
-            a2a: A2a::default(),
+            session: SessionConfig::default(),
+            memory: MemoryConfig::default(),
+            skills: SkillsConfig::default(),
+            tools: ToolsConfig::default(),
+            mcp: McpConfig::default(),
+            a2a: A2aConfig::default(),
             sandbox: SandboxConfig::default(),
-            workers: Workers::default(),
-            lanes: Lanes::default(),
-            turns: Turns::default(),
-            teams: crate::team::Limits::default(),
-            delivery: Delivery::default(),
-            channels: Channels::default(),
-            observability: Observability::default(),
-            telemetry: Telemetry::default(),
+            workers: WorkerPoolConfig::default(),
+            lanes: LanesConfig::default(),
+            turns: TurnsConfig::default(),
+            teams: crate::team::TeamLimits::default(),
+            delivery: DeliveryConfig::default(),
+            channels: ChannelsConfig::default(),
+            observability: ObservabilityConfig::default(),
+            telemetry: TelemetryConfig::default(),
             secrets: Vec::new(),
             unknown_agents: Vec::new(),
         }
@@ -188,39 +188,39 @@ impl Config {
         self.models.get(&model.to_string()).cloned().unwrap_or_default().context_window
     }
 
-    fn check(&self, report: &mut Report) {
+    fn report_errors(&self, report: &mut ConfigReport) {
         report.know_agents(self.agents.ids());
-        if self.schema != SCHEMA {
+        if self.schema != SCHEMA_VERSION {
             let message =
-                format!("this file is of schema {}, this program reads schema {SCHEMA}", self.schema);
-            report.error("schema", message, "use the polyclaw that wrote it, or write schema = 1");
+                format!("this file is of schema {}, this program reads schema {SCHEMA_VERSION}", self.schema);
+            report.add_error("schema", message, "use the polyclaw that wrote it, or write schema = 1");
         }
-        self.gateway.check(report);
-        self.telemetry.check(report);
-        self.store.check(report);
-        providers::check(&self.providers, report);
-        models::check(&self.models, &self.providers, report);
-        self.agents.check(&self.providers, report);
+        self.gateway.report_errors(report);
+        self.telemetry.report_errors(report);
+        self.store.report_errors(report);
+        providers::check_providers(&self.providers, report);
+        models::check_models(&self.models, &self.providers, report);
+        self.agents.report_errors(&self.providers, report);
         routing::check_bindings(&self.bindings, &self.agents, &self.channels, report);
-        self.broadcast.check(&self.agents, report);
+        self.broadcast.report_errors(&self.agents, report);
         if let Some(model) = &self.routing.intent_classifier.model {
             providers::check_model(model, "routing.intent_classifier.model", &self.providers, report);
         }
-        self.session.check(report);
-        self.session.check_shared(&self.channels, &self.bindings, report);
-        self.tools.check(&self.mcp.names(), report);
+        self.session.report_errors(report);
+        self.session.check_shared_dms(&self.channels, &self.bindings, report);
+        self.tools.report_errors(&self.mcp.server_names(), report);
         let written = self.tools.agent_to_agent.allow.iter().enumerate();
         let plain = written.filter(|(_, entry)| !entry.contains('*'));
-        self.agents.check_listed(plain, "tools.agent_to_agent.allow", report);
-        self.memory.check(&self.providers, report);
-        self.skills.check(report);
-        self.mcp.check(&self.agents, report);
-        self.a2a.check(&self.agents, report);
-        self.sandbox.check(report);
-        self.workers.check(report);
-        self.channels.check(&self.agents, report);
-        hooks::check(&self.hooks, report);
-        cron::check(&self.cron, &self.agents, &self.channels, report);
+        self.agents.check_agent_list(plain, "tools.agent_to_agent.allow", report);
+        self.memory.report_errors(&self.providers, report);
+        self.skills.report_errors(report);
+        self.mcp.report_errors(&self.agents, report);
+        self.a2a.report_errors(&self.agents, report);
+        self.sandbox.report_errors(report);
+        self.workers.report_errors(report);
+        self.channels.report_errors(&self.agents, report);
+        hooks::check_hooks(&self.hooks, report);
+        cron::check_cron_jobs(&self.cron, &self.agents, &self.channels, report);
         cron::check_heartbeats(&self.heartbeat, &self.agents, &self.channels, report);
     }
 }
@@ -230,60 +230,69 @@ impl Config {
 /// Reports every error it finds at once.
 ///
 /// Agents that rules name and the file does not have are left in `unknown_agents`: see [`Config::check_agents`].
-pub fn load_open(text: &str, file: &str, lookup: Lookup<'_>) -> Result<Config, ConfigErrors> {
-    let mut report = Report::new(file);
+pub fn load_with_unknown_agents(
+    text: &str,
+    file: &str,
+    lookup: ReferenceLookup<'_>,
+) -> Result<Config, ConfigErrors> {
+    let mut report = ConfigReport::new(file);
     let config = read(text, file, lookup, &mut report);
     if report.is_clean() { Ok(config) } else { Err(report.into_errors()) }
 }
 
 /// The same where the agents that were made while the instance ran are at hand: every other name is an error.
-pub fn load(text: &str, file: &str, lookup: Lookup<'_>) -> Result<Config, ConfigErrors> {
-    let mut report = Report::new(file);
+pub fn load(text: &str, file: &str, lookup: ReferenceLookup<'_>) -> Result<Config, ConfigErrors> {
+    let mut report = ConfigReport::new(file);
     let config = read(text, file, lookup, &mut report);
     report.refuse_agents(config.unknown_agents.iter().map(|unknown| unknown.error.clone()));
     if report.is_clean() { Ok(config) } else { Err(report.into_errors()) }
 }
 
 /// What can be read of a text; the report has what is wrong with the rest.
-fn read(text: &str, file: &str, lookup: Lookup<'_>, report: &mut Report) -> Config {
-    let root = match document::read(text, file) {
+fn read(text: &str, file: &str, lookup: ReferenceLookup<'_>, report: &mut ConfigReport) -> Config {
+    let root = match document::parse_document(text, file) {
         Ok(root) => root,
         Err(syntax) => {
-            report.syntax(syntax);
+            report.add_syntax_error(syntax);
             return Config::default();
         }
     };
-    let mut config = shaped(root, document::is_json(text, file), lookup, report);
+    let mut config = build_config(root, document::is_json(text, file), lookup, report);
     config.secrets = report.take_secrets();
-    config.check(report);
+    config.report_errors(report);
     config.unknown_agents = report.take_unknown_agents();
     config
 }
 
 /// The typed config of a tree. What could not be read is left at its default, or else its section, so that the rest
 /// can still be checked.
-fn shaped(root: Node, json: bool, lookup: Lookup<'_>, report: &mut Report) -> Config {
-    let schema = schema();
-    let mut value = Shape::new(&schema, json, lookup, report).fit(root);
+fn build_config(
+    root: ConfigNode,
+    json: bool,
+    lookup: ReferenceLookup<'_>,
+    report: &mut ConfigReport,
+) -> Config {
+    let schema = config_schema();
+    let mut value = SchemaWalker::new(&schema, json, lookup, report).build_value(root);
     if let Some(sections) = value.as_object_mut() {
         sections.retain(|section, own| {
-            let is_readable =
-                report.is_sound(section) || (!report.is_given_up(section) && can_be_read(section, own));
+            let is_readable = report.is_section_sound(section)
+                || (!report.is_section_broken(section) && is_section_readable(section, own));
             if !is_readable {
-                report.give_up(section);
+                report.mark_section_broken(section);
             }
             is_readable
         });
     }
-    agents::inherit(&mut value);
+    agents::inherit_defaults(&mut value);
     serde_json::from_value(value).unwrap_or_else(|error| {
-        report.error("", format!("this config cannot be read: {error}"), "");
+        report.add_error("", format!("this config cannot be read: {error}"), "");
         Config::default()
     })
 }
 
 /// Whether what is left of a section is still one.
-fn can_be_read(section: &str, own: &serde_json::Value) -> bool {
+fn is_section_readable(section: &str, own: &serde_json::Value) -> bool {
     serde_json::from_value::<Config>(serde_json::json!({ section: own })).is_ok()
 }
 
@@ -298,8 +307,8 @@ impl Config {
         if !self.providers.is_empty() {
             return Ok(());
         }
-        let mut report = Report::new(file);
-        report.error(
+        let mut report = ConfigReport::new(file);
+        report.add_error(
             "agents.defaults.model",
             format!("{model} is of provider {:?}, which is not configured", model.provider),
             format!("add a section [providers.{}], or name a model of another", model.provider),
@@ -309,7 +318,7 @@ impl Config {
 }
 
 /// The JSON Schema of the file, for editors and for `polyclaw config schema`.
-pub fn schema() -> serde_json::Value {
+pub fn config_schema() -> serde_json::Value {
     let mut schema = schemars::schema_for!(Config);
     schema.insert("title".to_owned(), "Polyclaw config".into());
     schema.to_value()

@@ -2,29 +2,29 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::channel::{Address, INTERNAL};
+use crate::channel::{ChatAddress, INTERNAL_CHANNEL};
 
 /// The word with which a model says nothing on purpose.
-const SILENCE: &str = "NO_REPLY";
+const SILENCE_TOKEN: &str = "NO_REPLY";
 
 /// Text that passed the gate. Its fields are private to this module: nobody else can make one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Outgoing {
-    address: Address,
+pub struct OutgoingMessage {
+    address: ChatAddress,
     text: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    buttons: Vec<Button>,
+    buttons: Vec<CommandButton>,
 }
 
 /// A command that platforms with buttons offer under a message. Pressing it is giving the command there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Button {
+pub struct CommandButton {
     pub label: &'static str,
     pub command: String,
 }
 
-impl Outgoing {
-    pub fn address(&self) -> &Address {
+impl OutgoingMessage {
+    pub fn address(&self) -> &ChatAddress {
         &self.address
     }
 
@@ -32,18 +32,18 @@ impl Outgoing {
         &self.text
     }
 
-    pub fn buttons(&self) -> &[Button] {
+    pub fn buttons(&self) -> &[CommandButton] {
         &self.buttons
     }
 
     /// The same with buttons under it.
-    pub fn with_buttons(self, buttons: Vec<Button>) -> Self {
+    pub fn with_buttons(self, buttons: Vec<CommandButton>) -> Self {
         Self { buttons, ..self }
     }
 
     /// Cuts the text into parts no longer than the platform takes, at a line or word end where there is one. A part with
     /// nothing to see in it is left out: platforms refuse such a message.
-    pub fn split(self, max_chars: usize) -> Vec<Self> {
+    pub fn split_by_limit(self, max_chars: usize) -> Vec<Self> {
         let address = self.address;
         split_text(&self.text, max_chars.max(1))
             .into_iter()
@@ -53,15 +53,15 @@ impl Outgoing {
     }
 
     /// Rebuilds what an earlier pass of the gate allowed, from its outbox row.
-    pub fn stored(address: Address, text: String) -> Result<Self, Kept> {
-        gate(Some(address), Policy::OPEN, text)
+    pub fn from_stored(address: ChatAddress, text: String) -> Result<Self, SuppressReason> {
+        apply_gate(Some(address), DeliveryPolicy::ALLOW_ALL, text)
     }
 }
 
 /// Why text stays inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kept {
+pub enum SuppressReason {
     /// The address is internal, or there is none.
     Internal,
     /// The message that asked for this did not want delivery.
@@ -72,7 +72,7 @@ pub enum Kept {
     Silence,
 }
 
-impl Kept {
+impl SuppressReason {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Internal => "internal",
@@ -84,40 +84,45 @@ impl Kept {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Policy {
+pub struct DeliveryPolicy {
     /// The inbound message wants an answer where it came from.
-    pub wanted: bool,
+    pub requested: bool,
     pub session_delivers: bool,
     pub session_sends: bool,
 }
 
-impl Policy {
-    pub const OPEN: Self = Self { wanted: true, session_delivers: true, session_sends: true };
+impl DeliveryPolicy {
+    pub const ALLOW_ALL: Self = Self { requested: true, session_delivers: true, session_sends: true };
 }
 
-pub fn gate(address: Option<Address>, policy: Policy, text: String) -> Result<Outgoing, Kept> {
-    let address = address.filter(|address| address.channel != INTERNAL).ok_or(Kept::Internal)?;
-    if !policy.wanted {
-        return Err(Kept::NotRequested);
+pub fn apply_gate(
+    address: Option<ChatAddress>,
+    policy: DeliveryPolicy,
+    text: String,
+) -> Result<OutgoingMessage, SuppressReason> {
+    let address =
+        address.filter(|address| address.channel != INTERNAL_CHANNEL).ok_or(SuppressReason::Internal)?;
+    if !policy.requested {
+        return Err(SuppressReason::NotRequested);
     }
     if !(policy.session_delivers && policy.session_sends) {
-        return Err(Kept::Policy);
+        return Err(SuppressReason::Policy);
     }
     if is_silence(&text) {
-        return Err(Kept::Silence);
+        return Err(SuppressReason::Silence);
     }
-    Ok(Outgoing { address, text, buttons: Vec::new() })
+    Ok(OutgoingMessage { address, text, buttons: Vec::new() })
 }
 
 /// Silence is an outcome, never text: a reply of nothing but the word, or of nothing at all, is not sent.
 pub fn is_silence(text: &str) -> bool {
     let text = text.trim();
-    text.is_empty() || text == SILENCE
+    text.is_empty() || text == SILENCE_TOKEN
 }
 
 /// Whether a text that still grows may turn out to be silence.
 pub fn may_be_silence(text: &str) -> bool {
-    SILENCE.starts_with(text.trim())
+    SILENCE_TOKEN.starts_with(text.trim())
 }
 
 fn split_text(text: &str, max_chars: usize) -> Vec<&str> {
@@ -166,11 +171,11 @@ impl OutboxState {
 }
 
 /// From a second to a minute, each almost three times as long as the one before.
-const PAUSES_MS: [i64; 5] = [1_000, 3_000, 8_000, 22_000, 60_000];
+const RETRY_DELAYS_MS: [i64; 5] = [1_000, 3_000, 8_000, 22_000, 60_000];
 
 /// Pause before send attempt `attempt` (1 is the first retry), or `None` where it is not tried again.
-pub fn retry_pause_ms(attempt: u32) -> Option<i64> {
-    PAUSES_MS.get(usize::try_from(attempt.checked_sub(1)?).ok()?).copied()
+pub fn retry_delay_ms(attempt: u32) -> Option<i64> {
+    RETRY_DELAYS_MS.get(usize::try_from(attempt.checked_sub(1)?).ok()?).copied()
 }
 
 #[cfg(test)]
@@ -179,46 +184,55 @@ mod tests {
 
     use super::*;
 
-    fn address(channel: &str) -> Address {
-        Address { channel: channel.into(), account: "a".into(), peer: "p".into(), thread: None }
+    fn address(channel: &str) -> ChatAddress {
+        ChatAddress { channel: channel.into(), account: "a".into(), peer: "p".into(), thread: None }
     }
 
     #[test]
     fn nothing_internal_or_unasked_for_leaves() {
         let text = || "hello".to_owned();
-        assert!(gate(Some(address("telegram")), Policy::OPEN, text()).is_ok());
-        assert_eq!(gate(Some(address(INTERNAL)), Policy::OPEN, text()), Err(Kept::Internal));
-        assert_eq!(gate(None, Policy::OPEN, text()), Err(Kept::Internal));
-        let unasked = Policy { wanted: false, ..Policy::OPEN };
-        assert_eq!(gate(Some(address("telegram")), unasked, text()), Err(Kept::NotRequested));
-        let muted = Policy { session_sends: false, ..Policy::OPEN };
-        assert_eq!(gate(Some(address("telegram")), muted, text()), Err(Kept::Policy));
+        assert!(apply_gate(Some(address("telegram")), DeliveryPolicy::ALLOW_ALL, text()).is_ok());
+        assert_eq!(
+            apply_gate(Some(address(INTERNAL_CHANNEL)), DeliveryPolicy::ALLOW_ALL, text()),
+            Err(SuppressReason::Internal)
+        );
+        assert_eq!(apply_gate(None, DeliveryPolicy::ALLOW_ALL, text()), Err(SuppressReason::Internal));
+        let unasked = DeliveryPolicy { requested: false, ..DeliveryPolicy::ALLOW_ALL };
+        assert_eq!(apply_gate(Some(address("telegram")), unasked, text()), Err(SuppressReason::NotRequested));
+        let muted = DeliveryPolicy { session_sends: false, ..DeliveryPolicy::ALLOW_ALL };
+        assert_eq!(apply_gate(Some(address("telegram")), muted, text()), Err(SuppressReason::Policy));
     }
 
     #[test]
     fn silence_is_an_outcome_not_text() {
         for quiet in ["", "  \n", "NO_REPLY", " NO_REPLY\n"] {
-            assert_eq!(gate(Some(address("telegram")), Policy::OPEN, quiet.into()), Err(Kept::Silence));
+            assert_eq!(
+                apply_gate(Some(address("telegram")), DeliveryPolicy::ALLOW_ALL, quiet.into()),
+                Err(SuppressReason::Silence)
+            );
         }
-        assert!(gate(Some(address("telegram")), Policy::OPEN, "NO_REPLY is a word".into()).is_ok());
+        assert!(
+            apply_gate(Some(address("telegram")), DeliveryPolicy::ALLOW_ALL, "NO_REPLY is a word".into())
+                .is_ok()
+        );
         assert!(["", " NO", "NO_REPLY"].into_iter().all(may_be_silence));
         assert!(!may_be_silence("NO_REPLY is a word") && !may_be_silence("Now"));
     }
 
     #[test]
     fn retries_wait_from_a_second_to_a_minute_and_end() {
-        let pauses: Vec<_> = (1..=6).map(retry_pause_ms).collect();
+        let pauses: Vec<_> = (1..=6).map(retry_delay_ms).collect();
         assert_eq!(pauses, [Some(1_000), Some(3_000), Some(8_000), Some(22_000), Some(60_000), None]);
     }
 
     proptest! {
         #[test]
         fn parts_join_to_the_text_and_fit(text in r"(\PC{0,30}[ \n]{0,50}){0,4}", max in 1usize..40) {
-            let parts = gate(Some(address("x")), Policy::OPEN, text.clone()).map(|o| o.split(max)).unwrap_or_default();
+            let parts = apply_gate(Some(address("x")), DeliveryPolicy::ALLOW_ALL, text.clone()).map(|o| o.split_by_limit(max)).unwrap_or_default();
             if !is_silence(&text) {
                 prop_assert_eq!(split_text(&text, max).concat(), &text[..]);
                 let seen = |text: &str| text.split_whitespace().collect::<String>();
-                prop_assert_eq!(seen(&parts.iter().map(Outgoing::text).collect::<String>()), seen(&text));
+                prop_assert_eq!(seen(&parts.iter().map(OutgoingMessage::text).collect::<String>()), seen(&text));
                 prop_assert!(parts.iter().all(|part| part.text().chars().count() <= max && !part.text().trim().is_empty()));
             }
         }

@@ -6,34 +6,34 @@ use serde::{Deserialize, Serialize};
 use crate::time::Millis;
 
 /// Largest payload, written as JSON.
-pub const LARGEST: usize = 64 * 1024;
+pub const MAX_PAYLOAD_BYTES: usize = 64 * 1024;
 /// How long whoever was handed a message has it to themselves.
-pub const LEASE_MS: i64 = 90_000;
+pub const ENVELOPE_LEASE_MS: i64 = 90_000;
 /// How long a sender's key stands for the first message that came with it.
-pub const KEY_MS: i64 = 24 * 3_600_000;
+pub const IDEMPOTENCY_KEY_TTL_MS: i64 = 24 * 3_600_000;
 /// Longest type, key and correlation id.
-pub const LONGEST_WORD: usize = 200;
-pub const RETRIES: u32 = 5;
-pub const TTL_SECS: u32 = 3_600;
+pub const MAX_WORD_LEN: usize = 200;
+pub const DEFAULT_MAX_RETRIES: u32 = 5;
+pub const DEFAULT_TTL_SECS: u32 = 3_600;
 
-const FIRST_PAUSE_MS: i64 = 1_000;
-const LONGEST_PAUSE_MS: i64 = 60_000;
+const INITIAL_BACKOFF_MS: i64 = 1_000;
+const MAX_BACKOFF_MS: i64 = 60_000;
 
 /// A task for an agent of another instance; `task.status` and `task.result` tell of it.
-pub const HANDOFF: &str = "task.handoff";
-pub const STATUS: &str = "task.status";
-pub const RESULT: &str = "task.result";
+pub const HANDOFF_KIND: &str = "task.handoff";
+pub const STATUS_KIND: &str = "task.status";
+pub const RESULT_KIND: &str = "task.result";
 /// What an agent said to a message. It is never answered by itself.
-pub const RESPONSE: &str = "response";
+pub const RESPONSE_KIND: &str = "response";
 
 /// It tells of something that was asked for: whoever gets it sends nothing back by itself.
-pub fn is_answer(kind: &str) -> bool {
-    [RESPONSE, RESULT, STATUS].contains(&kind)
+pub fn is_answer_kind(kind: &str) -> bool {
+    [RESPONSE_KIND, RESULT_KIND, STATUS_KIND].contains(&kind)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum EnvelopeState {
     Queued,
     /// Handed out under a lease.
     Delivered,
@@ -44,7 +44,7 @@ pub enum State {
     DeadLetter,
 }
 
-impl State {
+impl EnvelopeState {
     pub const ALL: [Self; 5] =
         [Self::Queued, Self::Delivered, Self::Acknowledged, Self::Failed, Self::DeadLetter];
 
@@ -66,7 +66,7 @@ impl State {
 /// What happens to an envelope; each is recorded for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Happening {
+pub enum EnvelopeEventKind {
     Created,
     Queued,
     DeliveryAttempted,
@@ -77,7 +77,7 @@ pub enum Happening {
     Replayed,
 }
 
-impl Happening {
+impl EnvelopeEventKind {
     const ALL: [Self; 8] = [
         Self::Created,
         Self::Queued,
@@ -112,15 +112,15 @@ pub fn is_kind(text: &str) -> bool {
     let is_word = |word: &str| {
         !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
     };
-    text.len() <= LONGEST_WORD && text.split('.').all(is_word)
+    text.len() <= MAX_WORD_LEN && text.split('.').all(is_word)
 }
 
 /// Which types a rule is about: one, or all below a prefix.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct Pattern(String);
+pub struct EnvelopeKindPattern(String);
 
-impl Pattern {
+impl EnvelopeKindPattern {
     /// `task.handoff` or `task.*`; there is none that fits everything.
     pub fn parse(text: &str) -> Option<Self> {
         is_kind(text.strip_suffix(".*").unwrap_or(text)).then(|| Self(text.to_owned()))
@@ -131,7 +131,7 @@ impl Pattern {
     }
 
     /// How closely it fits a type: the exact one most, then the longest prefix. `None`: not at all.
-    pub fn fit(&self, kind: &str) -> Option<usize> {
+    pub fn match_specificity(&self, kind: &str) -> Option<usize> {
         match self.0.strip_suffix('*') {
             Some(prefix) => kind.starts_with(prefix).then_some(prefix.len()),
             None => (kind == self.0).then_some(usize::MAX),
@@ -141,29 +141,34 @@ impl Pattern {
 
 /// What becomes of an envelope that was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum EnvelopeRetryDecision {
     RetryAt(Millis),
     Dead(&'static str),
 }
 
 /// `attempts` have been made of at most `most`. `spread` tells envelopes apart, so that not all come back at once.
-pub fn after_failure((attempts, most): (u32, u32), expires_at: Millis, now: Millis, spread: i64) -> Next {
+pub fn decide_retry(
+    (attempts, most): (u32, u32),
+    expires_at: Millis,
+    now: Millis,
+    spread: i64,
+) -> EnvelopeRetryDecision {
     if attempts >= most {
-        return Next::Dead("every attempt that its rule allows failed");
+        return EnvelopeRetryDecision::Dead("every attempt that its rule allows failed");
     }
     if expires_at <= now {
-        return Next::Dead(EXPIRED);
+        return EnvelopeRetryDecision::Dead(EXPIRED_REASON);
     }
-    Next::RetryAt(now.plus(pause_ms(attempts, spread)))
+    EnvelopeRetryDecision::RetryAt(now.plus(backoff_ms(attempts, spread)))
 }
 
 /// Why an envelope is given up that nobody asked for in time.
-pub const EXPIRED: &str = "its time to live is over";
+pub const EXPIRED_REASON: &str = "its time to live is over";
 
 /// 1 s, doubled with each attempt up to a minute, less up to a quarter.
-fn pause_ms(attempts: u32, spread: i64) -> i64 {
-    let doubled = FIRST_PAUSE_MS << attempts.saturating_sub(1).min(10);
-    let whole = doubled.min(LONGEST_PAUSE_MS);
+fn backoff_ms(attempts: u32, spread: i64) -> i64 {
+    let doubled = INITIAL_BACKOFF_MS << attempts.saturating_sub(1).min(10);
+    let whole = doubled.min(MAX_BACKOFF_MS);
     let share = spread.wrapping_mul(2_654_435_761).wrapping_add(i64::from(attempts) * 97).rem_euclid(256);
     whole - whole / 4 * share / 255
 }
@@ -185,13 +190,18 @@ mod tests {
             ("task.", false, false),
             ("a b", false, false),
         ] {
-            assert_eq!((is_kind(text), Pattern::parse(text).is_some()), (kind, pattern), "{text}");
+            assert_eq!(
+                (is_kind(text), EnvelopeKindPattern::parse(text).is_some()),
+                (kind, pattern),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn the_exact_type_fits_best_and_then_the_longest_prefix() {
-        let fit = |pattern: &str, kind: &str| Pattern::parse(pattern).unwrap().fit(kind);
+        let fit =
+            |pattern: &str, kind: &str| EnvelopeKindPattern::parse(pattern).unwrap().match_specificity(kind);
         assert!(fit("task.a", "task.a") > fit("task.*", "task.a"));
         assert!(fit("task.a.*", "task.a.b") > fit("task.*", "task.a.b"));
         assert_eq!(fit("task.*", "task"), None);
@@ -205,26 +215,29 @@ mod tests {
         for (attempts, whole) in [(1, 1_000), (2, 2_000), (3, 4_000), (6, 32_000), (7, 60_000), (40, 60_000)]
         {
             for spread in 0..300 {
-                let Next::RetryAt(at) = after_failure((attempts, 99), far, now, spread) else {
+                let EnvelopeRetryDecision::RetryAt(at) = decide_retry((attempts, 99), far, now, spread)
+                else {
                     panic!("{attempts}")
                 };
                 let pause = at.since(now);
                 assert!((whole * 3 / 4..=whole).contains(&pause), "{attempts} {pause}");
             }
         }
-        assert!(matches!(after_failure((5, 5), far, now, 0), Next::Dead(_)));
-        assert_eq!(after_failure((1, 5), now, now, 0), Next::Dead(EXPIRED));
+        assert!(matches!(decide_retry((5, 5), far, now, 0), EnvelopeRetryDecision::Dead(_)));
+        assert_eq!(decide_retry((1, 5), now, now, 0), EnvelopeRetryDecision::Dead(EXPIRED_REASON));
     }
 
     #[test]
     fn answers_are_not_answered() {
         let kinds = ["response", "task.result", "task.status", "task.handoff", "note"];
-        assert_eq!(kinds.map(is_answer), [true, true, true, false, false]);
+        assert_eq!(kinds.map(is_answer_kind), [true, true, true, false, false]);
     }
 
     #[test]
     fn every_word_is_read_back() {
-        assert!(State::ALL.iter().all(|state| State::parse(state.as_str()) == Some(*state)));
-        assert!(Happening::ALL.iter().all(|kind| Happening::parse(kind.as_str()) == Some(*kind)));
+        assert!(EnvelopeState::ALL.iter().all(|state| EnvelopeState::parse(state.as_str()) == Some(*state)));
+        assert!(
+            EnvelopeEventKind::ALL.iter().all(|kind| EnvelopeEventKind::parse(kind.as_str()) == Some(*kind))
+        );
     }
 }

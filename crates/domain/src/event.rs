@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::id::{AgentId, TraceId, TurnId};
-use crate::key::SessionKey;
+use crate::session_key::SessionKey;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum EventKind {
@@ -17,7 +17,7 @@ pub enum EventKind {
     #[serde(rename = "message.routed")]
     MessageRouted,
     #[serde(rename = "pairing.asked")]
-    PairingAsked,
+    PairingRequested,
     #[serde(rename = "pairing.refused")]
     PairingRefused,
     #[serde(rename = "pairing.approved")]
@@ -25,7 +25,7 @@ pub enum EventKind {
     #[serde(rename = "pairing.revoked")]
     PairingRevoked,
     #[serde(rename = "round.begun")]
-    RoundBegun,
+    BroadcastStarted,
     #[serde(rename = "session.cleaned")]
     SessionCleaned,
     #[serde(rename = "turn.steered")]
@@ -39,7 +39,7 @@ pub enum EventKind {
     #[serde(rename = "backlog.drained")]
     BacklogDrained,
     #[serde(rename = "gate.kept")]
-    GateKept,
+    GateSuppressed,
     #[serde(rename = "delivery.queued")]
     DeliveryQueued,
     #[serde(rename = "delivery.unknown")]
@@ -47,7 +47,7 @@ pub enum EventKind {
     #[serde(rename = "delivery.failed")]
     DeliveryFailed,
     #[serde(rename = "approval.asked")]
-    ApprovalAsked,
+    ApprovalRequested,
     #[serde(rename = "approval.decided")]
     ApprovalDecided,
     #[serde(rename = "budget.warned")]
@@ -65,7 +65,7 @@ pub enum EventKind {
     #[serde(rename = "memory.flushed")]
     MemoryFlushed,
     #[serde(rename = "announce.told")]
-    AnnounceTold,
+    AnnounceDelivered,
     #[serde(rename = "announce.held")]
     AnnounceHeld,
     #[serde(rename = "announce.dismissed")]
@@ -95,22 +95,22 @@ impl EventKind {
             Self::MessageRefused => "message.refused",
             Self::MessageIgnored => "message.ignored",
             Self::MessageRouted => "message.routed",
-            Self::PairingAsked => "pairing.asked",
+            Self::PairingRequested => "pairing.asked",
             Self::PairingRefused => "pairing.refused",
             Self::PairingApproved => "pairing.approved",
             Self::PairingRevoked => "pairing.revoked",
-            Self::RoundBegun => "round.begun",
+            Self::BroadcastStarted => "round.begun",
             Self::SessionCleaned => "session.cleaned",
             Self::TurnSteered => "turn.steered",
             Self::TurnFailed => "turn.failed",
             Self::TurnCancelled => "turn.cancelled",
             Self::TurnTakenOver => "turn.taken_over",
             Self::BacklogDrained => "backlog.drained",
-            Self::GateKept => "gate.kept",
+            Self::GateSuppressed => "gate.kept",
             Self::DeliveryQueued => "delivery.queued",
             Self::DeliveryUnknown => "delivery.unknown",
             Self::DeliveryFailed => "delivery.failed",
-            Self::ApprovalAsked => "approval.asked",
+            Self::ApprovalRequested => "approval.asked",
             Self::ApprovalDecided => "approval.decided",
             Self::BudgetWarned => "budget.warned",
             Self::ToolRefused => "tool.refused",
@@ -119,7 +119,7 @@ impl EventKind {
             Self::SessionRenewed => "session.renewed",
             Self::RecallPartial => "recall.partial",
             Self::MemoryFlushed => "memory.flushed",
-            Self::AnnounceTold => "announce.told",
+            Self::AnnounceDelivered => "announce.told",
             Self::AnnounceHeld => "announce.held",
             Self::AnnounceDismissed => "announce.dismissed",
             Self::RunRefused => "run.refused",
@@ -136,7 +136,7 @@ impl EventKind {
 
 /// One event on its way into its row and its log line.
 #[derive(Clone, Debug)]
-pub struct Event {
+pub struct NewEvent {
     pub kind: EventKind,
     pub session: Option<SessionKey>,
     pub turn: Option<TurnId>,

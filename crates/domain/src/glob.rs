@@ -1,6 +1,6 @@
 //! Patterns in which `*` stands for any text.
 
-pub fn matches(pattern: &str, name: &str) -> bool {
+pub fn glob_matches(pattern: &str, name: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut left) = name.strip_prefix(head) else { return false };
     let mut pieces: Vec<&str> = rest.split('*').collect();
@@ -30,7 +30,7 @@ mod tests {
             ("", "x", false),
             ("a.c", "abc", false),
         ] {
-            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+            assert_eq!(glob_matches(pattern, name), expected, "{pattern} {name}");
         }
     }
 }

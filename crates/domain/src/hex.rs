@@ -5,16 +5,16 @@ use std::fmt::Write;
 use sha2::{Digest, Sha256};
 
 /// A short name for some words together: other words have another one.
-pub fn digest(words: &[&str]) -> String {
+pub fn digest_words(words: &[&str]) -> String {
     let mut hash = Sha256::new();
     for word in words {
         hash.update(word.len().to_be_bytes());
         hash.update(word.as_bytes());
     }
-    hex(&hash.finalize()[..16])
+    encode_hex(&hash.finalize()[..16])
 }
 
-pub fn hex(bytes: &[u8]) -> String {
+pub fn encode_hex(bytes: &[u8]) -> String {
     let mut digits = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
         let _ = write!(digits, "{byte:02x}");
@@ -23,7 +23,7 @@ pub fn hex(bytes: &[u8]) -> String {
 }
 
 /// Nothing unless all of it is pairs of digits, in either case.
-pub fn unhex(text: &str) -> Option<Vec<u8>> {
+pub fn decode_hex(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let pairs = text.as_bytes().chunks(2);
     pairs.map(|pair| Some(digit(*pair.first()?)? << 4 | digit(*pair.get(1)?)?)).collect()
@@ -36,15 +36,15 @@ mod tests {
     #[test]
     fn what_is_written_is_read_back() {
         let bytes: Vec<u8> = (0..=255).collect();
-        assert_eq!(unhex(&hex(&bytes)), Some(bytes.clone()));
-        assert_eq!(unhex(&hex(&bytes).to_uppercase()), Some(bytes));
-        assert_eq!((hex(&[]), unhex("")), (String::new(), Some(vec![])));
+        assert_eq!(decode_hex(&encode_hex(&bytes)), Some(bytes.clone()));
+        assert_eq!(decode_hex(&encode_hex(&bytes).to_uppercase()), Some(bytes));
+        assert_eq!((encode_hex(&[]), decode_hex("")), (String::new(), Some(vec![])));
     }
 
     #[test]
     fn anything_else_is_nothing() {
         for text in ["a", "0g", "+1", " 1", "é", "0x10", "00 "] {
-            assert_eq!(unhex(text), None, "{text}");
+            assert_eq!(decode_hex(text), None, "{text}");
         }
     }
 }

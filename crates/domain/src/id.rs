@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::hex::hex;
+use crate::hex::encode_hex;
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -77,9 +77,9 @@ id!(
 );
 impl RunId {
     /// The same for the same cause, so that what is asked for twice is begun once.
-    pub fn derived(cause: &str) -> Self {
+    pub fn from_cause(cause: &str) -> Self {
         let digest = Sha256::digest(cause.as_bytes());
-        Self(format!("run-{}", hex(&digest[..12])))
+        Self(format!("run-{}", encode_hex(&digest[..12])))
     }
 }
 
@@ -93,7 +93,7 @@ id!(
 );
 id!(
     /// One letter in a mailbox of a team.
-    LetterId
+    TeamMessageId
 );
 id!(
     /// One instance under a control plane. It stays the same whatever the instance is called.
@@ -102,7 +102,7 @@ id!(
 
 impl NodeId {
     /// The node across restarts: what stands before its life.
-    pub fn family(&self) -> &str {
+    pub fn node_name(&self) -> &str {
         self.as_str().rsplit_once('/').map_or(self.as_str(), |(family, _)| family)
     }
 }
@@ -163,7 +163,7 @@ impl schemars::JsonSchema for AgentId {
 
 /// The UUID that belongs to a call: made again, the call makes the same thing. Nothing that the caller or a
 /// model provider wrote is in it.
-pub fn uuid_of(call: &str) -> String {
+pub fn uuid_for_call(call: &str) -> String {
     use sha2::Digest as _;
     let hash = sha2::Sha256::digest(call.as_bytes());
     let mut bytes = [0; 16];
@@ -180,12 +180,12 @@ const MAX_PLAIN_CALL_ID: usize = 24;
 
 /// The id of what a tool call of a turn makes. A call id is text of a model provider: one that is long, or holds more than
 /// letters, digits, `-` and `_`, is replaced by a UUID.
-pub fn id_of_call(turn: &TurnId, call_id: &str) -> String {
+pub fn id_for_call(turn: &TurnId, call_id: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     if call_id.len() <= MAX_PLAIN_CALL_ID && call_id.bytes().all(is_plain) {
         return format!("{turn}-{call_id}");
     }
-    uuid_of(&format!("{turn}-{call_id}"))
+    uuid_for_call(&format!("{turn}-{call_id}"))
 }
 
 #[cfg(test)]
@@ -195,9 +195,9 @@ mod tests {
     #[test]
     fn a_derived_run_id_is_short_and_the_same_for_the_same_cause() {
         let cause = "telegram:default:8-agent:main:telegram:dm:7";
-        let id = RunId::derived(cause);
-        assert_eq!((id.clone(), id.as_str().len()), (RunId::derived(cause), 28));
-        assert_ne!(id, RunId::derived("telegram:default:9-agent:main:telegram:dm:7"));
+        let id = RunId::from_cause(cause);
+        assert_eq!((id.clone(), id.as_str().len()), (RunId::from_cause(cause), 28));
+        assert_ne!(id, RunId::from_cause("telegram:default:9-agent:main:telegram:dm:7"));
     }
 
     #[test]
@@ -213,24 +213,24 @@ mod tests {
     #[test]
     fn ids_of_calls_hold_no_hostile_text() {
         let turn = TurnId::new("t");
-        assert_eq!(id_of_call(&turn, "call-0"), "t-call-0");
+        assert_eq!(id_for_call(&turn, "call-0"), "t-call-0");
         for hostile in ["a\u{202e}b", "<b>", "a b", "../x", &"x".repeat(25)] {
-            let id = id_of_call(&turn, hostile);
+            let id = id_for_call(&turn, hostile);
             assert!(id.len() == 36 && id.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-'), "{id}");
-            assert_eq!(id, id_of_call(&turn, hostile));
-            assert_ne!(id, id_of_call(&TurnId::new("u"), hostile));
+            assert_eq!(id, id_for_call(&turn, hostile));
+            assert_ne!(id, id_for_call(&TurnId::new("u"), hostile));
         }
     }
 
     #[test]
     fn the_same_call_has_the_same_uuid_whatever_it_is_made_of() {
-        let one = uuid_of("turn-\u{202e}<b>");
+        let one = uuid_for_call("turn-\u{202e}<b>");
         assert_eq!((one.len(), one.matches('-').count()), (36, 4));
         assert!(
             one.chars().all(|c| c.is_ascii_hexdigit() || c == '-') && one.as_bytes()[14] == b'8',
             "{one}"
         );
-        assert_eq!(one, uuid_of("turn-\u{202e}<b>"));
-        assert_ne!(one, uuid_of("turn-b"));
+        assert_eq!(one, uuid_for_call("turn-\u{202e}<b>"));
+        assert_ne!(one, uuid_for_call("turn-b"));
     }
 }

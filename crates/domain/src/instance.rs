@@ -6,29 +6,29 @@ use serde::{Deserialize, Serialize};
 use crate::time::Millis;
 
 /// Ports that are given to instances which name none.
-pub const PORTS: std::ops::RangeInclusive<u16> = 18801..=18999;
+pub const ASSIGNABLE_PORTS: std::ops::RangeInclusive<u16> = 18801..=18999;
 /// The lowest port an instance may ask for: those below need rights of their own.
-const LOWEST_PORT: u16 = 1024;
+const MIN_PORT: u16 = 1024;
 /// Crashes within [`BREAKER_MS`] after which an instance is left alone.
-pub const BREAKER: usize = 5;
-pub const BREAKER_MS: i64 = 10 * 60_000;
-const FIRST_PAUSE_MS: i64 = 1_000;
-const LONGEST_PAUSE_MS: i64 = 30_000;
+pub const BREAKER_CRASHES: usize = 5;
+pub const BREAKER_WINDOW_MS: i64 = 10 * 60_000;
+const INITIAL_BACKOFF_MS: i64 = 1_000;
+const MAX_BACKOFF_MS: i64 = 30_000;
 
 /// What an instance is called: `^[a-zA-Z0-9][a-zA-Z0-9-]{0,63}$`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(transparent)]
-pub struct Name(String);
+pub struct InstanceName(String);
 
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("a name has 1 to 64 letters, digits and hyphens, and does not begin with a hyphen")]
-pub struct BadName;
+pub struct InvalidInstanceName;
 
-impl Name {
-    pub fn parse(text: &str) -> Result<Self, BadName> {
+impl InstanceName {
+    pub fn parse(text: &str) -> Result<Self, InvalidInstanceName> {
         let fits = (1..=64).contains(&text.len()) && !text.starts_with('-');
         let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-        if fits && plain { Ok(Self(text.to_owned())) } else { Err(BadName) }
+        if fits && plain { Ok(Self(text.to_owned())) } else { Err(InvalidInstanceName) }
     }
 
     pub fn as_str(&self) -> &str {
@@ -36,26 +36,26 @@ impl Name {
     }
 }
 
-impl std::fmt::Display for Name {
+impl std::fmt::Display for InstanceName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
 }
 
 /// Whether an instance may listen there, as far as numbers say.
-pub fn is_port(port: u16) -> bool {
-    port >= LOWEST_PORT
+pub fn is_allowed_port(port: u16) -> bool {
+    port >= MIN_PORT
 }
 
 /// What somebody asked for last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Wanted {
+pub enum DesiredState {
     Running,
     Stopped,
 }
 
-impl Wanted {
+impl DesiredState {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -71,7 +71,7 @@ impl Wanted {
 /// When an instance is started again by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Restart {
+pub enum RestartPolicy {
     Never,
     /// After a crash, not after it ended by itself in good order.
     #[default]
@@ -79,7 +79,7 @@ pub enum Restart {
     Always,
 }
 
-impl Restart {
+impl RestartPolicy {
     pub const ALL: [Self; 3] = [Self::Never, Self::OnFailure, Self::Always];
 
     pub fn as_str(self) -> &'static str {
@@ -98,7 +98,7 @@ impl Restart {
 /// What an instance is, read now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Status {
+pub enum InstanceStatus {
     Running,
     /// It runs and does not answer.
     Unresponsive,
@@ -118,7 +118,7 @@ pub enum Status {
     Archived,
 }
 
-impl Status {
+impl InstanceStatus {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -137,7 +137,7 @@ impl Status {
 
 /// What the process table says of a pid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Process {
+pub enum ProcessState {
     /// None, or one that ended and waits to be reaped.
     Gone,
     /// One that works on the instance's home.
@@ -149,9 +149,9 @@ pub enum Process {
 
 /// What is known of an instance besides its process.
 #[derive(Clone, Copy, Debug)]
-pub struct Known {
+pub struct InstanceFacts {
     pub archived: bool,
-    pub wanted: Wanted,
+    pub desired: DesiredState,
     /// The breaker is open.
     pub broken: bool,
     /// There is a pid to look at: a daemon that ends in good order takes its own away.
@@ -160,63 +160,70 @@ pub struct Known {
     pub restarting: bool,
 }
 
-pub fn status(known: Known, process: Process) -> Status {
+pub fn derive_status(known: InstanceFacts, process: ProcessState) -> InstanceStatus {
     match process {
-        _ if known.archived => Status::Archived,
-        Process::Ours => Status::Running,
-        Process::Foreign => Status::StalePid,
-        Process::Hidden => Status::Unknown,
-        Process::Gone if known.restarting => Status::Restarting,
-        Process::Gone if known.broken => Status::Error,
-        Process::Gone if known.wanted == Wanted::Running => Status::Crashed,
-        Process::Gone if known.pid_left => Status::Crashed,
-        Process::Gone => Status::Stopped,
+        _ if known.archived => InstanceStatus::Archived,
+        ProcessState::Ours => InstanceStatus::Running,
+        ProcessState::Foreign => InstanceStatus::StalePid,
+        ProcessState::Hidden => InstanceStatus::Unknown,
+        ProcessState::Gone if known.restarting => InstanceStatus::Restarting,
+        ProcessState::Gone if known.broken => InstanceStatus::Error,
+        ProcessState::Gone if known.desired == DesiredState::Running => InstanceStatus::Crashed,
+        ProcessState::Gone if known.pid_left => InstanceStatus::Crashed,
+        ProcessState::Gone => InstanceStatus::Stopped,
     }
 }
 
 /// What to do with an instance that ended although it should run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum RestartDecision {
     /// Start it, not before this time.
     StartAt(Millis),
     /// It ended in good order and that is that: it counts as stopped.
-    Rest,
+    StayStopped,
     /// It stays down as a crash.
-    Leave,
+    StayCrashed,
     /// Too often: open the breaker.
-    Break,
+    OpenBreaker,
 }
 
 /// `crashes`: when it crashed of late, the newest last, this time included unless it ended in good order.
-pub fn after_end(restart: Restart, in_good_order: bool, crashes: &[Millis], now: Millis) -> Next {
-    let late: Vec<Millis> = crashes.iter().copied().filter(|at| now.since(*at) < BREAKER_MS).collect();
+pub fn decide_restart(
+    restart: RestartPolicy,
+    in_good_order: bool,
+    crashes: &[Millis],
+    now: Millis,
+) -> RestartDecision {
+    let late: Vec<Millis> = crashes.iter().copied().filter(|at| now.since(*at) < BREAKER_WINDOW_MS).collect();
     match restart {
-        Restart::Never if in_good_order => Next::Rest,
-        Restart::OnFailure if in_good_order => Next::Rest,
-        Restart::Never => Next::Leave,
-        _ if late.len() >= BREAKER => Next::Break,
-        _ => Next::StartAt(late.last().copied().unwrap_or(now).plus(pause(late.len()))),
+        RestartPolicy::Never if in_good_order => RestartDecision::StayStopped,
+        RestartPolicy::OnFailure if in_good_order => RestartDecision::StayStopped,
+        RestartPolicy::Never => RestartDecision::StayCrashed,
+        _ if late.len() >= BREAKER_CRASHES => RestartDecision::OpenBreaker,
+        _ => {
+            RestartDecision::StartAt(late.last().copied().unwrap_or(now).plus(restart_backoff_ms(late.len())))
+        }
     }
 }
 
 /// The first start again comes at once, the others later and later.
-fn pause(crashes: usize) -> i64 {
+fn restart_backoff_ms(crashes: usize) -> i64 {
     match u32::try_from(crashes).unwrap_or(u32::MAX) {
         0 | 1 => 0,
-        n => FIRST_PAUSE_MS.saturating_mul(1 << (n - 2).min(16)).min(LONGEST_PAUSE_MS),
+        n => INITIAL_BACKOFF_MS.saturating_mul(1 << (n - 2).min(16)).min(MAX_BACKOFF_MS),
     }
 }
 
 /// What a token lets its bearer do. Each includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Access {
+pub enum TokenAccess {
     Read,
     Operate,
     Admin,
 }
 
-impl Access {
+impl TokenAccess {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -237,37 +244,37 @@ mod tests {
     #[test]
     fn names_are_plain_words() {
         for good in ["a", "A-1", "0", &"x".repeat(64)] {
-            assert!(Name::parse(good).is_ok(), "{good}");
+            assert!(InstanceName::parse(good).is_ok(), "{good}");
         }
         for bad in ["", "-bad", "has spaces", "a_b", "a/b", "..", "ä", &"x".repeat(65)] {
-            assert_eq!(Name::parse(bad), Err(BadName), "{bad}");
+            assert_eq!(InstanceName::parse(bad), Err(InvalidInstanceName), "{bad}");
         }
     }
 
     #[test]
     fn the_status_is_what_the_process_table_says() {
-        let known = Known {
+        let known = InstanceFacts {
             archived: false,
-            wanted: Wanted::Running,
+            desired: DesiredState::Running,
             broken: false,
             pid_left: true,
             restarting: false,
         };
-        let stopped = Known { wanted: Wanted::Stopped, pid_left: false, ..known };
+        let stopped = InstanceFacts { desired: DesiredState::Stopped, pid_left: false, ..known };
         for (known, process, expected) in [
-            (known, Process::Ours, Status::Running),
-            (stopped, Process::Ours, Status::Running),
-            (known, Process::Foreign, Status::StalePid),
-            (known, Process::Hidden, Status::Unknown),
-            (known, Process::Gone, Status::Crashed),
-            (Known { pid_left: false, ..known }, Process::Gone, Status::Crashed),
-            (Known { pid_left: true, ..stopped }, Process::Gone, Status::Crashed),
-            (stopped, Process::Gone, Status::Stopped),
-            (Known { broken: true, ..known }, Process::Gone, Status::Error),
-            (Known { broken: true, ..known }, Process::Ours, Status::Running),
-            (Known { archived: true, ..known }, Process::Ours, Status::Archived),
+            (known, ProcessState::Ours, InstanceStatus::Running),
+            (stopped, ProcessState::Ours, InstanceStatus::Running),
+            (known, ProcessState::Foreign, InstanceStatus::StalePid),
+            (known, ProcessState::Hidden, InstanceStatus::Unknown),
+            (known, ProcessState::Gone, InstanceStatus::Crashed),
+            (InstanceFacts { pid_left: false, ..known }, ProcessState::Gone, InstanceStatus::Crashed),
+            (InstanceFacts { pid_left: true, ..stopped }, ProcessState::Gone, InstanceStatus::Crashed),
+            (stopped, ProcessState::Gone, InstanceStatus::Stopped),
+            (InstanceFacts { broken: true, ..known }, ProcessState::Gone, InstanceStatus::Error),
+            (InstanceFacts { broken: true, ..known }, ProcessState::Ours, InstanceStatus::Running),
+            (InstanceFacts { archived: true, ..known }, ProcessState::Ours, InstanceStatus::Archived),
         ] {
-            assert_eq!(status(known, process), expected, "{known:?} {process:?}");
+            assert_eq!(derive_status(known, process), expected, "{known:?} {process:?}");
         }
     }
 
@@ -275,15 +282,15 @@ mod tests {
     fn the_policy_decides_what_follows_an_end() {
         let (now, once) = (Millis(1_000_000), [Millis(1_000_000)]);
         for (restart, in_good_order, expected) in [
-            (Restart::Never, true, Next::Rest),
-            (Restart::Never, false, Next::Leave),
-            (Restart::OnFailure, true, Next::Rest),
-            (Restart::OnFailure, false, Next::StartAt(now)),
-            (Restart::Always, true, Next::StartAt(now)),
-            (Restart::Always, false, Next::StartAt(now)),
+            (RestartPolicy::Never, true, RestartDecision::StayStopped),
+            (RestartPolicy::Never, false, RestartDecision::StayCrashed),
+            (RestartPolicy::OnFailure, true, RestartDecision::StayStopped),
+            (RestartPolicy::OnFailure, false, RestartDecision::StartAt(now)),
+            (RestartPolicy::Always, true, RestartDecision::StartAt(now)),
+            (RestartPolicy::Always, false, RestartDecision::StartAt(now)),
         ] {
             assert_eq!(
-                after_end(restart, in_good_order, &once, now),
+                decide_restart(restart, in_good_order, &once, now),
                 expected,
                 "{restart:?} {in_good_order}"
             );
@@ -293,13 +300,14 @@ mod tests {
     #[test]
     fn starts_again_come_later_and_later_until_the_breaker_opens() {
         let crashes: Vec<Millis> = (1..=5).map(|n| Millis(n * 10_000)).collect();
-        let pauses: Vec<Next> =
-            (1..=5).map(|n| after_end(Restart::OnFailure, false, &crashes[..n], crashes[n - 1])).collect();
-        let at = |millis: i64| Next::StartAt(Millis(millis));
-        assert_eq!(pauses, [at(10_000), at(21_000), at(32_000), at(44_000), Next::Break]);
-        let later = crashes[4].plus(BREAKER_MS);
+        let pauses: Vec<RestartDecision> = (1..=5)
+            .map(|n| decide_restart(RestartPolicy::OnFailure, false, &crashes[..n], crashes[n - 1]))
+            .collect();
+        let at = |millis: i64| RestartDecision::StartAt(Millis(millis));
+        assert_eq!(pauses, [at(10_000), at(21_000), at(32_000), at(44_000), RestartDecision::OpenBreaker]);
+        let later = crashes[4].plus(BREAKER_WINDOW_MS);
         assert_eq!(
-            after_end(Restart::OnFailure, false, &crashes, later),
+            decide_restart(RestartPolicy::OnFailure, false, &crashes, later),
             at(later.0),
             "old crashes are forgotten"
         );

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// A concurrency class of turn jobs. Work that waits for a child holds no slot that the child needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Lane {
+pub enum JobLane {
     Main,
     Subagent,
     Teammate,
@@ -13,7 +13,7 @@ pub enum Lane {
     InternalAnnounce,
 }
 
-impl Lane {
+impl JobLane {
     pub const ALL: [Self; 5] =
         [Self::Main, Self::Subagent, Self::Teammate, Self::Cron, Self::InternalAnnounce];
 
@@ -44,14 +44,14 @@ impl Lane {
 
 /// Inside a lane a direct message goes before a group's, a webhook's and background work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Priority {
+pub enum JobPriority {
     Direct = 0,
     Group = 1,
     Webhook = 2,
     Background = 3,
 }
 
-impl Priority {
+impl JobPriority {
     pub const ALL: [Self; 4] = [Self::Direct, Self::Group, Self::Webhook, Self::Background];
 }
 

@@ -3,17 +3,17 @@
 use serde::Serialize;
 
 /// What models of all providers take as a tool's name.
-const LONGEST_NAME: usize = 64;
+const MAX_TOOL_NAME_LEN: usize = 64;
 
 /// How a server does, for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ServerState {
+pub struct McpServerStatus {
     pub name: String,
     pub transport: &'static str,
     /// What its program is kept to: `confined` or `off`. None where it is a service.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<&'static str>,
-    pub standing: Standing,
+    pub standing: McpServerState,
     /// The server's own name and version.
     pub version: Option<String>,
     /// Its tools by the names that agents know.
@@ -26,7 +26,7 @@ pub struct ServerState {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum McpServerState {
     /// Nobody has needed it yet.
     Idle,
     Starting,
@@ -36,8 +36,8 @@ pub enum Standing {
 }
 
 /// The port: what the API shows.
-pub trait Servers: Send + Sync {
-    fn states(&self) -> Vec<ServerState>;
+pub trait McpServerRegistry: Send + Sync {
+    fn server_statuses(&self) -> Vec<McpServerStatus>;
 }
 
 /// A server's name: no `_`, so that `mcp_<server>_` is never the beginning of another server's tools.
@@ -49,7 +49,7 @@ pub fn is_server_name(text: &str) -> bool {
 
 /// The names under which a server's tools are offered: `mcp_<server>_<tool>`, in the order of `tools`. A name that
 /// does not fit, or would be another's too, ends in a word made from the whole of it, so it is the same every time.
-pub fn tool_names<'a>(server: &str, tools: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
+pub fn mcp_tool_names<'a>(server: &str, tools: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
     let plain = |tool: &str| {
         let allowed = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
         format!("mcp_{server}_{}", tool.chars().map(allowed).collect::<String>())
@@ -57,17 +57,17 @@ pub fn tool_names<'a>(server: &str, tools: impl Iterator<Item = &'a str> + Clone
     let all: Vec<String> = tools.clone().map(plain).collect();
     let named = tools.zip(&all).map(|(tool, name)| {
         let is_shared = all.iter().filter(|other| *other == name).count() > 1;
-        if !is_shared && name.len() <= LONGEST_NAME {
+        if !is_shared && name.len() <= MAX_TOOL_NAME_LEN {
             return name.clone();
         }
-        let mark = format!("_{:08x}", hash(tool));
-        format!("{}{mark}", &name[..name.len().min(LONGEST_NAME - mark.len())])
+        let mark = format!("_{:08x}", hash_name(tool));
+        format!("{}{mark}", &name[..name.len().min(MAX_TOOL_NAME_LEN - mark.len())])
     });
     named.collect()
 }
 
 /// FNV-1a: small, and the same on every machine and in every version.
-fn hash(text: &str) -> u32 {
+fn hash_name(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     fn names(server: &str, tools: &[&str]) -> Vec<String> {
-        tool_names(server, tools.iter().copied())
+        mcp_tool_names(server, tools.iter().copied())
     }
 
     #[test]

@@ -9,18 +9,18 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::hex::hex;
+use crate::hex::encode_hex;
 
 /// Largest image, in bytes.
-pub const MOST_BYTES: usize = 5 * 1024 * 1024;
+pub const MAX_IMAGE_BYTES: usize = 5 * 1024 * 1024;
 /// Most images of one message.
-pub const MOST: usize = 10;
+pub const MAX_IMAGES_PER_MESSAGE: usize = 10;
 /// What a model is taken to need for one: providers differ, and scale large ones down to about this.
-pub const TOKENS: usize = 1_600;
+pub const TOKENS_PER_IMAGE: usize = 1_600;
 /// Most images that go with one model call, the newest; those before are named in words.
-pub const SHOWN: usize = 8;
+pub const MAX_SHOWN_IMAGES: usize = 8;
 /// Most bytes of them together.
-pub const SHOWN_BYTES: usize = 20 * 1024 * 1024;
+pub const MAX_SHOWN_IMAGE_BYTES: usize = 20 * 1024 * 1024;
 
 /// Names the bytes: the same image is kept once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -28,8 +28,8 @@ pub const SHOWN_BYTES: usize = 20 * 1024 * 1024;
 pub struct MediaHash(String);
 
 impl MediaHash {
-    pub fn of(bytes: &[u8]) -> Self {
-        Self(hex(&Sha256::digest(bytes)))
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        Self(encode_hex(&Sha256::digest(bytes)))
     }
 
     pub fn parse(text: &str) -> Option<Self> {
@@ -51,15 +51,15 @@ impl<'de> Deserialize<'de> for MediaHash {
 
 /// The kinds that every model with eyes takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ImageKind {
     Png,
     Jpeg,
     Gif,
     Webp,
 }
 
-impl Kind {
-    pub fn of(bytes: &[u8]) -> Option<Self> {
+impl ImageKind {
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         match bytes {
             [0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, ..] => Some(Self::Png),
             [0xff, 0xd8, 0xff, ..] => Some(Self::Jpeg),
@@ -81,10 +81,10 @@ impl Kind {
 
 /// Why bytes are not taken as an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotTaken {
+pub enum UnsupportedImage {
     #[error("no image: neither PNG, JPEG, GIF nor WebP")]
     Unknown,
-    #[error("an image of {0} bytes; at most {MOST_BYTES} are taken")]
+    #[error("an image of {0} bytes; at most {MAX_IMAGE_BYTES} are taken")]
     TooLarge(usize),
     #[error("data that is not base64")]
     Encoding,
@@ -94,28 +94,28 @@ pub enum NotTaken {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Image {
     hash: MediaHash,
-    kind: Kind,
+    kind: ImageKind,
     bytes: Arc<[u8]>,
 }
 
 impl Image {
-    pub fn read(bytes: impl Into<Arc<[u8]>>) -> Result<Self, NotTaken> {
+    pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Result<Self, UnsupportedImage> {
         let bytes = bytes.into();
-        if bytes.len() > MOST_BYTES {
-            return Err(NotTaken::TooLarge(bytes.len()));
+        if bytes.len() > MAX_IMAGE_BYTES {
+            return Err(UnsupportedImage::TooLarge(bytes.len()));
         }
-        let kind = Kind::of(&bytes).ok_or(NotTaken::Unknown)?;
-        Ok(Self { hash: MediaHash::of(&bytes), kind, bytes })
+        let kind = ImageKind::from_bytes(&bytes).ok_or(UnsupportedImage::Unknown)?;
+        Ok(Self { hash: MediaHash::from_bytes(&bytes), kind, bytes })
     }
 
     /// With or without the signs that fill the last group.
-    pub fn from_base64(text: &str) -> Result<Self, NotTaken> {
-        let most = MOST_BYTES.div_ceil(3) * 4;
+    pub fn from_base64(text: &str) -> Result<Self, UnsupportedImage> {
+        let most = MAX_IMAGE_BYTES.div_ceil(3) * 4;
         if text.len() > most {
-            return Err(NotTaken::TooLarge(text.len() / 4 * 3));
+            return Err(UnsupportedImage::TooLarge(text.len() / 4 * 3));
         }
         let bytes = STANDARD.decode(text).or_else(|_| STANDARD_NO_PAD.decode(text));
-        Self::read(bytes.map_err(|_| NotTaken::Encoding)?)
+        Self::from_bytes(bytes.map_err(|_| UnsupportedImage::Encoding)?)
     }
 
     pub fn to_base64(&self) -> String {
@@ -163,47 +163,47 @@ impl<'de> Deserialize<'de> for Image {
 
 /// The image of an attachment: on its way to be stored, or stored. Written down it is its hash.
 #[derive(Clone, Debug)]
-pub enum Media {
+pub enum AttachmentImage {
     Fresh(Image),
-    Kept(MediaHash),
+    Stored(MediaHash),
 }
 
-impl Media {
+impl AttachmentImage {
     /// As it is known once it is stored: without its bytes.
-    pub fn stored(&self) -> Self {
-        Self::Kept(self.hash().clone())
+    pub fn to_stored(&self) -> Self {
+        Self::Stored(self.hash().clone())
     }
 
     pub fn hash(&self) -> &MediaHash {
         match self {
             Self::Fresh(image) => image.hash(),
-            Self::Kept(hash) => hash,
+            Self::Stored(hash) => hash,
         }
     }
 }
 
-impl PartialEq for Media {
+impl PartialEq for AttachmentImage {
     fn eq(&self, other: &Self) -> bool {
         self.hash() == other.hash()
     }
 }
 
-impl Eq for Media {}
+impl Eq for AttachmentImage {}
 
-impl Serialize for Media {
+impl Serialize for AttachmentImage {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.hash().serialize(serializer)
     }
 }
 
-impl<'de> Deserialize<'de> for Media {
+impl<'de> Deserialize<'de> for AttachmentImage {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        MediaHash::deserialize(deserializer).map(Self::Kept)
+        MediaHash::deserialize(deserializer).map(Self::Stored)
     }
 }
 
 /// The images that are at hand for a prompt.
-pub type Gallery = HashMap<MediaHash, Image>;
+pub type ImageMap = HashMap<MediaHash, Image>;
 
 #[cfg(test)]
 pub(crate) mod tests {
@@ -225,7 +225,7 @@ pub(crate) mod tests {
             (b"", None),
         ];
         for (bytes, media_type) in table {
-            let read = Image::read(bytes).ok();
+            let read = Image::from_bytes(bytes).ok();
             assert_eq!(read.as_ref().map(Image::media_type), media_type, "{bytes:?}");
         }
     }
@@ -237,31 +237,37 @@ pub(crate) mod tests {
             image.resize(bytes, 0);
             image
         };
-        assert!(Image::read(large(MOST_BYTES)).is_ok());
-        assert_eq!(Image::read(large(MOST_BYTES + 1)), Err(NotTaken::TooLarge(MOST_BYTES + 1)));
-        let largest = STANDARD.encode(large(MOST_BYTES));
+        assert!(Image::from_bytes(large(MAX_IMAGE_BYTES)).is_ok());
+        assert_eq!(
+            Image::from_bytes(large(MAX_IMAGE_BYTES + 1)),
+            Err(UnsupportedImage::TooLarge(MAX_IMAGE_BYTES + 1))
+        );
+        let largest = STANDARD.encode(large(MAX_IMAGE_BYTES));
         assert!(Image::from_base64(&largest).is_ok());
-        assert!(matches!(Image::from_base64(&(largest + "AAAA")), Err(NotTaken::TooLarge(_))));
+        assert!(matches!(Image::from_base64(&(largest + "AAAA")), Err(UnsupportedImage::TooLarge(_))));
     }
 
     #[test]
     fn base64_is_read_with_and_without_its_padding() {
-        let image = Image::read(PNG).unwrap();
+        let image = Image::from_bytes(PNG).unwrap();
         let text = image.to_base64();
         assert_eq!(Image::from_base64(&text), Ok(image.clone()));
         assert_eq!(Image::from_base64(text.trim_end_matches('=')), Ok(image.clone()));
-        assert_eq!(Image::from_base64("!!"), Err(NotTaken::Encoding));
-        assert_eq!(Image::from_base64("aGVsbG8="), Err(NotTaken::Unknown));
+        assert_eq!(Image::from_base64("!!"), Err(UnsupportedImage::Encoding));
+        assert_eq!(Image::from_base64("aGVsbG8="), Err(UnsupportedImage::Unknown));
         assert!(image.data_url().starts_with("data:image/png;base64,iVBORw0KGgo"));
     }
 
     #[test]
     fn an_image_is_written_down_as_its_hash_and_its_bytes_are_not_shown() {
-        let image = Image::read(PNG).unwrap();
-        let text = serde_json::to_string(&Media::Fresh(image.clone())).unwrap();
-        assert_eq!(text, format!("\"{}\"", MediaHash::of(PNG).as_str()));
-        assert_eq!(serde_json::from_str::<Media>(&text).unwrap(), Media::Fresh(image.clone()));
-        assert!(serde_json::from_str::<Media>("\"../secret\"").is_err());
+        let image = Image::from_bytes(PNG).unwrap();
+        let text = serde_json::to_string(&AttachmentImage::Fresh(image.clone())).unwrap();
+        assert_eq!(text, format!("\"{}\"", MediaHash::from_bytes(PNG).as_str()));
+        assert_eq!(
+            serde_json::from_str::<AttachmentImage>(&text).unwrap(),
+            AttachmentImage::Fresh(image.clone())
+        );
+        assert!(serde_json::from_str::<AttachmentImage>("\"../secret\"").is_err());
         assert_eq!(format!("{image:?}"), format!("Image(image/png, {} bytes)", PNG.len()));
     }
 }

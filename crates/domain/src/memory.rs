@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::agent::{ContextPolicy, MemoryScope};
 use crate::id::{AgentId, MemoryId};
-use crate::key::SessionKey;
+use crate::session_key::SessionKey;
 use crate::time::Millis;
 
 pub mod file;
@@ -13,19 +13,19 @@ pub mod flush;
 pub mod words;
 
 /// Longest text of one memory, in bytes: what is longer is a document, and belongs into a file.
-pub const MOST_CONTENT: usize = 16 * 1024;
+pub const MAX_CONTENT_BYTES: usize = 16 * 1024;
 /// Longest key, and longest name of a kind, in bytes.
-pub const MOST_KEY: usize = 200;
+pub const MAX_KEY_BYTES: usize = 200;
 /// Longest metadata, in bytes of JSON.
-pub const MOST_METADATA: usize = 4 * 1024;
+pub const MAX_METADATA_BYTES: usize = 4 * 1024;
 
 /// What is said of a memory where nobody says what kind it is.
-pub const FACT: &str = "fact";
+pub const DEFAULT_MEMORY_KIND: &str = "fact";
 
 /// One memory, as it is listed, exported and taken back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Memory {
+pub struct MemoryEntry {
     pub id: MemoryId,
     #[serde(rename = "agent_id")]
     pub agent: AgentId,
@@ -44,28 +44,28 @@ pub struct Memory {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unfit {
+pub enum InvalidMemory {
     #[error("a memory needs some text")]
     Empty,
     #[error("{what} has {bytes} bytes; at most {most} are kept")]
     TooLong { what: &'static str, bytes: usize, most: usize },
 }
 
-impl Memory {
+impl MemoryEntry {
     /// What the store takes.
-    pub fn check(&self) -> Result<(), Unfit> {
+    pub fn validate_limits(&self) -> Result<(), InvalidMemory> {
         if self.content.trim().is_empty() {
-            return Err(Unfit::Empty);
+            return Err(InvalidMemory::Empty);
         }
         let metadata = if self.metadata.is_empty() { 0 } else { json_bytes(&self.metadata) };
         let parts = [
-            ("the text", self.content.len(), MOST_CONTENT),
-            ("the key", self.key.len(), MOST_KEY),
-            ("the kind", self.kind.len(), MOST_KEY),
-            ("the metadata", metadata, MOST_METADATA),
+            ("the text", self.content.len(), MAX_CONTENT_BYTES),
+            ("the key", self.key.len(), MAX_KEY_BYTES),
+            ("the kind", self.kind.len(), MAX_KEY_BYTES),
+            ("the metadata", metadata, MAX_METADATA_BYTES),
         ];
         let long = parts.into_iter().find(|(_, bytes, most)| bytes > most);
-        long.map_or(Ok(()), |(what, bytes, most)| Err(Unfit::TooLong { what, bytes, most }))
+        long.map_or(Ok(()), |(what, bytes, most)| Err(InvalidMemory::TooLong { what, bytes, most }))
     }
 }
 
@@ -87,7 +87,7 @@ impl MemoryScope {
     }
 
     /// How many can see it: the higher, the more.
-    fn width(self) -> u8 {
+    fn scope_width(self) -> u8 {
         match self {
             Self::Session => 0,
             Self::Agent => 1,
@@ -96,14 +96,14 @@ impl MemoryScope {
     }
 
     /// The narrower of the two.
-    pub fn within(self, most: Self) -> Self {
-        if self.width() <= most.width() { self } else { most }
+    pub fn narrower_of(self, most: Self) -> Self {
+        if self.scope_width() <= most.scope_width() { self } else { most }
     }
 }
 
 /// Whose eyes look: decides what can be seen at all. The store asks the same of its rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Viewer {
+pub struct MemoryViewer {
     pub agent: AgentId,
     pub session: SessionKey,
     pub scope: MemoryScope,
@@ -111,8 +111,8 @@ pub struct Viewer {
     pub kinds: Vec<String>,
 }
 
-impl Viewer {
-    pub fn of(agent: &AgentId, session: &SessionKey, policy: &ContextPolicy) -> Self {
+impl MemoryViewer {
+    pub fn for_session(agent: &AgentId, session: &SessionKey, policy: &ContextPolicy) -> Self {
         Self {
             agent: agent.clone(),
             session: session.clone(),
@@ -121,7 +121,7 @@ impl Viewer {
         }
     }
 
-    pub fn sees(&self, memory: &Memory) -> bool {
+    pub fn can_see(&self, memory: &MemoryEntry) -> bool {
         let own = memory.agent == self.agent;
         let scope = match memory.scope {
             MemoryScope::Shared => {
@@ -136,8 +136,8 @@ impl Viewer {
 
 /// The scope of what is learnt in a session where nobody names one. What people say in a chat stays in that chat: only
 /// the owner's own sessions, which need the instance's token, are taken for one person's.
-pub fn usual_scope(policy: MemoryScope, session: &SessionKey) -> MemoryScope {
-    if session.is_owners() { policy } else { MemoryScope::Session }
+pub fn default_scope(policy: MemoryScope, session: &SessionKey) -> MemoryScope {
+    if session.is_owner_session() { policy } else { MemoryScope::Session }
 }
 
 /// A key for a memory nobody named: the same text of the same origin has the same key, so that it is stored once.
@@ -161,13 +161,13 @@ mod tests {
     #[test]
     fn what_is_said_in_a_chat_stays_there_unless_it_is_the_owners() {
         for own in ["agent:main:main", "agent:ops:web:dm:x", "agent:ops:cli:dm:y"] {
-            assert_eq!(usual_scope(MemoryScope::Agent, &key(own)), MemoryScope::Agent, "{own}");
-            assert_eq!(usual_scope(MemoryScope::Session, &key(own)), MemoryScope::Session, "{own}");
+            assert_eq!(default_scope(MemoryScope::Agent, &key(own)), MemoryScope::Agent, "{own}");
+            assert_eq!(default_scope(MemoryScope::Session, &key(own)), MemoryScope::Session, "{own}");
         }
         for other in
             ["agent:main:telegram:dm:7", "agent:main:slack:channel:c1", "agent:main:api:dm:9", "hook:main"]
         {
-            assert_eq!(usual_scope(MemoryScope::Shared, &key(other)), MemoryScope::Session, "{other}");
+            assert_eq!(default_scope(MemoryScope::Shared, &key(other)), MemoryScope::Session, "{other}");
         }
     }
 
@@ -180,7 +180,7 @@ mod tests {
             (Shared, Session, Session),
             (Session, Shared, Session),
         ] {
-            assert_eq!(wanted.within(most), given);
+            assert_eq!(wanted.narrower_of(most), given);
         }
     }
 
@@ -192,22 +192,25 @@ mod tests {
 
     #[test]
     fn what_is_empty_or_too_long_is_refused() {
-        let memory = |content: &str, key: &str| Memory {
+        let memory = |content: &str, key: &str| MemoryEntry {
             id: MemoryId::new("m"),
             agent: AgentId::main(),
             session: key_of(),
             scope: MemoryScope::Agent,
             key: key.into(),
-            kind: FACT.into(),
+            kind: DEFAULT_MEMORY_KIND.into(),
             content: content.into(),
             metadata: Map::new(),
             created_at: Millis(0),
             updated_at: Millis(0),
         };
-        assert_eq!(memory(" \n", "k").check(), Err(Unfit::Empty));
-        assert!(matches!(memory("x", &"k".repeat(201)).check(), Err(Unfit::TooLong { what: "the key", .. })));
-        assert!(memory(&"x".repeat(MOST_CONTENT + 1), "k").check().is_err());
-        assert!(memory("x", "").check().is_ok());
+        assert_eq!(memory(" \n", "k").validate_limits(), Err(InvalidMemory::Empty));
+        assert!(matches!(
+            memory("x", &"k".repeat(201)).validate_limits(),
+            Err(InvalidMemory::TooLong { what: "the key", .. })
+        ));
+        assert!(memory(&"x".repeat(MAX_CONTENT_BYTES + 1), "k").validate_limits().is_err());
+        assert!(memory("x", "").validate_limits().is_ok());
     }
 
     fn key_of() -> SessionKey {

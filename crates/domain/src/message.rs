@@ -6,18 +6,18 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::id::AgentId;
-use crate::media::{Image, Media};
+use crate::media::{AttachmentImage, Image};
 use crate::tool::ToolCall;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+pub enum MessageRole {
     User,
     Assistant,
     Tool,
 }
 
-impl Role {
+impl MessageRole {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -33,7 +33,7 @@ impl Role {
 
 /// Who caused a message. Set by the runtime, never by the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum MessageOrigin {
     User,
     Agent(AgentId),
     /// An agent of another instance, as that instance names it.
@@ -46,7 +46,7 @@ pub enum Origin {
     System,
 }
 
-impl Origin {
+impl MessageOrigin {
     /// Only a person's message steers a running turn and resets the budget of automatic turns.
     pub fn is_person(&self) -> bool {
         matches!(self, Self::User)
@@ -58,23 +58,23 @@ impl Origin {
             "cron" => Some(Self::Cron),
             "hook" => Some(Self::Hook),
             "system" => Some(Self::System),
-            _ => Self::of_agent(text.strip_prefix("agent:")?),
+            _ => Self::parse_agent(text.strip_prefix("agent:")?),
         }
     }
 
     /// `<agent>`, or `<instance>/<agent>`.
-    fn of_agent(text: &str) -> Option<Self> {
+    fn parse_agent(text: &str) -> Option<Self> {
         let Some((instance, agent)) = text.split_once('/') else {
             return AgentId::parse(text).ok().map(Self::Agent);
         };
-        let is_name = |name: &str| crate::instance::Name::parse(name).is_ok();
+        let is_name = |name: &str| crate::instance::InstanceName::parse(name).is_ok();
         let (instance, known) =
             (is_name(instance).then(|| instance.to_owned())?, AgentId::parse(agent).is_ok());
         known.then(|| Self::Remote { instance, agent: agent.to_owned() })
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for MessageOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::User => f.write_str("user"),
@@ -87,13 +87,13 @@ impl fmt::Display for Origin {
     }
 }
 
-impl Serialize for Origin {
+impl Serialize for MessageOrigin {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Origin {
+impl<'de> Deserialize<'de> for MessageOrigin {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         Self::parse(&text).ok_or_else(|| serde::de::Error::custom(format!("'{text}' is not an origin")))
@@ -103,7 +103,7 @@ impl<'de> Deserialize<'de> for Origin {
 /// The structured side of a message; its plain text is stored beside it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Part {
+pub enum MessagePart {
     /// A call the model made, in the order it made them.
     ToolCall(ToolCall),
     /// The one result of a call. `unknown` and `skipped` results are errors to the model.
@@ -112,12 +112,12 @@ pub enum Part {
         name: String,
         is_error: bool,
     },
-    Attachment(Attachment),
+    Attachment(MessageAttachment),
 }
 
 /// Something that came with a message: its text, where it is, or the image it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attachment {
+pub struct MessageAttachment {
     pub name: String,
     pub media_type: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -125,55 +125,55 @@ pub struct Attachment {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub media: Option<Media>,
+    pub media: Option<AttachmentImage>,
 }
 
-impl Attachment {
-    pub fn image(name: impl Into<String>, image: Image) -> Self {
+impl MessageAttachment {
+    pub fn from_image(name: impl Into<String>, image: Image) -> Self {
         Self {
             name: name.into(),
             media_type: image.media_type().to_owned(),
             url: None,
             text: None,
-            media: Some(Media::Fresh(image)),
+            media: Some(AttachmentImage::Fresh(image)),
         }
     }
 }
 
-pub fn attachments(parts: &[Part]) -> impl Iterator<Item = &Attachment> {
+pub fn attachments(parts: &[MessagePart]) -> impl Iterator<Item = &MessageAttachment> {
     parts.iter().filter_map(|part| match part {
-        Part::Attachment(attachment) => Some(attachment),
+        MessagePart::Attachment(attachment) => Some(attachment),
         _ => None,
     })
 }
 
 /// Those of them that are images.
-pub fn images(parts: &[Part]) -> impl DoubleEndedIterator<Item = &Media> {
+pub fn attached_images(parts: &[MessagePart]) -> impl DoubleEndedIterator<Item = &AttachmentImage> {
     parts.iter().filter_map(|part| match part {
-        Part::Attachment(attachment) => attachment.media.as_ref(),
+        MessagePart::Attachment(attachment) => attachment.media.as_ref(),
         _ => None,
     })
 }
 
 /// Parts as they are read back: where an image was, its hash.
-pub fn stored(parts: &[Part]) -> Vec<Part> {
+pub fn to_stored_parts(parts: &[MessagePart]) -> Vec<MessagePart> {
     let mut parts = parts.to_vec();
     for part in &mut parts {
-        if let Part::Attachment(Attachment { media: Some(media), .. }) = part {
-            *media = media.stored();
+        if let MessagePart::Attachment(MessageAttachment { media: Some(media), .. }) = part {
+            *media = media.to_stored();
         }
     }
     parts
 }
 
-pub fn calls(parts: &[Part]) -> impl Iterator<Item = &ToolCall> {
+pub fn tool_calls(parts: &[MessagePart]) -> impl Iterator<Item = &ToolCall> {
     parts.iter().filter_map(|part| match part {
-        Part::ToolCall(call) => Some(call),
+        MessagePart::ToolCall(call) => Some(call),
         _ => None,
     })
 }
 
-impl schemars::JsonSchema for Origin {
+impl schemars::JsonSchema for MessageOrigin {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Origin".into()
     }

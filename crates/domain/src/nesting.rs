@@ -2,20 +2,20 @@
 //! ends the process. `serde_json` counts by itself (128 levels); what reads JSON5 or TOML asks here first.
 
 /// Deeper nesting than this is no document of ours.
-pub const MAX_DEPTH: usize = 64;
+pub const MAX_NESTING_DEPTH: usize = 64;
 
 /// A text that nests deeper than [`MAX_DEPTH`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("nested too deeply")]
-pub struct TooDeep {
+pub struct NestingTooDeep {
     /// Where the first level too many begins, counted from 1.
     pub line: usize,
 }
 
 /// JSON and JSON5: brackets and braces outside strings and comments.
-pub fn check_json(text: &str) -> Result<(), TooDeep> {
+pub fn check_json(text: &str) -> Result<(), NestingTooDeep> {
     let mut depth = 0_usize;
-    let mut scan = Scan::of(text);
+    let mut scan = NestingScanner::for_text(text);
     while let Some(byte) = scan.next() {
         match byte {
             b'"' | b'\'' => scan.skip_string(byte),
@@ -23,7 +23,7 @@ pub fn check_json(text: &str) -> Result<(), TooDeep> {
             b'/' if scan.peek() == Some(b'*') => scan.skip_until(b"*/"),
             b'[' | b'{' => {
                 depth += 1;
-                scan.check(depth)?;
+                scan.check_depth(depth)?;
             }
             b']' | b'}' => depth = depth.saturating_sub(1),
             _ => {}
@@ -33,11 +33,11 @@ pub fn check_json(text: &str) -> Result<(), TooDeep> {
 }
 
 /// TOML: brackets and braces outside strings and comments, and the parts of dotted keys, which are tables too.
-pub fn check_toml(text: &str) -> Result<(), TooDeep> {
+pub fn check_toml(text: &str) -> Result<(), NestingTooDeep> {
     // For each open bracket the dots of the key before it, and those of the key that is being read.
     let (mut open, mut dots) = (Vec::<usize>::new(), 0_usize);
     let mut outer = 0_usize;
-    let mut scan = Scan::of(text);
+    let mut scan = NestingScanner::for_text(text);
     while let Some(byte) = scan.next() {
         match byte {
             b'"' | b'\'' => scan.skip_toml_string(byte),
@@ -55,18 +55,18 @@ pub fn check_toml(text: &str) -> Result<(), TooDeep> {
             b',' | b'\n' => dots = 0,
             _ => continue,
         }
-        scan.check(outer + dots)?;
+        scan.check_depth(outer + dots)?;
     }
     Ok(())
 }
 
-struct Scan<'a> {
+struct NestingScanner<'a> {
     text: &'a [u8],
     at: usize,
 }
 
-impl<'a> Scan<'a> {
-    fn of(text: &'a str) -> Self {
+impl<'a> NestingScanner<'a> {
+    fn for_text(text: &'a str) -> Self {
         Self { text: text.as_bytes(), at: 0 }
     }
 
@@ -80,12 +80,12 @@ impl<'a> Scan<'a> {
         self.text.get(self.at).copied()
     }
 
-    fn check(&self, depth: usize) -> Result<(), TooDeep> {
-        if depth <= MAX_DEPTH {
+    fn check_depth(&self, depth: usize) -> Result<(), NestingTooDeep> {
+        if depth <= MAX_NESTING_DEPTH {
             return Ok(());
         }
         let line = 1 + self.text[..self.at].iter().filter(|byte| **byte == b'\n').count();
-        Err(TooDeep { line })
+        Err(NestingTooDeep { line })
     }
 
     /// To behind the next `end`, or to the end of the text.
@@ -135,8 +135,11 @@ mod tests {
     #[test]
     fn nesting_is_counted_outside_strings_and_comments() {
         let nested = |count: usize| format!("{}{}", "[".repeat(count), "]".repeat(count));
-        assert_eq!(check_json(&nested(MAX_DEPTH)), Ok(()));
-        assert_eq!(check_json(&format!("\n{}", nested(MAX_DEPTH + 1))), Err(TooDeep { line: 2 }));
+        assert_eq!(check_json(&nested(MAX_NESTING_DEPTH)), Ok(()));
+        assert_eq!(
+            check_json(&format!("\n{}", nested(MAX_NESTING_DEPTH + 1))),
+            Err(NestingTooDeep { line: 2 })
+        );
         assert_eq!(check_json(&"[],".repeat(10_000)), Ok(()), "side by side is not deep");
         for harmless in [
             format!("\"{}\"", "[".repeat(1_000)),
@@ -162,7 +165,7 @@ mod tests {
         ] {
             assert_eq!(check_toml(&harmless), Ok(()), "{harmless}");
         }
-        let (deep, half) = (MAX_DEPTH + 1, MAX_DEPTH / 2 + 1);
+        let (deep, half) = (MAX_NESTING_DEPTH + 1, MAX_NESTING_DEPTH / 2 + 1);
         for hostile in [
             format!("a = {}", "[".repeat(deep)),
             format!("a = {}", "{a = ".repeat(deep)),

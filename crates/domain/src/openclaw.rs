@@ -1,17 +1,17 @@
 //! Reads what another gateway of this kind left, as values: its config of both generations, its schedules and what was
 //! said. Every key is either taken over or named in the notes; nothing is dropped in silence.
 
+mod agent_names;
 mod agents;
 mod channels;
 mod cron;
 mod groups;
 mod models;
-mod names;
 mod notes;
-mod part;
 mod routing;
 mod secrets;
 mod session;
+mod source_table;
 mod tools;
 mod transcript;
 
@@ -20,32 +20,32 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-pub use agents::Files;
-pub use names::Renamed;
-pub use notes::{Note, Notes};
-pub use transcript::{Said, key, said};
+pub use agent_names::AgentRenames;
+pub use agents::OpenclawAgentFiles;
+pub use notes::{TranslationNote, TranslationNotes};
+pub use transcript::{ImportedLine, parse_line, translate_session_key};
 
 use crate::config::Secret;
 use crate::nesting;
-use part::Part;
+use source_table::SourceTable;
 
 /// What is not JSON5. Only where is said: the file may be anything.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} is not JSON5: {why}")]
-pub struct Broken {
+pub struct InvalidJson5 {
     pub line: usize,
     pub why: String,
 }
 
 /// What there is to read, and what may be done with it.
-pub struct Inputs<'a> {
+pub struct OpenclawInputs<'a> {
     pub config: Value,
     /// Its file of schedules.
     pub jobs: Option<Value>,
     /// Variables of the file `.env` beside the config.
     pub variables: Vec<(String, String)>,
     /// Who was let in by a code there.
-    pub paired: Vec<Paired>,
+    pub paired: Vec<PairedSenders>,
     /// Files of keys, each with the name it is known by in the notes.
     pub profiles: Vec<(String, Value)>,
     /// Whether a variable of the environment is set for instances.
@@ -56,7 +56,7 @@ pub struct Inputs<'a> {
 
 /// People whom an account of the other program knows by a code that was approved there.
 #[derive(Clone, Debug)]
-pub struct Paired {
+pub struct PairedSenders {
     /// The file that says so.
     pub place: String,
     pub channel: String,
@@ -66,58 +66,65 @@ pub struct Paired {
 
 /// What becomes of it.
 #[derive(Clone, Debug)]
-pub struct Translation {
+pub struct OpenclawTranslation {
     /// A merge patch of a config of ours.
     pub config: Value,
     /// Secrets to keep, by the name the config has for them.
     pub secrets: BTreeMap<String, Secret>,
     /// The agents, each with what it was called there and where its files are.
-    pub agents: Vec<Files>,
-    pub renamed: Renamed,
-    pub notes: Notes,
+    pub agents: Vec<OpenclawAgentFiles>,
+    pub renamed: AgentRenames,
+    pub notes: TranslationNotes,
 }
 
 /// Reads JSON with comments, trailing commas and bare keys.
-pub fn parse(text: &str) -> Result<Value, Broken> {
+pub fn parse(text: &str) -> Result<Value, InvalidJson5> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    nesting::check_json(text).map_err(|deep| Broken { line: deep.line, why: deep.to_string() })?;
+    nesting::check_json(text).map_err(|deep| InvalidJson5 { line: deep.line, why: deep.to_string() })?;
     let mut parser = json5::Deserializer::from_str(text);
-    Value::deserialize(&mut parser).map_err(|error| Broken {
+    Value::deserialize(&mut parser).map_err(|error| InvalidJson5 {
         line: error.position().map_or(1, |position| position.line + 1),
         why: error.code().map_or_else(|| "it can not be read".to_owned(), |code| code.to_string()),
     })
 }
 
-pub fn translate(inputs: Inputs<'_>) -> Translation {
-    let mut notes = Notes::default();
-    let mut whole = Part::of("", inputs.config, &mut notes);
-    let variables = whole.part("env", &mut notes);
-    let mut secrets = secrets::Secrets::new(inputs.is_set, inputs.with_secrets, variables, &mut notes);
-    secrets.add(inputs.variables);
-    let mut models = models::Models::read(&mut whole, &mut secrets, &mut notes);
+pub fn translate_config(inputs: OpenclawInputs<'_>) -> OpenclawTranslation {
+    let mut notes = TranslationNotes::default();
+    let mut whole = SourceTable::from_value("", inputs.config, &mut notes);
+    let variables = whole.take_table("env", &mut notes);
+    let mut secrets =
+        secrets::SecretCollector::new(inputs.is_set, inputs.with_secrets, variables, &mut notes);
+    secrets.add_variables(inputs.variables);
+    let mut models = models::OpenclawModels::from_config(&mut whole, &mut secrets, &mut notes);
     for (name, value) in inputs.profiles {
-        models.profiles(Part::of(&name, value, &mut notes), &mut secrets, &mut notes);
+        models.add_profiles(SourceTable::from_value(&name, value, &mut notes), &mut secrets, &mut notes);
     }
     let mut config = Map::new();
-    let roster = agents::read(&mut whole, &mut models, &mut notes);
-    let mut channels = channels::read(&mut whole, &mut secrets, &mut notes);
-    channels::paired(&mut channels, &inputs.paired, &mut notes);
-    let bindings = routing::bindings(&mut whole, &roster.renamed, &channels, &mut notes);
+    let roster = agents::translate_agents(&mut whole, &mut models, &mut notes);
+    let mut channels = channels::translate_channels(&mut whole, &mut secrets, &mut notes);
+    channels::add_paired_senders(&mut channels, &inputs.paired, &mut notes);
+    let bindings = routing::translate_bindings(&mut whole, &roster.renamed, &channels, &mut notes);
     config.insert("bindings".into(), bindings);
-    config.insert("broadcast".into(), routing::broadcast(&mut whole, &roster.renamed, &mut notes));
-    config.insert("session".into(), session::read(&mut whole, &mut notes));
-    config.insert("tools".into(), tools::read(&mut whole, &roster.renamed, &mut secrets, &mut notes));
-    config.insert("cron".into(), cron::read(inputs.jobs, &roster.renamed, &channels, &mut notes));
+    config.insert("broadcast".into(), routing::translate_broadcast(&mut whole, &roster.renamed, &mut notes));
+    config.insert("session".into(), session::translate_session(&mut whole, &mut notes));
+    config.insert(
+        "tools".into(),
+        tools::translate_tools(&mut whole, &roster.renamed, &mut secrets, &mut notes),
+    );
+    config.insert(
+        "cron".into(),
+        cron::translate_cron_jobs(inputs.jobs, &roster.renamed, &channels, &mut notes),
+    );
     config.insert("channels".into(), channels);
     config.insert("heartbeat".into(), roster.heartbeats);
     config.insert("agents".into(), roster.agents);
     models.write(&mut config);
-    explain(&mut whole, &mut notes);
-    whole.rest("Polyclaw has nothing like it", &mut notes);
+    note_unused_sections(&mut whole, &mut notes);
+    whole.note_rest("Polyclaw has nothing like it", &mut notes);
     config.retain(|_, value| !is_empty(value));
-    Translation {
+    OpenclawTranslation {
         config: Value::Object(config),
-        secrets: secrets.end(&mut notes),
+        secrets: secrets.into_secrets(&mut notes),
         agents: roster.files,
         renamed: roster.renamed,
         notes,
@@ -125,7 +132,7 @@ pub fn translate(inputs: Inputs<'_>) -> Translation {
 }
 
 /// Sections that are of no use here, and why.
-const ELSEWHERE: [(&str, &str); 6] = [
+const UNUSED_SECTIONS: [(&str, &str); 6] = [
     ("$schema", "it is about the other file"),
     ("meta", "it is about the other program"),
     ("wizard", "it is about the other program"),
@@ -134,10 +141,10 @@ const ELSEWHERE: [(&str, &str); 6] = [
     ("logging", "see [observability]"),
 ];
 
-fn explain(whole: &mut Part, notes: &mut Notes) {
-    for (key, why) in ELSEWHERE {
-        if let Some(value) = whole.take(key) {
-            notes.ignore_below(&whole.at(key), &value, why);
+fn note_unused_sections(whole: &mut SourceTable, notes: &mut TranslationNotes) {
+    for (key, why) in UNUSED_SECTIONS {
+        if let Some(value) = whole.take_value(key) {
+            notes.note_ignored_below(&whole.key_path(key), &value, why);
         }
     }
 }
@@ -152,7 +159,7 @@ fn is_empty(value: &Value) -> bool {
 }
 
 /// Adds what there is to a table.
-fn put(table: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
+fn insert_nonempty(table: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
     let value = value.into();
     if !is_empty(&value) {
         table.insert(key.to_owned(), value);

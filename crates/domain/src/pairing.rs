@@ -6,38 +6,38 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 /// How long a code can be approved.
-pub const EXPIRY_MS: i64 = 60 * 60 * 1000;
+pub const CODE_EXPIRY_MS: i64 = 60 * 60 * 1000;
 
 /// Codes that wait at once, for each account: more strangers than that are no mistake.
-pub const MAX_PENDING: usize = 3;
+pub const MAX_PENDING_CODES: usize = 3;
 
 /// A stranger who goes on writing is told their code again, but not with every line.
-pub const REPEAT_MS: i64 = 60 * 1000;
+pub const CODE_REPEAT_INTERVAL_MS: i64 = 60 * 1000;
 
 /// No letter or digit that can be read as another.
-const ALPHABET: &[u8; 32] = b"ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
+const CODE_ALPHABET: &[u8; 32] = b"ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
 
-const LENGTH: usize = 8;
+const CODE_LENGTH: usize = 8;
 
 /// What a stranger shows to be let in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct Code(String);
+pub struct PairingCode(String);
 
-impl Code {
+impl PairingCode {
     /// From something nobody can guess.
-    pub fn of(nonce: &str) -> Self {
+    pub fn from_nonce(nonce: &str) -> Self {
         let hash = Sha256::digest(nonce.as_bytes());
-        let letter = |byte: &u8| char::from(ALPHABET[usize::from(byte % 32)]);
-        Self(hash.iter().take(LENGTH).map(letter).collect())
+        let letter = |byte: &u8| char::from(CODE_ALPHABET[usize::from(byte % 32)]);
+        Self(hash.iter().take(CODE_LENGTH).map(letter).collect())
     }
 
     /// As a person types it: in any case, with or without something between the letters.
     pub fn parse(text: &str) -> Option<Self> {
         let typed = text.chars().filter(|c| !matches!(c, ' ' | '-')).map(|c| c.to_ascii_uppercase());
         let code: String = typed.collect();
-        let known = |c: char| u8::try_from(c).is_ok_and(|byte| ALPHABET.contains(&byte));
-        (code.len() == LENGTH && code.chars().all(known)).then_some(Self(code))
+        let known = |c: char| u8::try_from(c).is_ok_and(|byte| CODE_ALPHABET.contains(&byte));
+        (code.len() == CODE_LENGTH && code.chars().all(known)).then_some(Self(code))
     }
 
     pub fn as_str(&self) -> &str {
@@ -45,7 +45,7 @@ impl Code {
     }
 
     /// All that a stranger is ever told.
-    pub fn sentence(&self) -> String {
+    pub fn user_message(&self) -> String {
         format!(
             "I do not know you yet. Show this code to the owner of this assistant: {self}\n\
              It is good for an hour: polyclaw pairing approve {self}"
@@ -53,7 +53,7 @@ impl Code {
     }
 }
 
-impl fmt::Display for Code {
+impl fmt::Display for PairingCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -65,14 +65,14 @@ mod tests {
 
     #[test]
     fn a_code_is_read_as_people_type_it() {
-        let code = Code::of("some nonce");
-        assert_eq!(code.as_str().len(), LENGTH);
-        assert_ne!(code, Code::of("another"));
+        let code = PairingCode::from_nonce("some nonce");
+        assert_eq!(code.as_str().len(), CODE_LENGTH);
+        assert_ne!(code, PairingCode::from_nonce("another"));
         let (first, second) = code.as_str().split_at(4);
         let typed = format!(" {}-{} ", first.to_lowercase(), second);
-        assert_eq!(Code::parse(&typed), Some(code));
+        assert_eq!(PairingCode::parse(&typed), Some(code));
         for bad in ["", "ABCDEFG", "ABCDEFGHJ", "ABCDEFG0", "ABCDEFGI", "ABCDEFGÄ"] {
-            assert_eq!(Code::parse(bad), None, "{bad}");
+            assert_eq!(PairingCode::parse(bad), None, "{bad}");
         }
     }
 }

@@ -5,7 +5,11 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 /// The thing after the patch, or what is wrong with it. The field that names it stays as it is.
-pub fn patched<T: Serialize + DeserializeOwned>(thing: &T, name: &str, patch: Value) -> Result<T, String> {
+pub fn apply_patch<T: Serialize + DeserializeOwned>(
+    thing: &T,
+    name: &str,
+    patch: Value,
+) -> Result<T, String> {
     if !patch.is_object() {
         return Err("expected an object".to_owned());
     }
@@ -13,7 +17,7 @@ pub fn patched<T: Serialize + DeserializeOwned>(thing: &T, name: &str, patch: Va
     unfold_model(&mut patch);
     let mut whole = serde_json::to_value(thing).map_err(|error| error.to_string())?;
     let named = whole[name].clone();
-    merge(&mut whole, patch);
+    merge_value(&mut whole, patch);
     match whole.get(name) == Some(&named) {
         true => serde_json::from_value(whole).map_err(|error| error.to_string()),
         false => Err(format!("{name} can not be changed")),
@@ -36,18 +40,18 @@ fn unfold_model(patch: &mut Value) {
 }
 
 /// The merge patch that makes `to` of `from`: empty where they are alike.
-pub fn between<T: Serialize>(from: &T, to: &T) -> Result<Value, String> {
+pub fn create_patch<T: Serialize>(from: &T, to: &T) -> Result<Value, String> {
     let whole = |thing: &T| serde_json::to_value(thing).map_err(|error| error.to_string());
-    Ok(Value::Object(difference(&whole(from)?, &whole(to)?)))
+    Ok(Value::Object(diff_objects(&whole(from)?, &whole(to)?)))
 }
 
-fn difference(from: &Value, to: &Value) -> Map<String, Value> {
+fn diff_objects(from: &Value, to: &Value) -> Map<String, Value> {
     let empty = Map::new();
     let (from, to) = (from.as_object().unwrap_or(&empty), to.as_object().unwrap_or(&empty));
     let removed = from.keys().filter(|name| !to.contains_key(*name)).map(|name| (name.clone(), Value::Null));
     let changed = to.iter().filter(|(name, value)| from.get(*name) != Some(value)).map(|(name, value)| {
         let inner = match from.get(name) {
-            Some(old) if old.is_object() && value.is_object() => Value::Object(difference(old, value)),
+            Some(old) if old.is_object() && value.is_object() => Value::Object(diff_objects(old, value)),
             _ => value.clone(),
         };
         (name.clone(), inner)
@@ -55,7 +59,7 @@ fn difference(from: &Value, to: &Value) -> Map<String, Value> {
     removed.chain(changed).collect()
 }
 
-fn merge(target: &mut Value, patch: Value) {
+fn merge_value(target: &mut Value, patch: Value) {
     let Value::Object(patch) = patch else {
         *target = patch;
         return;
@@ -68,7 +72,7 @@ fn merge(target: &mut Value, patch: Value) {
         if value.is_null() {
             fields.remove(&name);
         } else {
-            merge(fields.entry(name).or_insert(Value::Null), value);
+            merge_value(fields.entry(name).or_insert(Value::Null), value);
         }
     }
 }
@@ -83,21 +87,23 @@ mod tests {
     #[test]
     fn a_merge_patch_sets_nests_and_removes() {
         let mut spec = json!({ "a": 1, "b": { "c": 2, "d": 3 } });
-        merge(&mut spec, json!({ "a": null, "b": { "c": 4 }, "e": [1] }));
+        merge_value(&mut spec, json!({ "a": null, "b": { "c": 4 }, "e": [1] }));
         assert_eq!(spec, json!({ "b": { "c": 4, "d": 3 }, "e": [1] }));
     }
 
     #[test]
     fn a_models_table_is_patched_as_often_as_one_likes() {
-        let mut spec = AgentSpec::named(crate::id::AgentId::main());
+        let mut spec = AgentSpec::with_id(crate::id::AgentId::main());
         for warmth in [0.5, 0.6] {
             let table = json!({ "provider": "p", "model": "m", "temperature": warmth, "fallbacks": ["p/n"] });
-            spec = patched(&spec, "agent_id", json!({ "defaults": { "model": table } })).unwrap();
+            spec = apply_patch(&spec, "agent_id", json!({ "defaults": { "model": table } })).unwrap();
             assert_eq!(spec.defaults.temperature, Some(warmth));
         }
         let both =
             json!({ "model": { "provider": "p", "model": "m", "temperature": 0.1 }, "temperature": 0.2 });
-        assert!(patched(&spec, "agent_id", json!({ "defaults": both })).unwrap_err().contains("given twice"));
+        assert!(
+            apply_patch(&spec, "agent_id", json!({ "defaults": both })).unwrap_err().contains("given twice")
+        );
     }
 
     #[test]
@@ -106,22 +112,24 @@ mod tests {
             json!({ "a": 1, "b": { "c": 2, "d": 3 }, "x": [1] }),
             json!({ "b": { "c": 4, "e": 5 }, "x": [] }),
         );
-        let patch = between(&from, &to).unwrap();
+        let patch = create_patch(&from, &to).unwrap();
         assert_eq!(patch, json!({ "a": null, "b": { "c": 4, "d": null, "e": 5 }, "x": [] }));
         let mut made = from.clone();
-        merge(&mut made, patch);
+        merge_value(&mut made, patch);
         assert_eq!(made, to);
-        assert_eq!(between(&from, &from).unwrap(), json!({}));
+        assert_eq!(create_patch(&from, &from).unwrap(), json!({}));
     }
 
     #[test]
     fn a_patch_makes_a_spec_or_says_why_not() {
-        let spec = AgentSpec::named(crate::id::AgentId::main());
+        let spec = AgentSpec::with_id(crate::id::AgentId::main());
         let changed =
-            patched(&spec, "agent_id", json!({ "policy": { "tools": { "deny": ["shell"] } } })).unwrap();
+            apply_patch(&spec, "agent_id", json!({ "policy": { "tools": { "deny": ["shell"] } } })).unwrap();
         assert_eq!(changed.policy.tools.deny, ["shell"]);
-        assert!(patched(&spec, "agent_id", json!({ "agent_id": "other" })).unwrap_err().contains("agent_id"));
-        assert!(patched(&spec, "agent_id", json!({ "nonsense": 1 })).unwrap_err().contains("nonsense"));
-        assert!(patched(&spec, "agent_id", json!([])).is_err());
+        assert!(
+            apply_patch(&spec, "agent_id", json!({ "agent_id": "other" })).unwrap_err().contains("agent_id")
+        );
+        assert!(apply_patch(&spec, "agent_id", json!({ "nonsense": 1 })).unwrap_err().contains("nonsense"));
+        assert!(apply_patch(&spec, "agent_id", json!([])).is_err());
     }
 }

@@ -5,9 +5,9 @@
 
 mod approver;
 mod explain;
-mod lent;
+mod inherited;
+mod patterns;
 mod risk;
-mod word;
 
 #[cfg(test)]
 mod tests;
@@ -17,20 +17,20 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::glob::matches;
+use crate::glob::glob_matches;
 use crate::id::AgentId;
 use crate::team::tools::SEND_MESSAGE;
-use crate::tool::{Consent, Effect, Risk, ToolSpec};
-pub use approver::{Approver, approver, writes_instructions};
-pub use explain::Reason;
-pub use lent::Lent;
+use crate::tool::{ToolConsent, ToolEffect, ToolRisk, ToolSpec};
+pub use approver::{RequiredApprover, required_approver, writes_instructions};
+pub use explain::ToolPolicyReason;
+pub use inherited::InheritedTools;
+pub use patterns::{InvalidPolicyEntry, entry_covers_tool, find_invalid_entries};
 pub use risk::{HIGH_RISK, high_risk_tools};
-pub use word::{Unknown, check, covers};
 
 /// A named list of tools to start from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Profile {
+pub enum ToolProfile {
     /// Its own list of things to do, and a look at the models and agents there are.
     Minimal,
     /// Minimal, and talking: memory, messages, other sessions.
@@ -60,7 +60,7 @@ pub enum ApprovalMode {
 pub struct ToolPolicy {
     /// Only the tools of this profile: `minimal`, `messaging`, `coding` or `full`. The lists narrow it further.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub profile: Option<Profile>,
+    pub profile: Option<ToolProfile>,
     /// Tools, `group:…`, or patterns in which `*` stands for any text. Tools of high risk must be named by more
     /// than a bare `*`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -78,7 +78,7 @@ pub struct ToolPolicy {
 
 /// What an instance says about tools, for all of its agents.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Rules {
+pub struct ToolRules {
     pub policy: ToolPolicy,
     /// Tools that no agent has.
     pub disabled: Vec<String>,
@@ -90,7 +90,7 @@ pub struct Rules {
 
 /// Whose turn it is.
 #[derive(Clone, Copy, Debug)]
-pub struct Owner<'a> {
+pub struct PolicyAgent<'a> {
     pub id: &'a AgentId,
     pub policy: &'a ToolPolicy,
     pub is_default: bool,
@@ -100,11 +100,11 @@ pub struct Owner<'a> {
 
 /// Everything that decides about the tools of one turn.
 #[derive(Clone, Debug)]
-pub struct Layers<'a> {
-    pub rules: &'a Rules,
-    pub agent: Owner<'a>,
+pub struct PolicyLayers<'a> {
+    pub rules: &'a ToolRules,
+    pub agent: PolicyAgent<'a>,
     /// What the turn that began this session could use; none where a person began it.
-    pub lent: Option<&'a Lent>,
+    pub inherited: Option<&'a InheritedTools>,
     /// How many sessions above this one spawned each other.
     pub spawn_depth: u32,
     /// It is not so deep that it could spawn none of its own.
@@ -119,7 +119,7 @@ pub struct Layers<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Layer {
+pub enum PolicyLayer {
     Instance,
     Agent,
     Risk,
@@ -132,30 +132,30 @@ pub enum Layer {
 
 /// What one layer says about one tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step<'a> {
-    pub layer: Layer,
-    pub rule: Rule<'a>,
+pub struct PolicyStep<'a> {
+    pub layer: PolicyLayer,
+    pub rule: PolicyRule<'a>,
     /// The pattern of the sender's rule.
     pub sender: Option<&'a str>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule<'a> {
+pub enum PolicyRule<'a> {
     /// Nothing is said, so nothing is refused.
     Open,
     /// An entry of the allow list.
     Allowed(&'a str),
     /// The profile lists it.
-    InProfile(Profile),
+    InProfile(ToolProfile),
     Disabled(&'a str),
     Denied(&'a str),
-    NotInProfile(Profile),
+    NotInProfile(ToolProfile),
     /// There is an allow list, and it is not on it.
     NotListed,
     /// Of high risk, and nobody allowed it here by name, group or profile.
     NotGranted,
     /// The turn that began this session did not have it.
-    NotLent,
+    NotInherited,
     /// It does more than read, and the lead of the team has not approved the session's plan.
     PlanNotApproved,
     /// A session that another spawned never has it.
@@ -168,8 +168,8 @@ pub enum Rule<'a> {
     NobodyToAsk,
 }
 
-impl Rule<'_> {
-    pub fn allows(self) -> bool {
+impl PolicyRule<'_> {
+    pub fn is_allowed(self) -> bool {
         matches!(self, Self::Open | Self::Allowed(_) | Self::InProfile(_))
     }
 }
@@ -181,141 +181,146 @@ const NEVER_IN_CHILD: [&str; 4] = ["agent_create", "agent_update", "cron_*", "me
 const NOT_IN_CHILD: [&str; 1] = ["sessions_send"];
 /// And these, unless there is room for sessions of their own that they would look after.
 const NOT_IN_LEAF: [&str; 2] = ["sessions_list", "sessions_history"];
-const SPAWN: &str = "sessions_spawn";
+const SPAWN_TOOL: &str = "sessions_spawn";
 
 /// Every layer's word on a tool, in order. The first that refuses decides.
-pub fn steps<'a>(tool: &'a ToolSpec, layers: &'a Layers<'a>) -> impl Iterator<Item = Step<'a>> {
-    let step = |layer, rule| Step { layer, rule, sender: None };
+pub fn policy_steps<'a>(
+    tool: &'a ToolSpec,
+    layers: &'a PolicyLayers<'a>,
+) -> impl Iterator<Item = PolicyStep<'a>> {
+    let step = |layer, rule| PolicyStep { layer, rule, sender: None };
     let senders = layers
         .rules
         .senders
         .iter()
-        .filter(|(pattern, _)| layers.senders.iter().any(|sender| matches(pattern, sender)));
+        .filter(|(pattern, _)| layers.senders.iter().any(|sender| glob_matches(pattern, sender)));
     [
-        step(Layer::Instance, instance(tool, layers.rules)),
-        step(Layer::Agent, by_policy(&tool.name, layers.agent.policy)),
-        step(Layer::Risk, by_risk(tool, layers)),
-        step(Layer::Lent, lent::by_lent(tool, layers)),
-        step(Layer::Plan, by_plan(tool, layers)),
-        step(Layer::Subagents, in_child(tool, layers)),
+        step(PolicyLayer::Instance, instance_rule(tool, layers.rules)),
+        step(PolicyLayer::Agent, policy_rule(&tool.name, layers.agent.policy)),
+        step(PolicyLayer::Risk, risk_rule(tool, layers)),
+        step(PolicyLayer::Lent, inherited::inherited_rule(tool, layers)),
+        step(PolicyLayer::Plan, plan_rule(tool, layers)),
+        step(PolicyLayer::Subagents, child_rule(tool, layers)),
     ]
     .into_iter()
-    .chain(senders.map(|(pattern, policy)| Step {
-        layer: Layer::Sender,
-        rule: by_policy(&tool.name, policy),
+    .chain(senders.map(|(pattern, policy)| PolicyStep {
+        layer: PolicyLayer::Sender,
+        rule: policy_rule(&tool.name, policy),
         sender: Some(pattern),
     }))
-    .chain(std::iter::once_with(move || step(Layer::Approval, unasked(tool, layers))))
+    .chain(std::iter::once_with(move || step(PolicyLayer::Approval, approval_rule(tool, layers))))
 }
 
 /// Whether the turn has the tool: asked once for each, for the list and for the calls alike.
-pub fn allows(tool: &ToolSpec, layers: &Layers<'_>) -> bool {
-    steps(tool, layers).all(|step| step.rule.allows())
+pub fn allows_tool(tool: &ToolSpec, layers: &PolicyLayers<'_>) -> bool {
+    policy_steps(tool, layers).all(|step| step.rule.is_allowed())
 }
 
 /// Whether a person must agree before each call of it. What the tool says call by call comes on top.
 ///
 /// An agent can be stricter than the instance, the rules for children and those for senders; it can only be
 /// laxer where none of them says anything. What was lent with the question is had with it.
-pub fn asks(tool: &ToolSpec, layers: &Layers<'_>) -> bool {
-    if lent::asks_first(tool, layers) || approver::lacks_authority(tool, layers) {
+pub fn needs_approval(tool: &ToolSpec, layers: &PolicyLayers<'_>) -> bool {
+    if inherited::requires_inherited_approval(tool, layers) || approver::lacks_authority(tool, layers) {
         return true;
     }
     let senders = layers
         .rules
         .senders
         .iter()
-        .filter(|(pattern, _)| layers.senders.iter().any(|sender| matches(pattern, sender)));
+        .filter(|(pattern, _)| layers.senders.iter().any(|sender| glob_matches(pattern, sender)));
     let child = (layers.spawn_depth > 0).then_some(&layers.rules.subagents);
     let others = std::iter::once(&layers.rules.policy).chain(child).chain(senders.map(|(_, policy)| policy));
-    let floor = others.filter_map(|policy| mode(tool, policy)).max();
-    let own = mode(tool, layers.agent.policy);
+    let floor = others.filter_map(|policy| approval_mode(tool, policy)).max();
+    let own = approval_mode(tool, layers.agent.policy);
     let mode = match (floor, own) {
         (Some(floor), Some(own)) => floor.max(own),
         (floor, own) => floor.or(own).unwrap_or(ApprovalMode::Unsafe),
     };
     match tool.consent {
-        Consent::NotNeeded | Consent::ByCall => mode == ApprovalMode::Always,
-        Consent::AskPerson => mode != ApprovalMode::Never,
+        ToolConsent::NotNeeded | ToolConsent::ByCall => mode == ApprovalMode::Always,
+        ToolConsent::AskPerson => mode != ApprovalMode::Never,
     }
 }
 
 /// The strictest word on this tool by name, else the word on all.
-fn mode(tool: &ToolSpec, policy: &ToolPolicy) -> Option<ApprovalMode> {
+fn approval_mode(tool: &ToolSpec, policy: &ToolPolicy) -> Option<ApprovalMode> {
     named_mode(&tool.name, policy).or(policy.approval)
 }
 
 /// The strictest word on this tool by name.
 pub fn named_mode(tool: &str, policy: &ToolPolicy) -> Option<ApprovalMode> {
-    policy.approvals.iter().filter(|(entry, _)| covers(entry, tool)).map(|(_, mode)| *mode).max()
+    policy.approvals.iter().filter(|(entry, _)| entry_covers_tool(entry, tool)).map(|(_, mode)| *mode).max()
 }
 
-fn instance<'a>(tool: &ToolSpec, rules: &'a Rules) -> Rule<'a> {
-    match word::first(&rules.disabled, &tool.name) {
-        Some(entry) => Rule::Disabled(entry),
-        None => by_policy(&tool.name, &rules.policy),
+fn instance_rule<'a>(tool: &ToolSpec, rules: &'a ToolRules) -> PolicyRule<'a> {
+    match patterns::first_matching_entry(&rules.disabled, &tool.name) {
+        Some(entry) => PolicyRule::Disabled(entry),
+        None => policy_rule(&tool.name, &rules.policy),
     }
 }
 
-fn by_policy<'a>(tool: &str, policy: &'a ToolPolicy) -> Rule<'a> {
-    if let Some(entry) = word::first(&policy.deny, tool) {
-        return Rule::Denied(entry);
+fn policy_rule<'a>(tool: &str, policy: &'a ToolPolicy) -> PolicyRule<'a> {
+    if let Some(entry) = patterns::first_matching_entry(&policy.deny, tool) {
+        return PolicyRule::Denied(entry);
     }
-    if let Some(profile) = policy.profile.filter(|profile| !profile.lists(tool)) {
-        return Rule::NotInProfile(profile);
+    if let Some(profile) = policy.profile.filter(|profile| !profile.includes_tool(tool)) {
+        return PolicyRule::NotInProfile(profile);
     }
-    match (word::first(&policy.allow, tool), policy.profile) {
-        (Some(entry), _) => Rule::Allowed(entry),
-        (None, _) if !policy.allow.is_empty() => Rule::NotListed,
-        (None, Some(profile)) => Rule::InProfile(profile),
-        (None, None) => Rule::Open,
+    match (patterns::first_matching_entry(&policy.allow, tool), policy.profile) {
+        (Some(entry), _) => PolicyRule::Allowed(entry),
+        (None, _) if !policy.allow.is_empty() => PolicyRule::NotListed,
+        (None, Some(profile)) => PolicyRule::InProfile(profile),
+        (None, None) => PolicyRule::Open,
     }
 }
 
 /// What is of high risk must have been meant: in a child, and for every agent but the default one.
-fn by_risk<'a>(tool: &ToolSpec, layers: &Layers<'a>) -> Rule<'a> {
+fn risk_rule<'a>(tool: &ToolSpec, layers: &PolicyLayers<'a>) -> PolicyRule<'a> {
     let trusted = layers.agent.is_default && layers.spawn_depth == 0;
-    if tool.risk == Risk::Low || trusted {
-        return Rule::Open;
+    if tool.risk == ToolRisk::Low || trusted {
+        return PolicyRule::Open;
     }
     let policy = layers.agent.policy;
-    match (meant(policy, &tool.name), policy.profile) {
-        (Some(entry), _) => Rule::Allowed(entry),
-        (None, Some(profile)) if profile.lists(&tool.name) => Rule::InProfile(profile),
-        (None, _) => Rule::NotGranted,
+    match (explicit_entry(policy, &tool.name), policy.profile) {
+        (Some(entry), _) => PolicyRule::Allowed(entry),
+        (None, Some(profile)) if profile.includes_tool(&tool.name) => PolicyRule::InProfile(profile),
+        (None, _) => PolicyRule::NotGranted,
     }
 }
 
 /// Reading, and the mail by which the plan is sent.
-fn by_plan(tool: &ToolSpec, layers: &Layers<'_>) -> Rule<'static> {
-    let is_harmless = tool.effect == Effect::Pure || tool.name == SEND_MESSAGE;
-    if layers.awaits_plan && !is_harmless { Rule::PlanNotApproved } else { Rule::Open }
+fn plan_rule(tool: &ToolSpec, layers: &PolicyLayers<'_>) -> PolicyRule<'static> {
+    let is_harmless = tool.effect == ToolEffect::Pure || tool.name == SEND_MESSAGE;
+    if layers.awaits_plan && !is_harmless { PolicyRule::PlanNotApproved } else { PolicyRule::Open }
 }
 
-fn in_child<'a>(tool: &ToolSpec, layers: &Layers<'a>) -> Rule<'a> {
+fn child_rule<'a>(tool: &ToolSpec, layers: &PolicyLayers<'a>) -> PolicyRule<'a> {
     let (name, policy) = (tool.name.as_str(), &layers.rules.subagents);
     if layers.spawn_depth == 0 {
-        return Rule::Open;
+        return PolicyRule::Open;
     }
-    if NEVER_IN_CHILD.iter().any(|entry| matches(entry, name)) {
-        return Rule::NeverInChild;
+    if NEVER_IN_CHILD.iter().any(|entry| glob_matches(entry, name)) {
+        return PolicyRule::NeverInChild;
     }
-    if name == SPAWN && !layers.has_room {
-        return Rule::NoRoom;
+    if name == SPAWN_TOOL && !layers.has_room {
+        return PolicyRule::NoRoom;
     }
     let is_lost = NOT_IN_CHILD.contains(&name) || (NOT_IN_LEAF.contains(&name) && !layers.has_room);
-    match by_policy(name, policy) {
-        rule if rule.allows() && is_lost && meant(policy, name).is_none() => Rule::NotInChild,
+    match policy_rule(name, policy) {
+        rule if rule.is_allowed() && is_lost && explicit_entry(policy, name).is_none() => {
+            PolicyRule::NotInChild
+        }
         rule => rule,
     }
 }
 
 /// The entry that allows a tool by more than a bare star.
-fn meant<'a>(policy: &'a ToolPolicy, tool: &str) -> Option<&'a str> {
-    policy.allow.iter().map(String::as_str).find(|entry| *entry != "*" && covers(entry, tool))
+fn explicit_entry<'a>(policy: &'a ToolPolicy, tool: &str) -> Option<&'a str> {
+    policy.allow.iter().map(String::as_str).find(|entry| *entry != "*" && entry_covers_tool(entry, tool))
 }
 
-fn unasked(tool: &ToolSpec, layers: &Layers<'_>) -> Rule<'static> {
-    let may_ask = tool.consent == Consent::ByCall || asks(tool, layers);
-    if may_ask && !layers.can_ask { Rule::NobodyToAsk } else { Rule::Open }
+fn approval_rule(tool: &ToolSpec, layers: &PolicyLayers<'_>) -> PolicyRule<'static> {
+    let may_ask = tool.consent == ToolConsent::ByCall || needs_approval(tool, layers);
+    if may_ask && !layers.can_ask { PolicyRule::NobodyToAsk } else { PolicyRule::Open }
 }

@@ -6,16 +6,16 @@ use std::pin::Pin;
 use crate::time::Millis;
 
 /// A boxed future: ports are objects, so that tests and the crash simulator can put others in their place.
-pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-pub trait Clock: Send + Sync {
+pub trait WallClock: Send + Sync {
     fn now(&self) -> Millis;
 }
 
-pub trait Ids: Send + Sync {
+pub trait IdGenerator: Send + Sync {
     /// A fresh id that sorts after those made before it on this node.
-    fn next(&self) -> String;
+    fn next_id(&self) -> String;
 
     /// An unguessable word, for frame delimiters and tokens.
-    fn nonce(&self) -> String;
+    fn fresh_nonce(&self) -> String;
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::media::Image;
-use crate::port::Pending;
+use crate::port::BoxFuture;
 use crate::tool::{ToolCall, ToolSpec};
 
 /// `provider/model`; the model's own name may hold further slashes.
@@ -105,7 +105,7 @@ pub enum PromptMessage {
 
 impl PromptMessage {
     /// A message of words alone.
-    pub fn user(text: impl Into<String>) -> Self {
+    pub fn user_text(text: impl Into<String>) -> Self {
         Self::User { text: text.into(), images: Vec::new() }
     }
 
@@ -129,7 +129,10 @@ impl Prompt {
             if let PromptMessage::User { text, images } = message
                 && !images.is_empty()
             {
-                text.push_str(&format!("\n[{} attached here that you can not see]", counted(images.len())));
+                text.push_str(&format!(
+                    "\n[{} attached here that you can not see]",
+                    images_phrase(images.len())
+                ));
                 images.clear();
             }
         }
@@ -137,7 +140,7 @@ impl Prompt {
     }
 }
 
-fn counted(images: usize) -> String {
+fn images_phrase(images: usize) -> String {
     match images {
         1 => "an image is".to_owned(),
         _ => format!("{images} images are"),
@@ -145,7 +148,7 @@ fn counted(images: usize) -> String {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Delta {
+pub enum StreamDelta {
     Text(String),
     Reasoning(String),
     /// A fallback model starts over: what was streamed before no longer counts.
@@ -154,13 +157,13 @@ pub enum Delta {
 
 /// Tokens as the provider reported them. What it did not say stays `None`: unknown is never 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Usage {
+pub struct TokenUsage {
     pub input_tokens: Option<u64>,
     pub output_tokens: Option<u64>,
     pub cached_tokens: Option<u64>,
 }
 
-impl Usage {
+impl TokenUsage {
     /// The sum over the calls of one turn: known only where every part is known.
     pub fn plus(self, other: Self) -> Self {
         let add = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
@@ -175,17 +178,17 @@ impl Usage {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Reply {
+pub struct ModelReply {
     pub text: String,
     pub calls: Vec<ToolCall>,
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// The model that answered, which may be a fallback.
     pub model: ModelRef,
     /// The model stopped because it ran out of room, not because it was done.
     pub truncated: bool,
 }
 
-impl Reply {
+impl ModelReply {
     /// It has neither words nor calls.
     pub fn is_empty(&self) -> bool {
         self.calls.is_empty() && self.text.trim().is_empty()
@@ -216,7 +219,7 @@ pub enum ErrorClass {
 
 impl ErrorClass {
     /// Another model may do better; a request that is wrong in itself will be wrong everywhere.
-    pub fn try_next(self) -> bool {
+    pub fn may_try_next(self) -> bool {
         !matches!(self, Self::BadRequest | Self::ContextTooLong)
     }
 
@@ -282,18 +285,18 @@ pub enum ModelStatus {
     Damaged,
 }
 
-pub type Sink<'a> = &'a (dyn Fn(Delta) + Send + Sync);
+pub type DeltaSink<'a> = &'a (dyn Fn(StreamDelta) + Send + Sync);
 
 /// Asks models. `candidates` is the agent's model and its fallbacks: each is tried once, in order.
-pub trait Provider: Send + Sync {
-    fn stream<'a>(
+pub trait ModelProvider: Send + Sync {
+    fn stream_reply<'a>(
         &'a self,
         candidates: &'a [ModelRef],
         prompt: &'a Prompt,
-        sink: Sink<'a>,
-    ) -> Pending<'a, Result<Reply, ProviderError>>;
+        sink: DeltaSink<'a>,
+    ) -> BoxFuture<'a, Result<ModelReply, ProviderError>>;
 
-    fn models(&self) -> Pending<'_, Vec<ModelInfo>>;
+    fn list_models(&self) -> BoxFuture<'_, Vec<ModelInfo>>;
 }
 
 #[cfg(test)]
@@ -313,20 +316,20 @@ mod tests {
 
     #[test]
     fn a_model_that_can_not_see_is_told_what_it_misses() {
-        let image = Image::read(crate::media::tests::PNG).unwrap();
+        let image = Image::from_bytes(crate::media::tests::PNG).unwrap();
         let shown = PromptMessage::User { text: "look".into(), images: vec![image.clone(), image] };
-        let prompt = Prompt { messages: vec![PromptMessage::user("hi"), shown], ..Prompt::default() };
+        let prompt = Prompt { messages: vec![PromptMessage::user_text("hi"), shown], ..Prompt::default() };
         let told = prompt.without_images();
         assert!(prompt.has_images() && !told.has_images());
-        assert_eq!(told.messages[0], PromptMessage::user("hi"));
+        assert_eq!(told.messages[0], PromptMessage::user_text("hi"));
         let words = "look\n[2 images are attached here that you can not see]";
-        assert_eq!(told.messages[1], PromptMessage::user(words));
+        assert_eq!(told.messages[1], PromptMessage::user_text(words));
     }
 
     #[test]
     fn unknown_usage_stays_unknown_in_a_sum() {
-        let known = Usage { input_tokens: Some(2), output_tokens: Some(3), cached_tokens: None };
-        let sum = Usage::ZERO.plus(known).plus(known);
-        assert_eq!(sum, Usage { input_tokens: Some(4), output_tokens: Some(6), cached_tokens: None });
+        let known = TokenUsage { input_tokens: Some(2), output_tokens: Some(3), cached_tokens: None };
+        let sum = TokenUsage::ZERO.plus(known).plus(known);
+        assert_eq!(sum, TokenUsage { input_tokens: Some(4), output_tokens: Some(6), cached_tokens: None });
     }
 }

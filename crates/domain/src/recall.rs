@@ -2,80 +2,84 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::memory::{Memory, Viewer};
-use crate::prompt::text_tokens;
+use crate::memory::{MemoryEntry, MemoryViewer};
+use crate::prompt::estimate_text_tokens;
 use crate::time::Millis;
 
 /// Candidates each search brings.
-pub const CANDIDATES: usize = 60;
+pub const CANDIDATES_PER_SEARCH: usize = 60;
 /// Memories of one turn at the most: what comes after these is rarely what was meant.
-pub const MOST: usize = 8;
+pub const MAX_RECALLED_MEMORIES: usize = 8;
 /// A vector less near than this means something else; found by measuring, it is the noise between unrelated sentences.
-pub const NEAR: f32 = 0.22;
+pub const MIN_SIMILARITY: f32 = 0.22;
 
 /// How much rank counts: the smaller, the more the first places stand out. So small that what fits best by words, a
 /// number or a name, is always among the first five, even where meaning does not see it at all.
 const RANK_OFFSET: f64 = 1.0;
 /// Words against meaning, which is 1: a question seldom has the words of its answer, and often those of others.
 const WORDS_WEIGHT: f64 = 0.42;
-const SAME_SESSION: f64 = 1.15;
-const SAME_AGENT: f64 = 1.05;
+const SAME_SESSION_WEIGHT: f64 = 1.15;
+const SAME_AGENT_WEIGHT: f64 = 1.05;
 /// A memory that is very old counts this much of a new one, all else being equal.
-const OLD: f64 = 0.8;
+const OLD_MEMORY_WEIGHT: f64 = 0.8;
 /// Half of what age takes is taken after so long: 60 days.
 const HALF_LIFE_MS: f64 = 60.0 * 86_400_000.0;
 /// What a memory costs beside its text.
-const LINE_TOKENS: usize = 12;
+const TOKENS_PER_LINE: usize = 12;
 
 /// A memory by its number in the store.
-pub type Seq = i64;
+pub type MemorySeq = i64;
 
 /// Reciprocal rank fusion of both lists, each best first: seqs with their score, best first.
-pub fn fuse(by_words: &[Seq], by_meaning: &[Seq]) -> Vec<(Seq, f64)> {
-    let mut scores: HashMap<Seq, f64> = HashMap::new();
+pub fn fuse_ranks(by_words: &[MemorySeq], by_meaning: &[MemorySeq]) -> Vec<(MemorySeq, f64)> {
+    let mut scores: HashMap<MemorySeq, f64> = HashMap::new();
     for (list, weight) in [(by_words, WORDS_WEIGHT), (by_meaning, 1.0)] {
         for (rank, seq) in (1_u32..).zip(list) {
             *scores.entry(*seq).or_default() += weight / (RANK_OFFSET + f64::from(rank));
         }
     }
-    let mut fused: Vec<(Seq, f64)> = scores.into_iter().collect();
-    sort(&mut fused);
+    let mut fused: Vec<(MemorySeq, f64)> = scores.into_iter().collect();
+    sort_scores(&mut fused);
     fused
 }
 
 /// Weighs fused candidates by whose they are and how old they are. The order changes, nothing comes or goes.
-pub fn weigh(found: &mut [(Memory, f64)], viewer: Option<&Viewer>, now: Millis) {
+pub fn weigh_candidates(found: &mut [(MemoryEntry, f64)], viewer: Option<&MemoryViewer>, now: Millis) {
     for (memory, score) in found.iter_mut() {
-        *score *=
-            viewer.map_or(1.0, |viewer| closeness(memory, viewer)) * freshness(now.since(memory.updated_at));
+        *score *= viewer.map_or(1.0, |viewer| closeness_weight(memory, viewer))
+            * freshness_weight(now.since(memory.updated_at));
     }
     found.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.id.as_str().cmp(b.0.id.as_str())));
 }
 
 /// The same words in two scopes are one fact: the better of the two stays.
-pub fn once(found: &mut Vec<(Memory, f64)>) {
+pub fn dedupe_contents(found: &mut Vec<(MemoryEntry, f64)>) {
     let mut seen = HashSet::new();
     found.retain(|(memory, _)| seen.insert(memory.content.trim().to_owned()));
 }
 
-fn closeness(memory: &Memory, viewer: &Viewer) -> f64 {
-    let session = if memory.session == viewer.session { SAME_SESSION } else { 1.0 };
-    let agent = if memory.agent == viewer.agent { SAME_AGENT } else { 1.0 };
+fn closeness_weight(memory: &MemoryEntry, viewer: &MemoryViewer) -> f64 {
+    let session = if memory.session == viewer.session { SAME_SESSION_WEIGHT } else { 1.0 };
+    let agent = if memory.agent == viewer.agent { SAME_AGENT_WEIGHT } else { 1.0 };
     session * agent
 }
 
-fn freshness(age_ms: i64) -> f64 {
+fn freshness_weight(age_ms: i64) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "milliseconds of any age that matters are exact")]
     let age = age_ms.max(0) as f64;
-    OLD + (1.0 - OLD) * (-age / HALF_LIFE_MS).exp2()
+    OLD_MEMORY_WEIGHT + (1.0 - OLD_MEMORY_WEIGHT) * (-age / HALF_LIFE_MS).exp2()
 }
 
 /// The best that fit the budget. One that is too long leaves its place to shorter ones behind it.
-pub fn within_budget(found: Vec<(Memory, f64)>, budget_tokens: usize, most: usize) -> Vec<Memory> {
+pub fn take_within_budget(
+    found: Vec<(MemoryEntry, f64)>,
+    budget_tokens: usize,
+    most: usize,
+) -> Vec<MemoryEntry> {
     let mut left = budget_tokens;
     let mut kept = Vec::new();
     for (memory, _) in found {
-        let cost = text_tokens(&memory.content) + LINE_TOKENS;
+        let cost = estimate_text_tokens(&memory.content) + TOKENS_PER_LINE;
         if kept.len() < most && cost <= left {
             left -= cost;
             kept.push(memory);
@@ -85,7 +89,7 @@ pub fn within_budget(found: Vec<(Memory, f64)>, budget_tokens: usize, most: usiz
 }
 
 /// What a model is shown of it: one line a memory, with the day it was last true.
-pub fn render(memories: &[Memory]) -> String {
+pub fn render_memories(memories: &[MemoryEntry]) -> String {
     let mut text =
         String::from("Remembered from earlier, best first. It may be out of date; it is no request.");
     for memory in memories {
@@ -96,7 +100,7 @@ pub fn render(memories: &[Memory]) -> String {
     text
 }
 
-fn sort(scores: &mut [(Seq, f64)]) {
+fn sort_scores(scores: &mut [(MemorySeq, f64)]) {
     scores.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
 }
 
@@ -108,18 +112,18 @@ mod tests {
     use super::*;
     use crate::agent::MemoryScope;
     use crate::id::{AgentId, MemoryId};
-    use crate::key::SessionKey;
+    use crate::session_key::SessionKey;
 
     const NOW: Millis = Millis(1_800_000_000_000);
 
-    fn viewer() -> Viewer {
+    fn viewer() -> MemoryViewer {
         let agent = AgentId::main();
         let session = SessionKey::main(&agent);
-        Viewer { agent, session, scope: MemoryScope::Shared, kinds: vec![] }
+        MemoryViewer { agent, session, scope: MemoryScope::Shared, kinds: vec![] }
     }
 
-    fn memory(id: &str, content: &str) -> Memory {
-        Memory {
+    fn memory(id: &str, content: &str) -> MemoryEntry {
+        MemoryEntry {
             id: MemoryId::new(id),
             agent: AgentId::parse("other").unwrap(),
             session: SessionKey::parse("agent:other:main").unwrap(),
@@ -133,42 +137,42 @@ mod tests {
         }
     }
 
-    fn ids(found: &[(Memory, f64)]) -> Vec<&str> {
+    fn ids(found: &[(MemoryEntry, f64)]) -> Vec<&str> {
         found.iter().map(|(memory, _)| memory.id.as_str()).collect()
     }
 
     #[test]
     fn what_both_lists_name_comes_before_what_words_alone_name() {
-        let fused = fuse(&[1, 2, 3], &[4, 2, 5]);
+        let fused = fuse_ranks(&[1, 2, 3], &[4, 2, 5]);
         assert_eq!(fused[1].0, 2, "second in both is before what is first by words alone");
-        let order: Vec<Seq> = fused.iter().map(|(seq, _)| *seq).collect();
-        let place = |seq: Seq| order.iter().position(|other| *other == seq);
+        let order: Vec<MemorySeq> = fused.iter().map(|(seq, _)| *seq).collect();
+        let place = |seq: MemorySeq| order.iter().position(|other| *other == seq);
         assert!(place(4) < place(1), "meaning before words at the same place");
         assert!(place(1) < place(3) && place(4) < place(5) && order.len() == 5);
-        assert_eq!(fuse(&[7, 8], &[]).iter().map(|(seq, _)| *seq).collect::<Vec<_>>(), [7, 8]);
-        assert_eq!(fuse(&[], &[]), []);
+        assert_eq!(fuse_ranks(&[7, 8], &[]).iter().map(|(seq, _)| *seq).collect::<Vec<_>>(), [7, 8]);
+        assert_eq!(fuse_ranks(&[], &[]), []);
     }
 
     #[test]
     fn what_fits_best_by_words_is_shown_however_sure_meaning_is() {
-        let meaning: Vec<Seq> = (100..160).collect();
-        let place = fuse(&[7, 8], &meaning).iter().position(|(seq, _)| *seq == 7);
+        let meaning: Vec<MemorySeq> = (100..160).collect();
+        let place = fuse_ranks(&[7, 8], &meaning).iter().position(|(seq, _)| *seq == 7);
         assert!(place < Some(5), "{place:?}");
     }
 
     #[test]
     fn among_equals_the_same_session_then_the_same_agent_then_the_newer_comes_first() {
-        let near = Memory { agent: viewer().agent, session: viewer().session, ..memory("session", "x") };
-        let own = Memory { agent: viewer().agent, ..memory("agent", "x") };
-        let old = Memory { updated_at: NOW.minus(400 * 86_400_000), ..memory("old", "x") };
+        let near = MemoryEntry { agent: viewer().agent, session: viewer().session, ..memory("session", "x") };
+        let own = MemoryEntry { agent: viewer().agent, ..memory("agent", "x") };
+        let old = MemoryEntry { updated_at: NOW.minus(400 * 86_400_000), ..memory("old", "x") };
         let mut found: Vec<_> =
             [old, memory("new", "x"), own, near].into_iter().map(|memory| (memory, 1.0)).collect();
-        weigh(&mut found, Some(&viewer()), NOW);
+        weigh_candidates(&mut found, Some(&viewer()), NOW);
         assert_eq!(ids(&found), ["session", "agent", "new", "old"]);
         let mut found = vec![(found.remove(3).0, 2.0), (memory("new", "x"), 1.0)];
-        weigh(&mut found, Some(&viewer()), NOW);
+        weigh_candidates(&mut found, Some(&viewer()), NOW);
         assert_eq!(ids(&found), ["old", "new"], "age alone does not outweigh what fits much better");
-        assert!(freshness(-5) <= 1.0, "a clock that was set back makes nothing fresher than new");
+        assert!(freshness_weight(-5) <= 1.0, "a clock that was set back makes nothing fresher than new");
     }
 
     #[test]
@@ -178,15 +182,15 @@ mod tests {
                 .map(|memory| (memory, 1.0))
                 .to_vec();
         let kept: Vec<_> =
-            within_budget(found.clone(), 100, 8).into_iter().map(|m| m.id.to_string()).collect();
+            take_within_budget(found.clone(), 100, 8).into_iter().map(|m| m.id.to_string()).collect();
         assert_eq!(kept, ["a", "b"]);
-        assert_eq!(within_budget(found.clone(), 10_000, 1).len(), 1);
-        assert!(within_budget(found, 0, 8).is_empty());
+        assert_eq!(take_within_budget(found.clone(), 10_000, 1).len(), 1);
+        assert!(take_within_budget(found, 0, 8).is_empty());
     }
 
     #[test]
     fn a_memory_is_shown_with_its_day_and_stays_one_item() {
-        let shown = render(&[memory("a", "likes tea\n- [2020] not coffee ")]);
+        let shown = render_memories(&[memory("a", "likes tea\n- [2020] not coffee ")]);
         assert!(shown.ends_with("\n- [2027-01-15, fact] likes tea\n  - [2020] not coffee"), "{shown}");
     }
 
@@ -194,11 +198,11 @@ mod tests {
         #[test]
         fn fusion_keeps_every_candidate_once(words in prop::collection::vec(0i64..40, 0..30),
                                               meaning in prop::collection::vec(0i64..40, 0..30)) {
-            let fused = fuse(&words, &meaning);
-            let mut wanted: Vec<Seq> = words.iter().chain(&meaning).copied().collect();
+            let fused = fuse_ranks(&words, &meaning);
+            let mut wanted: Vec<MemorySeq> = words.iter().chain(&meaning).copied().collect();
             wanted.sort_unstable();
             wanted.dedup();
-            let mut got: Vec<Seq> = fused.iter().map(|(seq, _)| *seq).collect();
+            let mut got: Vec<MemorySeq> = fused.iter().map(|(seq, _)| *seq).collect();
             got.sort_unstable();
             prop_assert_eq!(got, wanted);
             prop_assert!(fused.is_sorted_by(|a, b| a.1 >= b.1));
@@ -207,9 +211,9 @@ mod tests {
         #[test]
         fn a_budget_is_never_exceeded(lengths in prop::collection::vec(0usize..300, 0..20), budget in 0usize..400) {
             let found = lengths.iter().map(|n| (memory("m", &"x".repeat(*n)), 1.0)).collect();
-            let kept = within_budget(found, budget, MOST);
-            let cost: usize = kept.iter().map(|m| text_tokens(&m.content) + LINE_TOKENS).sum();
-            prop_assert!(cost <= budget && kept.len() <= MOST);
+            let kept = take_within_budget(found, budget, MAX_RECALLED_MEMORIES);
+            let cost: usize = kept.iter().map(|m| estimate_text_tokens(&m.content) + TOKENS_PER_LINE).sum();
+            prop_assert!(cost <= budget && kept.len() <= MAX_RECALLED_MEMORIES);
         }
     }
 }

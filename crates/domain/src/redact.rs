@@ -4,15 +4,15 @@
 //! It keeps accidents from becoming leaks. A program that is given a secret and wants to hide it (reversed, encrypted,
 //! letter by letter) is not stopped by it: what must not leak is not given to begin with.
 
-mod address;
-mod assigned;
-mod escape;
-mod forms;
-mod heads;
-mod named;
-mod pattern;
-mod peel;
+mod assignments;
+mod encodings;
+mod escape_finder;
+mod field_names;
 mod stream;
+mod token_patterns;
+mod token_scanner;
+mod unescape;
+mod url_credentials;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,57 +21,57 @@ use std::ops::Range;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Input};
 use serde_json::Value;
 
-pub use address::credentials;
-pub use stream::Stream;
+pub use stream::RedactionStream;
+pub use url_credentials::url_credentials;
 
 use crate::agent::AgentSpec;
 use crate::provider::{Prompt, PromptMessage};
 use crate::tool::ToolCall;
 
 /// What stands where a secret was. Distinct, so that it is known again: a call that holds it can not be run.
-pub const MARK: &str = "[redacted secret]";
+pub const REDACTION_MARK: &str = "[redacted secret]";
 
 /// Shorter values are not looked for: they are part of ordinary words.
-pub const SHORTEST: usize = 8;
+pub const MIN_SECRET_BYTES: usize = 8;
 
 /// Knows the secrets of an instance. Made anew when they change.
 pub struct Redactor {
-    values: Option<Values>,
-    patterns: pattern::Patterns,
+    values: Option<KnownValues>,
+    patterns: token_scanner::TokenScanner,
 }
 
 /// The known values, each in all its forms.
-struct Values {
+struct KnownValues {
     /// Sorted.
     forms: Vec<Vec<u8>>,
     /// Finds where one may begin: it knows the first bytes only, and is small and fast for it.
     beginnings: AhoCorasick,
     longest: usize,
-    heads: escape::Heads,
+    heads: escape_finder::EscapeFinder,
     /// Which bytes a form begins with.
     first: [bool; 256],
 }
 
-impl Values {
+impl KnownValues {
     fn new(mut forms: Vec<Vec<u8>>) -> Option<Self> {
         forms.sort_unstable();
         forms.dedup();
         let longest = forms.iter().map(Vec::len).max()?;
         let mut first = [false; 256];
         forms.iter().filter_map(|form| form.first()).for_each(|byte| first[usize::from(*byte)] = true);
-        let mut starts: Vec<&[u8]> = forms.iter().filter_map(|form| form.get(..SHORTEST)).collect();
+        let mut starts: Vec<&[u8]> = forms.iter().filter_map(|form| form.get(..MIN_SECRET_BYTES)).collect();
         starts.dedup();
         let beginnings = AhoCorasick::builder().kind(Some(AhoCorasickKind::DFA)).build(starts);
         // It fails only where patterns are gigabytes.
-        let heads = escape::Heads::new(&forms);
+        let heads = escape_finder::EscapeFinder::new(&forms);
         beginnings.ok().map(|beginnings| Self { forms, beginnings, longest, heads, first })
     }
 
     /// The first form in a text from some place on, the longest where several begin together.
-    fn find(&self, text: &[u8], mut from: usize) -> Option<Range<usize>> {
+    fn find_value(&self, text: &[u8], mut from: usize) -> Option<Range<usize>> {
         while let Some(begun) = self.beginnings.find(Input::new(text).span(from..text.len())) {
             let at = begun.start();
-            if let Some(len) = self.longest_at(&text[at..]) {
+            if let Some(len) = self.longest_match(&text[at..]) {
                 return Some(at..at + len);
             }
             from = at + 1;
@@ -80,10 +80,10 @@ impl Values {
     }
 
     /// All forms in a text, the overlapping ones as one.
-    fn plain_in(&self, text: &[u8]) -> Vec<Range<usize>> {
+    fn find_plain(&self, text: &[u8]) -> Vec<Range<usize>> {
         let mut spans: Vec<Range<usize>> = Vec::new();
         let mut from = 0;
-        while let Some(found) = self.find(text, from) {
+        while let Some(found) = self.find_value(text, from) {
             from = found.start + 1;
             match spans.last_mut() {
                 Some(last) if found.start <= last.end => last.end = last.end.max(found.end),
@@ -93,8 +93,8 @@ impl Values {
         spans
     }
 
-    fn longest_at(&self, text: &[u8]) -> Option<usize> {
-        let start = text.get(..SHORTEST)?;
+    fn longest_match(&self, text: &[u8]) -> Option<usize> {
+        let start = text.get(..MIN_SECRET_BYTES)?;
         let at = self.forms.partition_point(|form| form.as_slice() < start);
         let near = self.forms[at..].iter().take_while(|form| form.starts_with(start));
         near.filter(|form| text.starts_with(form)).map(Vec::len).max()
@@ -115,70 +115,70 @@ impl Default for Redactor {
 
 impl Redactor {
     pub fn new<T: AsRef<str>>(secrets: impl IntoIterator<Item = T>) -> Self {
-        let forms = secrets.into_iter().flat_map(|one| forms::of(one.as_ref())).collect();
-        Self { values: Values::new(forms), patterns: pattern::Patterns::new() }
+        let forms = secrets.into_iter().flat_map(|one| encodings::secret_encodings(one.as_ref())).collect();
+        Self { values: KnownValues::new(forms), patterns: token_scanner::TokenScanner::new() }
     }
 
     /// Known values and what looks like a key.
-    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let mut spans = self.known(text);
-        spans.extend(self.patterns.find(text));
-        covered(text, spans)
+    pub fn redact_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut spans = self.find_known(text);
+        spans.extend(self.patterns.find_tokens(text));
+        mask_spans(text, spans)
     }
 
     /// Known values alone: for text that is about to be used, where an example key of a model's own is no secret.
-    pub fn values<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        covered(text, self.known(text))
+    pub fn redact_values<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        mask_spans(text, self.find_known(text))
     }
 
-    pub fn has_value(&self, text: &str) -> bool {
-        !self.known(text).is_empty()
+    pub fn contains_secret(&self, text: &str) -> bool {
+        !self.find_known(text).is_empty()
     }
 
-    pub fn string(&self, text: &mut String) {
-        if let Cow::Owned(clean) = self.text(text) {
+    pub fn redact_in_place(&self, text: &mut String) {
+        if let Cow::Owned(clean) = self.redact_text(text) {
             *text = clean;
         }
     }
 
     /// Every text in it, keys included.
-    pub fn json(&self, value: &mut Value) {
-        each_text(value, &|text| self.text(text));
+    pub fn redact_json(&self, value: &mut Value) {
+        map_texts(value, &|text| self.redact_text(text));
     }
 
     /// A call as it may be shown and stored.
-    pub fn call(&self, call: &ToolCall) -> ToolCall {
+    pub fn redact_call(&self, call: &ToolCall) -> ToolCall {
         let mut shown = call.clone();
-        self.json(&mut shown.arguments);
-        self.string(&mut shown.name);
+        self.redact_json(&mut shown.arguments);
+        self.redact_in_place(&mut shown.name);
         shown
     }
 
     /// A call as it may be run: nothing a model made up is changed, what it can not know is.
-    pub fn runnable(&self, call: &mut ToolCall) {
-        self.values_in(&mut call.arguments);
+    pub fn redact_runnable_call(&self, call: &mut ToolCall) {
+        self.redact_values_in(&mut call.arguments);
     }
 
     /// Known values alone, in every text of it.
-    pub fn values_in(&self, value: &mut Value) {
-        each_text(value, &|text| self.values(text));
+    pub fn redact_values_in(&self, value: &mut Value) {
+        map_texts(value, &|text| self.redact_values(text));
     }
 
     /// An agent as it may be stored. Its id stays: it is a word by rules of its own.
-    pub fn spec(&self, spec: &mut AgentSpec) {
-        self.string(&mut spec.name);
-        self.string(&mut spec.description);
-        spec.identity.name.iter_mut().for_each(|name| self.string(name));
-        spec.defaults.system_prompt.iter_mut().for_each(|prompt| self.string(prompt));
+    pub fn redact_spec(&self, spec: &mut AgentSpec) {
+        self.redact_in_place(&mut spec.name);
+        self.redact_in_place(&mut spec.description);
+        spec.identity.name.iter_mut().for_each(|name| self.redact_in_place(name));
+        spec.defaults.system_prompt.iter_mut().for_each(|prompt| self.redact_in_place(prompt));
     }
 
     /// What a model is shown. Its history was clean when it was stored; a secret may have become known since.
-    pub fn prompt(&self, prompt: &mut Prompt) {
+    pub fn redact_prompt(&self, prompt: &mut Prompt) {
         if self.values.is_none() {
             return;
         }
         let clean = |text: &mut String| {
-            if let Cow::Owned(clean) = self.values(text) {
+            if let Cow::Owned(clean) = self.redact_values(text) {
                 *text = clean;
             }
         };
@@ -189,73 +189,75 @@ impl Redactor {
                 PromptMessage::ToolResult { content, .. } => clean(content),
                 PromptMessage::Assistant { text, calls } => {
                     clean(text);
-                    calls.iter_mut().for_each(|call| self.runnable(call));
+                    calls.iter_mut().for_each(|call| self.redact_runnable_call(call));
                 }
             }
         }
     }
 
     /// Where known values are.
-    fn known(&self, text: &str) -> Vec<Range<usize>> {
+    fn find_known(&self, text: &str) -> Vec<Range<usize>> {
         let Some(values) = &self.values else { return Vec::new() };
-        let mut spans = values.plain_in(text.as_bytes());
-        spans.extend(values.escaped_in(text.as_bytes()));
+        let mut spans = values.find_plain(text.as_bytes());
+        spans.extend(values.find_escaped(text.as_bytes()));
         spans
     }
 }
 
 /// Longest word that a refusal says back.
-const LONGEST_QUOTE: usize = 100;
+const MAX_QUOTE_CHARS: usize = 100;
 /// Tokens we give out are that many hexadecimal digits. They are kept as hashes, so no redactor knows them.
-pub const TOKEN_DIGITS: usize = 64;
+pub const TOKEN_HEX_DIGITS: usize = 64;
 
 /// What somebody asked for, as a refusal may say it back. Half of something long may be half of a secret, which nobody
 /// would know for one.
-pub fn quoted(text: &str) -> String {
+pub fn quote_safely(text: &str) -> String {
     let letters = text.chars().count();
-    if letters > LONGEST_QUOTE {
+    if letters > MAX_QUOTE_CHARS {
         return format!("{letters} letters");
     }
     let runs = text.split(|c: char| !c.is_ascii_hexdigit());
     // In a path the digits of an escape may stand before it.
-    let tokens = runs.filter(|run| run.len() >= TOKEN_DIGITS);
-    tokens.fold(text.to_owned(), |text, token| text.replace(token, MARK))
+    let tokens = runs.filter(|run| run.len() >= TOKEN_HEX_DIGITS);
+    tokens.fold(text.to_owned(), |text, token| text.replace(token, REDACTION_MARK))
 }
 
 /// Whether something in a call was taken out: what is left is not what was asked for.
-pub fn is_marked(call: &ToolCall) -> bool {
-    fn look(value: &Value) -> bool {
+pub fn has_redaction_mark(call: &ToolCall) -> bool {
+    fn contains_mark(value: &Value) -> bool {
         match value {
-            Value::String(text) => text.contains(MARK),
-            Value::Array(items) => items.iter().any(look),
-            Value::Object(fields) => fields.iter().any(|(key, value)| key.contains(MARK) || look(value)),
+            Value::String(text) => text.contains(REDACTION_MARK),
+            Value::Array(items) => items.iter().any(contains_mark),
+            Value::Object(fields) => {
+                fields.iter().any(|(key, value)| key.contains(REDACTION_MARK) || contains_mark(value))
+            }
             _ => false,
         }
     }
-    look(&call.arguments)
+    contains_mark(&call.arguments)
 }
 
-fn each_text(value: &mut Value, clean: &dyn Fn(&str) -> Cow<'_, str>) {
+fn map_texts(value: &mut Value, clean: &dyn Fn(&str) -> Cow<'_, str>) {
     match value {
         Value::String(text) => {
             if let Cow::Owned(new) = clean(text) {
                 *text = new;
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| each_text(item, clean)),
+        Value::Array(items) => items.iter_mut().for_each(|item| map_texts(item, clean)),
         Value::Object(fields) => {
             if fields.keys().any(|key| matches!(clean(key), Cow::Owned(_))) {
                 let old = std::mem::take(fields);
                 fields.extend(old.into_iter().map(|(key, value)| (clean(&key).into_owned(), value)));
             }
-            fields.iter_mut().for_each(|(_, field)| each_text(field, clean));
+            fields.iter_mut().for_each(|(_, field)| map_texts(field, clean));
         }
         _ => {}
     }
 }
 
 /// The text with each span replaced; spans that touch become one mark.
-fn covered(text: &str, mut spans: Vec<Range<usize>>) -> Cow<'_, str> {
+fn mask_spans(text: &str, mut spans: Vec<Range<usize>>) -> Cow<'_, str> {
     if spans.is_empty() {
         return Cow::Borrowed(text);
     }
@@ -263,19 +265,19 @@ fn covered(text: &str, mut spans: Vec<Range<usize>>) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
     for span in spans {
-        let start = whole(text, span.start, false);
+        let start = nearest_char_boundary(text, span.start, false);
         if start > at || at == 0 {
             out.push_str(&text[at.min(start)..start]);
-            out.push_str(MARK);
+            out.push_str(REDACTION_MARK);
         }
-        at = at.max(whole(text, span.end, true));
+        at = at.max(nearest_char_boundary(text, span.end, true));
     }
     out.push_str(&text[at..]);
     Cow::Owned(out)
 }
 
 /// The nearest place between two letters: forms are bytes, and cut base64 may end anywhere.
-fn whole(text: &str, mut at: usize, forward: bool) -> usize {
+fn nearest_char_boundary(text: &str, mut at: usize, forward: bool) -> usize {
     while !text.is_char_boundary(at) {
         if forward { at += 1 } else { at -= 1 }
     }

@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::glob::matches;
+use crate::glob::glob_matches;
 use crate::id::AgentId;
-use crate::key::SessionKey;
+use crate::session_key::SessionKey;
 
 /// A message is refused at this hop; 0 to 7 are accepted.
 pub const MAX_HOPS: u32 = 8;
@@ -15,7 +15,7 @@ pub const BUDGET_SPENT: &str = "automatic_budget_spent";
 
 /// A message one session sends to another, as the runtime knows it; nothing here is taken from its text.
 #[derive(Clone, Debug)]
-pub struct Relay {
+pub struct RelayRequest {
     pub from: SessionKey,
     /// Hops behind it: the sender's own, plus one.
     pub hop: u32,
@@ -24,7 +24,7 @@ pub struct Relay {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum RelayRefusal {
     #[error("a session cannot send to itself")]
     SelfSend,
     #[error("hop {0} of at most 7: the message went through too many agents")]
@@ -33,7 +33,7 @@ pub enum Refusal {
     BudgetSpent(u32),
 }
 
-impl Refusal {
+impl RelayRefusal {
     pub fn code(&self) -> &'static str {
         match self {
             Self::SelfSend => "self_send",
@@ -43,15 +43,15 @@ impl Refusal {
     }
 }
 
-pub fn check(relay: &Relay, to: &SessionKey, budget: u32) -> Result<(), Refusal> {
+pub fn check_relay(relay: &RelayRequest, to: &SessionKey, budget: u32) -> Result<(), RelayRefusal> {
     if relay.from == *to {
-        return Err(Refusal::SelfSend);
+        return Err(RelayRefusal::SelfSend);
     }
     if relay.hop >= MAX_HOPS {
-        return Err(Refusal::TooManyHops(relay.hop));
+        return Err(RelayRefusal::TooManyHops(relay.hop));
     }
     if relay.automatic_turns >= budget {
-        return Err(Refusal::BudgetSpent(relay.automatic_turns));
+        return Err(RelayRefusal::BudgetSpent(relay.automatic_turns));
     }
     Ok(())
 }
@@ -70,7 +70,7 @@ pub struct AgentToAgent {
 
 /// Which rule is missing for one agent to write to another.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Missing {
+pub enum MissingRelayRule {
     #[error("tools.agent_to_agent.enabled is off")]
     Enabled,
     #[error("tools.agent_to_agent.allow does not name '{0}'")]
@@ -78,13 +78,13 @@ pub enum Missing {
 }
 
 impl AgentToAgent {
-    pub fn check(&self, from: &AgentId, to: &AgentId) -> Result<(), Missing> {
+    pub fn check_agents(&self, from: &AgentId, to: &AgentId) -> Result<(), MissingRelayRule> {
         if !self.enabled {
-            return Err(Missing::Enabled);
+            return Err(MissingRelayRule::Enabled);
         }
-        let is_named = |id: &AgentId| self.allow.iter().any(|entry| matches(entry, id.as_str()));
+        let is_named = |id: &AgentId| self.allow.iter().any(|entry| glob_matches(entry, id.as_str()));
         match [from, to].into_iter().find(|id| !is_named(id)) {
-            Some(id) => Err(Missing::Allowed(id.clone())),
+            Some(id) => Err(MissingRelayRule::Allowed(id.clone())),
             None => Ok(()),
         }
     }
@@ -101,11 +101,11 @@ mod tests {
             enabled,
             allow: allow.iter().map(|entry| (*entry).to_owned()).collect(),
         };
-        let asked = |rules: AgentToAgent| rules.check(&id("a"), &id("b"));
-        assert_eq!(asked(rules(false, &["*"])), Err(Missing::Enabled));
-        assert_eq!(asked(rules(true, &[])), Err(Missing::Allowed(id("a"))));
-        assert_eq!(asked(rules(true, &["a"])), Err(Missing::Allowed(id("b"))));
-        assert_eq!(asked(rules(true, &["b"])), Err(Missing::Allowed(id("a"))));
+        let asked = |rules: AgentToAgent| rules.check_agents(&id("a"), &id("b"));
+        assert_eq!(asked(rules(false, &["*"])), Err(MissingRelayRule::Enabled));
+        assert_eq!(asked(rules(true, &[])), Err(MissingRelayRule::Allowed(id("a"))));
+        assert_eq!(asked(rules(true, &["a"])), Err(MissingRelayRule::Allowed(id("b"))));
+        assert_eq!(asked(rules(true, &["b"])), Err(MissingRelayRule::Allowed(id("a"))));
         assert_eq!(asked(rules(true, &["a", "b"])), Ok(()));
         assert_eq!(asked(rules(true, &["*"])), Ok(()));
     }
@@ -113,12 +113,15 @@ mod tests {
     #[test]
     fn loops_are_refused_with_their_reason() {
         let me = SessionKey::main(&AgentId::main());
-        let other = SessionKey::direct(&AgentId::main(), "web", "x");
-        let relay =
-            |from: &SessionKey, hop, automatic_turns| Relay { from: from.clone(), hop, automatic_turns };
-        assert_eq!(check(&relay(&other, 7, 19), &me, 20), Ok(()));
-        assert_eq!(check(&relay(&me, 0, 0), &me, 20), Err(Refusal::SelfSend));
-        assert_eq!(check(&relay(&other, 8, 0), &me, 20), Err(Refusal::TooManyHops(8)));
-        assert_eq!(check(&relay(&other, 1, 20), &me, 20), Err(Refusal::BudgetSpent(20)));
+        let other = SessionKey::for_direct(&AgentId::main(), "web", "x");
+        let relay = |from: &SessionKey, hop, automatic_turns| RelayRequest {
+            from: from.clone(),
+            hop,
+            automatic_turns,
+        };
+        assert_eq!(check_relay(&relay(&other, 7, 19), &me, 20), Ok(()));
+        assert_eq!(check_relay(&relay(&me, 0, 0), &me, 20), Err(RelayRefusal::SelfSend));
+        assert_eq!(check_relay(&relay(&other, 8, 0), &me, 20), Err(RelayRefusal::TooManyHops(8)));
+        assert_eq!(check_relay(&relay(&other, 1, 20), &me, 20), Err(RelayRefusal::BudgetSpent(20)));
     }
 }

@@ -7,12 +7,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::agent::{AgentSpec, SandboxMode};
-use crate::config::{Auth, Config, McpSandbox};
+use crate::config::{Config, GatewayAuth, McpSandbox};
 use crate::id::AgentId;
-use crate::policy::{self, Layers, Owner, Rules};
-use crate::tool::{Consent, Effect, Risk, ToolSpec};
+use crate::policy::{self, PolicyAgent, PolicyLayers, ToolRules};
+use crate::tool::{ToolConsent, ToolEffect, ToolRisk, ToolSpec};
 
-const SHELL: &str = "shell";
+const SHELL_TOOL: &str = "shell";
 
 /// One unsafe setting: a stable code, what it means, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -24,15 +24,15 @@ pub struct SafetyWarning {
 
 /// What the config and the process say about the instance as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Exposure {
+pub struct InstanceExposure {
     pub is_root: bool,
     pub bind: IpAddr,
-    pub auth: Auth,
+    pub auth: GatewayAuth,
     /// MCP servers that run with the rights of the instance.
     pub unconfined_servers: Vec<String>,
 }
 
-impl Exposure {
+impl InstanceExposure {
     pub fn from_config(config: &Config, is_root: bool) -> Self {
         let is_open = |server: &crate::config::McpServer| {
             server.enabled && server.command.is_some() && server.sandbox == McpSandbox::Off
@@ -49,19 +49,19 @@ impl Exposure {
 
 /// The agents of an instance, and what holds for all of them.
 #[derive(Clone, Copy, Debug)]
-pub struct Household<'a> {
+pub struct InstanceAgents<'a> {
     pub agents: &'a [AgentSpec],
     pub default_agent: &'a AgentId,
-    pub rules: &'a Rules,
+    pub rules: &'a ToolRules,
 }
 
 /// Every unsafe setting, the gravest first.
-pub fn warnings(exposure: &Exposure, household: Household<'_>) -> Vec<SafetyWarning> {
+pub fn safety_warnings(exposure: &InstanceExposure, household: InstanceAgents<'_>) -> Vec<SafetyWarning> {
     [
         exposure.is_root.then(running_as_root),
         auth_off(exposure, household),
         (!exposure.bind.is_loopback()).then(|| bind_exposed(exposure.bind)),
-        shell_unasked(household),
+        shell_without_approval(household),
         sandbox_off(household),
         servers_unconfined(&exposure.unconfined_servers),
         may_listen(household),
@@ -72,40 +72,40 @@ pub fn warnings(exposure: &Exposure, household: Household<'_>) -> Vec<SafetyWarn
 }
 
 /// The same for a process without agents of its own: a control plane.
-pub fn exposure_warnings(exposure: &Exposure) -> Vec<SafetyWarning> {
-    let (default_agent, rules) = (AgentId::main(), Rules::default());
-    warnings(exposure, Household { agents: &[], default_agent: &default_agent, rules: &rules })
+pub fn exposure_warnings(exposure: &InstanceExposure) -> Vec<SafetyWarning> {
+    let (default_agent, rules) = (AgentId::main(), ToolRules::default());
+    safety_warnings(exposure, InstanceAgents { agents: &[], default_agent: &default_agent, rules: &rules })
 }
 
 /// The same for a config alone, without agents that were made since.
 pub fn config_warnings(config: &Config, is_root: bool) -> Vec<SafetyWarning> {
     let (agents, default_agent, rules) =
-        (config.agents.specs(), config.agents.default_id(), config.tools.rules());
-    let household = Household { agents: &agents, default_agent: &default_agent, rules: &rules };
-    warnings(&Exposure::from_config(config, is_root), household)
+        (config.agents.agent_specs(), config.agents.default_agent_id(), config.tools.tool_rules());
+    let household = InstanceAgents { agents: &agents, default_agent: &default_agent, rules: &rules };
+    safety_warnings(&InstanceExposure::from_config(config, is_root), household)
 }
 
-fn warning(code: &'static str, message: impl Into<String>, hint: &str) -> SafetyWarning {
+fn build_warning(code: &'static str, message: impl Into<String>, hint: &str) -> SafetyWarning {
     SafetyWarning { code, message: message.into(), hint: hint.to_owned() }
 }
 
 fn running_as_root() -> SafetyWarning {
-    warning(
+    build_warning(
         "running_as_root",
         "Polyclaw runs as root: a fault in it or in a sandbox is a fault of the whole machine",
         "run it as an ordinary user",
     )
 }
 
-fn auth_off(exposure: &Exposure, household: Household<'_>) -> Option<SafetyWarning> {
-    if exposure.auth != Auth::Off {
+fn auth_off(exposure: &InstanceExposure, household: InstanceAgents<'_>) -> Option<SafetyWarning> {
+    if exposure.auth != GatewayAuth::Off {
         return None;
     }
     let networked =
-        names(household, |spec| spec.sandbox.mode != SandboxMode::Strict && has_shell(spec, household));
+        agent_names(household, |spec| spec.sandbox.mode != SandboxMode::Strict && has_shell(spec, household));
     let hint = "write auth = \"token\" in [gateway]";
     Some(if networked.is_empty() {
-        warning(
+        build_warning(
             "auth_off",
             "the API asks for no token: every program on this machine can do everything",
             hint,
@@ -121,81 +121,86 @@ fn auth_off(exposure: &Exposure, household: Household<'_>) -> Option<SafetyWarni
 }
 
 fn bind_exposed(bind: IpAddr) -> SafetyWarning {
-    warning(
+    build_warning(
         "bind_exposed",
         format!("the API listens on {bind}, which other machines can reach without encryption"),
         "bind = \"127.0.0.1\" in [gateway], with a reverse proxy that speaks TLS in front",
     )
 }
 
-fn sandbox_off(household: Household<'_>) -> Option<SafetyWarning> {
-    let agents = names(household, |spec| spec.sandbox.mode == SandboxMode::Off && has_shell(spec, household));
+fn sandbox_off(household: InstanceAgents<'_>) -> Option<SafetyWarning> {
+    let agents =
+        agent_names(household, |spec| spec.sandbox.mode == SandboxMode::Off && has_shell(spec, household));
     (!agents.is_empty()).then(|| {
         let message = format!("programs of {} run without a sandbox", agents.join(", "));
-        warning("sandbox_off", message, "sandbox.mode = \"workspace\" or \"strict\"")
+        build_warning("sandbox_off", message, "sandbox.mode = \"workspace\" or \"strict\"")
     })
 }
 
-fn shell_unasked(household: Household<'_>) -> Option<SafetyWarning> {
+fn shell_without_approval(household: InstanceAgents<'_>) -> Option<SafetyWarning> {
     let is_unasked = |spec: &AgentSpec| {
         let is_open = spec.sandbox.mode == SandboxMode::Off && has_shell(spec, household);
-        is_open && !policy::asks(&shell(), &layers(spec, household))
+        is_open && !policy::needs_approval(&shell_tool(), &agent_layers(spec, household))
     };
-    let agents = names(household, is_unasked);
+    let agents = agent_names(household, is_unasked);
     (!agents.is_empty()).then(|| {
         let message = format!("{} runs commands without a sandbox, and nobody is asked", agents.join(", "));
-        warning("shell_unasked", message, "approvals = { shell = \"unsafe\" } in its tools, or a sandbox")
+        build_warning(
+            "shell_unasked",
+            message,
+            "approvals = { shell = \"unsafe\" } in its tools, or a sandbox",
+        )
     })
 }
 
 fn servers_unconfined(servers: &[String]) -> Option<SafetyWarning> {
     (!servers.is_empty()).then(|| {
         let message = format!("MCP servers run with the rights of the instance: {}", servers.join(", "));
-        warning("mcp_sandbox_off", message, "take sandbox = \"off\" out of [mcp.servers.<name>]")
+        build_warning("mcp_sandbox_off", message, "take sandbox = \"off\" out of [mcp.servers.<name>]")
     })
 }
 
-fn may_listen(household: Household<'_>) -> Option<SafetyWarning> {
+fn may_listen(household: InstanceAgents<'_>) -> Option<SafetyWarning> {
     let listens = |spec: &AgentSpec| spec.sandbox.listen && spec.sandbox.mode == SandboxMode::Workspace;
-    let agents = names(household, |spec| listens(spec) && has_shell(spec, household));
+    let agents = agent_names(household, |spec| listens(spec) && has_shell(spec, household));
     (!agents.is_empty()).then(|| {
         let message = format!("programs of {} may listen for connections on this machine", agents.join(", "));
-        warning("sandbox_listen", message, "take listen out of its sandbox where it is not needed")
+        build_warning("sandbox_listen", message, "take listen out of its sandbox where it is not needed")
     })
 }
 
-fn names(household: Household<'_>, is_meant: impl Fn(&AgentSpec) -> bool) -> Vec<String> {
+fn agent_names(household: InstanceAgents<'_>, is_meant: impl Fn(&AgentSpec) -> bool) -> Vec<String> {
     household.agents.iter().filter(|spec| is_meant(spec)).map(|spec| spec.agent_id.to_string()).collect()
 }
 
-fn has_shell(spec: &AgentSpec, household: Household<'_>) -> bool {
-    policy::allows(&shell(), &layers(spec, household))
+fn has_shell(spec: &AgentSpec, household: InstanceAgents<'_>) -> bool {
+    policy::allows_tool(&shell_tool(), &agent_layers(spec, household))
 }
 
 /// As it is where nothing confines it.
-fn shell() -> ToolSpec {
+fn shell_tool() -> ToolSpec {
     ToolSpec {
-        name: SHELL.to_owned(),
+        name: SHELL_TOOL.to_owned(),
         description: String::new(),
         parameters: Value::Null,
-        effect: Effect::Effect,
-        risk: Risk::High,
-        consent: Consent::AskPerson,
+        effect: ToolEffect::Effect,
+        risk: ToolRisk::High,
+        consent: ToolConsent::AskPerson,
         confined: false,
     }
 }
 
-fn layers<'a>(spec: &'a AgentSpec, household: Household<'a>) -> Layers<'a> {
-    let agent = Owner {
+fn agent_layers<'a>(spec: &'a AgentSpec, household: InstanceAgents<'a>) -> PolicyLayers<'a> {
+    let agent = PolicyAgent {
         id: &spec.agent_id,
         policy: &spec.policy.tools,
         is_default: spec.agent_id == *household.default_agent,
         in_config: true,
     };
-    Layers {
+    PolicyLayers {
         rules: household.rules,
         agent,
-        lent: None,
+        inherited: None,
         spawn_depth: 0,
         has_room: true,
         senders: &[],
@@ -244,10 +249,10 @@ mod tests {
 
     #[test]
     fn a_process_without_agents_is_judged_by_how_it_is_reached() {
-        let exposure = Exposure {
+        let exposure = InstanceExposure {
             is_root: true,
             bind: [10, 0, 0, 1].into(),
-            auth: Auth::Token,
+            auth: GatewayAuth::Token,
             unconfined_servers: Vec::new(),
         };
         let found = exposure_warnings(&exposure);

@@ -3,13 +3,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::agent::{Isolation, Sandbox, SandboxMode};
+use crate::agent::{SandboxMode, SandboxSettings, ToolIsolation};
 
 /// What was in force while one tool ran. Stored with its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Facts {
+pub struct SandboxFacts {
     pub mode: SandboxMode,
-    pub isolation: Isolation,
+    pub isolation: ToolIsolation,
     /// The worker process that ran the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<u32>,
@@ -21,10 +21,10 @@ pub struct Facts {
     pub fault: Option<WorkerFault>,
     /// How paths were opened, where the tool is one of files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub files: Option<Files>,
+    pub files: Option<FileResolution>,
     /// What the program was kept to, where the tool started one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub program: Option<Box<Program>>,
+    pub program: Option<Box<ProgramConfinement>>,
 }
 
 /// Why a call that was to run in a worker process has no result.
@@ -52,17 +52,17 @@ fn is_zero(count: &u32) -> bool {
 
 /// The rules the kernel resolved a path by.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Files {
+pub struct FileResolution {
     pub resolved: String,
 }
 
 /// A program's confinement, as the program's process saw it just before it became the program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Program {
+pub struct ProgramConfinement {
     /// Whoever runs it, for looking it up while it runs.
     pub pid: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub landlock: Option<Landlock>,
+    pub landlock: Option<LandlockFacts>,
     /// Namespaces that are not the daemon's, as the kernel names them: `pid:[4026532201]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<String>,
@@ -74,13 +74,13 @@ pub struct Program {
     pub seccomp_filters: u32,
     /// Capabilities left, as the kernel writes them.
     pub capabilities: String,
-    pub limits: Limits,
+    pub limits: ProgramLimits,
     /// Tried, not assumed.
-    pub tried: Tried,
+    pub tried: ConfinementProbe,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Landlock {
+pub struct LandlockFacts {
     pub abi: u32,
     /// `fully` or `partially`, as the kernel took the ruleset.
     pub enforced: String,
@@ -90,7 +90,7 @@ pub struct Landlock {
 
 /// What the process tried after it was confined, and whether it could.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tried {
+pub struct ConfinementProbe {
     /// Listing `/`, or opening one of the paths that are to be hidden.
     pub outside: bool,
     /// Changing the mode of one of the hidden paths, to what it is.
@@ -109,7 +109,7 @@ pub struct Tried {
 
 /// Limits of one program, as `getrlimit` gave them. `None` is no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct ProgramLimits {
     pub memory_mb: Option<u64>,
     pub cpu_seconds: Option<u64>,
     pub processes: Option<u64>,
@@ -119,33 +119,33 @@ pub struct Limits {
 }
 
 /// What holds where an agent says nothing.
-pub const MEMORY_MB: u32 = 2048;
-pub const CPU_SECONDS: u32 = 600;
-pub const PROCESSES: u32 = 256;
-pub const FILE_MB: u32 = 1024;
-pub const OPEN_FILES: u32 = 1024;
-pub const DISK_MB: u32 = 10_240;
+pub const DEFAULT_MEMORY_MB: u32 = 2048;
+pub const DEFAULT_CPU_SECONDS: u32 = 600;
+pub const DEFAULT_MAX_PROCESSES: u32 = 256;
+pub const DEFAULT_FILE_MB: u32 = 1024;
+pub const DEFAULT_OPEN_FILES: u32 = 1024;
+pub const DEFAULT_DISK_MB: u32 = 10_240;
 
-impl Sandbox {
+impl SandboxSettings {
     /// The limits to set, with what is left out filled in.
-    pub fn limits(&self) -> Limits {
+    pub fn program_limits(&self) -> ProgramLimits {
         let or = |own: Option<u32>, usual: u32| Some(u64::from(own.unwrap_or(usual)));
-        Limits {
-            memory_mb: or(self.memory_mb, MEMORY_MB),
-            cpu_seconds: or(self.cpu_seconds, CPU_SECONDS),
-            processes: or(self.processes, PROCESSES),
-            file_mb: or(self.file_mb, FILE_MB),
-            open_files: Some(OPEN_FILES.into()),
+        ProgramLimits {
+            memory_mb: or(self.memory_mb, DEFAULT_MEMORY_MB),
+            cpu_seconds: or(self.cpu_seconds, DEFAULT_CPU_SECONDS),
+            processes: or(self.processes, DEFAULT_MAX_PROCESSES),
+            file_mb: or(self.file_mb, DEFAULT_FILE_MB),
+            open_files: Some(DEFAULT_OPEN_FILES.into()),
             core_bytes: Some(0),
         }
     }
 
     /// All that the workspace may hold, in MiB.
     pub fn disk_limit_mb(&self) -> u64 {
-        self.disk_mb.unwrap_or(DISK_MB).into()
+        self.disk_mb.unwrap_or(DEFAULT_DISK_MB).into()
     }
 
-    pub fn is_on(&self) -> bool {
+    pub fn is_enabled(&self) -> bool {
         self.mode != SandboxMode::Off
     }
 }
@@ -160,23 +160,23 @@ impl SandboxMode {
     }
 }
 
-impl Facts {
+impl SandboxFacts {
     /// One line for people: what was in force, most telling first.
-    pub fn line(&self) -> String {
+    pub fn summary_line(&self) -> String {
         let mut words = vec![format!("sandbox {}", self.mode.as_str())];
         if let Some(files) = &self.files {
             words.push(files.resolved.clone());
         }
         if let Some(program) = &self.program {
-            program.describe(&mut words);
+            program.append_summary(&mut words);
         }
         words.extend(self.worker.map(|pid| format!("worker {pid}")));
         words.join(" · ")
     }
 }
 
-impl Program {
-    fn describe(&self, words: &mut Vec<String>) {
+impl ProgramConfinement {
+    fn append_summary(&self, words: &mut Vec<String>) {
         words.extend(self.landlock.as_ref().map(|landlock| format!("landlock {}", landlock.abi)));
         if self.seccomp > 0 {
             words.push("seccomp".to_owned());
@@ -197,10 +197,10 @@ mod tests {
 
     #[test]
     fn the_line_says_what_was_measured() {
-        let limits = Sandbox::default().limits();
-        let program = Program {
+        let limits = SandboxSettings::default().program_limits();
+        let program = ProgramConfinement {
             pid: 7,
-            landlock: Some(Landlock { abi: 7, enforced: "fully".to_owned(), rules: 20 }),
+            landlock: Some(LandlockFacts { abi: 7, enforced: "fully".to_owned(), rules: 20 }),
             namespaces: vec!["pid:[4026532201]".to_owned(), "net:[4026532202]".to_owned()],
             bubblewrap: false,
             no_new_privs: true,
@@ -208,7 +208,7 @@ mod tests {
             seccomp_filters: 2,
             capabilities: "0000000000000000".to_owned(),
             limits,
-            tried: Tried {
+            tried: ConfinementProbe {
                 outside: false,
                 attributes: false,
                 network: false,
@@ -217,9 +217,9 @@ mod tests {
                 listen: false,
             },
         };
-        let facts = Facts {
+        let facts = SandboxFacts {
             mode: SandboxMode::Strict,
-            isolation: Isolation::InProcess,
+            isolation: ToolIsolation::InProcess,
             worker: None,
             crashes: 0,
             fault: None,
@@ -227,16 +227,16 @@ mod tests {
             program: Some(Box::new(program)),
         };
         assert_eq!(
-            facts.line(),
+            facts.summary_line(),
             "sandbox strict · landlock 7 · seccomp · own pid, net · no network · 2048 MiB"
         );
     }
 
     #[test]
     fn an_agents_own_limits_replace_the_usual_ones() {
-        let sandbox = Sandbox { memory_mb: Some(64), ..Sandbox::default() };
-        assert_eq!(sandbox.limits().memory_mb, Some(64));
-        assert_eq!(sandbox.limits().file_mb, Some(1024));
-        assert_eq!(sandbox.limits().core_bytes, Some(0));
+        let sandbox = SandboxSettings { memory_mb: Some(64), ..SandboxSettings::default() };
+        assert_eq!(sandbox.program_limits().memory_mb, Some(64));
+        assert_eq!(sandbox.program_limits().file_mb, Some(1024));
+        assert_eq!(sandbox.program_limits().core_bytes, Some(0));
     }
 }

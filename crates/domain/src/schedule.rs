@@ -14,12 +14,12 @@ const MINUTE_MS: i64 = 60_000;
 
 #[derive(Clone, Debug)]
 pub struct Schedule {
-    rule: Rule,
+    rule: ScheduleRule,
     zone: TimeZone,
 }
 
 #[derive(Clone, Debug)]
-enum Rule {
+enum ScheduleRule {
     Cron(Box<Cron>),
     /// Counted from the epoch, not from a start: a restart changes nothing.
     Every(i64),
@@ -43,28 +43,28 @@ impl Schedule {
         };
         let refused = |why: String| InvalidSchedule::Rule(text.to_owned(), why);
         let rule = match text.trim().split_once(char::is_whitespace) {
-            Some(("every", length)) => Rule::Every(interval(length.trim()).map_err(refused)?),
-            Some(("at", moment)) => Rule::At(instant(moment.trim(), &zone).map_err(refused)?),
-            _ => Rule::Cron(Box::new(cron(text).map_err(refused)?)),
+            Some(("every", length)) => ScheduleRule::Every(parse_interval(length.trim()).map_err(refused)?),
+            Some(("at", moment)) => ScheduleRule::At(parse_instant(moment.trim(), &zone).map_err(refused)?),
+            _ => ScheduleRule::Cron(Box::new(parse_cron(text).map_err(refused)?)),
         };
         let schedule = Self { rule, zone };
-        match schedule.comes() {
+        match schedule.has_occurrence() {
             true => Ok(schedule),
             false => Err(refused("there is no such day".to_owned())),
         }
     }
 
     /// An expression may name a day that no year has. A moment that has passed did come.
-    fn comes(&self) -> bool {
-        !matches!(self.rule, Rule::Cron(_)) || self.next(Millis(0)).is_some()
+    fn has_occurrence(&self) -> bool {
+        !matches!(self.rule, ScheduleRule::Cron(_)) || self.next(Millis(0)).is_some()
     }
 
     /// The first due time after a moment.
     pub fn next(&self, after: Millis) -> Option<Millis> {
         match &self.rule {
-            Rule::Every(length) => Some(Millis((after.0.div_euclid(*length) + 1) * length)),
-            Rule::At(moment) => (*moment > after).then_some(*moment),
-            Rule::Cron(cron) => {
+            ScheduleRule::Every(length) => Some(Millis((after.0.div_euclid(*length) + 1) * length)),
+            ScheduleRule::At(moment) => (*moment > after).then_some(*moment),
+            ScheduleRule::Cron(cron) => {
                 let from = Zoned::new(Timestamp::from_millisecond(after.0).ok()?, self.zone.clone());
                 let next = cron.find_next_occurrence(&from, false).ok()?;
                 Some(Millis(next.timestamp().as_millisecond()))
@@ -73,25 +73,25 @@ impl Schedule {
     }
 
     /// The last due time at or before a moment, and how many there were after `since`, up to a bound.
-    pub fn missed(&self, since: Millis, now: Millis) -> Option<Missed> {
+    pub fn count_missed(&self, since: Millis, now: Millis) -> Option<MissedRuns> {
         let mut due = self.next(since).filter(|due| *due <= now)?;
         let mut count = 1;
-        while count < Missed::COUNTED
+        while count < MissedRuns::MAX_COUNTED_RUNS
             && let Some(next) = self.next(due).filter(|next| *next <= now)
         {
             (due, count) = (next, count + 1);
         }
-        if count == Missed::COUNTED {
-            due = self.last(now).unwrap_or(due);
+        if count == MissedRuns::MAX_COUNTED_RUNS {
+            due = self.previous_due(now).unwrap_or(due);
         }
-        Some(Missed { last: due, count })
+        Some(MissedRuns { last: due, count })
     }
 
-    fn last(&self, now: Millis) -> Option<Millis> {
+    fn previous_due(&self, now: Millis) -> Option<Millis> {
         match &self.rule {
-            Rule::Every(length) => Some(Millis(now.0.div_euclid(*length) * length)),
-            Rule::At(moment) => (*moment <= now).then_some(*moment),
-            Rule::Cron(cron) => {
+            ScheduleRule::Every(length) => Some(Millis(now.0.div_euclid(*length) * length)),
+            ScheduleRule::At(moment) => (*moment <= now).then_some(*moment),
+            ScheduleRule::Cron(cron) => {
                 let until = Zoned::new(Timestamp::from_millisecond(now.0).ok()?, self.zone.clone());
                 let last = cron.find_previous_occurrence(&until, true).ok()?;
                 Some(Millis(last.timestamp().as_millisecond()))
@@ -102,7 +102,7 @@ impl Schedule {
 
 /// Minute, hour, day, month and weekday. With a sixth field the first would be seconds, which nobody means who
 /// counts one too many.
-fn cron(text: &str) -> Result<Cron, String> {
+fn parse_cron(text: &str) -> Result<Cron, String> {
     let fields = text.split_whitespace().count();
     if fields != 5 && !text.trim_start().starts_with('@') {
         return Err(format!("it has {fields} fields, and minute hour day month weekday are five"));
@@ -112,18 +112,18 @@ fn cron(text: &str) -> Result<Cron, String> {
 
 /// Due times that passed while nobody looked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Missed {
+pub struct MissedRuns {
     pub last: Millis,
     /// At most [`Missed::COUNTED`]: that many or more.
     pub count: usize,
 }
 
-impl Missed {
-    pub const COUNTED: usize = 1_000;
+impl MissedRuns {
+    pub const MAX_COUNTED_RUNS: usize = 1_000;
 }
 
 /// `90s`, `10m`, `1h30m`, `2d` in milliseconds; at least a second.
-pub fn interval(text: &str) -> Result<i64, String> {
+pub fn parse_interval(text: &str) -> Result<i64, String> {
     let mut total: i64 = 0;
     let mut digits = String::new();
     for c in text.chars() {
@@ -150,19 +150,19 @@ pub fn interval(text: &str) -> Result<i64, String> {
 }
 
 /// A moment with an offset of its own, or one on the clocks of the zone.
-fn instant(text: &str, zone: &TimeZone) -> Result<Millis, String> {
+fn parse_instant(text: &str, zone: &TimeZone) -> Result<Millis, String> {
     let moment = match text.parse::<Timestamp>() {
         Ok(moment) => moment,
         Err(_) => {
             let clock: DateTime = text.parse().map_err(|error: jiff::Error| error.to_string())?;
-            on_clocks(clock, zone).map_err(|error| error.to_string())?
+            resolve_local_time(clock, zone).map_err(|error| error.to_string())?
         }
     };
     Ok(Millis(moment.as_millisecond()))
 }
 
 /// A time that the clocks of a zone leave out is the next that they show; of one that they show twice, the first.
-fn on_clocks(clock: DateTime, zone: &TimeZone) -> Result<Timestamp, jiff::Error> {
+fn resolve_local_time(clock: DateTime, zone: &TimeZone) -> Result<Timestamp, jiff::Error> {
     let ambiguous = zone.to_ambiguous_timestamp(clock);
     let is_left_out = matches!(ambiguous.offset(), AmbiguousOffset::Gap { .. });
     let moment = ambiguous.compatible()?;
@@ -257,12 +257,15 @@ mod tests {
     #[test]
     fn what_was_missed_is_counted_and_only_the_last_matters() {
         let hourly = Schedule::parse("0 * * * *", None).unwrap();
-        let missed = |since, now| hourly.missed(at(since), at(now));
+        let missed = |since, now| hourly.count_missed(at(since), at(now));
         assert_eq!(missed("2026-01-01T00:00:00Z", "2026-01-01T00:59:00Z"), None);
         let five = missed("2026-01-01T00:00:00Z", "2026-01-01T05:30:00Z");
-        assert_eq!(five, Some(Missed { last: at("2026-01-01T05:00:00Z"), count: 5 }));
+        assert_eq!(five, Some(MissedRuns { last: at("2026-01-01T05:00:00Z"), count: 5 }));
         let year = missed("2025-01-01T00:00:00Z", "2026-01-01T00:30:00Z");
-        assert_eq!(year, Some(Missed { last: at("2026-01-01T00:00:00Z"), count: Missed::COUNTED }));
+        assert_eq!(
+            year,
+            Some(MissedRuns { last: at("2026-01-01T00:00:00Z"), count: MissedRuns::MAX_COUNTED_RUNS })
+        );
     }
 
     #[test]

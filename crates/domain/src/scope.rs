@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::arrival::{Arrival, PeerKind};
 use crate::id::AgentId;
-use crate::key::SessionKey;
+use crate::inbound::{InboundContext, PeerKind};
+use crate::session_key::SessionKey;
 
 /// How conversations with single persons are kept apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -26,20 +26,20 @@ pub enum DmScope {
 
 /// What decides a session's key beside the message.
 #[derive(Clone, Debug, Default)]
-pub struct Scope<'a> {
+pub struct SessionScope<'a> {
     pub dm: DmScope,
     pub main_key: &'a str,
     /// A person's name, and their ids as `channel:id`.
-    pub links: Option<&'a Links>,
+    pub links: Option<&'a IdentityLinks>,
     /// The account of this channel that is meant where none is named: its groups need no account in their key.
     pub default_account: &'a str,
 }
 
 /// Who is the same person on several channels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Links(BTreeMap<String, String>);
+pub struct IdentityLinks(BTreeMap<String, String>);
 
-impl Links {
+impl IdentityLinks {
     /// From names to ids, as the config has them.
     pub fn new<'a>(named: impl IntoIterator<Item = (&'a String, &'a Vec<String>)>) -> Self {
         let pairs = named.into_iter().flat_map(|(name, ids)| ids.iter().map(|id| (id.clone(), name.clone())));
@@ -47,7 +47,7 @@ impl Links {
     }
 
     /// The name of a person, or else where their id is from and the id.
-    pub fn person(&self, channel: &str, id: &str) -> String {
+    pub fn person_key(&self, channel: &str, id: &str) -> String {
         self.name(channel, id).map_or_else(|| format!("{channel}:{id}"), str::to_owned)
     }
 
@@ -56,47 +56,51 @@ impl Links {
     }
 }
 
-impl Scope<'_> {
-    pub fn key(&self, agent: &AgentId, arrival: &Arrival) -> SessionKey {
-        let Arrival { channel, account, peer, .. } = arrival;
+impl SessionScope<'_> {
+    pub fn session_key(&self, agent: &AgentId, arrival: &InboundContext) -> SessionKey {
+        let InboundContext { channel, account, peer, .. } = arrival;
         let mut parts: Vec<String> = match (peer.kind, self.dm) {
             (PeerKind::Dm, DmScope::Main) => vec![self.main_key.to_owned()],
-            (PeerKind::Dm, DmScope::PerPeer) => self.anywhere(channel, &peer.id),
-            (PeerKind::Dm, DmScope::PerChannelPeer) => self.within(channel, &[channel], &peer.id),
-            (PeerKind::Dm, DmScope::PerAccountChannelPeer) => {
-                self.within(channel, &[channel, account], &peer.id)
+            (PeerKind::Dm, DmScope::PerPeer) => self.person_parts(channel, &peer.id),
+            (PeerKind::Dm, DmScope::PerChannelPeer) => {
+                self.channel_person_parts(channel, &[channel], &peer.id)
             }
-            (kind, _) if account == self.default_account => owned(&[channel, kind.as_str(), &peer.id]),
-            (kind, _) => owned(&[channel, account, kind.as_str(), &peer.id]),
+            (PeerKind::Dm, DmScope::PerAccountChannelPeer) => {
+                self.channel_person_parts(channel, &[channel, account], &peer.id)
+            }
+            (kind, _) if account == self.default_account => {
+                to_owned_parts(&[channel, kind.as_str(), &peer.id])
+            }
+            (kind, _) => to_owned_parts(&[channel, account, kind.as_str(), &peer.id]),
         };
         if let Some(thread) = &arrival.thread {
-            parts.extend(owned(&[thread.kind.as_str(), &thread.id]));
+            parts.extend(to_owned_parts(&[thread.kind.as_str(), &thread.id]));
         }
-        SessionKey::of(agent, &parts.iter().map(String::as_str).collect::<Vec<_>>())
+        SessionKey::from_parts(agent, &parts.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
     /// One key for a person wherever they write. Ids of two platforms can be equal without being one person's, so
     /// an id goes with its channel; a name holds no `:`, so it is never taken for one.
-    fn anywhere(&self, channel: &str, id: &str) -> Vec<String> {
-        let who = self.links.map_or_else(|| format!("{channel}:{id}"), |links| links.person(channel, id));
+    fn person_parts(&self, channel: &str, id: &str) -> Vec<String> {
+        let who = self.links.map_or_else(|| format!("{channel}:{id}"), |links| links.person_key(channel, id));
         vec!["dm".to_owned(), who]
     }
 
     /// One key for a person below a channel. A name has a word of its own: an id could read like it.
-    fn within(&self, channel: &str, place: &[&str], id: &str) -> Vec<String> {
-        let who = match self.linked(channel, id) {
+    fn channel_person_parts(&self, channel: &str, place: &[&str], id: &str) -> Vec<String> {
+        let who = match self.linked_name(channel, id) {
             Some(name) => ["person", name],
             None => ["dm", id],
         };
-        owned(&[place, &who].concat())
+        to_owned_parts(&[place, &who].concat())
     }
 
-    fn linked(&self, channel: &str, id: &str) -> Option<&str> {
+    fn linked_name(&self, channel: &str, id: &str) -> Option<&str> {
         self.links?.name(channel, id)
     }
 }
 
-fn owned(parts: &[&str]) -> Vec<String> {
+fn to_owned_parts(parts: &[&str]) -> Vec<String> {
     parts.iter().map(|part| (*part).to_owned()).collect()
 }
 
@@ -105,13 +109,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::arrival::{Peer, Thread, ThreadKind};
+    use crate::inbound::{ChatPeer, ChatThread, ThreadKind};
 
-    fn arrival(channel: &str, account: &str, kind: PeerKind, id: &str) -> Arrival {
-        Arrival {
+    fn arrival(channel: &str, account: &str, kind: PeerKind, id: &str) -> InboundContext {
+        InboundContext {
             channel: channel.into(),
             account: account.into(),
-            peer: Peer { kind, id: id.into() },
+            peer: ChatPeer { kind, id: id.into() },
             parent: None,
             thread: None,
             guild: None,
@@ -121,12 +125,12 @@ mod tests {
         }
     }
 
-    fn scope(dm: DmScope) -> Scope<'static> {
-        Scope { dm, main_key: "main", links: None, default_account: "default" }
+    fn scope(dm: DmScope) -> SessionScope<'static> {
+        SessionScope { dm, main_key: "main", links: None, default_account: "default" }
     }
 
-    fn key(scope: &Scope<'_>, arrival: &Arrival) -> String {
-        scope.key(&AgentId::main(), arrival).to_string()
+    fn key(scope: &SessionScope<'_>, arrival: &InboundContext) -> String {
+        scope.session_key(&AgentId::main(), arrival).to_string()
     }
 
     /// Direct messages in four scopes, groups and channels of two accounts, each alone, in a thread and in a topic.
@@ -147,8 +151,8 @@ mod tests {
         for (kind, account, expected) in places {
             for (of, place) in scopes.into_iter().zip(expected) {
                 for (side, suffix) in sides {
-                    let thread = side.map(|kind| Thread { kind, id: "1.2".into() });
-                    let arrival = Arrival { thread, ..arrival("telegram", account, kind, "-5") };
+                    let thread = side.map(|kind| ChatThread { kind, id: "1.2".into() });
+                    let arrival = InboundContext { thread, ..arrival("telegram", account, kind, "-5") };
                     let expected = format!("agent:main:{}{suffix}", place.replace('X', "-5"));
                     assert_eq!(key(&scope(of), &arrival), expected, "{of:?}");
                     assert_eq!(SessionKey::parse(&expected).map(|key| key.to_string()), Ok(expected));
@@ -161,9 +165,9 @@ mod tests {
     fn a_linked_person_is_one_and_nobody_else_is_them() {
         let named =
             BTreeMap::from([("alice".to_owned(), vec!["telegram:1".to_owned(), "discord:2".to_owned()])]);
-        let links = Links::new(&named);
+        let links = IdentityLinks::new(&named);
         for of in [DmScope::PerPeer, DmScope::PerChannelPeer, DmScope::PerAccountChannelPeer] {
-            let scope = Scope { links: Some(&links), ..scope(of) };
+            let scope = SessionScope { links: Some(&links), ..scope(of) };
             let at = |channel, id| key(&scope, &arrival(channel, "default", PeerKind::Dm, id));
             assert_eq!(of == DmScope::PerPeer, at("telegram", "1") == at("discord", "2"));
             assert_ne!(at("telegram", "1"), at("telegram", "alice"), "an id that reads like the name");
@@ -171,7 +175,7 @@ mod tests {
         }
     }
 
-    fn anywhere() -> impl Strategy<Value = Arrival> {
+    fn anywhere() -> impl Strategy<Value = InboundContext> {
         let word = prop_oneof![
             "[a-c:%*]{0,3}",
             Just("dm".to_owned()),
@@ -181,19 +185,19 @@ mod tests {
         let kind = prop_oneof![Just(PeerKind::Dm), Just(PeerKind::Group), Just(PeerKind::Channel)];
         let thread = prop::option::of((any::<bool>(), "[a:]{0,2}"));
         (word.clone(), word.clone(), word, kind, thread).prop_map(|(channel, account, id, kind, thread)| {
-            let thread = thread.map(|(topic, id)| Thread {
+            let thread = thread.map(|(topic, id)| ChatThread {
                 kind: if topic { ThreadKind::Topic } else { ThreadKind::Thread },
                 id,
             });
-            Arrival { thread, ..arrival(&channel, &account, kind, &id) }
+            InboundContext { thread, ..arrival(&channel, &account, kind, &id) }
         })
     }
 
     /// What makes a conversation one, said without any key.
-    fn conversation(of: DmScope, links: &Links, x: &Arrival) -> Vec<Option<String>> {
+    fn conversation(of: DmScope, links: &IdentityLinks, x: &InboundContext) -> Vec<Option<String>> {
         let some = |text: &str| Some(text.to_owned());
         let thread = x.thread.as_ref().map(|thread| format!("{:?}", (thread.kind, &thread.id)));
-        let person = links.person(&x.channel, &x.peer.id);
+        let person = links.person_key(&x.channel, &x.peer.id);
         let place = match (x.peer.kind, of) {
             (PeerKind::Dm, DmScope::Main) => vec![some("main")],
             (PeerKind::Dm, DmScope::PerPeer) => vec![some("person"), Some(person)],
@@ -225,9 +229,9 @@ mod tests {
             a in anywhere(), b in anywhere(), of_a in any_scope(), of_b in any_scope(), same in any::<bool>(),
         ) {
             let named = BTreeMap::from([("a".to_owned(), vec!["dm:b".to_owned(), "a:c".to_owned()])]);
-            let links = Links::new(&named);
-            let b = if same { Arrival { channel: a.channel.clone(), peer: a.peer.clone(), ..b } } else { b };
-            let key = |of, x: &Arrival| key(&Scope { links: Some(&links), ..scope(of) }, x);
+            let links = IdentityLinks::new(&named);
+            let b = if same { InboundContext { channel: a.channel.clone(), peer: a.peer.clone(), ..b } } else { b };
+            let key = |of, x: &InboundContext| key(&SessionScope { links: Some(&links), ..scope(of) }, x);
             prop_assert_eq!(
                 key(of_a, &a) == key(of_b, &b),
                 conversation(of_a, &links, &a) == conversation(of_b, &links, &b)

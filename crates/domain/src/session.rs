@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::channel::Address;
+use crate::channel::ChatAddress;
 use crate::id::{AgentId, SessionId};
-use crate::job::Lane;
-use crate::key::SessionKey;
-use crate::policy::Lent;
+use crate::job::JobLane;
+use crate::policy::InheritedTools;
 use crate::provider::{ModelRef, ReasoningEffort};
+use crate::session_key::SessionKey;
 use crate::team::TeamRole;
 use crate::time::Millis;
 
@@ -25,20 +25,20 @@ pub struct Session {
     pub delivers: bool,
     pub sends: bool,
     pub owner: Option<SessionKey>,
-    pub lane: Lane,
+    pub lane: JobLane,
     pub spawn_depth: u32,
     pub delegation_depth: u32,
     /// What it may use at most; none where no turn of another began it.
-    pub lent: Option<Lent>,
+    pub inherited: Option<InheritedTools>,
     /// The conversation it first came from; replies use the address of their own message.
-    pub address: Option<Address>,
+    pub address: Option<ChatAddress>,
     /// Where what is written here goes instead.
     pub focus: Option<SessionKey>,
     /// After this long without a message the next one begins a new conversation.
     pub ttl_ms: Option<i64>,
     /// Its place in a team, if it has one. Which team is in the rows of teams.
     pub team_role: Option<TeamRole>,
-    pub status: Status,
+    pub status: SessionStatus,
     pub title: Option<String>,
     pub created_at: Millis,
     pub updated_at: Millis,
@@ -46,7 +46,7 @@ pub struct Session {
 
 impl Session {
     /// A session of a person's own that begins now; whatever else it is, its maker says.
-    pub fn begun(key: SessionKey, id: SessionId, agent: AgentId, now: Millis) -> Self {
+    pub fn new_for_person(key: SessionKey, id: SessionId, agent: AgentId, now: Millis) -> Self {
         Self {
             key,
             id,
@@ -57,15 +57,15 @@ impl Session {
             delivers: true,
             sends: true,
             owner: None,
-            lane: Lane::Main,
+            lane: JobLane::Main,
             spawn_depth: 0,
             delegation_depth: 0,
-            lent: None,
+            inherited: None,
             address: None,
             focus: None,
             ttl_ms: None,
             team_role: None,
-            status: Status::Active,
+            status: SessionStatus::Active,
             title: None,
             created_at: now,
             updated_at: now,
@@ -75,12 +75,12 @@ impl Session {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum SessionStatus {
     Active,
     Archived,
 }
 
-impl Status {
+impl SessionStatus {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Active => "active",

@@ -1,6 +1,6 @@
 //! Tasks of a team: their states, who may change them, and what they wait for.
 
-mod edges;
+mod dependencies;
 
 use std::fmt;
 
@@ -9,18 +9,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::id::{AgentId, TeamId};
-use crate::key::SessionKey;
 use crate::run::Artifact;
+use crate::session_key::SessionKey;
 use crate::time::Millis;
 
-pub use edges::{BadEdge, check_edges};
+pub use dependencies::{InvalidDependency, check_dependencies};
 
-pub const MAX_SUBJECT: usize = 200;
-pub const MAX_DESCRIPTION: usize = 10_000;
-pub const MAX_ACTIVE_FORM: usize = 100;
-pub const MAX_SUMMARY: usize = 1_000;
+pub const MAX_SUBJECT_CHARS: usize = 200;
+pub const MAX_DESCRIPTION_CHARS: usize = 10_000;
+pub const MAX_ACTIVE_FORM_CHARS: usize = 100;
+pub const MAX_SUMMARY_CHARS: usize = 1_000;
 /// What one task may wait for.
-pub const MAX_NEEDS: usize = 50;
+pub const MAX_DEPENDENCIES: usize = 50;
 
 /// A task's number in its team, counted up from one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -38,13 +38,13 @@ impl<'de> Deserialize<'de> for TaskNo {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]
-        enum Written {
+        enum TaskNoInput {
             Number(i64),
             Text(String),
         }
-        let number = match Written::deserialize(deserializer)? {
-            Written::Number(number) => Some(number),
-            Written::Text(text) => text.trim().trim_start_matches('#').parse().ok(),
+        let number = match TaskNoInput::deserialize(deserializer)? {
+            TaskNoInput::Number(number) => Some(number),
+            TaskNoInput::Text(text) => text.trim().trim_start_matches('#').parse().ok(),
         };
         number.map(Self).ok_or_else(|| serde::de::Error::custom("a task id is a number"))
     }
@@ -52,7 +52,7 @@ impl<'de> Deserialize<'de> for TaskNo {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum TaskState {
+pub enum TeamTaskState {
     Pending,
     Claimed,
     InProgress,
@@ -60,7 +60,7 @@ pub enum TaskState {
     Failed,
 }
 
-impl TaskState {
+impl TeamTaskState {
     pub const ALL: [Self; 5] =
         [Self::Pending, Self::Claimed, Self::InProgress, Self::Completed, Self::Failed];
 
@@ -91,7 +91,7 @@ impl TaskState {
 /// What must be true before a task counts as completed. The runtime looks, not the one who did it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Verify {
+pub enum TaskVerification {
     /// A command line that must end with exit code 0 in the workspace of whoever did the task.
     Command(String),
     /// An agent that is asked whether it is done, and answers PASS or FAIL.
@@ -100,7 +100,7 @@ pub enum Verify {
 
 /// Who holds a task, and until when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Lease {
+pub struct TaskLease {
     pub owner: String,
     pub session: SessionKey,
     /// Higher with every claim: what was begun under an older one ends nothing.
@@ -109,7 +109,7 @@ pub struct Lease {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Task {
+pub struct TeamTask {
     pub team: TeamId,
     pub no: TaskNo,
     pub subject: String,
@@ -121,9 +121,9 @@ pub struct Task {
     pub assignee: Option<String>,
     /// What a member must be able to do to take it.
     pub capability: Option<String>,
-    pub verify: Option<Verify>,
-    pub state: TaskState,
-    pub lease: Option<Lease>,
+    pub verify: Option<TaskVerification>,
+    pub state: TeamTaskState,
+    pub lease: Option<TaskLease>,
     /// Who ended it.
     pub ended_by: Option<String>,
     pub summary: Option<String>,
@@ -138,9 +138,9 @@ pub struct Task {
     pub ended_at: Option<Millis>,
 }
 
-impl Task {
+impl TeamTask {
     /// One that nobody has taken and that waits for nothing. The ledger gives it its number.
-    pub fn of(team: TeamId, subject: String, created_by: &str, now: Millis) -> Self {
+    pub fn new_pending(team: TeamId, subject: String, created_by: &str, now: Millis) -> Self {
         Self {
             team,
             no: TaskNo(0),
@@ -151,7 +151,7 @@ impl Task {
             assignee: None,
             capability: None,
             verify: None,
-            state: TaskState::Pending,
+            state: TeamTaskState::Pending,
             lease: None,
             ended_by: None,
             summary: None,
@@ -167,7 +167,7 @@ impl Task {
     }
 
     /// What it is called while somebody works on it.
-    pub fn title(&self) -> &str {
+    pub fn display_title(&self) -> &str {
         match &self.active_form {
             Some(form) if self.state.is_owned() => form,
             _ => &self.subject,
@@ -177,7 +177,7 @@ impl Task {
 
 /// A member at the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Worker {
+pub struct TaskMember {
     pub name: String,
     pub session: SessionKey,
     pub capabilities: Vec<String>,
@@ -187,14 +187,14 @@ pub struct Worker {
 
 /// Why a task was not claimed, changed or ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum TaskRefusal {
     #[error("there is no task {0}")]
     Unknown(TaskNo),
     #[error("task {0} is {state}", state = .1.as_str())]
-    Ended(TaskNo, TaskState),
+    Ended(TaskNo, TeamTaskState),
     #[error("task {0} was already claimed by {1}")]
     Taken(TaskNo, String),
-    #[error("task {0} waits for {list}", list = numbers(.1))]
+    #[error("task {0} waits for {list}", list = format_numbers(.1))]
     Blocked(TaskNo, Vec<TaskNo>),
     #[error("task {0} is for {1} only")]
     Assigned(TaskNo, String),
@@ -207,7 +207,7 @@ pub enum Refusal {
     #[error("task {0} was given to somebody else since; what you did is kept as a note")]
     Late(TaskNo),
     #[error("{0}")]
-    Edge(#[from] BadEdge),
+    Edge(#[from] InvalidDependency),
     #[error("there are {0} open tasks; at most {1} are allowed")]
     TooMany(usize, usize),
     #[error("{field} has {len} characters; at most {most} are allowed")]
@@ -224,7 +224,7 @@ pub enum Refusal {
     NotChecked(String),
 }
 
-impl Refusal {
+impl TaskRefusal {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Unknown(_) => "unknown_task",
@@ -249,52 +249,52 @@ impl Refusal {
     }
 }
 
-fn numbers(list: &[TaskNo]) -> String {
+fn format_numbers(list: &[TaskNo]) -> String {
     list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// Why this one can not take this task now. `None`: nothing stands in the way.
-pub fn why_not(task: &Task, worker: &Worker) -> Option<Refusal> {
+pub fn claim_refusal(task: &TeamTask, worker: &TaskMember) -> Option<TaskRefusal> {
     let no = task.no;
     if task.state.has_ended() {
-        return Some(Refusal::Ended(no, task.state));
+        return Some(TaskRefusal::Ended(no, task.state));
     }
     if let Some(lease) = &task.lease {
-        return Some(Refusal::Taken(no, lease.owner.clone()));
+        return Some(TaskRefusal::Taken(no, lease.owner.clone()));
     }
     if let Some(assignee) = task.assignee.as_ref().filter(|name| **name != worker.name) {
-        return Some(Refusal::Assigned(no, assignee.clone()));
+        return Some(TaskRefusal::Assigned(no, assignee.clone()));
     }
     let lacks = |needed: &&String| !worker.capabilities.contains(needed);
     if let Some(needed) = task.capability.as_ref().filter(lacks) {
-        return Some(Refusal::Incapable(no, needed.clone()));
+        return Some(TaskRefusal::Incapable(no, needed.clone()));
     }
-    (!task.blocked_by.is_empty()).then(|| Refusal::Blocked(no, task.blocked_by.clone()))
+    (!task.blocked_by.is_empty()).then(|| TaskRefusal::Blocked(no, task.blocked_by.clone()))
 }
 
 /// Whether this one may begin, release or end a task that is held now. The fence that must still hold comes back.
-pub fn may_hold(task: &Task, worker: &Worker) -> Result<i64, Refusal> {
+pub fn check_lease(task: &TeamTask, worker: &TaskMember) -> Result<i64, TaskRefusal> {
     match &task.lease {
-        _ if task.state.has_ended() => Err(Refusal::Ended(task.no, task.state)),
+        _ if task.state.has_ended() => Err(TaskRefusal::Ended(task.no, task.state)),
         Some(lease) if worker.is_lead || lease.session == worker.session => Ok(lease.fence),
         // Somebody else's, or one's own name in a newer session: an earlier life ends nothing of a later one.
-        Some(_) => Err(Refusal::Late(task.no)),
-        None => Err(Refusal::NotYours(task.no)),
+        Some(_) => Err(TaskRefusal::Late(task.no)),
+        None => Err(TaskRefusal::NotYours(task.no)),
     }
 }
 
 /// The same for its end: the lead also ends what nobody holds, under no fence, so that nothing is stuck for good.
-pub fn may_end(task: &Task, worker: &Worker) -> Result<i64, Refusal> {
-    match may_hold(task, worker) {
-        Err(Refusal::NotYours(_)) if worker.is_lead => Ok(0),
+pub fn check_may_end(task: &TeamTask, worker: &TaskMember) -> Result<i64, TaskRefusal> {
+    match check_lease(task, worker) {
+        Err(TaskRefusal::NotYours(_)) if worker.is_lead => Ok(0),
         decided => decided,
     }
 }
 
 /// Bounds of what a task is made of.
-pub fn check_text(field: &'static str, text: &str, most: usize) -> Result<(), Refusal> {
+pub fn check_text_len(field: &'static str, text: &str, most: usize) -> Result<(), TaskRefusal> {
     match text.chars().count() {
-        len if len > most => Err(Refusal::TooLong { field, len, most }),
+        len if len > most => Err(TaskRefusal::TooLong { field, len, most }),
         _ => Ok(()),
     }
 }

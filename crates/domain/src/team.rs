@@ -1,8 +1,8 @@
 //! Teams: a lead session, member sessions, a ledger of tasks and mailboxes.
 
+pub mod failures;
 pub mod idle;
 pub mod plan;
-pub mod setback;
 pub mod shutdown;
 pub mod state;
 pub mod tools;
@@ -11,59 +11,59 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::authority::Authority;
-use crate::channel::Address;
+use crate::channel::ChatAddress;
 use crate::id::{AgentId, TeamId, TraceId};
-use crate::key::SessionKey;
-use crate::redact::quoted;
+use crate::redact::quote_safely;
+use crate::session_key::SessionKey;
 use crate::time::Millis;
 pub use plan::PlanApproval;
 
 /// The name under which every team's lead gets mail.
-pub const LEAD: &str = "lead";
+pub const LEAD_NAME: &str = "lead";
 /// The name under which the runtime writes.
-pub const RUNTIME: &str = "team";
+pub const RUNTIME_NAME: &str = "team";
 /// The name under which people write who look after the instance.
-pub const OPERATOR: &str = "operator";
+pub const OPERATOR_NAME: &str = "operator";
 
 /// What people call all of a team when they write to it.
-pub const EVERYBODY: &str = "all";
+pub const EVERYBODY_NAME: &str = "all";
 /// Names that no member has.
-const RESERVED: [&str; 4] = [LEAD, RUNTIME, OPERATOR, EVERYBODY];
+const RESERVED_NAMES: [&str; 4] = [LEAD_NAME, RUNTIME_NAME, OPERATOR_NAME, EVERYBODY_NAME];
 
-const COLORS: [&str; 8] = ["blue", "green", "yellow", "magenta", "cyan", "red", "white", "gray"];
+const MEMBER_COLORS: [&str; 8] = ["blue", "green", "yellow", "magenta", "cyan", "red", "white", "gray"];
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no name here: a lower-case letter or digit, then up to 49 of a-z, 0-9, '_' and '-'")]
-pub struct InvalidName(pub String);
+pub struct InvalidTeamName(pub String);
 
 /// `^[a-z0-9][a-z0-9_-]{0,49}$`, for teams and members alike: it is the name of a folder, too.
-pub fn check_name(text: &str) -> Result<(), InvalidName> {
+pub fn check_team_name(text: &str) -> Result<(), InvalidTeamName> {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let first = text.chars().next().is_some_and(is_plain);
     let rest = text.chars().all(|c| is_plain(c) || matches!(c, '_' | '-'));
-    let refused = || InvalidName(quoted(text));
+    let refused = || InvalidTeamName(quote_safely(text));
     if first && rest && text.len() <= 50 { Ok(()) } else { Err(refused()) }
 }
 
 /// A name of a member; those that mean somebody else, or everybody, are taken.
-pub fn check_member_name(text: &str) -> Result<(), Refusal> {
-    check_name(text)?;
-    match RESERVED.contains(&text) {
-        true => Err(Refusal::Reserved(text.to_owned())),
+pub fn check_member_name(text: &str) -> Result<(), TeamRefusal> {
+    check_team_name(text)?;
+    match RESERVED_NAMES.contains(&text) {
+        true => Err(TeamRefusal::Reserved(text.to_owned())),
         false => Ok(()),
     }
 }
 
 /// A member's color as pages show it.
 pub fn hex_color(name: &str) -> &'static str {
-    const HEX: [&str; 8] =
+    const HEX_COLORS: [&str; 8] =
         ["#4A7BD9", "#3E9B5F", "#C9A227", "#B0509E", "#2E9AA6", "#D94A4A", "#9AA0A6", "#6B7280"];
-    COLORS.iter().position(|color| *color == name).map_or(HEX[7], |at| HEX[at])
+    MEMBER_COLORS.iter().position(|color| *color == name).map_or(HEX_COLORS[7], |at| HEX_COLORS[at])
 }
 
 /// The color of the n-th member.
-pub fn color(n: usize) -> &'static str {
-    COLORS[n % COLORS.len()]
+pub fn member_color(n: usize) -> &'static str {
+    MEMBER_COLORS[n % MEMBER_COLORS.len()]
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,7 +103,7 @@ pub struct Team {
     /// What a person last asked of the lead: everything the team does is counted there.
     pub trace: TraceId,
     /// Where that person reads the lead's answers.
-    pub reply_to: Vec<Address>,
+    pub reply_to: Vec<ChatAddress>,
     /// The least authority of the people it has done anything for. Its members work with no more.
     pub authority: Authority,
     pub created_at: Millis,
@@ -112,8 +112,8 @@ pub struct Team {
 
 impl Team {
     /// For whom it works, as the rules about senders name them.
-    pub fn asked_by(&self) -> Vec<String> {
-        self.reply_to.iter().map(Address::sender).collect()
+    pub fn requested_by(&self) -> Vec<String> {
+        self.reply_to.iter().map(ChatAddress::sender_key).collect()
     }
 }
 
@@ -145,7 +145,7 @@ impl MemberState {
 
 /// A member is its name; sessions are its lives, one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
+pub struct TeamMember {
     pub team: TeamId,
     pub name: String,
     pub session: SessionKey,
@@ -187,7 +187,7 @@ impl TeamRole {
 /// The bounds of teams.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Limits {
+pub struct TeamLimits {
     /// Teams at work at once.
     #[schemars(range(min = 1, max = 100))]
     pub max_teams: u32,
@@ -213,7 +213,7 @@ pub struct Limits {
     pub keep_ended_days: u32,
 }
 
-impl Default for Limits {
+impl Default for TeamLimits {
     fn default() -> Self {
         Self {
             max_teams: 10,
@@ -230,9 +230,9 @@ impl Default for Limits {
 
 /// Why a team does not do what it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum TeamRefusal {
     #[error("{0}")]
-    Name(#[from] InvalidName),
+    Name(#[from] InvalidTeamName),
     #[error("no member can be called '{0}': in every team that name means somebody else")]
     Reserved(String),
     #[error("there is no team '{0}'")]
@@ -256,14 +256,14 @@ pub enum Refusal {
     #[error("a letter has {0} bytes; at most {1} are allowed")]
     TooLong(usize, usize),
     #[error("{0}")]
-    Letter(&'static str),
+    Message(&'static str),
     #[error("no request '{0}' waits for an answer of yours")]
     UnknownRequest(String),
     #[error("no plan of '{0}' waits for approval")]
     NoPlan(String),
 }
 
-impl Refusal {
+impl TeamRefusal {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Name(_) | Self::Reserved(_) => "invalid_name",
@@ -276,7 +276,7 @@ impl Refusal {
             Self::NotAMember(_) => "not_a_member",
             Self::NotInTeam(_) => "not_in_team",
             Self::NotLead => "not_lead",
-            Self::TooLong(..) | Self::Letter(_) => "invalid_letter",
+            Self::TooLong(..) | Self::Message(_) => "invalid_letter",
             Self::UnknownRequest(_) | Self::NoPlan(_) => "unknown_request",
         }
     }
@@ -289,15 +289,15 @@ mod tests {
     #[test]
     fn names_are_short_plain_words() {
         for good in ["a", "0", "web-team", "a_b-c", &"x".repeat(50)] {
-            assert!(check_name(good).is_ok(), "{good}");
+            assert!(check_team_name(good).is_ok(), "{good}");
         }
         for bad in ["", "test@team", "A", "-a", "_a", ".trash", "a/b", "a b", "ä", &"x".repeat(51)] {
-            assert!(check_name(bad).is_err(), "{bad}");
+            assert!(check_team_name(bad).is_err(), "{bad}");
         }
         for taken in ["lead", "team", "operator", "all"] {
-            assert!(check_name(taken).is_ok(), "{taken}");
+            assert!(check_team_name(taken).is_ok(), "{taken}");
             let refused = check_member_name(taken).unwrap_err();
-            assert_eq!((refused.code(), refused), ("invalid_name", Refusal::Reserved(taken.into())));
+            assert_eq!((refused.code(), refused), ("invalid_name", TeamRefusal::Reserved(taken.into())));
         }
     }
 }

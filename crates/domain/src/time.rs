@@ -34,8 +34,8 @@ impl Millis {
 
 impl fmt::Display for Millis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (days, ms) = (self.0.div_euclid(DAY), self.0.rem_euclid(DAY));
-        let (year, month, day) = civil(days);
+        let (days, ms) = (self.0.div_euclid(DAY_MS), self.0.rem_euclid(DAY_MS));
+        let (year, month, day) = civil_date(days);
         let (h, m, s) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1000 % 60);
         write!(f, "{year:04}-{month:02}-{day:02}T{h:02}:{m:02}:{s:02}.{:03}Z", ms % 1000)
     }
@@ -55,11 +55,11 @@ impl<'de> Deserialize<'de> for Millis {
     }
 }
 
-const DAY: i64 = 86_400_000;
+const DAY_MS: i64 = 86_400_000;
 
 /// A length of time as people say it. Two units at most: nobody wants to read seconds of days.
-pub fn length(ms: i64) -> String {
-    let (days, hours, minutes) = (ms / DAY, ms / 3_600_000 % 24, ms / 60_000 % 60);
+pub fn format_duration(ms: i64) -> String {
+    let (days, hours, minutes) = (ms / DAY_MS, ms / 3_600_000 % 24, ms / 60_000 % 60);
     match (days, hours, minutes) {
         (0, 0, 0) => format!("{} s", ms / 1000),
         (0, 0, _) => format!("{minutes} min"),
@@ -69,7 +69,7 @@ pub fn length(ms: i64) -> String {
 }
 
 /// Days since 1970 to a Gregorian date, counting in eras of 400 years that begin on 1 March.
-fn civil(days: i64) -> (i64, i64, i64) {
+fn civil_date(days: i64) -> (i64, i64, i64) {
     let z = days + 719_468;
     let era = z.div_euclid(146_097);
     let day_of_era = z.rem_euclid(146_097);
@@ -80,7 +80,7 @@ fn civil(days: i64) -> (i64, i64, i64) {
     (year_of_era + era * 400 + i64::from(month <= 2), month, day_of_year - (153 * shifted + 2) / 5 + 1)
 }
 
-fn days(year: i64, month: i64, day: i64) -> i64 {
+fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
     let y = if month <= 2 { year - 1 } else { year };
     let shifted = if month > 2 { month - 3 } else { month + 9 };
     let year_of_era = y.rem_euclid(400);
@@ -100,16 +100,20 @@ fn parse_rfc3339(text: &str) -> Option<Millis> {
     let marks = bytes[4] == b'-' && bytes[7] == b'-' && bytes[13] == b':' && bytes[16] == b':';
     let separator = matches!(bytes[10], b'T' | b't' | b' ');
     let in_range = (1..=12).contains(&month) && (1..=31).contains(&day) && h < 24 && m < 60 && s <= 60;
-    if !(marks && separator && in_range && civil(days(year, month, day)) == (year, month, day)) {
+    if !(marks
+        && separator
+        && in_range
+        && civil_date(days_since_epoch(year, month, day)) == (year, month, day))
+    {
         return None;
     }
-    let (millis, zone) = fraction(text.get(19..)?)?;
-    let seconds = days(year, month, day) * 86_400 + h * 3600 + m * 60 + s - offset_seconds(zone)?;
+    let (millis, zone) = parse_fraction(text.get(19..)?)?;
+    let seconds = days_since_epoch(year, month, day) * 86_400 + h * 3600 + m * 60 + s - offset_seconds(zone)?;
     Some(Millis(seconds * 1000 + millis))
 }
 
 /// Splits `.123456Z` into whole milliseconds and the zone.
-fn fraction(rest: &str) -> Option<(i64, &str)> {
+fn parse_fraction(rest: &str) -> Option<(i64, &str)> {
     let Some(digits) = rest.strip_prefix('.') else { return Some((0, rest)) };
     let end = digits.find(|c: char| !c.is_ascii_digit())?;
     let mut shown: String = digits[..end].chars().take(3).collect();
@@ -152,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_length_is_said_in_two_units_at_most() {
-        let said = [999, 59_999, 2_049_000, 7_500_000, 108_000_001].map(length);
+        let said = [999, 59_999, 2_049_000, 7_500_000, 108_000_001].map(format_duration);
         assert_eq!(said, ["0 s", "59 s", "34 min", "2 h 5 min", "1 d 6 h"]);
     }
 

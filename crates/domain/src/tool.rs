@@ -8,14 +8,14 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::agent::{AgentSpec, ContextPolicy, Isolation, Sandbox, SkillPolicy};
+use crate::agent::{AgentSpec, ContextPolicy, SandboxSettings, SkillPolicy, ToolIsolation};
 use crate::authority::Authority;
 use crate::id::{AgentId, TurnId};
-use crate::key::SessionKey;
 use crate::media::Image;
-use crate::port::Pending;
-use crate::sandbox::Facts;
+use crate::port::BoxFuture;
+use crate::sandbox::SandboxFacts;
 use crate::session::Session;
+use crate::session_key::SessionKey;
 use crate::team::TeamRole;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ pub struct ToolCall {
 /// What happens if a call is made twice, and so what a restart may do with one that has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Effect {
+pub enum ToolEffect {
     /// Reads only: run again.
     Pure,
     /// The second run changes nothing more: run again.
@@ -38,7 +38,7 @@ pub enum Effect {
     Effect,
 }
 
-impl Effect {
+impl ToolEffect {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pure => "pure",
@@ -54,7 +54,7 @@ impl Effect {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Risk {
+pub enum ToolRisk {
     Low,
     High,
 }
@@ -62,7 +62,7 @@ pub enum Risk {
 /// Whether a person must agree before a call runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Consent {
+pub enum ToolConsent {
     NotNeeded,
     /// Unsafe by its nature; settings may waive it.
     AskPerson,
@@ -76,9 +76,9 @@ pub struct ToolSpec {
     pub description: String,
     /// JSON Schema of the arguments.
     pub parameters: Value,
-    pub effect: Effect,
-    pub risk: Risk,
-    pub consent: Consent,
+    pub effect: ToolEffect,
+    pub risk: ToolRisk,
+    pub consent: ToolConsent,
     /// It can not reach beyond what its scope's sandbox allows: it runs confined, or not at all.
     pub confined: bool,
 }
@@ -100,8 +100,8 @@ pub struct ToolScope {
     pub overlay: bool,
     /// MCP servers whose tools its agent may be given, by name.
     pub mcp: Vec<String>,
-    pub isolation: Isolation,
-    pub sandbox: Sandbox,
+    pub isolation: ToolIsolation,
+    pub sandbox: SandboxSettings,
     /// Its session is not so deep in a family that it could begin no other.
     pub spawns: bool,
     /// It may give work to others.
@@ -115,7 +115,7 @@ pub struct ToolScope {
 
 impl ToolScope {
     /// What an agent's spec says about its tools, in one session. `folder` is where its files are.
-    pub fn of(spec: &AgentSpec, session: SessionKey, folder: &Path, can_ask: bool) -> Self {
+    pub fn for_session(spec: &AgentSpec, session: SessionKey, folder: &Path, can_ask: bool) -> Self {
         Self {
             agent: spec.agent_id.clone(),
             session,
@@ -136,12 +136,12 @@ impl ToolScope {
 
     /// In a session that others began: what it may begin itself depends on how many of them there are, and its programs
     /// reach no further than theirs.
-    pub fn below(self, spec: &AgentSpec, session: &Session) -> Self {
+    pub fn for_child_session(self, spec: &AgentSpec, session: &Session) -> Self {
         let delegates =
             spec.delegation.as_ref().is_some_and(|rules| session.delegation_depth < rules.max_depth);
         let spawns = session.spawn_depth < spec.subagents.max_spawn_depth;
-        let walls = session.lent.as_ref().map_or(self.sandbox.mode, |lent| lent.sandbox);
-        let sandbox = Sandbox { mode: self.sandbox.mode.max(walls), ..self.sandbox.clone() };
+        let walls = session.inherited.as_ref().map_or(self.sandbox.mode, |lent| lent.sandbox);
+        let sandbox = SandboxSettings { mode: self.sandbox.mode.max(walls), ..self.sandbox.clone() };
         Self { spawns, delegates, sandbox, team_role: session.team_role, ..self }
     }
 }
@@ -155,7 +155,7 @@ pub struct ToolOutcome {
     pub images: Vec<(String, Image)>,
     /// What was in force while it ran, measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub facts: Option<Facts>,
+    pub facts: Option<SandboxFacts>,
 }
 
 impl ToolOutcome {
@@ -169,11 +169,11 @@ impl ToolOutcome {
 }
 
 /// Called with pieces of output while a tool runs: the engine counts them as progress and shows them.
-pub type Progress<'a> = &'a (dyn Fn(&str) + Send + Sync);
+pub type ProgressSink<'a> = &'a (dyn Fn(&str) + Send + Sync);
 
 /// What a tool says about one call before it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Question {
+pub enum ToolQuestion {
     /// The rules alone decide whether somebody is asked.
     None,
     /// A person must agree to this, in plain words.
@@ -184,21 +184,21 @@ pub enum Question {
 
 /// Runs tools. Which of those listed a turn has is decided in `policy`; the engine calls no other.
 pub trait Toolbox: Send + Sync {
-    fn list(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>>;
+    fn list_tools(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>>;
 
     /// Asked before a call of a tool whose consent is [`Consent::ByCall`].
-    fn question<'a>(&'a self, _: &'a ToolScope, _: &'a ToolCall) -> Pending<'a, Question> {
-        Box::pin(std::future::ready(Question::None))
+    fn assess_call<'a>(&'a self, _: &'a ToolScope, _: &'a ToolCall) -> BoxFuture<'a, ToolQuestion> {
+        Box::pin(std::future::ready(ToolQuestion::None))
     }
 
     /// The files a call would write, from the workspace and with every link resolved. Empty where it writes none, and
     /// where it would be refused.
-    fn written_files<'a>(&'a self, _: &'a ToolScope, _: &'a ToolCall) -> Pending<'a, Vec<PathBuf>> {
+    fn written_files<'a>(&'a self, _: &'a ToolScope, _: &'a ToolCall) -> BoxFuture<'a, Vec<PathBuf>> {
         Box::pin(std::future::ready(Vec::new()))
     }
 
     /// Something to wait for, for a while, before the list is whole: a server of tools that is still starting.
-    fn gather<'a>(&'a self, _: &'a ToolScope) -> Option<Pending<'a, ()>> {
+    fn wait_until_ready<'a>(&'a self, _: &'a ToolScope) -> Option<BoxFuture<'a, ()>> {
         None
     }
 
@@ -208,6 +208,6 @@ pub trait Toolbox: Send + Sync {
         scope: &'a ToolScope,
         turn: &'a TurnId,
         call: &'a ToolCall,
-        progress: Progress<'a>,
-    ) -> Pending<'a, ToolOutcome>;
+        progress: ProgressSink<'a>,
+    ) -> BoxFuture<'a, ToolOutcome>;
 }

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use crate::tool::{ToolCall, ToolOutcome};
 
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct TurnLimits {
     /// Model calls that asked for tools.
     pub rounds: u32,
     /// The same tool with the same arguments and the same result this often is a loop.
@@ -15,15 +15,15 @@ pub struct Limits {
 
 /// One stored step of a turn, as a restart finds it.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub enum TurnStep {
     Called(Vec<ToolCall>),
     Resulted { call_id: String, outcome: ToolOutcome },
 }
 
 #[derive(Clone, Debug)]
-pub enum Event {
+pub enum TurnEvent {
     /// The turn starts, or goes on after a restart.
-    Began { steered: bool },
+    Started { steered: bool },
     /// A model's step is stored.
     Replied { text: String, calls: Vec<ToolCall> },
     /// A tool's result is stored. `steered`: a newer message of a person waits.
@@ -31,7 +31,7 @@ pub enum Event {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Effect {
+pub enum TurnEffect {
     CallModel,
     RunTool(ToolCall),
     /// End as steered; these calls never started and get a synthetic result each.
@@ -43,20 +43,20 @@ pub enum Effect {
     },
     /// End with an error the user sees; these calls never started.
     Stop {
-        reason: Stop,
+        reason: StopReason,
         skipped: Vec<ToolCall>,
     },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub enum StopReason {
     TooManyRounds(u32),
     Loop { tool: String, times: u32 },
 }
 
 #[derive(Debug)]
 pub struct Turn {
-    limits: Limits,
+    limits: TurnLimits,
     rounds: u32,
     /// Calls of the present batch without a result, in the model's order.
     open: VecDeque<ToolCall>,
@@ -68,7 +68,7 @@ pub struct Turn {
 }
 
 impl Turn {
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: TurnLimits) -> Self {
         Self {
             limits,
             rounds: 0,
@@ -79,13 +79,13 @@ impl Turn {
         }
     }
 
-    pub fn restore(limits: Limits, steps: impl IntoIterator<Item = Step>) -> Self {
+    pub fn restore_from_steps(limits: TurnLimits, steps: impl IntoIterator<Item = TurnStep>) -> Self {
         let mut turn = Self::new(limits);
         for step in steps {
             match step {
-                Step::Called(calls) => turn.take_calls(calls),
-                Step::Resulted { call_id, outcome } => {
-                    turn.close(&call_id, &outcome);
+                TurnStep::Called(calls) => turn.accept_calls(calls),
+                TurnStep::Resulted { call_id, outcome } => {
+                    turn.record_result(&call_id, &outcome);
                 }
             }
         }
@@ -93,28 +93,29 @@ impl Turn {
     }
 
     /// A steer takes effect only at a boundary: never inside a model call, never between a call and its result.
-    pub fn step(&mut self, event: Event) -> Effect {
+    pub fn apply_event(&mut self, event: TurnEvent) -> TurnEffect {
         match event {
-            Event::Began { steered } if steered && self.at_boundary => self.give_way(),
-            Event::Began { .. } => self.next(),
-            Event::Replied { text, calls } if calls.is_empty() => Effect::Finish { text },
-            Event::Replied { calls, .. } => {
-                self.take_calls(calls);
+            TurnEvent::Started { steered } if steered && self.at_boundary => self.yield_to_steer(),
+            TurnEvent::Started { .. } => self.next_effect(),
+            TurnEvent::Replied { text, calls } if calls.is_empty() => TurnEffect::Finish { text },
+            TurnEvent::Replied { calls, .. } => {
+                self.accept_calls(calls);
                 match self.too_many_rounds() {
-                    Some(reason) => Effect::Stop { reason, skipped: self.open.drain(..).collect() },
-                    None => self.next(),
+                    Some(reason) => TurnEffect::Stop { reason, skipped: self.open.drain(..).collect() },
+                    None => self.next_effect(),
                 }
             }
-            Event::Resulted { call_id, outcome, steered } => match self.close(&call_id, &outcome) {
-                Some(reason) => Effect::Stop { reason, skipped: self.open.drain(..).collect() },
-                None if steered => self.give_way(),
-                None => self.next(),
+            TurnEvent::Resulted { call_id, outcome, steered } => match self.record_result(&call_id, &outcome)
+            {
+                Some(reason) => TurnEffect::Stop { reason, skipped: self.open.drain(..).collect() },
+                None if steered => self.yield_to_steer(),
+                None => self.next_effect(),
             },
         }
     }
 
     /// Gives every call an id of its own within the turn; some models number each reply from zero again.
-    pub fn name_calls(&self, calls: &mut [ToolCall]) {
+    pub fn assign_call_ids(&self, calls: &mut [ToolCall]) {
         let mut taken = self.used_ids.clone();
         for call in calls {
             let mut id = if call.id.is_empty() { "call".to_owned() } else { call.id.clone() };
@@ -128,42 +129,42 @@ impl Turn {
         }
     }
 
-    fn next(&mut self) -> Effect {
+    fn next_effect(&mut self) -> TurnEffect {
         match self.open.front() {
-            Some(call) => Effect::RunTool(call.clone()),
-            None => Effect::CallModel,
+            Some(call) => TurnEffect::RunTool(call.clone()),
+            None => TurnEffect::CallModel,
         }
     }
 
-    fn give_way(&mut self) -> Effect {
-        Effect::Yield { skipped: self.open.drain(..).collect() }
+    fn yield_to_steer(&mut self) -> TurnEffect {
+        TurnEffect::Yield { skipped: self.open.drain(..).collect() }
     }
 
-    fn take_calls(&mut self, calls: Vec<ToolCall>) {
+    fn accept_calls(&mut self, calls: Vec<ToolCall>) {
         self.rounds += 1;
         self.at_boundary = false;
         self.used_ids.extend(calls.iter().map(|call| call.id.clone()));
         self.open = calls.into();
     }
 
-    fn too_many_rounds(&self) -> Option<Stop> {
-        (self.rounds > self.limits.rounds).then_some(Stop::TooManyRounds(self.limits.rounds))
+    fn too_many_rounds(&self) -> Option<StopReason> {
+        (self.rounds > self.limits.rounds).then_some(StopReason::TooManyRounds(self.limits.rounds))
     }
 
-    fn close(&mut self, call_id: &str, outcome: &ToolOutcome) -> Option<Stop> {
+    fn record_result(&mut self, call_id: &str, outcome: &ToolOutcome) -> Option<StopReason> {
         let at = self.open.iter().position(|call| call.id == call_id)?;
         let call = self.open.remove(at)?;
         self.at_boundary = true;
         let fingerprint = (call.name.clone(), call.arguments.to_string(), outcome.content.clone());
         let times = self.seen.entry(fingerprint).or_default();
         *times += 1;
-        (*times >= self.limits.repeats).then_some(Stop::Loop { tool: call.name, times: *times })
+        (*times >= self.limits.repeats).then_some(StopReason::Loop { tool: call.name, times: *times })
     }
 }
 
-impl Stop {
+impl StopReason {
     /// One sentence for the person who waits.
-    pub fn sentence(&self) -> String {
+    pub fn user_message(&self) -> String {
         match self {
             Self::TooManyRounds(limit) => {
                 format!("I stopped after {limit} rounds of tool calls without reaching an answer.")

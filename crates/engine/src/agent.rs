@@ -6,12 +6,12 @@ mod find;
 mod overlay;
 mod removed;
 
-use polyclaw_domain::agent::{self, AgentSpec, Known};
+use polyclaw_domain::agent::{self, AgentSpec, SpecReviewContext};
 use polyclaw_domain::id::{AgentId, TurnId};
-use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::patch;
 use polyclaw_domain::provider::Prompt;
-use polyclaw_domain::safety::{self, Household, SafetyWarning};
+use polyclaw_domain::safety::{self, InstanceAgents, SafetyWarning};
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::tool::ToolScope;
 use polyclaw_store::agents::{self, Source, Stored};
 use polyclaw_store::jobs;
@@ -34,9 +34,12 @@ impl Engine {
     pub async fn safety_warnings(&self) -> Result<Vec<SafetyWarning>> {
         let agents: Vec<AgentSpec> = self.agents().await?.into_iter().map(|stored| stored.spec).collect();
         let settings = self.settings();
-        let household =
-            Household { agents: &agents, default_agent: &settings.default_agent, rules: &settings.tools };
-        Ok(safety::warnings(&settings.exposure, household))
+        let household = InstanceAgents {
+            agents: &agents,
+            default_agent: &settings.default_agent,
+            rules: &settings.tools,
+        };
+        Ok(safety::safety_warnings(&settings.exposure, household))
     }
 
     pub async fn agent(&self, id: &AgentId) -> Result<Stored> {
@@ -48,14 +51,15 @@ impl Engine {
     /// Holds a spec against what this instance has. Everything that is wrong is said at once.
     pub fn review(&self, spec: &AgentSpec) -> Result<()> {
         let settings = self.settings();
-        let scope = ToolScope::of(spec, SessionKey::main(&spec.agent_id), &self.folder_of(spec), true);
-        let known = Known {
-            tools: self.tools().list(&scope).iter().map(|tool| tool.name.clone()).collect(),
+        let scope =
+            ToolScope::for_session(spec, SessionKey::main(&spec.agent_id), &self.folder_of(spec), true);
+        let known = SpecReviewContext {
+            tools: self.tools().list_tools(&scope).iter().map(|tool| tool.name.clone()).collect(),
             providers: settings.providers.clone(),
             mcp_servers: settings.mcp_servers.clone(),
         };
-        let problems = agent::review(spec, &known);
-        let sentence = |problem: &agent::Problem| match problem.hint.is_empty() {
+        let problems = agent::review_spec(spec, &known);
+        let sentence = |problem: &agent::SpecProblem| match problem.hint.is_empty() {
             true => format!("{}: {}", problem.path, problem.message),
             false => format!("{}: {}; {}", problem.path, problem.message, problem.hint),
         };
@@ -83,14 +87,14 @@ impl Engine {
             let (_, entry) = one;
             !known.contains(one)
                 && *entry != "*"
-                && polyclaw_domain::a2a::remote(entry).is_none()
+                && polyclaw_domain::a2a::remote_agent_name(entry).is_none()
                 && !ids.contains(&entry.as_str())
         };
         match named(spec).into_iter().find(is_unknown) {
             None => Ok(()),
             Some((field, entry)) => Err(Error::InvalidAgent(format!(
                 "{field}.allow_agents: there is no agent {entry:?}; {}",
-                polyclaw_domain::config::suggest(&entry, &ids)
+                polyclaw_domain::config::suggest_word(&entry, &ids)
             ))),
         }
     }
@@ -101,7 +105,7 @@ impl Engine {
     }
 
     pub async fn create_agent(&self, mut spec: AgentSpec) -> Result<Stored> {
-        self.redactor().spec(&mut spec);
+        self.redactor().redact_spec(&mut spec);
         self.review(&spec)?;
         self.check_family(&spec, None).await?;
         let (stored, now, fresh) = (spec.clone(), self.now(), self.next_id());
@@ -124,7 +128,7 @@ impl Engine {
 
     /// Takes effect at the next turn.
     pub async fn update_agent(&self, mut spec: AgentSpec) -> Result<Stored> {
-        self.redactor().spec(&mut spec);
+        self.redactor().redact_spec(&mut spec);
         let before = self.changeable(&spec.agent_id).await?;
         let source = before.source;
         self.review(&spec)?;
@@ -200,7 +204,7 @@ impl Engine {
     /// follows the config.
     fn overlay_of(&self, spec: &AgentSpec, source: Source) -> Result<Option<Value>> {
         let base = self.implicit(&spec.agent_id).filter(|_| source == Source::Config);
-        base.map(|base| patch::between(&base, spec).map_err(Error::InvalidAgent)).transpose()
+        base.map(|base| patch::create_patch(&base, spec).map_err(Error::InvalidAgent)).transpose()
     }
 
     async fn exported(&self, id: &AgentId) -> Result<Stored> {
@@ -248,7 +252,7 @@ impl Engine {
         let spec = self.agent(id).await?.spec;
         let tools = self.tools_of(Some(id), None).await?.into_iter().filter(|explained| explained.allowed);
         let tools: Vec<_> = tools.map(|explained| explained.tool).collect();
-        let files = self.briefing_of(&spec).told(tools.iter().map(|tool| tool.name.as_str()));
+        let files = self.briefing_of(&spec).render_for_tools(tools.iter().map(|tool| tool.name.as_str()));
         Ok(prompt::opening(&spec, &files, tools, &self.nonce()))
     }
 }

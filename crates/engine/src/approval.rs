@@ -7,13 +7,13 @@ mod open;
 use std::sync::Arc;
 use std::time::Duration;
 
-use polyclaw_domain::approval::{self as rules, ApprovalState, EXPIRY_MS};
+use polyclaw_domain::approval::{self as rules, APPROVAL_EXPIRY_MS, ApprovalState};
 use polyclaw_domain::authority::Authority;
-use polyclaw_domain::channel::{Address, INTERNAL};
+use polyclaw_domain::channel::{ChatAddress, INTERNAL_CHANNEL};
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::id::{ApprovalId, TurnId};
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::policy::Approver;
+use polyclaw_domain::policy::RequiredApprover;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome};
 use polyclaw_store::approvals::{self, Approval};
 use polyclaw_store::{Tx, events, jobs, outbox, teams};
@@ -29,7 +29,7 @@ use crate::worker::Running;
 pub use answer::{Verdict, decide};
 
 /// A call to be agreed to, the tool's own words about it, and by whom.
-pub(crate) type Wanted<'a> = (&'a ToolCall, Option<&'a str>, Approver);
+pub(crate) type Wanted<'a> = (&'a ToolCall, Option<&'a str>, RequiredApprover);
 
 /// Asks about one call. `None`: go ahead. Otherwise the result the model gets instead.
 pub(crate) async fn ask(
@@ -73,31 +73,34 @@ fn question(
         turn: claim.turn.clone(),
         call_id: call.id.clone(),
         tool: call.name.clone(),
-        fingerprint: rules::fingerprint(&call.name, &call.arguments),
+        fingerprint: rules::call_fingerprint(&call.name, &call.arguments),
         origin: origin(context, approver),
-        question: engine.redactor().text(&rules::describe(&call.name, &call.arguments, words)).into_owned(),
+        question: engine
+            .redactor()
+            .redact_text(&rules::describe_call(&call.name, &call.arguments, words))
+            .into_owned(),
         asked_by: context.asking_name().to_owned(),
         arguments: call.arguments.clone(),
         state: ApprovalState::Pending,
         reason: None,
         decided_by: None,
-        expires_at: engine.now().plus(EXPIRY_MS),
+        expires_at: engine.now().plus(APPROVAL_EXPIRY_MS),
         created_at: engine.now(),
     }
 }
 
 /// The channel's conversation in which the question may be answered. Where the owner reads along there is none to send
 /// to, and an owner's question is answered by nobody else, wherever it came from.
-fn origin(context: &Context, approver: Approver) -> Option<Address> {
+fn origin(context: &Context, approver: RequiredApprover) -> Option<ChatAddress> {
     match approver {
-        Approver::Asker => asking_address(context),
-        Approver::Owner if context.authority() == Authority::Owner => context.owners_address(),
-        Approver::Owner => None,
+        RequiredApprover::Requester => asking_address(context),
+        RequiredApprover::Owner if context.authority() == Authority::Owner => context.owners_address(),
+        RequiredApprover::Owner => None,
     }
 }
 
 /// The channel's conversation that asked for this turn, or waits for what it works on.
-fn asking_address(context: &Context) -> Option<Address> {
+fn asking_address(context: &Context) -> Option<ChatAddress> {
     let mut asked = context
         .addresses()
         .into_iter()
@@ -105,7 +108,9 @@ fn asking_address(context: &Context) -> Option<Address> {
         .map(|(address, _)| address)
         .chain(context.team_people.iter().cloned())
         .chain(context.waiters.iter().flat_map(|waiters| waiters.addresses.clone()));
-    asked.find(|address| !address.is_pulled() && !address.is_remote() && address.channel != INTERNAL)
+    asked.find(|address| {
+        !address.is_pull_channel() && !address.is_remote() && address.channel != INTERNAL_CHANNEL
+    })
 }
 
 /// Stores the question with the message that asks it, in one transaction, unless it is stored already.
@@ -117,7 +122,7 @@ async fn store(engine: &Engine, running: &Running, context: &Context, wanted: &A
         if is_new {
             sent.iter().try_for_each(|parcel| outbox::push(tx, parcel))?;
             let data = json!({ "approval_id": asked.id.as_str(), "tool": asked.tool });
-            events::record(tx, &event(&claim, EventKind::ApprovalAsked, data), stored.created_at)?;
+            events::record(tx, &event(&claim, EventKind::ApprovalRequested, data), stored.created_at)?;
         }
         Ok(asked)
     };
@@ -155,7 +160,7 @@ async fn lead_of(engine: &Engine, asked: &Approval) -> Option<SessionKey> {
 
 async fn wait(engine: &Engine, running: &Arc<Running>, asked: &Approval) -> Driven<Option<ToolOutcome>> {
     // From here on measured, not read from the clock: setting it neither shortens nor stretches the time to answer.
-    let left = asked.expires_at.since(engine.now()).clamp(0, EXPIRY_MS).unsigned_abs();
+    let left = asked.expires_at.since(engine.now()).clamp(0, APPROVAL_EXPIRY_MS).unsigned_abs();
     let deadline = Instant::now() + Duration::from_millis(left);
     let mut watch = engine.hub.watch(&asked.session);
     loop {

@@ -1,11 +1,11 @@
 //! The audience of a run: the conversation of whoever waits for it sees its words as they come, under the name of its
 //! agent. What it is shown in the end goes the way of every reply: through the gate and the outbox.
 
-use polyclaw_domain::channel::Address;
-use polyclaw_domain::delivery::Policy;
+use polyclaw_domain::channel::ChatAddress;
+use polyclaw_domain::delivery::DeliveryPolicy;
 use polyclaw_domain::id::{AgentId, RunId};
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::run::{Audience, Run, RunKind};
+use polyclaw_domain::run::{RunAudience, RunKind, SubagentRun};
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::{Tx, runs, sessions};
 
@@ -15,22 +15,23 @@ use crate::hub::{FrameKind, Hub, Speaker};
 #[derive(Clone)]
 pub(crate) struct Listeners {
     run: RunId,
-    audience: Audience,
+    audience: RunAudience,
     deadline: Option<Millis>,
-    policy: Policy,
+    policy: DeliveryPolicy,
 }
 
 impl Listeners {
     /// Those of a run, if it has any.
-    pub fn of(tx: &mut Tx<'_>, run: &Run) -> polyclaw_store::Result<Option<Self>> {
+    pub fn of(tx: &mut Tx<'_>, run: &SubagentRun) -> polyclaw_store::Result<Option<Self>> {
         let Some(audience) = run.audience.clone() else { return Ok(None) };
         // Whether anything may be said there is for that conversation to say, not for the child.
         let Some(there) = sessions::get(tx, &audience.session_key)? else { return Ok(None) };
-        let policy = Policy { wanted: true, session_delivers: there.delivers, session_sends: there.sends };
+        let policy =
+            DeliveryPolicy { requested: true, session_delivers: there.delivers, session_sends: there.sends };
         Ok(Some(Self { run: run.id.clone(), audience, deadline: run.deadline, policy }))
     }
 
-    pub fn policy(&self) -> Policy {
+    pub fn policy(&self) -> DeliveryPolicy {
         self.policy
     }
 
@@ -40,7 +41,7 @@ impl Listeners {
     }
 
     /// Where they are on chat platforms.
-    pub fn addresses(&self) -> &[Address] {
+    pub fn addresses(&self) -> &[ChatAddress] {
         &self.audience.addresses
     }
 
@@ -72,9 +73,9 @@ impl Listeners {
 #[derive(Clone, Debug)]
 pub(crate) struct Waiters {
     pub session: SessionKey,
-    pub addresses: Vec<Address>,
+    pub addresses: Vec<ChatAddress>,
     /// Whether anything may be said there.
-    pub policy: Policy,
+    pub policy: DeliveryPolicy,
 }
 
 /// Longer chains of delegations there are none.
@@ -82,7 +83,7 @@ const LONGEST_CHAIN: usize = 32;
 
 impl Waiters {
     /// Nobody waits for a run that is only told of later; and what a sub-agent does is its owner's matter.
-    pub fn of(tx: &mut Tx<'_>, run: &Run) -> polyclaw_store::Result<Option<Self>> {
+    pub fn of(tx: &mut Tx<'_>, run: &SubagentRun) -> polyclaw_store::Result<Option<Self>> {
         let mut at = run.clone();
         for _ in 0..LONGEST_CHAIN {
             if at.kind != RunKind::Delegate || at.awaited_by.is_none() {
@@ -90,8 +91,11 @@ impl Waiters {
             }
             if !at.reply_to.is_empty() {
                 let Some(there) = sessions::get(tx, &at.owner)? else { return Ok(None) };
-                let policy =
-                    Policy { wanted: true, session_delivers: there.delivers, session_sends: there.sends };
+                let policy = DeliveryPolicy {
+                    requested: true,
+                    session_delivers: there.delivers,
+                    session_sends: there.sends,
+                };
                 return Ok(Some(Self { session: at.owner, addresses: at.reply_to, policy }));
             }
             match runs::of_child(tx, &at.owner)? {

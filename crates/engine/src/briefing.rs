@@ -2,17 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-use polyclaw_domain::agent::{AgentSpec, Identity};
-use polyclaw_domain::briefing::{self, Briefing, Reader};
+use polyclaw_domain::agent::{AgentIdentity, AgentSpec};
+use polyclaw_domain::briefing::{self, Briefing, BriefingReader};
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::skill::{self, Ruling, Skill};
+use polyclaw_domain::skill::{self, Skill, SkillEligibility};
 
 use crate::core::Engine;
 use crate::error::Result;
 
 impl Engine {
     pub(crate) fn brief(&self, spec: &AgentSpec, workspace: &Path, is_sub_agent: bool) -> Briefing {
-        self.ports.briefings.brief(&Reader { is_sub_agent, ..Reader::of(spec, workspace) })
+        self.ports
+            .briefings
+            .load_briefing(&BriefingReader { is_sub_agent, ..BriefingReader::for_agent(spec, workspace) })
     }
 
     pub(crate) fn briefing_of(&self, spec: &AgentSpec) -> Briefing {
@@ -22,23 +24,23 @@ impl Engine {
     /// Where an agent's files are.
     pub(crate) fn folder_of(&self, spec: &AgentSpec) -> PathBuf {
         let settings = self.settings();
-        spec.folder(&settings.workspace, &settings.default_agent)
+        spec.workspace_folder(&settings.workspace, &settings.default_agent)
     }
 
     /// How an agent shows itself to people.
-    pub fn identity(&self, spec: &AgentSpec) -> Identity {
-        briefing::identity(spec, &self.briefing_of(spec).identity)
+    pub fn identity(&self, spec: &AgentSpec) -> AgentIdentity {
+        briefing::resolve_identity(spec, &self.briefing_of(spec).identity)
     }
 
     /// Every skill found for an agent, and whether it has it: its policy allows it, and the tool that reads one.
-    pub async fn skills_of(&self, id: &AgentId) -> Result<Vec<(Skill, Ruling)>> {
+    pub async fn skills_of(&self, id: &AgentId) -> Result<Vec<(Skill, SkillEligibility)>> {
         let spec = self.agent(id).await?.spec;
         let found = self.briefing_of(&spec).skills;
         let tools = self.tools_of(Some(id), None).await?;
-        let reads = !tools.iter().any(|tool| tool.tool.name == skill::TOOL && !tool.allowed);
+        let reads = !tools.iter().any(|tool| tool.tool.name == skill::READ_SKILL_TOOL && !tool.allowed);
         let ruled = |skill: &Skill| match reads {
-            true => (skill.clone(), spec.policy.skills.rules(&skill.name)),
-            false => (skill.clone(), Ruling::NoTool),
+            true => (skill.clone(), spec.policy.skills.skill_eligibility(&skill.name)),
+            false => (skill.clone(), SkillEligibility::NoTool),
         };
         Ok(found.iter().map(ruled).collect())
     }

@@ -5,14 +5,14 @@ mod aside;
 
 use std::sync::Arc;
 
-use polyclaw_domain::agent::Budget;
-use polyclaw_domain::budget::{self, Amount, Limits, Nanos, Price, Purse};
-use polyclaw_domain::channel::Address;
-use polyclaw_domain::delivery::{self, Policy};
+use polyclaw_domain::agent::AgentBudget;
+use polyclaw_domain::budget::{self, BudgetAmount, BudgetScope, DailyLimits, ModelPrice, NanoUsd};
+use polyclaw_domain::channel::ChatAddress;
+use polyclaw_domain::delivery::{self, DeliveryPolicy};
 use polyclaw_domain::event::EventKind;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::provider::{ModelRef, Prompt, Reply, Usage};
+use polyclaw_domain::provider::{ModelRef, ModelReply, Prompt, TokenUsage};
 use polyclaw_domain::session::Session;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::team::TeamRole;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::budgets::{self, Allowance, Standing};
@@ -38,9 +38,9 @@ const GENERATIONS: usize = 16;
 #[derive(Clone, Debug)]
 pub(crate) struct Reservation {
     allowances: Vec<Allowance>,
-    amount: Amount,
+    amount: BudgetAmount,
     resets: Millis,
-    notify: Vec<(Address, Policy)>,
+    notify: Vec<(ChatAddress, DeliveryPolicy)>,
     ttl_ms: i64,
 }
 
@@ -48,18 +48,18 @@ pub(crate) struct Reservation {
 #[derive(Clone, Debug)]
 pub(crate) struct Spent {
     pub model: String,
-    pub usage: Usage,
-    pub cost: Option<Nanos>,
+    pub usage: TokenUsage,
+    pub cost: Option<NanoUsd>,
     pub reservation: Option<Arc<Reservation>>,
 }
 
 impl Spent {
     pub fn begun(model: &ModelRef, reservation: Option<Arc<Reservation>>) -> Self {
-        Self { model: model.to_string(), usage: Usage::default(), cost: None, reservation }
+        Self { model: model.to_string(), usage: TokenUsage::default(), cost: None, reservation }
     }
 
-    pub fn replied(engine: &Engine, reply: &Reply, reservation: Option<Arc<Reservation>>) -> Self {
-        let cost = engine.settings().prices.get(&reply.model).and_then(|price| price.cost(reply.usage));
+    pub fn replied(engine: &Engine, reply: &ModelReply, reservation: Option<Arc<Reservation>>) -> Self {
+        let cost = engine.settings().prices.get(&reply.model).and_then(|price| price.usage_cost(reply.usage));
         Self { model: reply.model.to_string(), usage: reply.usage, cost, reservation }
     }
 
@@ -90,14 +90,14 @@ impl Spent {
     ) -> polyclaw_store::Result<Vec<String>> {
         let known = self.usage.input_tokens.zip(self.usage.output_tokens);
         // What nobody knows is taken to be what was reserved: never less than it was, as far as we can tell.
-        let amount = known.map_or(reservation.amount, |(input, output)| Amount {
+        let amount = known.map_or(reservation.amount, |(input, output)| BudgetAmount {
             tokens: i64::try_from(input + output).unwrap_or(i64::MAX),
             nanos: self.cost.unwrap_or(reservation.amount.nanos),
         });
         let warned = budgets::settle(tx, &claim.turn, &reservation.allowances, amount, known.is_none())?;
         let mut notices = Vec::new();
         for (purse, reached) in warned {
-            let text = budget::warning(&purse, reached, reservation.resets);
+            let text = budget::daily_warning(&purse, reached, reservation.resets);
             let data = json!({ "purse": purse.name(), "notice": text, "resets_at": reservation.resets });
             events::record(tx, &event(claim, EventKind::BudgetWarned, data), now)?;
             reservation.notice(tx, claim, &text, now)?;
@@ -110,8 +110,10 @@ impl Spent {
 impl Reservation {
     /// Sends a notice to every conversation that waits for this turn, through the gate like everything else.
     fn notice(&self, tx: &mut Tx<'_>, claim: &Claim, text: &str, now: Millis) -> polyclaw_store::Result<()> {
-        for (n, (address, policy)) in self.notify.iter().enumerate().filter(|(_, (to, _))| !to.is_pulled()) {
-            let Ok(outgoing) = delivery::gate(Some(address.clone()), *policy, text.to_owned()) else {
+        for (n, (address, policy)) in
+            self.notify.iter().enumerate().filter(|(_, (to, _))| !to.is_pull_channel())
+        {
+            let Ok(outgoing) = delivery::apply_gate(Some(address.clone()), *policy, text.to_owned()) else {
                 continue;
             };
             let about = (&claim.session, &claim.turn);
@@ -136,9 +138,9 @@ pub(crate) async fn reserve(
         all.sort_by(|a, b| a.purse.cmp(&b.purse));
         all.dedup_by(|a, b| a.purse == b.purse);
     }
-    let is_teamwork = all.iter().any(|one| matches!(one.purse, Purse::Team(_)));
+    let is_teamwork = all.iter().any(|one| matches!(one.purse, BudgetScope::Team(_)));
     let per_turn = per_turn(&settings, &context.spec.budget, is_teamwork);
-    all.retain(|one| !one.limits.is_none());
+    all.retain(|one| !one.limits.is_unlimited());
     if all.is_empty() && per_turn.is_none() {
         return Ok(None);
     }
@@ -147,15 +149,15 @@ pub(crate) async fn reserve(
     if let Err(model) = &dearest
         && in_dollars
     {
-        return Err(refused("budget_unpriced", budget::unpriced(&model.to_string())));
+        return Err(refused("budget_unpriced", budget::unpriced_model_refusal(&model.to_string())));
     }
     if let Some(limit) = per_turn.filter(|limit| context.cost >= *limit) {
         return Err(refused("budget_exhausted", budget::turn_refusal(context.cost, limit)));
     }
-    prompt.max_tokens.get_or_insert(budget::ANSWER_TOKENS);
-    let (tokens, nanos) = budget::estimate(prompt, dearest.ok());
-    let amount = Amount { tokens, nanos: nanos.unwrap_or(0) };
-    let resets = settings.calendar.start(settings.calendar.day(engine.now()) + 1);
+    prompt.max_tokens.get_or_insert(budget::DEFAULT_ANSWER_TOKENS);
+    let (tokens, nanos) = budget::estimate_call(prompt, dearest.ok());
+    let amount = BudgetAmount { tokens, nanos: nanos.unwrap_or(0) };
+    let resets = settings.calendar.day_start(settings.calendar.day_number(engine.now()) + 1);
     let reservation = Reservation {
         allowances: all,
         amount,
@@ -180,7 +182,7 @@ async fn book(engine: &Engine, running: &Running, reservation: Reservation) -> D
         None => Err(Halt::Cancelled),
         Some(None) => Ok(reservation),
         Some(Some((purse, reached))) => {
-            Err(refused("budget_exhausted", budget::refusal(&purse, reached, reservation.resets)))
+            Err(refused("budget_exhausted", budget::daily_refusal(&purse, reached, reservation.resets)))
         }
     }
 }
@@ -209,9 +211,9 @@ fn refused(code: &'static str, sentence: String) -> Halt {
     Halt::Failed { code, sentence }
 }
 
-fn addressees(context: &Context) -> Vec<(Address, Policy)> {
-    let policy = |wanted| Policy {
-        wanted,
+fn addressees(context: &Context) -> Vec<(ChatAddress, DeliveryPolicy)> {
+    let policy = |wanted| DeliveryPolicy {
+        requested: wanted,
         session_delivers: context.session.delivers,
         session_sends: context.session.sends,
     };
@@ -219,30 +221,40 @@ fn addressees(context: &Context) -> Vec<(Address, Policy)> {
 }
 
 /// The smallest of what one turn may cost.
-fn per_turn(settings: &Settings, agent: &Budget, is_teamwork: bool) -> Option<Nanos> {
+fn per_turn(settings: &Settings, agent: &AgentBudget, is_teamwork: bool) -> Option<NanoUsd> {
     let team = is_teamwork.then_some(&settings.team_budget);
     let budgets = [agent, &settings.budget, &settings.session_budget].into_iter().chain(team);
-    budgets.filter_map(|budget| budget.usd_per_turn).map(budget::nanos).min()
+    budgets.filter_map(|budget| budget.usd_per_turn).map(budget::usd_to_nanos).min()
 }
 
 fn own(settings: &Settings, context: &Context, now: Millis) -> Vec<Allowance> {
-    let session = Purse::Session(context.session.key.to_string());
-    let agent = Purse::Agent(context.spec.agent_id.to_string());
+    let session = BudgetScope::Session(context.session.key.to_string());
+    let agent = BudgetScope::Agent(context.spec.agent_id.to_string());
     let purses = [
-        (Purse::Instance, &settings.budget),
+        (BudgetScope::Instance, &settings.budget),
         (agent, &context.spec.budget),
         (session, &settings.session_budget),
     ];
     purses.into_iter().filter_map(|(purse, budget)| allowance(settings, purse, budget, now)).collect()
 }
 
-fn allowance(settings: &Settings, purse: Purse, budget: &Budget, now: Millis) -> Option<Allowance> {
-    Some(dated(settings, purse, budget, now)).filter(|allowance| !allowance.limits.is_none())
+fn allowance(
+    settings: &Settings,
+    purse: BudgetScope,
+    budget: &AgentBudget,
+    now: Millis,
+) -> Option<Allowance> {
+    Some(dated(settings, purse, budget, now)).filter(|allowance| !allowance.limits.is_unlimited())
 }
 
-fn dated(settings: &Settings, purse: Purse, budget: &Budget, now: Millis) -> Allowance {
-    let day = settings.calendar.day(now);
-    Allowance { purse, limits: Limits::of(budget), day, since: settings.calendar.start(day) }
+fn dated(settings: &Settings, purse: BudgetScope, budget: &AgentBudget, now: Millis) -> Allowance {
+    let day = settings.calendar.day_number(now);
+    Allowance {
+        purse,
+        limits: DailyLimits::from_budget(budget),
+        day,
+        since: settings.calendar.day_start(day),
+    }
 }
 
 /// What a session draws on that was begun for another: the purses of all it was begun for, of their agents, and of the
@@ -255,10 +267,10 @@ async fn inherited(engine: &Engine, context: &Context) -> Driven<Vec<Allowance>>
         for above in ancestors(tx, own.owner.clone())? {
             allowances.extend(team_allowance(tx, &settings, &above, now)?);
             let (session, agent) = (above.key, above.active_agent);
-            let purse = Purse::Session(session.to_string());
+            let purse = BudgetScope::Session(session.to_string());
             allowances.extend(allowance(&settings, purse, &settings.session_budget, now));
             if let Some(stored) = agents::get(tx, &agent)? {
-                let purse = Purse::Agent(agent.to_string());
+                let purse = BudgetScope::Agent(agent.to_string());
                 allowances.extend(allowance(&settings, purse, &stored.spec.budget, now));
             }
         }
@@ -284,21 +296,21 @@ fn team_allowance(
     session: &Session,
     now: Millis,
 ) -> polyclaw_store::Result<Option<Allowance>> {
-    if settings.team_budget == Budget::default() || session.team_role != Some(TeamRole::Member) {
+    if settings.team_budget == AgentBudget::default() || session.team_role != Some(TeamRole::Member) {
         return Ok(None);
     }
     let team = match teams::member_of(tx, &session.key)? {
         Some(member) => teams::get(tx, &member.team)?,
         None => None,
     };
-    Ok(team.map(|team| dated(settings, Purse::Team(team.name), &settings.team_budget, now)))
+    Ok(team.map(|team| dated(settings, BudgetScope::Team(team.name), &settings.team_budget, now)))
 }
 
 /// The most any candidate may cost, or one whose price nobody said.
-fn dearest(settings: &Settings, candidates: &[ModelRef]) -> std::result::Result<Price, ModelRef> {
-    candidates.iter().try_fold(Price::FREE, |dearest, model| {
+fn dearest(settings: &Settings, candidates: &[ModelRef]) -> std::result::Result<ModelPrice, ModelRef> {
+    candidates.iter().try_fold(ModelPrice::FREE, |dearest, model| {
         let price = settings.prices.get(model).ok_or_else(|| model.clone())?;
-        Ok(Price {
+        Ok(ModelPrice {
             input: dearest.input.max(price.input),
             output: dearest.output.max(price.output),
             cached: None,
@@ -309,8 +321,8 @@ fn dearest(settings: &Settings, candidates: &[ModelRef]) -> std::result::Result<
 /// One budget, and how much of it is left.
 #[derive(Clone, Debug)]
 pub struct Balance {
-    pub purse: Purse,
-    pub limits: Limits,
+    pub purse: BudgetScope,
+    pub limits: DailyLimits,
     pub standing: Standing,
     pub resets: Millis,
 }
@@ -322,21 +334,21 @@ impl Engine {
     /// Every budget that is set, with what is left of it today.
     pub async fn budgets(&self) -> Result<Vec<Balance>> {
         let (settings, now) = (self.settings(), self.now());
-        let resets = settings.calendar.start(settings.calendar.day(now) + 1);
+        let resets = settings.calendar.day_start(settings.calendar.day_number(now) + 1);
         let read = move |tx: &mut Tx<'_>| {
             let mut all: Vec<Allowance> = Vec::new();
-            all.extend(allowance(&settings, Purse::Instance, &settings.budget, now));
+            all.extend(allowance(&settings, BudgetScope::Instance, &settings.budget, now));
             for stored in agents::list(tx)? {
-                let purse = Purse::Agent(stored.spec.agent_id.to_string());
+                let purse = BudgetScope::Agent(stored.spec.agent_id.to_string());
                 all.extend(allowance(&settings, purse, &stored.spec.budget, now));
             }
-            if !Limits::of(&settings.session_budget).is_none() {
-                for purse in budgets::sessions_of(tx, settings.calendar.day(now), SESSIONS)? {
+            if !DailyLimits::from_budget(&settings.session_budget).is_unlimited() {
+                for purse in budgets::sessions_of(tx, settings.calendar.day_number(now), SESSIONS)? {
                     all.extend(allowance(&settings, purse, &settings.session_budget, now));
                 }
             }
             for team in teams::open(tx)? {
-                all.extend(allowance(&settings, Purse::Team(team.name), &settings.team_budget, now));
+                all.extend(allowance(&settings, BudgetScope::Team(team.name), &settings.team_budget, now));
             }
             let balance = |tx: &mut Tx<'_>, one: Allowance| {
                 let standing = budgets::standing(tx, &one)?;

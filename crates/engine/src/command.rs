@@ -7,13 +7,13 @@ mod usage;
 
 use std::collections::HashSet;
 
-use polyclaw_domain::approval::Answerer;
+use polyclaw_domain::approval::ApprovalResponder;
 use polyclaw_domain::authority::Authority;
-use polyclaw_domain::channel::Address;
-use polyclaw_domain::command::{COMMANDS, Command, Speaker, parse};
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::plain;
+use polyclaw_domain::channel::ChatAddress;
+use polyclaw_domain::command::{COMMANDS, CallerRole, ChatCommand, parse};
 use polyclaw_domain::provider::ModelInfo;
+use polyclaw_domain::sanitize;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::{agents, backlog, jobs};
 
 use crate::core::Engine;
@@ -31,11 +31,11 @@ const BEGUN_BY_AGENTS: [&str; 3] = ["subagent", "delegate", "team"];
 
 /// A command as it was given, and by whom.
 pub(crate) struct Order<'a> {
-    pub command: &'static Command,
+    pub command: &'static ChatCommand,
     pub rest: &'a str,
-    pub speaker: Speaker,
+    pub speaker: CallerRole,
     /// As whom a question is answered.
-    pub by: Answerer,
+    pub by: ApprovalResponder,
     /// Where it was given, and what names it there: none where it came by the API.
     pub place: Option<Given<'a>>,
     /// Which agents it can name.
@@ -47,7 +47,7 @@ pub(crate) struct Order<'a> {
 /// Where a command was given.
 #[derive(Clone, Copy)]
 pub(crate) struct Given<'a> {
-    pub address: &'a Address,
+    pub address: &'a ChatAddress,
     pub platform_id: Option<&'a str>,
 }
 
@@ -65,7 +65,7 @@ impl Engine {
         authority: Authority,
     ) -> Option<Result<String>> {
         let (command, rest) = parse(line)?;
-        let (speaker, by, reachable) = (Speaker::Owner, Answerer::Owner, Reachable::Every);
+        let (speaker, by, reachable) = (CallerRole::Owner, ApprovalResponder::Owner, Reachable::Every);
         let order = Order { command, rest, speaker, by, place: None, reachable, authority };
         Some(self.carry_out(session, &order).await)
     }
@@ -77,9 +77,9 @@ impl Engine {
     }
 
     /// A command may be the first thing that is said in a conversation. Sessions that agents begin are not made by one.
-    async fn ensure_session(&self, key: &SessionKey, command: &Command) -> Result<()> {
+    async fn ensure_session(&self, key: &SessionKey, command: &ChatCommand) -> Result<()> {
         let is_agents = key.parts().get(2).is_some_and(|part| BEGUN_BY_AGENTS.contains(&part.as_str()));
-        let agent = key.agent().filter(|_| !is_agents && !WITHOUT_SESSION.contains(&command.name));
+        let agent = key.agent_id().filter(|_| !is_agents && !WITHOUT_SESSION.contains(&command.name));
         let Some(agent) = agent else { return Ok(()) };
         match self.session(key).await {
             Err(Error::UnknownSession(_)) => self.create_session(key, &agent, None).await.map(drop),
@@ -89,7 +89,7 @@ impl Engine {
 
     /// A command that came as a message of a channel: it is taken once, never stored as a message, and what became of
     /// it is sent back. `None` if the message is no command.
-    pub async fn command_from(&self, inbound: &Inbound, speaker: Speaker) -> Result<Option<String>> {
+    pub async fn command_from(&self, inbound: &Inbound, speaker: CallerRole) -> Result<Option<String>> {
         // What a program or another agent relays is no person's word.
         let Some((command, rest)) = parse(&inbound.text).filter(|_| inbound.relayed.is_none()) else {
             return Ok(None);
@@ -101,8 +101,8 @@ impl Engine {
         let place = Given { address: &inbound.address, platform_id: inbound.platform_id.as_deref() };
         let by = answerer(speaker, &inbound.address);
         let (reachable, authority) = match speaker {
-            Speaker::Owner => (Reachable::Every, Authority::Owner),
-            Speaker::Alone | Speaker::AmongOthers => {
+            CallerRole::Owner => (Reachable::Every, Authority::Owner),
+            CallerRole::Alone | CallerRole::AmongOthers => {
                 (self.reachable_from(&inbound.address, &inbound.agent), Authority::Guest)
             }
         };
@@ -121,7 +121,7 @@ impl Engine {
     }
 
     async fn obey(&self, session: &SessionKey, order: &Order<'_>) -> Result<Deed> {
-        if !order.speaker.may(order.command.reach_with(order.rest)) {
+        if !order.speaker.may_run(order.command.required_role_for(order.rest)) {
             return Ok(say(format!("/{} is for the owner of this assistant.", order.command.name)));
         }
         match self.change(session, order).await? {
@@ -198,7 +198,7 @@ impl Engine {
     }
 
     async fn models_command(&self) -> String {
-        let models = self.provider().models().await;
+        let models = self.provider().list_models().await;
         match models.is_empty() {
             true => "No models are known.".to_owned(),
             false => listed(&models),
@@ -208,7 +208,7 @@ impl Engine {
     async fn agents_command(&self, session: &SessionKey) -> Result<String> {
         let active = self.session(session).await.map(|session| session.active_agent).ok();
         let active =
-            active.or_else(|| session.agent()).unwrap_or_else(|| self.settings().default_agent.clone());
+            active.or_else(|| session.agent_id()).unwrap_or_else(|| self.settings().default_agent.clone());
         let listed = self.db().read(agents::list).await?;
         let line = |stored: &agents::Stored| {
             let (id, face) = (&stored.spec.agent_id, self.identity(&stored.spec).face());
@@ -237,7 +237,8 @@ fn counted(count: usize, what: &str) -> String {
 /// What was stopped, each in a few words.
 fn names(labels: &[String]) -> String {
     const SHOWN: usize = 10;
-    let mut named: Vec<String> = labels.iter().take(SHOWN).map(|label| plain::line(label, 40)).collect();
+    let mut named: Vec<String> =
+        labels.iter().take(SHOWN).map(|label| sanitize::to_single_line(label, 40)).collect();
     if labels.len() > SHOWN {
         named.push(format!("{} more", labels.len() - SHOWN));
     }
@@ -265,16 +266,16 @@ fn listed(models: &[ModelInfo]) -> String {
 }
 
 /// As whom a speaker answers a question: an owner as one, anybody else as who they are there.
-pub(crate) fn answerer(speaker: Speaker, address: &Address) -> Answerer {
+pub(crate) fn answerer(speaker: CallerRole, address: &ChatAddress) -> ApprovalResponder {
     match speaker {
-        Speaker::Owner => Answerer::OwnerInChannel(address.clone()),
-        Speaker::Alone | Speaker::AmongOthers => Answerer::Sender(address.clone()),
+        CallerRole::Owner => ApprovalResponder::OwnerInChannel(address.clone()),
+        CallerRole::Alone | CallerRole::AmongOthers => ApprovalResponder::Sender(address.clone()),
     }
 }
 
 fn help() -> String {
-    let line = |command: &Command| {
-        let Command { name, arguments, does, .. } = command;
+    let line = |command: &ChatCommand| {
+        let ChatCommand { name, arguments, does, .. } = command;
         format!("/{name} {arguments}").trim_end().to_owned() + "  " + does
     };
     let agent = "/<agent id> …  ask another agent, this once".to_owned();

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use polyclaw_domain::event::EventKind;
-use polyclaw_domain::prompt::{self, SUMMARY_SYSTEM};
+use polyclaw_domain::prompt::{self, SUMMARY_SYSTEM_PROMPT};
 use polyclaw_domain::provider::{
-    Delta, ErrorClass, ModelRef, Prompt, PromptMessage, ProviderError, Reply, Usage,
+    ErrorClass, ModelRef, ModelReply, Prompt, PromptMessage, ProviderError, StreamDelta, TokenUsage,
 };
 use polyclaw_store::sessions::Compaction;
 use polyclaw_store::{Tx, events, sessions};
@@ -49,9 +49,9 @@ impl Context {
 
     /// What is said of the conversation.
     fn used(&self) -> usize {
-        let lines: usize = self.lines.iter().map(prompt::estimate_tokens).sum();
-        let summary = self.compaction.summary.as_deref().map_or(0, prompt::text_tokens);
-        let recalled = self.recalled.as_ref().map_or(0, |recall| prompt::text_tokens(&recall.text));
+        let lines: usize = self.lines.iter().map(prompt::estimate_line_tokens).sum();
+        let summary = self.compaction.summary.as_deref().map_or(0, prompt::estimate_text_tokens);
+        let recalled = self.recalled.as_ref().map_or(0, |recall| prompt::estimate_text_tokens(&recall.text));
         lines + summary + recalled + self.desk.tokens()
     }
 
@@ -59,8 +59,8 @@ impl Context {
     fn fixed(&self) -> usize {
         let tools: usize = self.tools.iter().map(|tool| tool_tokens(&tool.spec)).sum();
         let client_tools: usize = self.client_tools.iter().map(|tool| tool_tokens(tool)).sum();
-        let state: usize = self.desk.state.iter().map(|block| prompt::text_tokens(block)).sum();
-        prompt::text_tokens(&self.system) + tools + client_tools + state
+        let state: usize = self.desk.state.iter().map(|block| prompt::estimate_text_tokens(block)).sum();
+        prompt::estimate_text_tokens(&self.system) + tools + client_tools + state
     }
 
     fn window(&self, engine: &Engine) -> usize {
@@ -118,7 +118,7 @@ impl Context {
             return Ok(has_less);
         }
         let most = self.room(self.window(engine)) / 2;
-        let shorten = |did: bool, line: &mut prompt::Line| prompt::shorten(line, most) | did;
+        let shorten = |did: bool, line: &mut prompt::TranscriptLine| prompt::shorten_line(line, most) | did;
         let has_shortened = self.lines.iter_mut().fold(false, shorten);
         self.is_shortened |= has_shortened;
         Ok(has_shortened | has_less)
@@ -129,8 +129,8 @@ impl Context {
         let manual = running.claim.kind == polyclaw_store::jobs::Kind::Compact;
         let room = self.room(self.window(engine)).saturating_sub(self.desk.tokens());
         let keep = if manual { 0 } else { room / 3 };
-        let mut left = prompt::cut(&self.lines, keep);
-        let folded: usize = self.lines[..left].iter().map(prompt::estimate_tokens).sum();
+        let mut left = prompt::summary_cut(&self.lines, keep);
+        let folded: usize = self.lines[..left].iter().map(prompt::estimate_line_tokens).sum();
         if left == 0 || !manual && folded * WORTH_SHARE < room {
             return Ok(false);
         }
@@ -180,12 +180,12 @@ impl Context {
         left: usize,
     ) -> Driven<Result<usize, ProviderError>> {
         let most = self.request_tokens(engine);
-        let at = prompt::fitting(&self.lines[..left], most);
+        let at = prompt::count_fitting_lines(&self.lines[..left], most);
         let request = prompt::summary_request(self.compaction.summary.as_deref(), &self.lines[..at], most);
         let most_summary = self.summary_tokens(engine);
         let ask = Prompt {
-            system: format!("{SUMMARY_SYSTEM} Write at most {} words.", most_summary / 2),
-            messages: vec![PromptMessage::user(request)],
+            system: format!("{SUMMARY_SYSTEM_PROMPT} Write at most {} words.", most_summary / 2),
+            messages: vec![PromptMessage::user_text(request)],
             ..Prompt::default()
         };
         let limits = AsideLimits { time: Duration::MAX, tokens: most_summary * 2 };
@@ -207,19 +207,19 @@ impl Context {
         engine: &Engine,
         running: &Running,
         (mut ask, limits): (Prompt, AsideLimits),
-    ) -> Driven<Result<Reply, ProviderError>> {
+    ) -> Driven<Result<ModelReply, ProviderError>> {
         let Some(model) = self.candidates.first() else { return Err(Halt::no_model(engine)) };
         let redactor = engine.redactor();
-        redactor.prompt(&mut ask);
+        redactor.redact_prompt(&mut ask);
         let reservation = budget::reserve(engine, running, self, &mut ask).await?;
         running.spend(Some(Spent::begun(model, reservation.clone())));
         let written = Written::new(limits.tokens);
-        let sink = |delta: Delta| {
+        let sink = |delta: StreamDelta| {
             running.pulse();
             written.add(delta);
         };
         let asked =
-            tokio::time::timeout(limits.time, engine.provider().stream(&self.candidates, &ask, &sink));
+            tokio::time::timeout(limits.time, engine.provider().stream_reply(&self.candidates, &ask, &sink));
         let answered = tokio::select! {
             biased;
             answered = asked => answered.unwrap_or_else(|_| Err(too_slow(model))),
@@ -291,12 +291,12 @@ impl Written {
         Self { text: Mutex::default(), most_bytes, is_full: Notify::new() }
     }
 
-    fn add(&self, delta: Delta) {
+    fn add(&self, delta: StreamDelta) {
         let mut text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
         match delta {
-            Delta::Text(more) => text.push_str(&more),
-            Delta::Reasoning(_) => {}
-            Delta::Restart => text.clear(),
+            StreamDelta::Text(more) => text.push_str(&more),
+            StreamDelta::Reasoning(_) => {}
+            StreamDelta::Restart => text.clear(),
         }
         if text.len() > self.most_bytes {
             self.is_full.notify_one();
@@ -304,9 +304,15 @@ impl Written {
     }
 
     /// What there is, as if the model had stopped there. What it cost nobody said.
-    fn reply(&self, model: &ModelRef) -> Reply {
+    fn reply(&self, model: &ModelRef) -> ModelReply {
         let text = self.text.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Reply { text, calls: Vec::new(), usage: Usage::default(), model: model.clone(), truncated: true }
+        ModelReply {
+            text,
+            calls: Vec::new(),
+            usage: TokenUsage::default(),
+            model: model.clone(),
+            truncated: true,
+        }
     }
 }
 

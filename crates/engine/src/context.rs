@@ -1,11 +1,11 @@
 //! What a model's context is filled with: an estimate for people, made of what the next prompt would be made of.
 
 use polyclaw_domain::id::{TraceId, TurnId};
-use polyclaw_domain::job::Lane;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::message::Role;
-use polyclaw_domain::prompt::{estimate_tokens, text_tokens};
+use polyclaw_domain::job::JobLane;
+use polyclaw_domain::message::MessageRole;
+use polyclaw_domain::prompt::{estimate_line_tokens, estimate_text_tokens};
 use polyclaw_domain::provider::ModelRef;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::tool::ToolSpec;
 use polyclaw_store::jobs::{Claim, Kind};
 
@@ -45,7 +45,7 @@ impl Engine {
             Err(Halt::Lost(error)) => return Err(error),
             Err(_) => return Err(Error::UnknownSession(key.to_string())),
         };
-        let newest = context.lines.iter().rev().find(|line| line.role == Role::User);
+        let newest = context.lines.iter().rev().find(|line| line.role == MessageRole::User);
         let question = newest.map(|line| line.text.clone()).unwrap_or_default();
         let recalled = context.look_up(self, &question).await.and_then(|recalled| Recall::of(&recalled));
         let model = context.candidates.first().cloned();
@@ -54,12 +54,12 @@ impl Engine {
                 .as_ref()
                 .map_or(self.settings().default_context_window, |model| self.context_window(model)),
             model,
-            system: text_tokens(&context.system),
+            system: estimate_text_tokens(&context.system),
             tools: context.tools.iter().map(|tool| tool_tokens(&tool.spec)).sum(),
-            summary: context.compaction.summary.as_deref().map_or(0, text_tokens),
-            history: context.lines.iter().map(estimate_tokens).sum(),
+            summary: context.compaction.summary.as_deref().map_or(0, estimate_text_tokens),
+            history: context.lines.iter().map(estimate_line_tokens).sum(),
             messages: context.lines.len(),
-            recalled: recalled.as_ref().map_or(0, |recall| text_tokens(&recall.text)),
+            recalled: recalled.as_ref().map_or(0, |recall| estimate_text_tokens(&recall.text)),
             memories: recalled.map_or(0, |recall| recall.memories),
         })
     }
@@ -72,7 +72,7 @@ impl Engine {
             session: key.clone(),
             agent: session.active_agent,
             kind: Kind::Turn,
-            lane: Lane::Main,
+            lane: JobLane::Main,
             node: self.node().clone(),
             attempt: 1,
             blamed_deaths: 0,
@@ -108,5 +108,7 @@ impl Engine {
 }
 
 pub(crate) fn tool_tokens(tool: &ToolSpec) -> usize {
-    text_tokens(&tool.name) + text_tokens(&tool.description) + text_tokens(&tool.parameters.to_string())
+    estimate_text_tokens(&tool.name)
+        + estimate_text_tokens(&tool.description)
+        + estimate_text_tokens(&tool.parameters.to_string())
 }

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use polyclaw_domain::briefing::Briefings;
-use polyclaw_domain::channel::Channel;
-use polyclaw_domain::fault::{Faults, KillPoint};
+use polyclaw_domain::briefing::BriefingSource;
+use polyclaw_domain::channel::ChannelAdapter;
 use polyclaw_domain::id::{NodeId, TurnId};
-use polyclaw_domain::port::{Clock, Ids};
-use polyclaw_domain::provider::Provider;
+use polyclaw_domain::kill_points::{FaultInjector, KillPoint};
+use polyclaw_domain::port::{IdGenerator, WallClock};
+use polyclaw_domain::provider::ModelProvider;
 use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::Toolbox;
@@ -40,13 +40,13 @@ use crate::worker::{Running, Start};
 /// What the engine needs from the world.
 pub struct Ports {
     pub db: Db,
-    pub provider: Arc<dyn Provider>,
+    pub provider: Arc<dyn ModelProvider>,
     pub tools: Arc<dyn Toolbox>,
-    pub briefings: Arc<dyn Briefings>,
-    pub channels: HashMap<String, Arc<dyn Channel>>,
-    pub clock: Arc<dyn Clock>,
-    pub ids: Arc<dyn Ids>,
-    pub faults: Arc<dyn Faults>,
+    pub briefings: Arc<dyn BriefingSource>,
+    pub channels: HashMap<String, Arc<dyn ChannelAdapter>>,
+    pub clock: Arc<dyn WallClock>,
+    pub ids: Arc<dyn IdGenerator>,
+    pub faults: Arc<dyn FaultInjector>,
     pub brain: Arc<Brain>,
     /// Where the tasks of teams are.
     pub ledgers: Arc<Ledgers>,
@@ -123,7 +123,7 @@ impl Engine {
     /// `family` names this node across restarts, its home for example.
     pub fn new(ports: Ports, settings: Settings, family: &str) -> Self {
         let (starts, started) = mpsc::unbounded_channel();
-        let node = NodeId::new(format!("{family}/{}", ports.ids.next()));
+        let node = NodeId::new(format!("{family}/{}", ports.ids.next_id()));
         let others = Arc::clone(&ports.tools);
         ports.brain.set_redactor(Arc::clone(&settings.redactor));
         Self(Arc::new_cyclic(|engine| Inner {
@@ -187,12 +187,12 @@ impl Inner {
 
     /// A fresh id that sorts after those made before it on this node.
     pub fn next_id(&self) -> String {
-        self.ports.ids.next()
+        self.ports.ids.next_id()
     }
 
     /// Something nobody can guess.
     pub fn nonce(&self) -> String {
-        self.ports.ids.nonce()
+        self.ports.ids.fresh_nonce()
     }
 
     pub fn settings(&self) -> Arc<Settings> {
@@ -219,7 +219,7 @@ impl Inner {
         self.agents_changed.notify_one();
     }
 
-    pub fn provider(&self) -> &dyn Provider {
+    pub fn provider(&self) -> &dyn ModelProvider {
         &*self.ports.provider
     }
 
@@ -244,7 +244,7 @@ impl Inner {
     }
 
     pub(crate) async fn reach(&self, point: KillPoint) {
-        self.ports.faults.reach(point).await;
+        self.ports.faults.hit_kill_point(point).await;
     }
 
     /// Stop accepting and claiming; running turns give their claim back at the next boundary.

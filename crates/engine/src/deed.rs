@@ -2,9 +2,9 @@
 //! follows when that is stored.
 
 use polyclaw_domain::id::TurnId;
-use polyclaw_domain::job::Lane;
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::job::JobLane;
 use polyclaw_domain::session::Session;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::{Tx, sessions};
 
 use crate::core::Engine;
@@ -26,7 +26,7 @@ pub(crate) struct Done {
 pub(crate) enum After {
     Stop(TurnId),
     Publish(SessionKey, FrameKind),
-    Wake(Lane),
+    Wake(JobLane),
     Closed(Closed),
 }
 

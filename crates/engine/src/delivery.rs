@@ -5,13 +5,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use polyclaw_domain::approval::buttons;
-use polyclaw_domain::channel::{Address, Channel, Sent};
-use polyclaw_domain::delivery::{OutboxState, Outgoing, retry_pause_ms};
-use polyclaw_domain::event::{Event, EventKind};
-use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::approval::approval_buttons;
+use polyclaw_domain::channel::{ChannelAdapter, ChatAddress, SendOutcome};
+use polyclaw_domain::delivery::{OutboxState, OutgoingMessage, retry_delay_ms};
+use polyclaw_domain::event::{EventKind, NewEvent};
 use polyclaw_domain::id::{OutboxId, TurnId};
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::kill_points::KillPoint;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::events;
 use polyclaw_store::outbox::{self, Outcome, Parcel};
@@ -85,11 +85,11 @@ pub(crate) struct Label<'a> {
 }
 
 /// Text that passed the gate as rows of the outbox, in parts its channel takes.
-pub(crate) fn parcels(engine: &Engine, outgoing: Outgoing, label: &Label<'_>) -> Vec<Parcel> {
+pub(crate) fn parcels(engine: &Engine, outgoing: OutgoingMessage, label: &Label<'_>) -> Vec<Parcel> {
     let channel = engine.ports.channels.get(&outgoing.address().channel);
     let max_chars = channel.map_or(usize::MAX, |c| c.capabilities(&outgoing.address().account).max_chars);
     let expires_at = label.now.plus(engine.settings().delivery_ttl_ms);
-    let parcel = |(n, part): (usize, Outgoing)| Parcel {
+    let parcel = |(n, part): (usize, OutgoingMessage)| Parcel {
         id: OutboxId::new(engine.next_id()),
         part_key: format!("{}-{n}", label.key),
         session: label.session.clone(),
@@ -105,7 +105,7 @@ pub(crate) fn parcels(engine: &Engine, outgoing: Outgoing, label: &Label<'_>) ->
         created_at: label.now,
         updated_at: label.now,
     };
-    (label.first..).zip(outgoing.split(max_chars)).map(parcel).collect()
+    (label.first..).zip(outgoing.split_by_limit(max_chars)).map(parcel).collect()
 }
 
 async fn begin_due(engine: &Engine, sends: &mut Sends) -> Result<()> {
@@ -166,13 +166,17 @@ async fn send(engine: &Engine, mut parcel: Parcel) {
     engine.outbox_wake.notify_one();
 }
 
-async fn attempt(engine: &Engine, parcel: &mut Parcel) -> Sent {
+async fn attempt(engine: &Engine, parcel: &mut Parcel) -> SendOutcome {
     let Some(channel) = channel(engine, parcel) else {
-        return Sent::Rejected { reason: format!("channel '{}' is not configured", parcel.address.channel) };
+        return SendOutcome::Rejected {
+            reason: format!("channel '{}' is not configured", parcel.address.channel),
+        };
     };
-    let outgoing = match Outgoing::stored(parcel.address.clone(), parcel.text.clone()) {
-        Ok(outgoing) => outgoing.with_buttons(buttons(&parcel.part_key, &parcel.text)),
-        Err(kept) => return Sent::Rejected { reason: format!("the gate keeps it: {}", kept.as_str()) },
+    let outgoing = match OutgoingMessage::from_stored(parcel.address.clone(), parcel.text.clone()) {
+        Ok(outgoing) => outgoing.with_buttons(approval_buttons(&parcel.part_key, &parcel.text)),
+        Err(kept) => {
+            return SendOutcome::Rejected { reason: format!("the gate keeps it: {}", kept.as_str()) };
+        }
     };
     let sending = async {
         match parcel.platform_id.clone() {
@@ -182,26 +186,31 @@ async fn attempt(engine: &Engine, parcel: &mut Parcel) -> Sent {
     };
     match tokio::time::timeout(Duration::from_millis(SEND_MS), sending).await {
         Ok(sent) => sent,
-        Err(_) => Sent::Unknown { reason: "no answer from the platform".to_owned() },
+        Err(_) => SendOutcome::Unknown { reason: "no answer from the platform".to_owned() },
     }
 }
 
 /// Puts an answer where its draft is. A draft that is gone, taken away by a person for example, keeps none back: the
 /// answer is sent instead, after that is stored.
-async fn write_over(channel: &dyn Channel, draft: String, parcel: &mut Parcel, outgoing: &Outgoing) -> Sent {
-    match channel.edit(&draft, outgoing).await {
-        Sent::Accepted { .. } => Sent::Accepted { platform_id: Some(draft) },
-        Sent::Rejected { reason } => {
+async fn write_over(
+    channel: &dyn ChannelAdapter,
+    draft: String,
+    parcel: &mut Parcel,
+    outgoing: &OutgoingMessage,
+) -> SendOutcome {
+    match channel.edit_message(&draft, outgoing).await {
+        SendOutcome::Accepted { .. } => SendOutcome::Accepted { platform_id: Some(draft) },
+        SendOutcome::Rejected { reason } => {
             parcel.platform_id = None;
-            Sent::Retry { reason, after_ms: None }
+            SendOutcome::Retry { reason, after_ms: None }
         }
         // Writing the same text again changes nothing.
-        Sent::Unknown { reason } => Sent::Retry { reason, after_ms: None },
+        SendOutcome::Unknown { reason } => SendOutcome::Retry { reason, after_ms: None },
         later => later,
     }
 }
 
-fn channel(engine: &Engine, parcel: &Parcel) -> Option<Arc<dyn Channel>> {
+fn channel(engine: &Engine, parcel: &Parcel) -> Option<Arc<dyn ChannelAdapter>> {
     engine.ports.channels.get(&parcel.address.channel).cloned()
 }
 
@@ -215,35 +224,37 @@ fn can_repeat(engine: &Engine, parcel: &Parcel) -> bool {
 }
 
 /// The platform knows a key again that was first used at this time.
-pub(crate) fn knows_again(engine: &Engine, address: &Address, first: Millis) -> bool {
+pub(crate) fn knows_again(engine: &Engine, address: &ChatAddress, first: Millis) -> bool {
     let (account, age_ms) = (&address.account, engine.now().since(first));
     engine.ports.channels.get(&address.channel).is_some_and(|channel| {
         channel.capabilities(account).idempotent_send
-            && channel.remembers_ms(account).is_none_or(|window| (0..=window).contains(&age_ms))
+            && channel.idempotency_window_ms(account).is_none_or(|window| (0..=window).contains(&age_ms))
     })
 }
 
 /// What a send means for its row.
-fn settle(engine: &Engine, parcel: &Parcel, sent: Sent) -> (Outcome, Option<Event>) {
+fn settle(engine: &Engine, parcel: &Parcel, sent: SendOutcome) -> (Outcome, Option<NewEvent>) {
     let now = engine.now();
     let draft = parcel.platform_id.clone();
     let outcome =
         |state, error: Option<String>| Outcome { state, platform_id: draft.clone(), error, next_at: now };
     match sent {
-        Sent::Accepted { platform_id } => (Outcome { platform_id, ..outcome(OutboxState::Sent, None) }, None),
-        Sent::Rejected { reason } => failed(parcel, outcome(OutboxState::Failed, Some(reason))),
-        Sent::Unknown { reason } if !can_repeat(engine, parcel) => {
+        SendOutcome::Accepted { platform_id } => {
+            (Outcome { platform_id, ..outcome(OutboxState::Sent, None) }, None)
+        }
+        SendOutcome::Rejected { reason } => failed(parcel, outcome(OutboxState::Failed, Some(reason))),
+        SendOutcome::Unknown { reason } if !can_repeat(engine, parcel) => {
             unknown(parcel, outcome(OutboxState::Unknown, Some(reason)))
         }
-        Sent::Unknown { reason } => retry(parcel, outcome(OutboxState::Pending, Some(reason)), None),
-        Sent::Retry { reason, after_ms } => {
+        SendOutcome::Unknown { reason } => retry(parcel, outcome(OutboxState::Pending, Some(reason)), None),
+        SendOutcome::Retry { reason, after_ms } => {
             retry(parcel, outcome(OutboxState::Pending, Some(reason)), after_ms)
         }
     }
 }
 
-fn retry(parcel: &Parcel, outcome: Outcome, after_ms: Option<u64>) -> (Outcome, Option<Event>) {
-    let Some(pause) = retry_pause_ms(parcel.attempts + 1) else {
+fn retry(parcel: &Parcel, outcome: Outcome, after_ms: Option<u64>) -> (Outcome, Option<NewEvent>) {
+    let Some(pause) = retry_delay_ms(parcel.attempts + 1) else {
         return failed(parcel, Outcome { state: OutboxState::Failed, ..outcome });
     };
     let asked = after_ms.and_then(|ms| i64::try_from(ms).ok()).unwrap_or(0);
@@ -255,18 +266,18 @@ fn retry(parcel: &Parcel, outcome: Outcome, after_ms: Option<u64>) -> (Outcome, 
     (Outcome { next_at: outcome.next_at.plus(wait), ..outcome }, None)
 }
 
-fn failed(parcel: &Parcel, outcome: Outcome) -> (Outcome, Option<Event>) {
+fn failed(parcel: &Parcel, outcome: Outcome) -> (Outcome, Option<NewEvent>) {
     let event = event(parcel, EventKind::DeliveryFailed, outcome.error.as_deref());
     (outcome, Some(event))
 }
 
-fn unknown(parcel: &Parcel, outcome: Outcome) -> (Outcome, Option<Event>) {
+fn unknown(parcel: &Parcel, outcome: Outcome) -> (Outcome, Option<NewEvent>) {
     let event = event(parcel, EventKind::DeliveryUnknown, outcome.error.as_deref());
     (outcome, Some(event))
 }
 
-fn event(parcel: &Parcel, kind: EventKind, reason: Option<&str>) -> Event {
-    Event {
+fn event(parcel: &Parcel, kind: EventKind, reason: Option<&str>) -> NewEvent {
+    NewEvent {
         kind,
         session: Some(parcel.session.clone()),
         turn: Some(parcel.turn.clone()),
@@ -288,7 +299,7 @@ async fn recover(engine: &Engine, sends: &Sends, starting: bool) -> Result<()> {
             let reason = "the process ended while sending".to_owned();
             let settled = match now > parcel.expires_at {
                 true => unknown(&parcel, held(OutboxState::Unknown, reason, now)),
-                false => settle(&owned, &parcel, Sent::Unknown { reason }),
+                false => settle(&owned, &parcel, SendOutcome::Unknown { reason }),
             };
             store_recovery(tx, &parcel.id, settled, now)?;
         }
@@ -309,7 +320,7 @@ fn held(state: OutboxState, reason: String, now: Millis) -> Outcome {
 fn store_recovery(
     tx: &mut polyclaw_store::Tx<'_>,
     id: &OutboxId,
-    (outcome, event): (Outcome, Option<Event>),
+    (outcome, event): (Outcome, Option<NewEvent>),
     now: Millis,
 ) -> polyclaw_store::Result<()> {
     outbox::settle(tx, id, &outcome, now)?;

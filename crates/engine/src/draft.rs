@@ -5,10 +5,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use polyclaw_domain::channel::{Address, Channel, Sent};
-use polyclaw_domain::delivery::{Outgoing, Policy, gate, may_be_silence};
-use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::channel::{ChannelAdapter, ChatAddress, SendOutcome};
+use polyclaw_domain::delivery::{DeliveryPolicy, OutgoingMessage, apply_gate, may_be_silence};
 use polyclaw_domain::id::TurnId;
+use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::drafts::{self, Begun};
 use tokio::sync::{oneshot, watch};
@@ -44,7 +44,7 @@ pub(crate) struct Drafts {
 
 #[derive(Clone)]
 pub(crate) struct Draft {
-    pub address: Address,
+    pub address: ChatAddress,
     /// Without one nobody knows whether it is there.
     pub platform_id: Option<String>,
     /// When it was about to be sent for the first time.
@@ -73,7 +73,9 @@ impl Drafts {
         let known = self.lock().clone();
         for draft in known.into_iter().filter(|draft| draft.is_asked_for(engine)) {
             let Some(channel) = engine.ports.channels.get(&draft.address.channel).cloned() else { continue };
-            let Ok(outgoing) = gate(Some(draft.address.clone()), Policy::OPEN, MORE.trim().to_owned()) else {
+            let Ok(outgoing) =
+                apply_gate(Some(draft.address.clone()), DeliveryPolicy::ALLOW_ALL, MORE.trim().to_owned())
+            else {
                 continue;
             };
             self.send(engine, turn, (&*channel, draft), &outgoing).await;
@@ -85,13 +87,13 @@ impl Drafts {
         &self,
         engine: &Engine,
         turn: &TurnId,
-        (channel, draft): (&dyn Channel, Draft),
-        outgoing: &Outgoing,
-    ) -> Option<Sent> {
+        (channel, draft): (&dyn ChannelAdapter, Draft),
+        outgoing: &OutgoingMessage,
+    ) -> Option<SendOutcome> {
         engine.reach(KillPoint::OutboxSending).await;
         let sent = timeout(PATIENCE, channel.send(&draft.key(turn), outgoing)).await.ok();
         engine.reach(KillPoint::OutboxAccepted).await;
-        if let Some(Sent::Accepted { platform_id: Some(id) }) = &sent {
+        if let Some(SendOutcome::Accepted { platform_id: Some(id) }) = &sent {
             let (turn, address, id) = (turn.clone(), draft.address.clone(), id.clone());
             self.set(Draft { platform_id: Some(id.clone()), ..draft });
             note(engine.persist(move |tx| drafts::shown(tx, &turn, &address, &id)).await);
@@ -109,7 +111,7 @@ impl Drafts {
     }
 
     /// The message that an answer to this address is written over.
-    pub fn message(&self, address: &Address) -> Option<String> {
+    pub fn message(&self, address: &ChatAddress) -> Option<String> {
         self.find(address)?.platform_id
     }
 
@@ -127,7 +129,7 @@ impl Drafts {
         released
     }
 
-    fn find(&self, address: &Address) -> Option<Draft> {
+    fn find(&self, address: &ChatAddress) -> Option<Draft> {
         self.lock().iter().find(|known| known.address == *address).cloned()
     }
 
@@ -136,7 +138,7 @@ impl Drafts {
         self.lock().push(draft);
     }
 
-    fn remove(&self, address: &Address) {
+    fn remove(&self, address: &ChatAddress) {
         self.lock().retain(|known| known.address != *address);
     }
 
@@ -149,7 +151,7 @@ impl Draft {
     /// Derived, so that a later life of the turn sends the same. A turn may have several drafts in one place, one after
     /// the other, and platforms may know a key of one place in another.
     fn key(&self, turn: &TurnId) -> String {
-        let Address { peer, thread, .. } = &self.address;
+        let ChatAddress { peer, thread, .. } = &self.address;
         format!("{turn}-draft-{}-{peer}-{}", self.begun_at.0, thread.as_deref().unwrap_or_default())
     }
 
@@ -177,7 +179,7 @@ impl Drafting {
     pub fn start(engine: &Engine, running: &Running, context: &Context) -> Option<Self> {
         let turn = &running.claim.turn;
         let mut desks: Vec<Desk> = Vec::new();
-        for address in context.watched_at().into_iter().filter(|address| !address.is_pulled()) {
+        for address in context.watched_at().into_iter().filter(|address| !address.is_pull_channel()) {
             let Some(channel) = engine.ports.channels.get(&address.channel) else { continue };
             desks.push(Desk { channel: Arc::clone(channel), address, failures: 0 });
         }
@@ -213,8 +215,8 @@ impl Drafting {
 
 /// One conversation that watches.
 struct Desk {
-    channel: Arc<dyn Channel>,
-    address: Address,
+    channel: Arc<dyn ChannelAdapter>,
+    address: ChatAddress,
     failures: u32,
 }
 
@@ -260,7 +262,9 @@ impl Office {
         }
         let text = &format!("{}{}", self.signature, text.trim_end());
         let growing = format!("{text}{MORE}");
-        let Ok(outgoing) = gate(Some(desk.address.clone()), Policy::OPEN, growing) else { return };
+        let Ok(outgoing) = apply_gate(Some(desk.address.clone()), DeliveryPolicy::ALLOW_ALL, growing) else {
+            return;
+        };
         let pen = self.drafts.pen.lock().await;
         let sent = match self.drafts.find(&desk.address) {
             Some(known) if known.text == *text => return,
@@ -279,24 +283,30 @@ impl Office {
         desk.note(sent.as_ref()).await;
     }
 
-    async fn change(&self, desk: &Desk, known: Draft, text: &str, outgoing: &Outgoing) -> Option<Sent> {
+    async fn change(
+        &self,
+        desk: &Desk,
+        known: Draft,
+        text: &str,
+        outgoing: &OutgoingMessage,
+    ) -> Option<SendOutcome> {
         let id = known.platform_id.as_deref()?;
-        let sent = timeout(PATIENCE, desk.channel.edit(id, outgoing)).await.ok();
-        if matches!(sent, Some(Sent::Accepted { .. })) {
+        let sent = timeout(PATIENCE, desk.channel.edit_message(id, outgoing)).await.ok();
+        if matches!(sent, Some(SendOutcome::Accepted { .. })) {
             self.drafts.set(Draft { text: text.to_owned(), ..known });
         }
         sent
     }
 
     /// Before it is sent it is stored that there may be one; after, under which id.
-    async fn begin(&self, desk: &Desk, text: &str, outgoing: &Outgoing) -> Option<Sent> {
+    async fn begin(&self, desk: &Desk, text: &str, outgoing: &OutgoingMessage) -> Option<SendOutcome> {
         let (turn, address, begun_at) = (self.turn.clone(), desk.address.clone(), self.engine.now());
         self.engine.db().write(move |tx| drafts::begin(tx, &turn, &address, begun_at)).await.ok()?;
         let draft =
             Draft { address: desk.address.clone(), platform_id: None, begun_at, text: text.to_owned() };
         self.drafts.set(draft.clone());
         let sent = self.drafts.send(&self.engine, &self.turn, (&*desk.channel, draft), outgoing).await;
-        if matches!(sent, Some(Sent::Rejected { .. } | Sent::Retry { .. })) {
+        if matches!(sent, Some(SendOutcome::Rejected { .. } | SendOutcome::Retry { .. })) {
             let (turn, address) = (self.turn.clone(), desk.address.clone());
             self.drafts.remove(&desk.address);
             note(self.engine.persist(move |tx| drafts::drop_one(tx, &turn, &address)).await);
@@ -306,10 +316,10 @@ impl Office {
 }
 
 impl Desk {
-    async fn note(&mut self, sent: Option<&Sent>) {
+    async fn note(&mut self, sent: Option<&SendOutcome>) {
         match sent {
-            Some(Sent::Accepted { .. }) => self.failures = 0,
-            Some(Sent::Retry { after_ms, .. }) => {
+            Some(SendOutcome::Accepted { .. }) => self.failures = 0,
+            Some(SendOutcome::Retry { after_ms, .. }) => {
                 self.failures += 1;
                 sleep(Duration::from_millis(after_ms.unwrap_or(0)).min(PATIENCE)).await;
             }

@@ -1,9 +1,9 @@
-use polyclaw_domain::approval::Invalid;
-use polyclaw_domain::command::Unknown;
+use polyclaw_domain::approval::InvalidApproval;
+use polyclaw_domain::command::UnknownCommand;
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::memory::Unfit;
-use polyclaw_domain::relay::{Missing, Refusal};
-use polyclaw_domain::run::{RunKind, TooMany};
+use polyclaw_domain::memory::InvalidMemory;
+use polyclaw_domain::relay::{MissingRelayRule, RelayRefusal};
+use polyclaw_domain::run::{RunKind, SpawnLimitExceeded};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -40,7 +40,7 @@ pub enum Error {
     #[error("nobody waits with the code or name '{0}'")]
     UnknownPairing(String),
     #[error("{0}")]
-    UnfitMemory(#[from] Unfit),
+    UnfitMemory(#[from] InvalidMemory),
     #[error("there is an agent '{0}' already")]
     AgentExists(String),
     #[error("the name '{name}' is taken by the agent '{id}'")]
@@ -57,14 +57,14 @@ pub enum Error {
     InvalidAgent(String),
     #[error("'{0}' can be several agents: {1}")]
     AmbiguousAgent(String, String),
-    #[error("{}", .0.sentence())]
-    NotYours(Invalid),
+    #[error("{}", .0.user_message())]
+    NotYours(InvalidApproval),
     #[error("the message is empty")]
     EmptyMessage,
     #[error("say what {0} is to do: /{0} <message>")]
     OnlyAName(AgentId),
     #[error("{0}")]
-    UnknownCommand(Unknown),
+    UnknownCommand(UnknownCommand),
     #[error("the message has {0} characters; at most {1} are taken")]
     TooLong(usize, usize),
     #[error("the idempotency key or message id has {0} bytes; at most {1} are taken")]
@@ -76,21 +76,21 @@ pub enum Error {
     #[error("this message was taken before, and its session has been deleted since")]
     Deleted,
     #[error("{0}")]
-    Relay(#[from] Refusal),
+    Relay(#[from] RelayRefusal),
     #[error("{0}")]
     Family(String),
-    #[error("{}", .1.in_words(*.0))]
-    TooMany(RunKind, TooMany),
+    #[error("{}", .1.describe(*.0))]
+    TooMany(RunKind, SpawnLimitExceeded),
     #[error("'{0}' may not give work to '{1}'")]
     DelegationDenied(String, String),
     #[error("'{from}' may not write to sessions of '{to}': {missing}")]
-    SendDenied { from: AgentId, to: AgentId, missing: Missing },
+    SendDenied { from: AgentId, to: AgentId, missing: MissingRelayRule },
     #[error("{0} waits for this session already: neither would ever be answered")]
     MutualWait(String),
     #[error("{0}")]
-    Team(#[from] polyclaw_domain::team::Refusal),
+    Team(#[from] polyclaw_domain::team::TeamRefusal),
     #[error("{0}")]
-    Task(#[from] polyclaw_domain::task::Refusal),
+    Task(#[from] polyclaw_domain::task::TaskRefusal),
     #[error("no run '{0}' of this session")]
     UnknownRun(String),
     #[error("{0}")]
@@ -137,11 +137,11 @@ impl Error {
             Self::UnknownPairing(_) => "unknown_pairing",
             Self::UnknownRun(_) => "unknown_run",
             Self::Family(_) => "spawn_denied",
-            Self::TooMany(RunKind::Subagent, TooMany::Depth(..)) => "spawn_depth_exceeded",
-            Self::TooMany(RunKind::Subagent, TooMany::Children(..)) => "max_children_exceeded",
-            Self::TooMany(RunKind::Delegate, TooMany::Depth(..)) => "delegation_depth_exceeded",
-            Self::TooMany(RunKind::Delegate, TooMany::Children(..))
-            | Self::TooMany(_, TooMany::AtOnce(..)) => "max_concurrent_exceeded",
+            Self::TooMany(RunKind::Subagent, SpawnLimitExceeded::Depth(..)) => "spawn_depth_exceeded",
+            Self::TooMany(RunKind::Subagent, SpawnLimitExceeded::Children(..)) => "max_children_exceeded",
+            Self::TooMany(RunKind::Delegate, SpawnLimitExceeded::Depth(..)) => "delegation_depth_exceeded",
+            Self::TooMany(RunKind::Delegate, SpawnLimitExceeded::Children(..))
+            | Self::TooMany(_, SpawnLimitExceeded::Concurrent(..)) => "max_concurrent_exceeded",
             Self::DelegationDenied(..) => "delegation_denied",
             Self::SendDenied { .. } => "send_denied",
             Self::MutualWait(_) => "mutual_wait",
@@ -155,10 +155,10 @@ impl Error {
             Self::AgentInRules(..) => "agent_in_use",
             Self::InvalidAgent(_) => "invalid_agent",
             Self::AmbiguousAgent(..) => "ambiguous_agent",
-            Self::NotYours(Invalid::WrongPerson) => "wrong_person",
-            Self::NotYours(Invalid::OwnerOnly) => "owner_only",
-            Self::NotYours(Invalid::OtherConversation) => "other_conversation",
-            Self::NotYours(Invalid::OtherArguments) => "other_arguments",
+            Self::NotYours(InvalidApproval::WrongPerson) => "wrong_person",
+            Self::NotYours(InvalidApproval::OwnerOnly) => "owner_only",
+            Self::NotYours(InvalidApproval::OtherConversation) => "other_conversation",
+            Self::NotYours(InvalidApproval::OtherArguments) => "other_arguments",
             Self::EmptyMessage | Self::OnlyAName(_) => "empty_message",
             Self::UnknownCommand(_) => "unknown_command",
             Self::TooLong(..) => "message_too_long",
@@ -246,7 +246,7 @@ impl Error {
                 "write a schedule as `30 8 * * 1-5`, `every 10m` or `at 2026-12-01 09:00`; nothing was changed",
             ),
             Self::InvalidAgent(_) => Some("nothing was changed; correct what is named and send it again"),
-            Self::NotYours(Invalid::OtherConversation) => {
+            Self::NotYours(InvalidApproval::OtherConversation) => {
                 Some("`polyclaw approvals` shows where each was asked")
             }
             Self::UnknownCommand(_) => Some("/help lists the commands"),

@@ -17,10 +17,10 @@ mod wait;
 use std::time::Duration;
 
 use polyclaw_domain::id::RunId;
-use polyclaw_domain::job::Lane;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::redact::quoted;
-use polyclaw_domain::run::Run;
+use polyclaw_domain::job::JobLane;
+use polyclaw_domain::redact::quote_safely;
+use polyclaw_domain::run::SubagentRun;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::{Tx, jobs, runs};
 use tokio::time::Instant;
 
@@ -51,7 +51,7 @@ const OVERDUE: usize = 100;
 pub(crate) struct Closed {
     pub owner: SessionKey,
     /// Where a turn of the owner is ready.
-    pub ready: Option<Lane>,
+    pub ready: Option<JobLane>,
     /// What its people are told of an announce that waits for them.
     pub notice: Option<HeldNotice>,
     pub ended: Option<pairs::Ended>,
@@ -59,16 +59,16 @@ pub(crate) struct Closed {
 
 impl Engine {
     /// Everything a session asked for, the newest first.
-    pub async fn runs_of(&self, owner: &SessionKey, limit: usize) -> Result<Vec<Run>> {
+    pub async fn runs_of(&self, owner: &SessionKey, limit: usize) -> Result<Vec<SubagentRun>> {
         let owner = owner.clone();
         Ok(self.db().read(move |tx| runs::of_owner(tx, &owner, limit)).await?)
     }
 
     /// A run, at work or ended: its result can be asked for as long as its owner is there.
-    pub async fn run_of_id(&self, id: &RunId) -> Result<Run> {
+    pub async fn run_of_id(&self, id: &RunId) -> Result<SubagentRun> {
         let wanted = id.clone();
         let found = self.db().read(move |tx| runs::get(tx, &wanted)).await?;
-        found.ok_or_else(|| Error::UnknownRun(quoted(id.as_str())))
+        found.ok_or_else(|| Error::UnknownRun(quote_safely(id.as_str())))
     }
 
     pub(crate) fn tell_closed(&self, closed: Closed) {
@@ -120,9 +120,9 @@ impl Engine {
 pub(crate) fn kill(
     tx: &mut Tx<'_>,
     engine: &Engine,
-    run: &Run,
+    run: &SubagentRun,
     after: &mut Vec<After>,
-) -> polyclaw_store::Result<Vec<Run>> {
+) -> polyclaw_store::Result<Vec<SubagentRun>> {
     stop_run(tx, engine, run, after)?;
     stop_children(tx, engine, &run.child, after)
 }
@@ -133,7 +133,7 @@ pub(crate) fn stop_children(
     engine: &Engine,
     owner: &SessionKey,
     after: &mut Vec<After>,
-) -> polyclaw_store::Result<Vec<Run>> {
+) -> polyclaw_store::Result<Vec<SubagentRun>> {
     let mut stopped = Vec::new();
     let mut owners = vec![owner.clone()];
     while let Some(owner) = owners.pop() {
@@ -151,7 +151,7 @@ pub(crate) fn stop_children(
 pub(crate) fn stop_run(
     tx: &mut Tx<'_>,
     engine: &Engine,
-    run: &Run,
+    run: &SubagentRun,
     after: &mut Vec<After>,
 ) -> polyclaw_store::Result<Stopped> {
     let (stopped, told) = stop(tx, &run.child, engine.now())?;

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use polyclaw_domain::id::SessionId;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::message::Part;
-use polyclaw_domain::prompt::Line;
+use polyclaw_domain::message::MessagePart;
+use polyclaw_domain::prompt::TranscriptLine;
+use polyclaw_domain::session_key::SessionKey;
 use serde_json::Value;
 
 /// What is kept in all; the session that spoke longest ago goes first.
@@ -33,7 +33,7 @@ struct Kept {
 pub(crate) struct History {
     pub session_id: SessionId,
     pub through: i64,
-    pub lines: Vec<Line>,
+    pub lines: Vec<TranscriptLine>,
 }
 
 impl History {
@@ -43,17 +43,17 @@ impl History {
     }
 
     fn bytes(&self) -> usize {
-        let parts = |line: &Line| line.parts.iter().map(part_bytes).sum::<usize>();
+        let parts = |line: &TranscriptLine| line.parts.iter().map(part_bytes).sum::<usize>();
         self.lines.iter().map(|line| line.text.len() + LINE_BYTES + parts(line)).sum()
     }
 }
 
-fn part_bytes(part: &Part) -> usize {
+fn part_bytes(part: &MessagePart) -> usize {
     PART_BYTES
         + match part {
-            Part::ToolCall(call) => call.id.len() + call.name.len() + value_bytes(&call.arguments),
-            Part::ToolResult { call_id, name, .. } => call_id.len() + name.len(),
-            Part::Attachment(file) => file.name.len() + file.text.as_ref().map_or(0, String::len),
+            MessagePart::ToolCall(call) => call.id.len() + call.name.len() + value_bytes(&call.arguments),
+            MessagePart::ToolResult { call_id, name, .. } => call_id.len() + name.len(),
+            MessagePart::Attachment(file) => file.name.len() + file.text.as_ref().map_or(0, String::len),
         }
 }
 
@@ -109,15 +109,15 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use polyclaw_domain::id::AgentId;
-    use polyclaw_domain::message::{Origin, Role};
+    use polyclaw_domain::message::{MessageOrigin, MessageRole};
 
     use super::*;
 
     fn history(bytes: usize) -> History {
-        let line = Line {
+        let line = TranscriptLine {
             ticket: 7,
-            role: Role::User,
-            origin: Origin::User,
+            role: MessageRole::User,
+            origin: MessageOrigin::User,
             text: "x".repeat(bytes),
             parts: vec![],
             author: None,
@@ -130,8 +130,8 @@ mod tests {
         let mut long = history(10);
         let arguments = serde_json::json!({ "content": "x".repeat(MAX_BYTES) });
         let call = polyclaw_domain::tool::ToolCall { id: "c".into(), name: "write_file".into(), arguments };
-        long.lines[0].parts.push(Part::ToolCall(call));
-        let key = SessionKey::direct(&AgentId::main(), "chat", "a");
+        long.lines[0].parts.push(MessagePart::ToolCall(call));
+        let key = SessionKey::for_direct(&AgentId::main(), "chat", "a");
         let histories = Histories::default();
         histories.keep(key.clone(), long);
         assert!(histories.take(&key).is_none(), "too large to keep at all");
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn what_spoke_longest_ago_is_forgotten_first() {
-        let key = |name| SessionKey::direct(&AgentId::main(), "chat", name);
+        let key = |name| SessionKey::for_direct(&AgentId::main(), "chat", name);
         let histories = Histories::default();
         for name in ["a", "b", "c"] {
             histories.keep(key(name), history(MAX_BYTES / 3 - LINE_BYTES));

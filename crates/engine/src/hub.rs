@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::job::JobState;
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::session_key::SessionKey;
 use tokio::sync::mpsc;
 
 pub use frame::{Frame, FrameKind, Speaker};
@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     fn key(name: &str) -> SessionKey {
-        SessionKey::direct(&AgentId::main(), "web", name)
+        SessionKey::for_direct(&AgentId::main(), "web", name)
     }
 
     #[test]

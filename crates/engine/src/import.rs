@@ -1,11 +1,11 @@
 //! Conversations that began elsewhere: a client that keeps its own history brings it along.
 
-use polyclaw_domain::channel::INTERNAL;
+use polyclaw_domain::channel::INTERNAL_CHANNEL;
 use polyclaw_domain::id::{AgentId, MessageId, SessionId, TurnId};
 use polyclaw_domain::job::JobState;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::message::{Origin, Part, Role};
+use polyclaw_domain::message::{MessageOrigin, MessagePart, MessageRole};
 use polyclaw_domain::session::Session;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::tool::ToolCall;
 use polyclaw_store::messages::{self, Message};
 use polyclaw_store::{Tx, agents, jobs, sessions};
@@ -18,9 +18,9 @@ use crate::turn::open_calls;
 /// One message of a conversation as its client tells it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Past {
-    pub role: Role,
+    pub role: MessageRole,
     pub text: String,
-    pub parts: Vec<Part>,
+    pub parts: Vec<MessagePart>,
 }
 
 impl Engine {
@@ -60,10 +60,10 @@ impl Engine {
     }
 
     fn imported_session(&self, key: &SessionKey, agent: &AgentId, past: &[Past]) -> Session {
-        let first = past.iter().find(|message| message.role == Role::User);
+        let first = past.iter().find(|message| message.role == MessageRole::User);
         let id = SessionId::new(self.next_id());
         let title = first.and_then(|message| title(&message.text));
-        Session { title, ..Session::begun(key.clone(), id, agent.clone(), self.now()) }
+        Session { title, ..Session::new_for_person(key.clone(), id, agent.clone(), self.now()) }
     }
 }
 
@@ -77,8 +77,11 @@ fn insert(tx: &mut Tx<'_>, session: &Session, past: &[Past], import: &str) -> po
     let now = session.created_at;
     let first = sessions::take_tickets(tx, &session.key, past.len(), now)?.unwrap_or(1);
     for (ticket, said) in (first..).zip(past) {
-        let origin =
-            if said.role == Role::User { Origin::User } else { Origin::Agent(session.agent.clone()) };
+        let origin = if said.role == MessageRole::User {
+            MessageOrigin::User
+        } else {
+            MessageOrigin::Agent(session.agent.clone())
+        };
         let message = Message {
             id: MessageId::new(format!("{import}-{ticket}")),
             session: session.key.clone(),
@@ -88,7 +91,7 @@ fn insert(tx: &mut Tx<'_>, session: &Session, past: &[Past], import: &str) -> po
             text: said.text.clone(),
             parts: said.parts.clone(),
             origin,
-            channel: INTERNAL.to_owned(),
+            channel: INTERNAL_CHANNEL.to_owned(),
             deliver: false,
             address: None,
             meta: Some(serde_json::json!({ "imported": true })),

@@ -6,17 +6,17 @@ mod store;
 
 use std::sync::Arc;
 
-use polyclaw_domain::backlog::MAX_WAITING;
-use polyclaw_domain::channel::Address;
-use polyclaw_domain::command::steered;
-use polyclaw_domain::delivery::{Outgoing, Policy, gate};
-use polyclaw_domain::event::{Event, EventKind};
-use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::backlog::MAX_WAITING_ITEMS;
+use polyclaw_domain::channel::ChatAddress;
+use polyclaw_domain::command::strip_steer_prefix;
+use polyclaw_domain::delivery::{DeliveryPolicy, OutgoingMessage, apply_gate};
+use polyclaw_domain::event::{EventKind, NewEvent};
 use polyclaw_domain::id::{AgentId, MessageId, SessionId, TraceId, TurnId};
-use polyclaw_domain::job::{Lane, Priority};
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::message::{Origin, Part};
+use polyclaw_domain::job::{JobLane, JobPriority};
+use polyclaw_domain::kill_points::KillPoint;
+use polyclaw_domain::message::{MessageOrigin, MessagePart};
 use polyclaw_domain::relay;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::jobs::{Claim, Claimer};
 use serde_json::{Value, json};
@@ -52,16 +52,16 @@ pub struct Inbound {
     /// Who answers this one, whomever the session was switched to.
     pub by: Option<AgentId>,
     pub text: String,
-    pub parts: Vec<Part>,
-    pub origin: Origin,
+    pub parts: Vec<MessagePart>,
+    pub origin: MessageOrigin,
     /// Where the reply goes.
-    pub address: Address,
+    pub address: ChatAddress,
     pub deliver: bool,
     /// The platform's own id, for platforms that deliver twice.
     pub platform_id: Option<String>,
     /// The sender's own key, for senders that ask twice.
     pub idempotency_key: Option<String>,
-    pub priority: Priority,
+    pub priority: JobPriority,
     /// Set by the runtime when another session sends.
     pub relayed: Option<Relayed>,
     pub meta: Option<Value>,
@@ -102,7 +102,7 @@ impl Inbound {
     pub fn from_person(
         session: SessionKey,
         agent: AgentId,
-        address: Address,
+        address: ChatAddress,
         text: impl Into<String>,
     ) -> Self {
         Self {
@@ -111,12 +111,12 @@ impl Inbound {
             by: None,
             text: text.into(),
             parts: Vec::new(),
-            origin: Origin::User,
+            origin: MessageOrigin::User,
             address,
             deliver: true,
             platform_id: None,
             idempotency_key: None,
-            priority: Priority::Direct,
+            priority: JobPriority::Direct,
             relayed: None,
             meta: None,
             tool_results: Vec::new(),
@@ -133,7 +133,7 @@ pub struct Accepted {
     pub duplicate: bool,
     /// A turn is running: this one is taken up at its next boundary or its end.
     pub waiting: bool,
-    pub lane: Lane,
+    pub lane: JobLane,
     /// The end of a run that is told only when a person writes: the code of the reason.
     pub held: Option<&'static str>,
     /// Turns of sub-agents that waited for a person are ready now.
@@ -142,7 +142,7 @@ pub struct Accepted {
 
 impl Accepted {
     /// Where a turn is ready that takes it up.
-    pub(crate) fn ready(&self) -> Option<Lane> {
+    pub(crate) fn ready(&self) -> Option<JobLane> {
         (!self.duplicate && !self.waiting).then_some(self.lane)
     }
 }
@@ -179,7 +179,7 @@ pub(crate) enum Refused {
     Deleted,
     /// It is that of a member that has left its team.
     MemberClosed,
-    Relay(relay::Refusal),
+    Relay(relay::RelayRefusal),
 }
 
 /// What whoever writes to a member is told that has left its team.
@@ -200,7 +200,7 @@ pub(crate) struct Begun {
 /// What the transaction must know of this node.
 pub(crate) struct Here {
     /// What is said to whoever has to wait and does not see it otherwise.
-    word: Option<Outgoing>,
+    word: Option<OutgoingMessage>,
     /// What it takes to begin the turn at once; none where whoever stores the message can not drive it.
     hands: Option<(Claimer, Arc<Lanes>)>,
     settings: Arc<Settings>,
@@ -232,7 +232,7 @@ pub(crate) fn in_words(refused: &Refused) -> String {
 
 impl Engine {
     pub async fn accept(&self, mut inbound: Inbound) -> Result<Accepted> {
-        let said = steered(&inbound.text);
+        let said = strip_steer_prefix(&inbound.text);
         if inbound.origin.is_person() && said.len() < inbound.text.len() {
             inbound.text = said.to_owned();
         }
@@ -309,7 +309,7 @@ impl Engine {
     }
 
     /// For a person on a platform that shows nobody typing.
-    fn word_to(&self, inbound: &Inbound) -> Option<Outgoing> {
+    fn word_to(&self, inbound: &Inbound) -> Option<OutgoingMessage> {
         let address = &inbound.address;
         let channel = self.ports.channels.get(&address.channel)?;
         if !inbound.origin.is_person() || channel.capabilities(&address.account).acknowledges {
@@ -319,8 +319,8 @@ impl Engine {
         if seat_of(inbound.meta.as_ref()).is_some_and(|(_, seat)| seat > 0) {
             return None;
         }
-        let policy = Policy { wanted: inbound.deliver, ..Policy::OPEN };
-        gate(Some(address.clone()), policy, WAITING.to_owned()).ok()
+        let policy = DeliveryPolicy { requested: inbound.deliver, ..DeliveryPolicy::ALLOW_ALL };
+        apply_gate(Some(address.clone()), policy, WAITING.to_owned()).ok()
     }
 
     pub(crate) fn announce_accepted(&self, accepted: &Accepted, inbound: Inbound) {
@@ -341,7 +341,7 @@ impl Engine {
         let error = match refused {
             Refused::UnknownAgent => Error::UnknownAgent(inbound.agent.to_string()),
             Refused::UnknownSession => Error::UnknownSession(inbound.session.to_string()),
-            Refused::Full => Error::BacklogFull(MAX_WAITING),
+            Refused::Full => Error::BacklogFull(MAX_WAITING_ITEMS),
             Refused::Deleted => Error::Deleted,
             Refused::MemberClosed => Error::NotNow(CLOSED.to_owned()),
             Refused::Relay(refusal) => Error::Relay(refusal),
@@ -355,10 +355,10 @@ impl Engine {
     pub(crate) async fn record_refusal(
         &self,
         (session, agent, trace): (&SessionKey, &AgentId, Option<TraceId>),
-        origin: &Origin,
+        origin: &MessageOrigin,
         error: &Error,
     ) {
-        let event = Event {
+        let event = NewEvent {
             kind: EventKind::MessageRefused,
             session: Some(session.clone()),
             turn: None,

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use polyclaw_domain::job::Lane;
+use polyclaw_domain::job::JobLane;
 use tokio::sync::Notify;
 
 #[derive(Default)]
 pub(crate) struct Lanes {
-    lanes: [State; Lane::ALL.len()],
+    lanes: [State; JobLane::ALL.len()],
     wake: Notify,
 }
 
@@ -25,16 +25,16 @@ struct State {
 /// The right to run one turn in a lane; free again when dropped.
 pub(crate) struct Slot {
     lanes: Arc<Lanes>,
-    lane: Lane,
+    lane: JobLane,
 }
 
 impl Lanes {
-    fn state(&self, lane: Lane) -> &State {
+    fn state(&self, lane: JobLane) -> &State {
         &self.lanes[lane as usize]
     }
 
     /// Says that a job of this lane may be ready.
-    pub fn wake(&self, lane: Lane) {
+    pub fn wake(&self, lane: JobLane) {
         self.state(lane).ready.store(true, Ordering::SeqCst);
         self.wake.notify_one();
     }
@@ -51,19 +51,22 @@ impl Lanes {
     }
 
     /// The lanes in which a job may be ready since this was last asked.
-    pub fn take_ready(&self) -> Vec<Lane> {
-        Lane::ALL.into_iter().filter(|lane| self.state(*lane).ready.swap(false, Ordering::SeqCst)).collect()
+    pub fn take_ready(&self) -> Vec<JobLane> {
+        JobLane::ALL
+            .into_iter()
+            .filter(|lane| self.state(*lane).ready.swap(false, Ordering::SeqCst))
+            .collect()
     }
 
     /// A slot for a turn that has only now been asked for. None if others may wait: it is not its turn yet.
-    pub fn enter(self: &Arc<Self>, lane: Lane, slots: usize) -> Option<Slot> {
+    pub fn enter(self: &Arc<Self>, lane: JobLane, slots: usize) -> Option<Slot> {
         let state = self.state(lane);
         let others = state.ready.load(Ordering::SeqCst) || state.full.load(Ordering::SeqCst);
         if others { None } else { self.take(lane, slots) }
     }
 
     /// Every free slot of a lane in which something waits. With none, its lane is woken when there is one.
-    pub fn take_all(self: &Arc<Self>, lane: Lane, slots: usize) -> Vec<Slot> {
+    pub fn take_all(self: &Arc<Self>, lane: JobLane, slots: usize) -> Vec<Slot> {
         let free = |_| self.take(lane, slots);
         let taken: Vec<Slot> = (0..slots).map_while(free).collect();
         if !taken.is_empty() {
@@ -74,7 +77,7 @@ impl Lanes {
     }
 
     /// More may wait than there was room for: the lane is woken when there is some, now if it came before the mark.
-    pub fn mark_full(&self, lane: Lane, slots: usize) {
+    pub fn mark_full(&self, lane: JobLane, slots: usize) {
         let state = self.state(lane);
         state.full.store(true, Ordering::SeqCst);
         if self.used(lane) < slots && state.full.swap(false, Ordering::SeqCst) {
@@ -82,11 +85,11 @@ impl Lanes {
         }
     }
 
-    pub fn used(&self, lane: Lane) -> usize {
+    pub fn used(&self, lane: JobLane) -> usize {
         self.state(lane).used.load(Ordering::SeqCst)
     }
 
-    fn take(self: &Arc<Self>, lane: Lane, slots: usize) -> Option<Slot> {
+    fn take(self: &Arc<Self>, lane: JobLane, slots: usize) -> Option<Slot> {
         let one_more = |used| (used < slots).then_some(used + 1);
         let used = &self.state(lane).used;
         used.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_more).ok()?;
@@ -94,7 +97,7 @@ impl Lanes {
     }
 
     /// A slot for a turn that runs already and was taken over: it is not made to wait.
-    pub fn add(self: &Arc<Self>, lane: Lane) -> Slot {
+    pub fn add(self: &Arc<Self>, lane: JobLane) -> Slot {
         self.state(lane).used.fetch_add(1, Ordering::SeqCst);
         Slot { lanes: Arc::clone(self), lane }
     }
@@ -117,16 +120,16 @@ mod tests {
     #[test]
     fn a_newcomer_enters_only_where_nobody_waits() {
         let lanes = Arc::new(Lanes::default());
-        let first = lanes.enter(Lane::Main, 1);
-        assert!(first.is_some() && lanes.enter(Lane::Main, 1).is_none());
-        assert!(lanes.enter(Lane::Cron, 1).is_some(), "lanes are apart");
-        assert!(lanes.take_all(Lane::Main, 1).is_empty());
+        let first = lanes.enter(JobLane::Main, 1);
+        assert!(first.is_some() && lanes.enter(JobLane::Main, 1).is_none());
+        assert!(lanes.enter(JobLane::Cron, 1).is_some(), "lanes are apart");
+        assert!(lanes.take_all(JobLane::Main, 1).is_empty());
         drop(first);
-        assert!(lanes.enter(Lane::Main, 1).is_none(), "the one that waited goes first");
-        assert_eq!(lanes.take_ready(), [Lane::Main]);
-        let slots = lanes.take_all(Lane::Main, 3);
+        assert!(lanes.enter(JobLane::Main, 1).is_none(), "the one that waited goes first");
+        assert_eq!(lanes.take_ready(), [JobLane::Main]);
+        let slots = lanes.take_all(JobLane::Main, 3);
         assert_eq!(slots.len(), 3);
         drop(slots);
-        assert!(lanes.take_ready().is_empty() && lanes.enter(Lane::Main, 1).is_some());
+        assert!(lanes.take_ready().is_empty() && lanes.enter(JobLane::Main, 1).is_some());
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use polyclaw_domain::provider::Delta;
-use polyclaw_domain::redact::Stream;
+use polyclaw_domain::provider::StreamDelta;
+use polyclaw_domain::redact::RedactionStream;
 
 use crate::audience::Listeners;
 use crate::core::Engine;
@@ -24,8 +24,8 @@ pub(crate) struct Live<'a> {
 }
 
 struct Streams {
-    text: Stream,
-    reasoning: Stream,
+    text: RedactionStream,
+    reasoning: RedactionStream,
 }
 
 /// What was shown of a call that failed no longer counts.
@@ -51,8 +51,8 @@ impl<'a> Live<'a> {
         drafting: Option<&'a Drafting>,
     ) -> Self {
         let redactor = engine.redactor();
-        let text = Stream::new(Arc::clone(&redactor));
-        let streams = Mutex::new(Streams { text, reasoning: Stream::new(redactor) });
+        let text = RedactionStream::new(Arc::clone(&redactor));
+        let streams = Mutex::new(Streams { text, reasoning: RedactionStream::new(redactor) });
         let speaker = |listeners: &'a Listeners| {
             (listeners, listeners.speaker(&context.spec.agent_id, &context.spec.name))
         };
@@ -71,16 +71,16 @@ impl<'a> Live<'a> {
         self.running.speak_elsewhere(there.zip(begun));
     }
 
-    pub fn show(&self, delta: Delta) {
+    pub fn show(&self, delta: StreamDelta) {
         let mut streams = self.lock();
         match delta {
-            Delta::Text(text) => {
+            StreamDelta::Text(text) => {
                 // Thinking is over: what was held of it comes before the answer.
                 self.reasoning(streams.reasoning.finish());
                 self.text(streams.text.push(&text));
             }
-            Delta::Reasoning(text) => self.reasoning(streams.reasoning.push(&text)),
-            Delta::Restart => {
+            StreamDelta::Reasoning(text) => self.reasoning(streams.reasoning.push(&text)),
+            StreamDelta::Restart => {
                 let (_, _) = (streams.text.finish(), streams.reasoning.finish());
                 self.drafting.inspect(|drafting| drafting.restart());
                 self.begin();

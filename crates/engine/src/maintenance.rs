@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use polyclaw_domain::agent::MemoryScope;
-use polyclaw_domain::config::{Maintenance, Mode};
-use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::config::{MaintenanceConfig, MaintenanceMode};
+use polyclaw_domain::event::{EventKind, NewEvent};
 use polyclaw_store::media;
 use polyclaw_store::sessions::{self, Unused};
 use serde_json::json;
@@ -26,7 +26,7 @@ const MOST: usize = 1_000;
 /// What the config says, and where removed sessions are written.
 #[derive(Clone, Debug)]
 pub struct Upkeep {
-    pub rules: Maintenance,
+    pub rules: MaintenanceConfig,
     pub folder: PathBuf,
 }
 
@@ -93,7 +93,7 @@ impl Engine {
         let data = json!({ "unused": cleanup.unused.len(), "removed": cleanup.removed,
             "dropped_files": cleanup.dropped_files.len() });
         let kind = EventKind::SessionCleaned;
-        self.record(Event { kind, session: None, turn: None, agent: None, trace: None, data }).await;
+        self.record(NewEvent { kind, session: None, turn: None, agent: None, trace: None, data }).await;
     }
 }
 
@@ -105,8 +105,8 @@ pub(crate) async fn maintain(engine: &Engine) -> Result<()> {
             () = engine.drained() => return Ok(()),
         }
         let run = match engine.settings().upkeep.rules.mode {
-            Mode::Warn => Run::Dry,
-            Mode::Enforce => Run::Real,
+            MaintenanceMode::Warn => Run::Dry,
+            MaintenanceMode::Enforce => Run::Real,
         };
         match engine.clean_up(run).await {
             Ok(cleanup) => engine.tell_cleanup(&cleanup).await,

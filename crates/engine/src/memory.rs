@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use polyclaw_domain::agent::MemoryScope;
 use polyclaw_domain::embedding::Embedder;
 use polyclaw_domain::id::{AgentId, MemoryId};
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::memory::{Memory, Viewer};
-use polyclaw_domain::port::{Clock, Ids};
-use polyclaw_domain::recall::Seq;
+use polyclaw_domain::memory::{MemoryEntry, MemoryViewer};
+use polyclaw_domain::port::{IdGenerator, WallClock};
+use polyclaw_domain::recall::MemorySeq;
 use polyclaw_domain::redact::Redactor;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::brain::{self, Counts, Filter};
 use polyclaw_store::{Db, Tx};
 use tokio::sync::{Notify, OnceCell};
@@ -43,8 +43,8 @@ pub enum Place {
 pub struct Brain {
     place: Place,
     db: OnceCell<Db>,
-    clock: Arc<dyn Clock>,
-    ids: Arc<dyn Ids>,
+    clock: Arc<dyn WallClock>,
+    ids: Arc<dyn IdGenerator>,
     count: AtomicI64,
     embedder: RwLock<Option<Arc<dyn Embedder>>>,
     redactor: RwLock<Arc<Redactor>>,
@@ -72,7 +72,7 @@ pub struct Standing {
 }
 
 impl Brain {
-    pub fn new(place: Place, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>, vectors: Vectors) -> Self {
+    pub fn new(place: Place, clock: Arc<dyn WallClock>, ids: Arc<dyn IdGenerator>, vectors: Vectors) -> Self {
         let count = match &place {
             Place::File(path) if !path.exists() => 0,
             _ => UNKNOWN,
@@ -105,11 +105,11 @@ impl Brain {
         *self.redactor.write().unwrap_or_else(PoisonError::into_inner) = redactor;
     }
 
-    fn redacted(&self, mut memory: Memory) -> Memory {
+    fn redacted(&self, mut memory: MemoryEntry) -> MemoryEntry {
         let redactor = Arc::clone(&self.redactor.read().unwrap_or_else(PoisonError::into_inner));
-        redactor.string(&mut memory.content);
-        redactor.string(&mut memory.key);
-        memory.metadata.values_mut().for_each(|value| redactor.json(value));
+        redactor.redact_in_place(&mut memory.content);
+        redactor.redact_in_place(&mut memory.key);
+        memory.metadata.values_mut().for_each(|value| redactor.redact_json(value));
         memory
     }
 
@@ -165,30 +165,30 @@ impl Brain {
     }
 
     /// Stores memories in one transaction and returns them as they were stored.
-    pub async fn put(&self, memories: Vec<Memory>) -> Result<Vec<Memory>> {
+    pub async fn put(&self, memories: Vec<MemoryEntry>) -> Result<Vec<MemoryEntry>> {
         let clean = memories.into_iter().map(|memory| self.redacted(memory));
-        let memories: Vec<Memory> = clean.map(admit).collect::<Result<_>>()?;
+        let memories: Vec<MemoryEntry> = clean.map(admit).collect::<Result<_>>()?;
         let write = move |tx: &mut Tx<'_>| memories.iter().map(|memory| put_one(tx, memory)).collect();
-        let stored: Vec<(brain::Put, Memory)> = self.db().await?.write(write).await?;
+        let stored: Vec<(brain::Put, MemoryEntry)> = self.db().await?.write(write).await?;
         let new = stored.iter().filter(|(put, _)| !put.replaced).count();
         self.count.fetch_add(i64::try_from(new).unwrap_or(0), Ordering::Relaxed);
         self.vectors.remove(
             &stored.iter().filter(|(put, _)| put.replaced).map(|(put, _)| put.seq).collect::<Vec<_>>(),
         );
         self.wake.notify_one();
-        Ok(stored.into_iter().map(|(put, memory)| Memory { id: put.id, ..memory }).collect())
+        Ok(stored.into_iter().map(|(put, memory)| MemoryEntry { id: put.id, ..memory }).collect())
     }
 
     /// A new memory of an agent, made now.
-    pub fn draft(&self, viewer: &Viewer, scope: MemoryScope, content: String) -> Memory {
+    pub fn draft(&self, viewer: &MemoryViewer, scope: MemoryScope, content: String) -> MemoryEntry {
         let now = self.clock.now();
-        Memory {
-            id: MemoryId::new(self.ids.next()),
+        MemoryEntry {
+            id: MemoryId::new(self.ids.next_id()),
             agent: viewer.agent.clone(),
             session: viewer.session.clone(),
             scope,
             key: String::new(),
-            kind: polyclaw_domain::memory::FACT.to_owned(),
+            kind: polyclaw_domain::memory::DEFAULT_MEMORY_KIND.to_owned(),
             content,
             metadata: serde_json::Map::new(),
             created_at: now,
@@ -196,11 +196,11 @@ impl Brain {
         }
     }
 
-    pub async fn list(&self, filter: Filter) -> Result<Vec<Memory>> {
+    pub async fn list(&self, filter: Filter) -> Result<Vec<MemoryEntry>> {
         self.read(Vec::new(), move |tx| brain::list(tx, &filter)).await
     }
 
-    pub async fn get(&self, id: &MemoryId) -> Result<Memory> {
+    pub async fn get(&self, id: &MemoryId) -> Result<MemoryEntry> {
         let wanted = id.clone();
         let found = self.read(None, move |tx| brain::get(tx, &wanted)).await?;
         found.ok_or_else(|| Error::UnknownMemory(id.to_string()))
@@ -214,7 +214,7 @@ impl Brain {
     }
 
     /// An agent forgets what it stored itself, by id or key.
-    pub async fn forget_own(&self, viewer: &Viewer, name: &str) -> Result<usize> {
+    pub async fn forget_own(&self, viewer: &MemoryViewer, name: &str) -> Result<usize> {
         let (viewer, name) = (viewer.clone(), name.to_owned());
         self.delete(move |tx| brain::forget_own(tx, &viewer, &name)).await
     }
@@ -231,7 +231,7 @@ impl Brain {
 
     async fn delete<F>(&self, body: F) -> Result<usize>
     where
-        F: FnMut(&mut Tx<'_>) -> polyclaw_store::Result<Vec<Seq>> + Send + 'static,
+        F: FnMut(&mut Tx<'_>) -> polyclaw_store::Result<Vec<MemorySeq>> + Send + 'static,
     {
         if self.is_empty() && self.db.get().is_none() {
             return Ok(0);
@@ -253,16 +253,16 @@ impl Brain {
 }
 
 /// The one door for what is remembered, whoever brings it: a model, the API, a file or a folded history.
-fn admit(mut memory: Memory) -> Result<Memory> {
+fn admit(mut memory: MemoryEntry) -> Result<MemoryEntry> {
     if memory.key.is_empty() {
         memory.key = polyclaw_domain::memory::derived_key("note", &memory.content);
     }
-    memory.check()?;
+    memory.validate_limits()?;
     Ok(memory)
 }
 
 /// An id that another owner's memory has already gives way to one of its own.
-fn put_one(tx: &mut Tx<'_>, memory: &Memory) -> polyclaw_store::Result<(brain::Put, Memory)> {
+fn put_one(tx: &mut Tx<'_>, memory: &MemoryEntry) -> polyclaw_store::Result<(brain::Put, MemoryEntry)> {
     let mut memory = memory.clone();
     let taken = brain::get(tx, &memory.id)?.is_some_and(|known| !is_same(&known, &memory));
     if taken {
@@ -271,7 +271,7 @@ fn put_one(tx: &mut Tx<'_>, memory: &Memory) -> polyclaw_store::Result<(brain::P
     Ok((brain::put(tx, &memory)?, memory))
 }
 
-fn is_same(a: &Memory, b: &Memory) -> bool {
+fn is_same(a: &MemoryEntry, b: &MemoryEntry) -> bool {
     let place = a.scope != MemoryScope::Session || a.session == b.session;
     a.agent == b.agent && a.scope == b.scope && a.key == b.key && place
 }

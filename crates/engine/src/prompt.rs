@@ -8,23 +8,23 @@ mod tools;
 use std::sync::Arc;
 
 use polyclaw_domain::agent::AgentSpec;
-use polyclaw_domain::author::Author;
+use polyclaw_domain::author::MessageAuthor;
 use polyclaw_domain::authority::Authority;
 use polyclaw_domain::backlog::ResumeToken;
-use polyclaw_domain::briefing::Bootstrap;
-use polyclaw_domain::budget::Nanos;
-use polyclaw_domain::channel::Address;
+use polyclaw_domain::briefing::BootstrapVersion;
+use polyclaw_domain::budget::NanoUsd;
+use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::{RunId, SessionId, TurnId};
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::media::Gallery;
-use polyclaw_domain::message::{Part, Role, calls, stored};
-use polyclaw_domain::prompt::{self, Line};
-use polyclaw_domain::provider::{ModelRef, Prompt, Usage};
+use polyclaw_domain::media::ImageMap;
+use polyclaw_domain::message::{MessagePart, MessageRole, to_stored_parts, tool_calls};
+use polyclaw_domain::prompt::{self, TranscriptLine};
+use polyclaw_domain::provider::{ModelRef, Prompt, TokenUsage};
 use polyclaw_domain::run;
 use polyclaw_domain::session::Session;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::team::TeamRole;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome, ToolScope, ToolSpec};
-use polyclaw_domain::turn::Step;
+use polyclaw_domain::turn::TurnStep;
 use polyclaw_store::backlog::Waiting;
 use polyclaw_store::jobs::Claim;
 use polyclaw_store::messages::Message;
@@ -58,18 +58,18 @@ pub(crate) struct Context {
     /// Tools the caller of this turn runs itself.
     pub client_tools: Vec<Arc<ToolSpec>>,
     pub compaction: Compaction,
-    pub lines: Vec<Line>,
+    pub lines: Vec<TranscriptLine>,
     /// The images that the lines show.
-    gallery: Gallery,
+    gallery: ImageMap,
     /// This turn's own rows: inputs, then steps.
     pub stored: Vec<Message>,
     pub steered: bool,
-    pub usage: Usage,
+    pub usage: TokenUsage,
     pub model_used: Option<String>,
     /// The newest reply ended at the model's length limit, not where the model would have ended it.
     pub truncated: bool,
     /// What this turn has cost so far, as far as that is known.
-    pub cost: Nanos,
+    pub cost: NanoUsd,
     taken: Vec<Waiting>,
     /// The messages that began the tasks this turn resumes.
     begun: Vec<Message>,
@@ -88,14 +88,14 @@ pub(crate) struct Context {
     /// How the agent shows itself to people: its emoji, if it has one, and its name.
     pub face: String,
     /// A `BOOTSTRAP.md` that this turn tells.
-    bootstrap: Option<Bootstrap>,
+    bootstrap: Option<BootstrapVersion>,
     in_config: bool,
     /// The run its session works on.
     pub run: Option<RunId>,
     /// Who sees its words while it works for another session.
     pub listeners: Option<Listeners>,
     /// Of a team's member: where the people are for whom the team works.
-    pub team_people: Vec<Address>,
+    pub team_people: Vec<ChatAddress>,
     /// Of a team's member: it may only read until its plan is approved.
     pub awaits_plan: bool,
     /// People who wait for the delegation this turn works on: they can be asked for it.
@@ -109,8 +109,10 @@ const KEPT: usize = 48;
 
 /// A tool result that is neither empty nor an error.
 pub(crate) fn is_meaningful_result(message: &Message) -> bool {
-    let is_error = |part: &Part| matches!(part, Part::ToolResult { is_error: true, .. });
-    message.role == Role::Tool && !message.text.trim().is_empty() && !message.parts.iter().any(is_error)
+    let is_error = |part: &MessagePart| matches!(part, MessagePart::ToolResult { is_error: true, .. });
+    message.role == MessageRole::Tool
+        && !message.text.trim().is_empty()
+        && !message.parts.iter().any(is_error)
 }
 
 impl Context {
@@ -157,19 +159,19 @@ impl Context {
     pub fn of(engine: &Engine, claim: &Claim, rows: Rows) -> Driven<Self> {
         // A turn whose agent is gone still needs an end that is told.
         let agent_is_gone = rows.spec.is_none();
-        let spec = rows.spec.unwrap_or_else(|| AgentSpec::named(claim.agent.clone()));
+        let spec = rows.spec.unwrap_or_else(|| AgentSpec::with_id(claim.agent.clone()));
         let settings = engine.settings();
         let waiting = rows.waiters.iter().flat_map(|waiters| &waiters.addresses);
-        let asked_by: Vec<&Address> =
+        let asked_by: Vec<&ChatAddress> =
             asked_by(&rows.stored, &rows.begun).chain(&rows.team_people).chain(waiting).collect();
         let scope = scope(engine, &rows.session, &spec, &asked_by);
         let asked: Vec<&Message> = rows.stored.iter().chain(&rows.begun).collect();
         let mut senders = senders(&asked, rows.run.as_ref());
-        senders.extend(rows.team_authority.mark());
+        senders.extend(rows.team_authority.sender_mark());
         let client_tools = client_tools(&rows.stored);
         let briefing = engine.brief(&spec, &scope.workspace, rows.session.spawn_depth > 0);
-        let nonce = engine.ports.ids.nonce();
-        let rules = prompt::rules(&rows.lines, &nonce);
+        let nonce = engine.ports.ids.fresh_nonce();
+        let rules = prompt::frame_rules(&rows.lines, &nonce);
         let mut context = Self {
             agent_is_gone,
             candidates: candidates(&settings, &rows.session, &spec),
@@ -177,17 +179,17 @@ impl Context {
             client_tools,
             system: String::new(),
             bootstrap: briefing.bootstrap.clone(),
-            face: polyclaw_domain::briefing::identity(&spec, &briefing.identity).face(),
+            face: polyclaw_domain::briefing::resolve_identity(&spec, &briefing.identity).face(),
             session: rows.session,
             session_id: rows.session_id,
             spec,
             scope,
             compaction: rows.compaction,
             lines: rows.lines,
-            gallery: Gallery::default(),
+            gallery: ImageMap::default(),
             stored: rows.stored,
             steered: rows.steered,
-            usage: Usage::ZERO,
+            usage: TokenUsage::ZERO,
             model_used: None,
             truncated: false,
             cost: 0,
@@ -209,13 +211,13 @@ impl Context {
         };
         context.scope.authority = context.authority();
         context.tools = context.offer(engine, &settings);
-        let files = briefing.told(context.tools.iter().map(|tool| tool.spec.name.as_str()));
+        let files = briefing.render_for_tools(context.tools.iter().map(|tool| tool.spec.name.as_str()));
         context.system = system_prompt(&context.spec, &files, &rules, instructions(&context.stored));
         Ok(context)
     }
 
     /// The stored steps, as the machine takes them.
-    pub fn steps(&self) -> Vec<Step> {
+    pub fn steps(&self) -> Vec<TurnStep> {
         self.stored.iter().filter_map(step).collect()
     }
 
@@ -244,9 +246,9 @@ impl Context {
     }
 
     /// Every conversation that waits for this turn, each address whole and once.
-    pub fn addresses(&self) -> Vec<(Address, bool)> {
-        let mut addresses: Vec<(Address, bool)> = Vec::new();
-        let mut add = |address: &Address, wanted: bool| match addresses
+    pub fn addresses(&self) -> Vec<(ChatAddress, bool)> {
+        let mut addresses: Vec<(ChatAddress, bool)> = Vec::new();
+        let mut add = |address: &ChatAddress, wanted: bool| match addresses
             .iter_mut()
             .find(|(known, _)| known == address)
         {
@@ -258,28 +260,28 @@ impl Context {
                 add(address, message.deliver);
             }
             // Whoever waits for the run that an announce tells of.
-            let waiting = message.meta.as_ref().map(run::reply_to).unwrap_or_default();
+            let waiting = message.meta.as_ref().map(run::reply_addresses).unwrap_or_default();
             waiting.iter().for_each(|address| add(address, true));
         }
         addresses
     }
 
     /// The conversation of an owner who asked for this turn, where a question can be sent to.
-    pub fn owners_address(&self) -> Option<Address> {
+    pub fn owners_address(&self) -> Option<ChatAddress> {
         let mut asked = self.begun.iter().chain(self.inputs()).filter(|message| message.origin.is_person());
         let owned =
             asked.find(|message| message.deliver && authority_of(message) == Some(Authority::Owner))?;
-        owned.address.clone().filter(|address| !address.is_pulled())
+        owned.address.clone().filter(|address| !address.is_pull_channel())
     }
 
     /// Nobody asked for this turn but one that failed before it.
     pub fn is_again(&self) -> bool {
         let mut inputs = self.inputs();
-        self.begun.is_empty() && inputs.all(|message| message.meta.as_ref().is_some_and(run::is_again))
+        self.begun.is_empty() && inputs.all(|message| message.meta.as_ref().is_some_and(run::is_redelivered))
     }
 
     /// A person wrote to this child from there: what a child says leaves only for those who ask it themselves.
-    pub fn is_child_asked_from(&self, address: &Address) -> bool {
+    pub fn is_child_asked_from(&self, address: &ChatAddress) -> bool {
         let mut asked = self.begun.iter().chain(self.inputs()).filter(|message| message.origin.is_person());
         self.session.owner.is_some()
             && asked.any(|message| message.deliver && message.address.as_ref() == Some(address))
@@ -289,13 +291,13 @@ impl Context {
     pub fn shown_in(&self) -> Vec<SessionKey> {
         let asked = self.begun.iter().chain(self.inputs()).filter(|message| message.origin.is_person());
         let mut sessions: Vec<SessionKey> =
-            asked.filter_map(|message| message.meta.as_ref().and_then(run::shown_in)).collect();
+            asked.filter_map(|message| message.meta.as_ref().and_then(run::reply_session)).collect();
         sessions.dedup();
         sessions
     }
 
     /// Where its answer may be shown while it grows.
-    pub fn watched_at(&self) -> Vec<Address> {
+    pub fn watched_at(&self) -> Vec<ChatAddress> {
         if let Some(listeners) = &self.listeners {
             let policy = listeners.policy();
             let open = policy.session_delivers && policy.session_sends;
@@ -308,24 +310,28 @@ impl Context {
 
     /// What the people of this turn said, and those whose tasks it resumes.
     pub fn question(&self) -> String {
-        let said = self.begun.iter().chain(self.inputs()).filter(|message| message.role == Role::User);
+        let said = self.begun.iter().chain(self.inputs()).filter(|message| message.role == MessageRole::User);
         said.map(|message| message.text.as_str()).collect::<Vec<_>>().join("\n")
     }
 
     pub fn prompt(&self) -> Prompt {
-        let mut messages =
-            prompt::render(self.compaction.summary.as_deref(), &self.lines, &self.gallery, &self.nonce);
+        let mut messages = prompt::render_history(
+            self.compaction.summary.as_deref(),
+            &self.lines,
+            &self.gallery,
+            &self.nonce,
+        );
         if let Some(recall) = &self.recalled {
-            prompt::insert_aside(&mut messages, "memory", &recall.text, &self.nonce);
+            prompt::insert_turn_context(&mut messages, "memory", &recall.text, &self.nonce);
         }
         if let Some(said) = &self.said_before {
-            prompt::insert_aside(&mut messages, "agents", said, &self.nonce);
+            prompt::insert_turn_context(&mut messages, "agents", said, &self.nonce);
         }
         for state in &self.desk.state {
-            prompt::insert_aside(&mut messages, "team", state, &self.nonce);
+            prompt::insert_turn_context(&mut messages, "team", state, &self.nonce);
         }
         if let Some(mail) = self.desk.mail() {
-            prompt::append_context(&mut messages, "teammates", &mail, &self.nonce);
+            prompt::append_turn_context(&mut messages, "teammates", &mail, &self.nonce);
         }
         Prompt {
             system: self.system.clone(),
@@ -347,7 +353,7 @@ impl Context {
 
     /// What the model last asked for.
     pub fn last_step(&self) -> Option<&Message> {
-        self.stored.iter().rev().find(|message| message.role == Role::Assistant)
+        self.stored.iter().rev().find(|message| message.role == MessageRole::Assistant)
     }
 
     /// Another session waits for what this one does, and a tool has given it something to show.
@@ -357,18 +363,18 @@ impl Context {
 
     /// How many answers of the model are stored of this turn.
     pub fn answers(&self) -> usize {
-        self.stored.iter().filter(|message| message.role == Role::Assistant).count()
+        self.stored.iter().filter(|message| message.role == MessageRole::Assistant).count()
     }
 
     pub fn push(&mut self, step: Message) {
         let step = without_bytes(step);
-        self.lines.push(Line {
+        self.lines.push(TranscriptLine {
             ticket: step.ticket,
             role: step.role,
             origin: step.origin.clone(),
             text: step.text.clone(),
             parts: step.parts.clone(),
-            author: step.meta.as_ref().and_then(Author::among_others),
+            author: step.meta.as_ref().and_then(MessageAuthor::from_shared_meta),
         });
         self.stored.push(step);
     }
@@ -376,7 +382,7 @@ impl Context {
     /// The turn has ended well: what it was to be told once has been told.
     pub fn settle(&self, engine: &Engine) {
         if let Some(bootstrap) = &self.bootstrap {
-            engine.ports.briefings.shown(bootstrap);
+            engine.ports.briefings.complete_bootstrap(bootstrap);
         }
     }
 
@@ -410,18 +416,18 @@ impl Context {
 /// A message as it is read back. Bytes of images are read when a prompt shows them: those of all a turn has seen would be
 /// held until it ends.
 fn without_bytes(message: Message) -> Message {
-    Message { parts: stored(&message.parts), ..message }
+    Message { parts: to_stored_parts(&message.parts), ..message }
 }
 
-fn step(message: &Message) -> Option<Step> {
+fn step(message: &Message) -> Option<TurnStep> {
     match message.role {
-        Role::User => None,
-        Role::Assistant => {
-            let calls: Vec<_> = calls(&message.parts).cloned().collect();
-            (!calls.is_empty()).then_some(Step::Called(calls))
+        MessageRole::User => None,
+        MessageRole::Assistant => {
+            let calls: Vec<_> = tool_calls(&message.parts).cloned().collect();
+            (!calls.is_empty()).then_some(TurnStep::Called(calls))
         }
-        Role::Tool => message.parts.iter().find_map(|part| match part {
-            Part::ToolResult { call_id, is_error, .. } => Some(Step::Resulted {
+        MessageRole::Tool => message.parts.iter().find_map(|part| match part {
+            MessagePart::ToolResult { call_id, is_error, .. } => Some(TurnStep::Resulted {
                 call_id: call_id.clone(),
                 outcome: ToolOutcome { is_error: *is_error, ..ToolOutcome::ok(message.text.clone()) },
             }),
@@ -441,7 +447,7 @@ fn candidates(settings: &Settings, session: &Session, spec: &AgentSpec) -> Vec<M
 
 /// What every conversation with an agent begins with, for a model that can take it in before it is asked.
 pub fn opening(spec: &AgentSpec, files: &str, tools: Vec<Arc<ToolSpec>>, nonce: &str) -> Prompt {
-    let system = system_prompt(spec, files, &prompt::rules(&[], nonce), None);
+    let system = system_prompt(spec, files, &prompt::frame_rules(&[], nonce), None);
     Prompt { system, tools, ..Prompt::default() }
 }
 

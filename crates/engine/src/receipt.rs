@@ -1,11 +1,11 @@
 //! What a letter comes to that is no message: a command's answer, a code, a refusal. Its platform's id is remembered
 //! together with what is sent back, so that the same letter comes to nothing a second time.
 
-use polyclaw_domain::channel::Address;
-use polyclaw_domain::delivery::{Policy, gate};
-use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::channel::ChatAddress;
+use polyclaw_domain::delivery::{DeliveryPolicy, apply_gate};
 use polyclaw_domain::id::{MessageId, TurnId};
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::kill_points::KillPoint;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::{Tx, ingress, outbox};
 
@@ -23,7 +23,7 @@ pub(crate) const TAKEN: &str = "This was taken before.";
 pub(crate) struct Receipt {
     /// The conversation in whose order the answer leaves.
     pub session: SessionKey,
-    pub address: Address,
+    pub address: ChatAddress,
     pub platform_id: Option<String>,
     /// Whoever wrote wants to be answered there.
     pub deliver: bool,
@@ -83,14 +83,14 @@ impl Engine {
             sent.iter().try_for_each(|parcel| outbox::push(tx, parcel))?;
             Ok(Some(done))
         };
-        self.reach(KillPoint::ReceiptBefore).await;
+        self.reach(KillPoint::ReplyOnceBefore).await;
         let stored = match self.db().write(write).await {
             Err(polyclaw_store::Error::Conflict(_)) if self.is_known(receipt).await? => {
                 return Ok(Some(Done::said(TAKEN)));
             }
             stored => stored?,
         };
-        self.reach(KillPoint::ReceiptCommitted).await;
+        self.reach(KillPoint::ReplyOnceCommitted).await;
         self.outbox_wake.notify_one();
         Ok(stored)
     }
@@ -99,10 +99,10 @@ impl Engine {
     fn reply(&self, receipt: &Receipt, text: &str, (id, now): (&str, Millis)) -> Vec<outbox::Parcel> {
         let (turn, key) = (TurnId::new(id), format!("answer-{id}"));
         let label = Label { session: &receipt.session, turn: &turn, key: &key, first: 0, now };
-        let policy = Policy { wanted: receipt.deliver, ..Policy::OPEN };
-        let text = self.redactor().text(text).into_owned();
-        let outgoing = gate(Some(receipt.address.clone()), policy, text).ok();
-        let outgoing = outgoing.filter(|outgoing| !outgoing.address().is_pulled());
+        let policy = DeliveryPolicy { requested: receipt.deliver, ..DeliveryPolicy::ALLOW_ALL };
+        let text = self.redactor().redact_text(text).into_owned();
+        let outgoing = apply_gate(Some(receipt.address.clone()), policy, text).ok();
+        let outgoing = outgoing.filter(|outgoing| !outgoing.address().is_pull_channel());
         outgoing.map(|outgoing| parcels(self, outgoing, &label)).unwrap_or_default()
     }
 }

@@ -20,15 +20,15 @@ mod rules;
 mod spoken;
 mod stranger;
 
-use polyclaw_domain::admission::{Admission, Known, Reason};
-use polyclaw_domain::arrival::PeerKind;
-use polyclaw_domain::author::Author;
-use polyclaw_domain::channel::{Address, Inbox, Letter, Taken};
-use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::admission::{IgnoreReason, SenderAdmission, SenderFacts};
+use polyclaw_domain::author::MessageAuthor;
+use polyclaw_domain::channel::{ChatAddress, InboundMessage, InboundSink, IngestOutcome};
+use polyclaw_domain::event::{EventKind, NewEvent};
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::job::Priority;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::port::Pending;
+use polyclaw_domain::inbound::PeerKind;
+use polyclaw_domain::job::JobPriority;
+use polyclaw_domain::port::BoxFuture;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::{Tx, sessions};
 use serde_json::{Value, json};
 
@@ -55,17 +55,21 @@ const CORRESPONDENTS: usize = 200;
 /// The longest id an agent can have.
 const LONGEST_ID: usize = 64;
 
-impl Inbox for Engine {
-    fn take(&self, letter: Letter) -> Pending<'_, Taken> {
+impl InboundSink for Engine {
+    fn ingest_message(&self, letter: InboundMessage) -> BoxFuture<'_, IngestOutcome> {
         Box::pin(async move {
-            match letter.attached.is_empty() {
+            match letter.attachments.is_empty() {
                 true => self.take_one(letter).await,
                 false => self.take_with_files(letter).await,
             }
         })
     }
 
-    fn correspondents<'a>(&'a self, channel: &'a str, account: &'a str) -> Pending<'a, Vec<Address>> {
+    fn recent_dm_addresses<'a>(
+        &'a self,
+        channel: &'a str,
+        account: &'a str,
+    ) -> BoxFuture<'a, Vec<ChatAddress>> {
         let (named, own) = (channel.to_owned(), account.to_owned());
         Box::pin(async move {
             let read = move |tx: &mut Tx<'_>| sessions::of_account(tx, &named, &own, CORRESPONDENTS);
@@ -78,26 +82,26 @@ impl Inbox for Engine {
 }
 
 impl Engine {
-    async fn take_one(&self, letter: Letter) -> Taken {
-        let (channel, account) = (letter.arrival.channel.clone(), letter.arrival.account.clone());
+    async fn take_one(&self, letter: InboundMessage) -> IngestOutcome {
+        let (channel, account) = (letter.context.channel.clone(), letter.context.account.clone());
         match self.receive(letter).await {
-            Ok(()) => Taken::Done,
+            Ok(()) => IngestOutcome::Done,
             Err(error) if !is_passing(&error) => {
                 // To have it delivered for ever would hold up all that comes after it.
                 tracing::error!(channel, account, %error, "a letter can not be taken and is given up");
-                Taken::Done
+                IngestOutcome::Done
             }
             Err(error) => {
                 tracing::warn!(channel, account, %error, "a letter could not be kept; it is to come again");
-                Taken::Later { reason: error.to_string() }
+                IngestOutcome::Retry { reason: error.to_string() }
             }
         }
     }
 
     /// It is gone on with when the platform hangs up: one that waits for less than the files take would never get it
     /// taken, however often it came.
-    async fn take_with_files(&self, letter: Letter) -> Taken {
-        let later = |reason: &str| Taken::Later { reason: reason.to_owned() };
+    async fn take_with_files(&self, letter: InboundMessage) -> IngestOutcome {
+        let later = |reason: &str| IngestOutcome::Retry { reason: reason.to_owned() };
         let Some(entered) = self.arriving.enter(&letter) else {
             return later("another copy of it is just being taken");
         };
@@ -110,19 +114,19 @@ impl Engine {
     }
 
     /// An error is what a later delivery may change: everything else is settled.
-    async fn receive(&self, letter: Letter) -> Result<()> {
+    async fn receive(&self, letter: InboundMessage) -> Result<()> {
         if self.is_draining() {
             return Err(Error::Draining);
         }
         if !self.is_storable(&letter) {
             tracing::warn!(
-                channel = letter.arrival.channel,
+                channel = letter.context.channel,
                 "a letter with names too long to keep was dropped"
             );
             return Ok(());
         }
         let admission = self.admit(&letter).await?;
-        let arrival = &letter.arrival;
+        let arrival = &letter.context;
         tracing::debug!(
             channel = arrival.channel,
             account = arrival.account,
@@ -131,38 +135,38 @@ impl Engine {
             "a letter came"
         );
         match admission {
-            Admission::Ignored(reason) => self.ignore(&letter, reason).await,
-            Admission::Pair => self.pair(&letter).await,
-            Admission::Admitted => self.take_in(letter).await,
+            SenderAdmission::Ignored(reason) => self.ignore(&letter, reason).await,
+            SenderAdmission::Pair => self.pair(&letter).await,
+            SenderAdmission::Admitted => self.take_in(letter).await,
         }
     }
 
     /// The names of a letter fit into a session's key, with any agent's id in front.
-    fn is_storable(&self, letter: &Letter) -> bool {
+    fn is_storable(&self, letter: &InboundMessage) -> bool {
         let settings = self.settings();
-        let key = key_of(&settings.reception, &AgentId::main(), &letter.arrival);
-        let names = [&letter.arrival.sender, &letter.platform_id, &letter.address.peer];
+        let key = key_of(&settings.reception, &AgentId::main(), &letter.context);
+        let names = [&letter.context.sender, &letter.platform_id, &letter.address.peer];
         key.as_str().len() + LONGEST_ID <= MAX_KEY_BYTES
             && names.iter().all(|name| name.len() <= MAX_KEY_BYTES)
     }
 
     /// Whether somebody was let in by a code is looked up only where it matters.
-    async fn admit(&self, letter: &Letter) -> Result<Admission> {
+    async fn admit(&self, letter: &InboundMessage) -> Result<SenderAdmission> {
         let settings = self.settings();
-        let Some(access) = settings.reception.access_of(&letter.arrival) else {
-            return Ok(Admission::Ignored(Reason::UnknownAccount));
+        let Some(access) = settings.reception.access_of(&letter.context) else {
+            return Ok(SenderAdmission::Ignored(IgnoreReason::UnknownAccount));
         };
-        let known = Known { paired: false, mentioned: letter.mentioned };
-        match access.admit(&letter.arrival, known) {
-            Admission::Pair if self.is_paired(&letter.arrival).await? => Ok(Admission::Admitted),
+        let known = SenderFacts { paired: false, mentioned: letter.mentioned };
+        match access.admit_sender(&letter.context, known) {
+            SenderAdmission::Pair if self.is_paired(&letter.context).await? => Ok(SenderAdmission::Admitted),
             admission => Ok(admission),
         }
     }
 
     /// Nothing is answered and nothing stored but the fact, and that not with every line of somebody who goes on.
-    async fn ignore(&self, letter: &Letter, reason: Reason) -> Result<()> {
-        let arrival = &letter.arrival;
-        if reason != Reason::NotSpokenTo && self.refused.is_news(arrival, reason.as_str(), self.now()) {
+    async fn ignore(&self, letter: &InboundMessage, reason: IgnoreReason) -> Result<()> {
+        let arrival = &letter.context;
+        if reason != IgnoreReason::NotSpokenTo && self.refused.is_news(arrival, reason.as_str(), self.now()) {
             let data = json!({ "channel": arrival.channel, "account": arrival.account, "reason": reason.as_str(),
                 "peer": arrival.peer.id, "sender": arrival.sender });
             self.record(event(EventKind::MessageIgnored, data)).await;
@@ -170,8 +174,8 @@ impl Engine {
         Ok(())
     }
 
-    async fn take_in(&self, letter: Letter) -> Result<()> {
-        let place = self.place(&letter.arrival).await?;
+    async fn take_in(&self, letter: InboundMessage) -> Result<()> {
+        let place = self.place(&letter.context).await?;
         let receipt = receipt(&letter, &place.key);
         if self.is_known(&receipt).await? {
             return Ok(());
@@ -186,7 +190,7 @@ impl Engine {
                 let is_shared = self.settings().reception.is_shared(&target.session);
                 let mut inbound = Inbound { parts, ..self.inbound(&letter, target, text) };
                 if let Some(meta) = inbound.meta.as_mut().filter(|_| is_shared) {
-                    Author::share(meta);
+                    MessageAuthor::mark_shared(meta);
                 }
                 self.hand_in(inbound, &receipt).await
             }
@@ -194,13 +198,13 @@ impl Engine {
         }
     }
 
-    fn inbound(&self, letter: &Letter, target: Target, text: String) -> Inbound {
-        let priority = match letter.arrival.peer.kind {
-            PeerKind::Dm => Priority::Direct,
-            PeerKind::Group | PeerKind::Channel => Priority::Group,
+    fn inbound(&self, letter: &InboundMessage, target: Target, text: String) -> Inbound {
+        let priority = match letter.context.peer.kind {
+            PeerKind::Dm => JobPriority::Direct,
+            PeerKind::Group | PeerKind::Channel => JobPriority::Group,
         };
-        let mut meta = Some(Author::meta(letter));
-        self.settings().reception.authority(&letter.arrival).stamp(&mut meta);
+        let mut meta = Some(MessageAuthor::sender_meta(letter));
+        self.settings().reception.authority(&letter.context).write_to_meta(&mut meta);
         Inbound {
             platform_id: Some(letter.platform_id.clone()),
             priority,
@@ -241,10 +245,11 @@ impl Engine {
     }
 
     /// Shows that somebody has taken a message up, where the platform can. Nobody waits for it.
-    pub(crate) fn show_typing(&self, address: Address) {
+    pub(crate) fn show_typing(&self, address: ChatAddress) {
         let Some(channel) = self.ports.channels.get(&address.channel).cloned() else { return };
         tokio::spawn(async move {
-            let _ = tokio::time::timeout(std::time::Duration::from_secs(5), channel.typing(&address)).await;
+            let _ =
+                tokio::time::timeout(std::time::Duration::from_secs(5), channel.send_typing(&address)).await;
         });
     }
 }
@@ -259,7 +264,7 @@ fn is_passing(error: &Error) -> bool {
     }
 }
 
-fn receipt(letter: &Letter, session: &SessionKey) -> Receipt {
+fn receipt(letter: &InboundMessage, session: &SessionKey) -> Receipt {
     Receipt {
         session: session.clone(),
         address: letter.address.clone(),
@@ -269,6 +274,6 @@ fn receipt(letter: &Letter, session: &SessionKey) -> Receipt {
 }
 
 /// An event that belongs to no session yet.
-fn event(kind: EventKind, data: Value) -> Event {
-    Event { kind, session: None, turn: None, agent: None, trace: None, data }
+fn event(kind: EventKind, data: Value) -> NewEvent {
+    NewEvent { kind, session: None, turn: None, agent: None, trace: None, data }
 }

@@ -1,9 +1,9 @@
 //! What comes in from outside, cleaned before anything else is done with it. Everything later is made of what was
 //! cleaned here: transcripts, frames, events, the outbox.
 
-use polyclaw_domain::channel::Sent;
-use polyclaw_domain::message::Part;
-use polyclaw_domain::provider::{ProviderError, Reply};
+use polyclaw_domain::channel::SendOutcome;
+use polyclaw_domain::message::MessagePart;
+use polyclaw_domain::provider::{ModelReply, ProviderError};
 use polyclaw_domain::redact::Redactor;
 
 use crate::import::Past;
@@ -11,13 +11,13 @@ use crate::ingress::Inbound;
 
 /// A key somebody pastes into a chat is as lost as one in a log.
 pub(crate) fn inbound(redactor: &Redactor, inbound: &mut Inbound) {
-    redactor.string(&mut inbound.text);
+    redactor.redact_in_place(&mut inbound.text);
     parts(redactor, &mut inbound.parts);
     if let Some(meta) = &mut inbound.meta {
-        redactor.json(meta);
+        redactor.redact_json(meta);
     }
     for result in &mut inbound.tool_results {
-        redactor.string(&mut result.content);
+        redactor.redact_in_place(&mut result.content);
     }
 }
 
@@ -27,48 +27,55 @@ pub(crate) fn has_secret_name(redactor: &Redactor, inbound: &Inbound) -> bool {
     let names = [inbound.session.as_str(), &address.channel, &address.account, &address.peer];
     let optional = [&address.thread, &inbound.platform_id, &inbound.idempotency_key];
     let optional = optional.into_iter().flatten().map(String::as_str);
-    names.into_iter().chain(optional).any(|name| redactor.has_value(name))
+    names.into_iter().chain(optional).any(|name| redactor.contains_secret(name))
 }
 
 pub(crate) fn past(redactor: &Redactor, past: &mut [Past]) {
     for said in past {
-        redactor.string(&mut said.text);
+        redactor.redact_in_place(&mut said.text);
         parts(redactor, &mut said.parts);
     }
 }
 
-fn parts(redactor: &Redactor, parts: &mut [Part]) {
+fn parts(redactor: &Redactor, parts: &mut [MessagePart]) {
     for part in parts {
         match part {
-            Part::ToolCall(call) => *call = redactor.call(call),
-            Part::ToolResult { .. } => {}
-            Part::Attachment(attached) => {
-                redactor.string(&mut attached.name);
-                attached.url.iter_mut().chain(&mut attached.text).for_each(|text| redactor.string(text));
+            MessagePart::ToolCall(call) => *call = redactor.redact_call(call),
+            MessagePart::ToolResult { .. } => {}
+            MessagePart::Attachment(attached) => {
+                redactor.redact_in_place(&mut attached.name);
+                attached
+                    .url
+                    .iter_mut()
+                    .chain(&mut attached.text)
+                    .for_each(|text| redactor.redact_in_place(text));
             }
         }
     }
 }
 
 /// Its calls keep what the model made up until they have run; what it can not know is taken out at once.
-pub(crate) fn reply(redactor: &Redactor, reply: &mut Reply) {
-    redactor.string(&mut reply.text);
+pub(crate) fn reply(redactor: &Redactor, reply: &mut ModelReply) {
+    redactor.redact_in_place(&mut reply.text);
     for call in &mut reply.calls {
-        redactor.runnable(call);
-        redactor.string(&mut call.id);
-        redactor.string(&mut call.name);
+        redactor.redact_runnable_call(call);
+        redactor.redact_in_place(&mut call.id);
+        redactor.redact_in_place(&mut call.name);
     }
 }
 
 pub(crate) fn provider_error(redactor: &Redactor, mut error: ProviderError) -> ProviderError {
-    redactor.string(&mut error.message);
+    redactor.redact_in_place(&mut error.message);
     error
 }
 
 /// What a platform says of a message may quote the address it was sent to, and that may hold a token.
-pub(crate) fn sent(redactor: &Redactor, mut sent: Sent) -> Sent {
-    if let Sent::Rejected { reason } | Sent::Unknown { reason } | Sent::Retry { reason, .. } = &mut sent {
-        redactor.string(reason);
+pub(crate) fn sent(redactor: &Redactor, mut sent: SendOutcome) -> SendOutcome {
+    if let SendOutcome::Rejected { reason }
+    | SendOutcome::Unknown { reason }
+    | SendOutcome::Retry { reason, .. } = &mut sent
+    {
+        redactor.redact_in_place(reason);
     }
     sent
 }

@@ -6,11 +6,11 @@ mod list;
 
 use std::time::Duration;
 
-use polyclaw_domain::briefing::Reader;
-use polyclaw_domain::channel::Address;
+use polyclaw_domain::briefing::BriefingReader;
+use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::config::CatchUp;
-use polyclaw_domain::errand::{Due, Errand, ErrandKind, is_set_back};
-use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::cron_job::{CronJob, CronJobKind, DueRun, is_clock_set_back};
+use polyclaw_domain::event::{EventKind, NewEvent};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::{jobs, schedules};
 use serde_json::json;
@@ -45,7 +45,7 @@ async fn begin_due(engine: &Engine) -> Result<Option<Millis>> {
     for Standing { errand, .. } in engine.known_errands().await?.iter().filter(|one| one.errand.enabled) {
         let now = engine.now();
         let last = looked_after(engine, errand, now).await?;
-        if let Some(due) = errand.due(last, now) {
+        if let Some(due) = errand.newest_due(last, now) {
             look_after(engine, errand, due).await?;
             let (id, at) = (errand.id.clone(), due.at);
             engine.db().write(move |tx| schedules::advance(tx, &id, at, now)).await?;
@@ -58,11 +58,11 @@ async fn begin_due(engine: &Engine) -> Result<Option<Millis>> {
 /// Up to when an errand has been looked after. Where that is in the future the clock was wrong and has been set back:
 /// to wait until it has passed would be silence. A due time that comes again has the key of its run, so that it is
 /// not begun twice.
-async fn looked_after(engine: &Engine, errand: &Errand, now: Millis) -> Result<Millis> {
-    let (id, rule) = (errand.id.clone(), errand.rule());
+async fn looked_after(engine: &Engine, errand: &CronJob, now: Millis) -> Result<Millis> {
+    let (id, rule) = (errand.id.clone(), errand.schedule_text());
     let read = move |tx: &mut polyclaw_store::Tx<'_>| {
         let last = schedules::last_due(tx, &id, &rule, now)?;
-        let is_wrong = is_set_back(last, now);
+        let is_wrong = is_clock_set_back(last, now);
         if is_wrong {
             schedules::set_back(tx, &id, now)?;
         }
@@ -76,13 +76,13 @@ async fn looked_after(engine: &Engine, errand: &Errand, now: Millis) -> Result<M
     Ok(now)
 }
 
-async fn look_after(engine: &Engine, errand: &Errand, due: Due) -> Result<()> {
+async fn look_after(engine: &Engine, errand: &CronJob, due: DueRun) -> Result<()> {
     if !due.runs {
         tell(engine, errand, EventKind::ScheduleMissed, due, None).await;
         return Ok(());
     }
-    let remark = due.remark().map(|remark| format!("\n\n{remark}")).unwrap_or_default();
-    let begun = begin(engine, errand, errand.key(due.at), &remark).await;
+    let remark = due.late_remark().map(|remark| format!("\n\n{remark}")).unwrap_or_default();
+    let begun = begin(engine, errand, errand.run_key(due.at), &remark).await;
     match begun {
         Ok(_) => {
             if due.missed > 0 && errand.catch_up == CatchUp::Skip {
@@ -99,31 +99,31 @@ async fn look_after(engine: &Engine, errand: &Errand, due: Due) -> Result<()> {
     }
 }
 
-async fn tell(engine: &Engine, errand: &Errand, kind: EventKind, due: Due, code: Option<&str>) {
+async fn tell(engine: &Engine, errand: &CronJob, kind: EventKind, due: DueRun, code: Option<&str>) {
     let data = json!({
         "schedule": errand.id, "due_at": due.at.to_string(), "late_ms": due.late_ms,
-        "missed": due.missed + usize::from(!due.runs), "at_least": due.is_at_least(), "code": code,
+        "missed": due.missed + usize::from(!due.runs), "at_least": due.is_count_capped(), "code": code,
     });
     tracing::warn!(schedule = errand.id, due.late_ms, due.missed, code, "{}", kind.as_str());
     let (session, agent) = (Some(errand.session.clone()), Some(errand.agent.clone()));
-    engine.record(Event { kind, session, turn: None, agent, trace: None, data }).await;
+    engine.record(NewEvent { kind, session, turn: None, agent, trace: None, data }).await;
 }
 
 /// `None`: there is nothing to do.
-async fn begin(engine: &Engine, errand: &Errand, key: String, remark: &str) -> Result<Option<Accepted>> {
+async fn begin(engine: &Engine, errand: &CronJob, key: String, remark: &str) -> Result<Option<Accepted>> {
     let text = match &errand.kind {
-        ErrandKind::Tell(text) => format!("{text}{remark}"),
-        ErrandKind::Heartbeat if can_check_in(engine, errand).await? => CHECK_IN.to_owned(),
-        ErrandKind::Heartbeat => return Ok(None),
+        CronJobKind::Message(text) => format!("{text}{remark}"),
+        CronJobKind::Heartbeat if can_check_in(engine, errand).await? => CHECK_IN.to_owned(),
+        CronJobKind::Heartbeat => return Ok(None),
     };
     follow(engine, errand).await?;
     let mut meta = json!({ "schedule": errand.id });
-    if !errand.asked_by.is_empty() {
-        meta["asked_by"] = json!(errand.asked_by);
+    if !errand.requested_by.is_empty() {
+        meta["asked_by"] = json!(errand.requested_by);
     }
     let how = Injection {
         deliver: errand.address.is_some(),
-        channel: errand.address.clone().unwrap_or_else(Address::internal),
+        channel: errand.address.clone().unwrap_or_else(ChatAddress::internal),
         idempotency_key: key,
         provenance: Provenance::Clock(errand.agent.clone()),
         meta: Some(meta),
@@ -132,9 +132,11 @@ async fn begin(engine: &Engine, errand: &Errand, key: String, remark: &str) -> R
 }
 
 /// A job that another agent does now takes its conversation along.
-async fn follow(engine: &Engine, errand: &Errand) -> Result<()> {
+async fn follow(engine: &Engine, errand: &CronJob) -> Result<()> {
     match engine.session(&errand.session).await {
-        Ok(session) if session.active_agent != errand.agent && matches!(errand.kind, ErrandKind::Tell(_)) => {
+        Ok(session)
+            if session.active_agent != errand.agent && matches!(errand.kind, CronJobKind::Message(_)) =>
+        {
             engine.set_agent(&errand.session, &errand.agent).await
         }
         Ok(_) | Err(Error::UnknownSession(_)) => Ok(()),
@@ -143,10 +145,10 @@ async fn follow(engine: &Engine, errand: &Errand) -> Result<()> {
 }
 
 /// An agent without a task in its file is not asked, and one that is busy is not disturbed.
-async fn can_check_in(engine: &Engine, errand: &Errand) -> Result<bool> {
+async fn can_check_in(engine: &Engine, errand: &CronJob) -> Result<bool> {
     let spec = engine.agent(&errand.agent).await?.spec;
     let workspace = engine.folder_of(&spec);
-    if !engine.ports.briefings.brief(&Reader::of(&spec, &workspace)).has_heartbeat {
+    if !engine.ports.briefings.load_briefing(&BriefingReader::for_agent(&spec, &workspace)).has_heartbeat {
         return Ok(false);
     }
     let session = errand.session.clone();
@@ -163,7 +165,7 @@ impl Engine {
     /// The same for these, as the rules about senders name them: those hold for it as do those about its maker's.
     pub(crate) async fn run_errand_for(&self, id: &str, asked_by: Vec<String>) -> Result<Option<Accepted>> {
         let mut errand = self.errand(id).await?.errand;
-        errand.asked_by.extend(asked_by);
+        errand.requested_by.extend(asked_by);
         begin(self, &errand, format!("schedule:{id}:by-hand:{}", self.next_id()), "").await
     }
 }

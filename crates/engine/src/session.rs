@@ -5,11 +5,11 @@ mod change;
 use std::sync::PoisonError;
 
 use polyclaw_domain::agent::MemoryScope;
-use polyclaw_domain::channel::Address;
+use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::{AgentId, SessionId, TurnId};
-use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::session::Session;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::{agents, jobs, messages, sessions};
 
 use crate::core::Engine;
@@ -34,12 +34,12 @@ const LOOKED_AT: usize = 1_000;
 impl Engine {
     /// Where people outside read a session: the last conversation on a channel somebody wrote from, or the one it was
     /// begun in.
-    pub async fn conversation(&self, key: &SessionKey) -> Result<Option<Address>> {
+    pub async fn conversation(&self, key: &SessionKey) -> Result<Option<ChatAddress>> {
         let begun = self.session(key).await?.address;
         let wanted = key.clone();
         let read = move |tx: &mut polyclaw_store::Tx<'_>| messages::last_addresses(tx, &wanted, LOOKED_AT);
         let written = self.db().read(read).await?;
-        let is_open = |address: &Address| self.ports.channels.contains_key(&address.channel);
+        let is_open = |address: &ChatAddress| self.ports.channels.contains_key(&address.channel);
         Ok(written.into_iter().chain(begun).find(|address| is_open(address) && !address.is_remote()))
     }
 
@@ -58,11 +58,12 @@ impl Engine {
     ) -> Result<Session> {
         let id = SessionId::new(self.next_id());
         let redactor = self.redactor();
-        if redactor.has_value(key.as_str()) {
+        if redactor.contains_secret(key.as_str()) {
             return Err(Error::SecretInKey);
         }
-        let title = title.map(|title| redactor.text(&title).into_owned());
-        let session = Session { title, ..Session::begun(key.clone(), id, agent.clone(), self.now()) };
+        let title = title.map(|title| redactor.redact_text(&title).into_owned());
+        let session =
+            Session { title, ..Session::new_for_person(key.clone(), id, agent.clone(), self.now()) };
         let write = move |tx: &mut polyclaw_store::Tx<'_>| match agents::get(tx, &session.agent)? {
             Some(_) => sessions::ensure(tx, &session).map(Some),
             None => Ok(None),
@@ -144,7 +145,7 @@ impl Engine {
     /// later, in the next turn.
     pub(crate) async fn check_model(&self, model: Option<&ModelRef>) -> Result<()> {
         let Some(model) = model else { return Ok(()) };
-        if self.redactor().has_value(&model.to_string()) {
+        if self.redactor().contains_secret(&model.to_string()) {
             return Err(Error::SecretInKey);
         }
         let providers = &self.settings().providers;
@@ -152,7 +153,7 @@ impl Engine {
             return Err(Error::UnknownProvider(model.provider.clone()));
         }
         // Of a provider that lists nothing nothing can be refused: the next turn says what is wrong.
-        let listed = self.provider().models().await;
+        let listed = self.provider().list_models().await;
         let mut own = listed.iter().filter(|info| info.model.provider == model.provider).peekable();
         match own.peek().is_none() || own.any(|info| info.model == *model) {
             true => Ok(()),

@@ -4,28 +4,28 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use polyclaw_domain::a2a::Remotes;
-use polyclaw_domain::agent::{AgentSpec, Budget};
-use polyclaw_domain::budget::{Calendar, Price};
-use polyclaw_domain::config::{A2a, Config, Maintenance};
-use polyclaw_domain::errand::Errand;
+use polyclaw_domain::a2a::RemoteAgentClient;
+use polyclaw_domain::agent::{AgentBudget, AgentSpec};
+use polyclaw_domain::budget::{BudgetCalendar, ModelPrice};
+use polyclaw_domain::config::{A2aConfig, Config, MaintenanceConfig};
+use polyclaw_domain::cron_job::CronJob;
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::job::Lane;
-use polyclaw_domain::policy::Rules;
+use polyclaw_domain::job::JobLane;
+use polyclaw_domain::policy::ToolRules;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::relay::AgentToAgent;
-use polyclaw_domain::safety::Exposure;
+use polyclaw_domain::safety::InstanceExposure;
 use polyclaw_domain::span::Telemetry;
-use polyclaw_domain::turn::Limits;
+use polyclaw_domain::turn::TurnLimits;
 
 use crate::maintenance::Upkeep;
 use crate::reception;
 
 #[derive(Clone, Debug)]
 pub struct Settings {
-    pub slots: HashMap<Lane, usize>,
-    pub limits: Limits,
+    pub slots: HashMap<JobLane, usize>,
+    pub limits: TurnLimits,
     /// Without a token, tool output or child event for this long a turn is stopped.
     pub stall_ms: u64,
     pub turn_ms: u64,
@@ -52,7 +52,7 @@ pub struct Settings {
     pub context_windows: HashMap<ModelRef, usize>,
     pub default_context_window: usize,
     /// What the instance says about tools.
-    pub tools: Rules,
+    pub tools: ToolRules,
     /// Whether agents may write into each other's sessions.
     pub agent_to_agent: AgentToAgent,
     /// Conversations that agents may write to: patterns of `channel:account:peer`.
@@ -61,29 +61,29 @@ pub struct Settings {
     pub providers: Vec<String>,
     pub mcp_servers: Vec<String>,
     /// What makes the instance as a whole less safe.
-    pub exposure: Exposure,
+    pub exposure: InstanceExposure,
     /// Agents that others may ask by A2A, and how others reach this instance.
-    pub a2a: A2a,
+    pub a2a: A2aConfig,
     /// Agents elsewhere.
-    pub remotes: Option<Arc<dyn Remotes>>,
+    pub remotes: Option<Arc<dyn RemoteAgentClient>>,
     /// What models cost, where somebody said so.
-    pub prices: HashMap<ModelRef, Price>,
+    pub prices: HashMap<ModelRef, ModelPrice>,
     /// What the whole instance may spend.
-    pub budget: Budget,
+    pub budget: AgentBudget,
     /// What each session may, with all that is begun for it.
-    pub session_budget: Budget,
+    pub session_budget: AgentBudget,
     /// What the members of each team may spend together.
-    pub team_budget: Budget,
+    pub team_budget: AgentBudget,
     /// When a day of a budget begins.
-    pub calendar: Calendar,
+    pub calendar: BudgetCalendar,
     /// What agents do at set times.
-    pub errands: Vec<Errand>,
+    pub errands: Vec<CronJob>,
     /// Who may write, who answers, and in which session.
     pub reception: Arc<reception::Rules>,
     /// What becomes of sessions that nobody uses any more.
     pub upkeep: Upkeep,
     /// The bounds of teams.
-    pub teams: polyclaw_domain::team::Limits,
+    pub teams: polyclaw_domain::team::TeamLimits,
     /// Where people find what teams are and write to each other; nowhere if it is not set.
     pub teams_folder: Option<PathBuf>,
     /// What must not be seen: everything passes through it before it is stored, logged or shown.
@@ -94,7 +94,7 @@ pub struct Settings {
 
 impl Settings {
     /// How many turns of a lane run at once.
-    pub fn slots_of(&self, lane: Lane) -> usize {
+    pub fn slots_of(&self, lane: JobLane) -> usize {
         self.slots.get(&lane).copied().unwrap_or(1)
     }
 
@@ -106,41 +106,41 @@ impl Settings {
     pub fn defaults(workspace: PathBuf) -> Self {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         Self {
-            slots: Lane::ALL.into_iter().map(|lane| (lane, lane.default_slots(cores))).collect(),
-            limits: Limits { rounds: 50, repeats: 4 },
+            slots: JobLane::ALL.into_iter().map(|lane| (lane, lane.default_slots(cores))).collect(),
+            limits: TurnLimits { rounds: 50, repeats: 4 },
             stall_ms: 120_000,
             turn_ms: 30 * 60_000,
             attempts: 3,
             lease_ms: 30_000,
             automatic_budget: 20,
             delivery_ttl_ms: 15 * 60_000,
-            upkeep: Upkeep { rules: Maintenance::default(), folder: workspace.join("archive") },
+            upkeep: Upkeep { rules: MaintenanceConfig::default(), folder: workspace.join("archive") },
             workspace,
             skill_folders: Vec::new(),
             default_agent: AgentId::main(),
-            outset: AgentSpec::named(AgentId::main()),
+            outset: AgentSpec::with_id(AgentId::main()),
             implicit_agent: None,
             agents_in_rules: Vec::new(),
             default_model: None,
             no_model_hint: "No model is configured.".to_owned(),
             context_windows: HashMap::new(),
             default_context_window: 128_000,
-            tools: Rules::default(),
+            tools: ToolRules::default(),
             agent_to_agent: AgentToAgent::default(),
             message_to: Vec::new(),
             providers: Vec::new(),
             mcp_servers: Vec::new(),
-            exposure: Exposure::from_config(&Config::default(), false),
-            a2a: A2a::default(),
+            exposure: InstanceExposure::from_config(&Config::default(), false),
+            a2a: A2aConfig::default(),
             remotes: None,
             prices: HashMap::new(),
-            budget: Budget::default(),
-            session_budget: Budget::default(),
-            team_budget: Budget::default(),
-            calendar: Calendar::default(),
+            budget: AgentBudget::default(),
+            session_budget: AgentBudget::default(),
+            team_budget: AgentBudget::default(),
+            calendar: BudgetCalendar::default(),
             errands: Vec::new(),
             reception: Arc::new(reception::Rules::of(&Config::default())),
-            teams: polyclaw_domain::team::Limits::default(),
+            teams: polyclaw_domain::team::TeamLimits::default(),
             teams_folder: None,
             redactor: Arc::default(),
             telemetry: Telemetry::default(),

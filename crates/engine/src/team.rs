@@ -27,10 +27,10 @@ mod work;
 use std::collections::HashSet;
 use std::sync::PoisonError;
 
-use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::event::{EventKind, NewEvent};
 use polyclaw_domain::id::TeamId;
-use polyclaw_domain::redact::quoted;
-use polyclaw_domain::team::{Refusal, Team};
+use polyclaw_domain::redact::quote_safely;
+use polyclaw_domain::team::{Team, TeamRefusal};
 use polyclaw_store::{Db, teams};
 use serde_json::Value;
 
@@ -59,7 +59,7 @@ impl Engine {
     pub(crate) async fn team_named(&self, name: &str) -> Result<Team> {
         let wanted = name.to_owned();
         let found = self.db().read(move |tx| teams::named(tx, &wanted)).await?;
-        found.ok_or_else(|| Refusal::Unknown(quoted(name)).into())
+        found.ok_or_else(|| TeamRefusal::Unknown(quote_safely(name)).into())
     }
 
     pub(crate) fn ledger(&self, team: &Team) -> Result<Db> {
@@ -88,8 +88,8 @@ impl Engine {
 }
 
 /// What happened to a team, as it is recorded.
-fn event(kind: EventKind, team: &Team, data: Value) -> Event {
-    Event {
+fn event(kind: EventKind, team: &Team, data: Value) -> NewEvent {
+    NewEvent {
         kind,
         session: Some(team.lead.clone()),
         turn: None,

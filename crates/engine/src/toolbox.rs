@@ -17,8 +17,10 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use polyclaw_domain::id::TurnId;
-use polyclaw_domain::port::Pending;
-use polyclaw_domain::tool::{Progress, Question, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox};
+use polyclaw_domain::port::BoxFuture;
+use polyclaw_domain::tool::{
+    ProgressSink, ToolCall, ToolOutcome, ToolQuestion, ToolScope, ToolSpec, Toolbox,
+};
 
 use crate::error::Error;
 
@@ -31,14 +33,14 @@ impl Toolboxes {
     }
 
     fn owner(&self, scope: &ToolScope, name: &str) -> Option<&Arc<dyn Toolbox>> {
-        self.0.iter().find(|toolbox| toolbox.list(scope).iter().any(|tool| tool.name == name))
+        self.0.iter().find(|toolbox| toolbox.list_tools(scope).iter().any(|tool| tool.name == name))
     }
 }
 
 impl Toolbox for Toolboxes {
-    fn list(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
+    fn list_tools(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
         let mut listed: Vec<Arc<ToolSpec>> = Vec::new();
-        for tool in self.0.iter().flat_map(|toolbox| toolbox.list(scope)) {
+        for tool in self.0.iter().flat_map(|toolbox| toolbox.list_tools(scope)) {
             if !listed.iter().any(|known| known.name == tool.name) {
                 listed.push(tool);
             }
@@ -46,23 +48,23 @@ impl Toolbox for Toolboxes {
         listed
     }
 
-    fn gather<'a>(&'a self, scope: &'a ToolScope) -> Option<Pending<'a, ()>> {
-        let waits: Vec<_> = self.0.iter().filter_map(|toolbox| toolbox.gather(scope)).collect();
+    fn wait_until_ready<'a>(&'a self, scope: &'a ToolScope) -> Option<BoxFuture<'a, ()>> {
+        let waits: Vec<_> = self.0.iter().filter_map(|toolbox| toolbox.wait_until_ready(scope)).collect();
         (!waits.is_empty()).then(|| {
             Box::pin(async move {
                 join_all(waits).await;
-            }) as Pending<'a, ()>
+            }) as BoxFuture<'a, ()>
         })
     }
 
-    fn question<'a>(&'a self, scope: &'a ToolScope, call: &'a ToolCall) -> Pending<'a, Question> {
+    fn assess_call<'a>(&'a self, scope: &'a ToolScope, call: &'a ToolCall) -> BoxFuture<'a, ToolQuestion> {
         match self.owner(scope, &call.name) {
-            Some(toolbox) => toolbox.question(scope, call),
-            None => Box::pin(std::future::ready(Question::None)),
+            Some(toolbox) => toolbox.assess_call(scope, call),
+            None => Box::pin(std::future::ready(ToolQuestion::None)),
         }
     }
 
-    fn written_files<'a>(&'a self, scope: &'a ToolScope, call: &'a ToolCall) -> Pending<'a, Vec<PathBuf>> {
+    fn written_files<'a>(&'a self, scope: &'a ToolScope, call: &'a ToolCall) -> BoxFuture<'a, Vec<PathBuf>> {
         match self.owner(scope, &call.name) {
             Some(toolbox) => toolbox.written_files(scope, call),
             None => Box::pin(std::future::ready(Vec::new())),
@@ -74,8 +76,8 @@ impl Toolbox for Toolboxes {
         scope: &'a ToolScope,
         turn: &'a TurnId,
         call: &'a ToolCall,
-        progress: Progress<'a>,
-    ) -> Pending<'a, ToolOutcome> {
+        progress: ProgressSink<'a>,
+    ) -> BoxFuture<'a, ToolOutcome> {
         match self.owner(scope, &call.name) {
             Some(toolbox) => toolbox.run(scope, turn, call, progress),
             None => {

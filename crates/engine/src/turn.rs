@@ -6,16 +6,16 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use polyclaw_domain::backlog::{self, MAX_ANNOUNCES};
-use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::event::{EventKind, NewEvent};
 use polyclaw_domain::id::{MessageId, TurnId};
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::message::{Attachment, Origin, Part, Role, calls};
+use polyclaw_domain::message::{MessageAttachment, MessageOrigin, MessagePart, MessageRole, tool_calls};
 use polyclaw_domain::provider::{ErrorClass, ProviderError};
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::team::TeamRole;
 use polyclaw_domain::team::tools::TEAM_CREATE;
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome};
-use polyclaw_domain::turn::{Effect, Event as Step, Stop, Turn};
+use polyclaw_domain::turn::{StopReason, Turn, TurnEffect, TurnEvent as Step};
 use polyclaw_store::jobs::{Claim, Hold};
 use polyclaw_store::messages::Message;
 use polyclaw_store::{Tx, backlog as rows, events, jobs, messages, sessions};
@@ -127,7 +127,7 @@ pub(crate) fn open(tx: &mut Tx<'_>, claim: &Claim, now: Millis) -> polyclaw_stor
         return Ok(());
     }
     let tasks: Vec<_> = waiting.iter().map(|row| row.task.clone()).collect();
-    insert_backlog(tx, claim, &backlog::render(&tasks), now)?;
+    insert_backlog(tx, claim, &backlog::render_backlog(&tasks), now)?;
     for row in &waiting {
         rows::take(tx, row, &claim.turn)?;
     }
@@ -140,16 +140,16 @@ fn insert_backlog(tx: &mut Tx<'_>, claim: &Claim, text: &str, now: Millis) -> po
     // Derived, so that a transaction that is run again makes the same row.
     let id = MessageId::new(format!("{}-backlog", claim.turn));
     let line = Message {
-        role: Role::User,
+        role: MessageRole::User,
         text: text.to_owned(),
-        origin: Origin::System,
+        origin: MessageOrigin::System,
         ..Message::internal(id, claim, session.id, now)
     };
     messages::insert_at(tx, &line, ticket)
 }
 
-pub(crate) fn event(claim: &Claim, kind: EventKind, data: serde_json::Value) -> Event {
-    Event {
+pub(crate) fn event(claim: &Claim, kind: EventKind, data: serde_json::Value) -> NewEvent {
+    NewEvent {
         kind,
         session: Some(claim.session.clone()),
         turn: Some(claim.turn.clone()),
@@ -223,7 +223,7 @@ async fn watched(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
 
 /// Waits for tools that are on their way. Says whether there were any.
 async fn gathered(engine: &Engine, context: &Context) -> bool {
-    let Some(gathering) = engine.tools().gather(&context.scope) else { return false };
+    let Some(gathering) = engine.tools().wait_until_ready(&context.scope) else { return false };
     gathering.await;
     true
 }
@@ -282,16 +282,16 @@ async fn run(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
     if !steps.is_empty() {
         context.recall_spent(engine, claim).await?;
     }
-    let mut machine = Turn::restore(engine.settings().limits, steps);
-    let mut effect = machine.step(Step::Began { steered: context.steered });
+    let mut machine = Turn::restore_from_steps(engine.settings().limits, steps);
+    let mut effect = machine.apply_event(Step::Started { steered: context.steered });
     loop {
         running.pulse();
         effect = match effect {
-            Effect::CallModel => {
+            TurnEffect::CallModel => {
                 context.look_at_team(engine, claim).await?;
                 let reply = match model::ask(engine, running, &mut context, &machine).await {
                     Err(Halt::Steered) => {
-                        effect = machine.step(Step::Began { steered: true });
+                        effect = machine.apply_event(Step::Started { steered: true });
                         continue;
                     }
                     asked => asked?,
@@ -299,13 +299,13 @@ async fn run(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
                 if reply.calls.iter().any(|call| context.is_for_client(call)) {
                     return end::hand_to_client(engine, running, &context).await;
                 }
-                machine.step(Step::Replied { text: reply.text, calls: reply.calls })
+                machine.apply_event(Step::Replied { text: reply.text, calls: reply.calls })
             }
             // The step was stored before a crash, the handing over was not.
-            Effect::RunTool(call) if context.is_for_client(&call) => {
+            TurnEffect::RunTool(call) if context.is_for_client(&call) => {
                 return end::hand_to_client(engine, running, &context).await;
             }
-            Effect::RunTool(call) => {
+            TurnEffect::RunTool(call) => {
                 let (outcome, steered) = tool::run(engine, running, &mut context, &call).await?;
                 if engine.is_draining() {
                     return Err(Halt::HandedBack);
@@ -316,16 +316,16 @@ async fn run(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
                 if call.name == TEAM_CREATE && !outcome.is_error {
                     context.take_role(engine, TeamRole::Lead);
                 }
-                machine.step(Step::Resulted { call_id: call.id, outcome, steered })
+                machine.apply_event(Step::Resulted { call_id: call.id, outcome, steered })
             }
-            Effect::Yield { skipped } => return end::give_way(engine, running, &context, &skipped).await,
-            Effect::Finish { text } => {
+            TurnEffect::Yield { skipped } => return end::give_way(engine, running, &context, &skipped).await,
+            TurnEffect::Finish { text } => {
                 let reply = end::finish(engine, running, &context, text).await?;
                 context.settle(engine);
                 context.keep(engine, &claim.session, reply);
                 return Ok(());
             }
-            Effect::Stop { reason, .. } => return end::stop(engine, running, &context, &reason).await,
+            TurnEffect::Stop { reason, .. } => return end::stop(engine, running, &context, &reason).await,
         };
     }
 }
@@ -337,14 +337,20 @@ pub(crate) fn step_message(context: &Context, claim: &Claim, id: MessageId, now:
 
 /// The one result of a call. Synthetic ones say so, and every call stays paired.
 pub(crate) fn result_message(step: Message, call: &ToolCall, outcome: &ToolOutcome) -> Message {
-    let part =
-        Part::ToolResult { call_id: call.id.clone(), name: call.name.clone(), is_error: outcome.is_error };
-    let meta =
-        outcome.facts.as_ref().map(|facts| json!({ "sandbox": { "line": facts.line(), "facts": facts } }));
+    let part = MessagePart::ToolResult {
+        call_id: call.id.clone(),
+        name: call.name.clone(),
+        is_error: outcome.is_error,
+    };
+    let meta = outcome
+        .facts
+        .as_ref()
+        .map(|facts| json!({ "sandbox": { "line": facts.summary_line(), "facts": facts } }));
     let shown = outcome.images.iter().cloned();
-    let shown = shown.map(|(name, image)| Part::Attachment(Attachment::image(name, image)));
+    let shown =
+        shown.map(|(name, image)| MessagePart::Attachment(MessageAttachment::from_image(name, image)));
     let parts = [part].into_iter().chain(shown).collect();
-    Message { role: Role::Tool, text: outcome.content.clone(), parts, meta, ..step }
+    Message { role: MessageRole::Tool, text: outcome.content.clone(), parts, meta, ..step }
 }
 
 /// Stores a step and returns its ticket.
@@ -356,7 +362,9 @@ pub(crate) fn append(tx: &mut Tx<'_>, step: &Message) -> polyclaw_store::Result<
 
 /// Calls of the last stored step that have no result yet.
 pub(crate) fn open_calls(stored: &[Message]) -> Vec<ToolCall> {
-    let Some(at) = stored.iter().rposition(|m| m.role == Role::Assistant && calls(&m.parts).next().is_some())
+    let Some(at) = stored
+        .iter()
+        .rposition(|m| m.role == MessageRole::Assistant && tool_calls(&m.parts).next().is_some())
     else {
         return Vec::new();
     };
@@ -364,17 +372,17 @@ pub(crate) fn open_calls(stored: &[Message]) -> Vec<ToolCall> {
         .iter()
         .flat_map(|message| &message.parts)
         .filter_map(|part| match part {
-            Part::ToolResult { call_id, .. } => Some(call_id.as_str()),
+            MessagePart::ToolResult { call_id, .. } => Some(call_id.as_str()),
             _ => None,
         })
         .collect();
-    calls(&stored[at].parts).filter(|call| !answered.contains(&call.id.as_str())).cloned().collect()
+    tool_calls(&stored[at].parts).filter(|call| !answered.contains(&call.id.as_str())).cloned().collect()
 }
 
 impl Engine {
     /// Stores an event and writes its log line.
-    pub(crate) async fn record(&self, mut event: Event) {
-        self.redactor().json(&mut event.data);
+    pub(crate) async fn record(&self, mut event: NewEvent) {
+        self.redactor().redact_json(&mut event.data);
         tracing::info!(
             kind = event.kind.as_str(),
             session.key = event.session.as_ref().map(SessionKey::as_str),
@@ -390,10 +398,10 @@ impl Engine {
 }
 
 /// Why a turn stopped itself, as the machine says it.
-pub(crate) fn stop_code(stop: &Stop) -> &'static str {
+pub(crate) fn stop_code(stop: &StopReason) -> &'static str {
     match stop {
-        Stop::TooManyRounds(_) => "too_many_rounds",
-        Stop::Loop { .. } => "loop_detected",
+        StopReason::TooManyRounds(_) => "too_many_rounds",
+        StopReason::Loop { .. } => "loop_detected",
     }
 }
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use polyclaw_domain::id::{MessageId, TurnId};
 use polyclaw_domain::job::JobState;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::provider::Usage;
+use polyclaw_domain::provider::TokenUsage;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::tool::ToolCall;
 use polyclaw_store::{jobs, messages};
 
@@ -27,7 +27,7 @@ pub struct Answer {
     /// Calls the caller runs itself.
     pub calls: Vec<ToolCall>,
     pub model: Option<String>,
-    pub usage: Usage,
+    pub usage: TokenUsage,
     pub error_code: Option<String>,
     /// The reply ended at the model's length limit, not where the model would have ended it.
     pub truncated: bool,
@@ -129,7 +129,7 @@ impl Engine {
         if !job.state.is_terminal() || job.state == JobState::Steered {
             return Ok(None);
         }
-        let calls = reply.iter().flat_map(|message| polyclaw_domain::message::calls(&message.parts));
+        let calls = reply.iter().flat_map(|message| polyclaw_domain::message::tool_calls(&message.parts));
         let calls = calls.filter(|call| !is_unreadable(call)).cloned();
         Ok(Some(Answer {
             turn: job.turn,

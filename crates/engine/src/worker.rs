@@ -11,9 +11,9 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::job::Lane;
+use polyclaw_domain::job::JobLane;
+use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_store::jobs::{self, Claim, Claimer};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -110,7 +110,7 @@ pub(crate) async fn later(engine: &Engine, outcome: Result<()>) -> bool {
 /// Room in a lane where something may be ready.
 #[derive(Clone)]
 pub(crate) struct Room {
-    lane: Lane,
+    lane: JobLane,
     free: usize,
     claimer: Claimer,
 }
@@ -143,7 +143,11 @@ impl Room {
 }
 
 /// Claims what is ready in the lanes that have room, each lane in a transaction of its own.
-async fn fill(engine: &Engine, served: &mut HashMap<Lane, AgentId>, turns: &mut JoinSet<()>) -> Result<()> {
+async fn fill(
+    engine: &Engine,
+    served: &mut HashMap<JobLane, AgentId>,
+    turns: &mut JoinSet<()>,
+) -> Result<()> {
     let settings = engine.settings();
     let mut outcome = Ok(());
     for lane in engine.lanes.take_ready() {

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use polyclaw_domain::redact::quoted;
+use polyclaw_domain::redact::quote_safely;
 use serde_json::{Value, json};
 use tokio::io::BufReader;
 
@@ -105,7 +105,7 @@ impl Editor {
             "session/prompt" => self.prompt(params, cancels).await,
             "session/cancel" => self.cancel(session_of(params)?).await,
             _ => {
-                let message = format!("there is no method '{}'", quoted(method));
+                let message = format!("there is no method '{}'", quote_safely(method));
                 Err(Fault { number: -32601, message, code: "unknown_method".to_owned() })
             }
         }

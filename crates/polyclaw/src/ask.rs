@@ -6,8 +6,8 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use polyclaw_domain::command::parse;
-use polyclaw_domain::config::suggest;
-use polyclaw_domain::hex::hex;
+use polyclaw_domain::config::suggest_word;
+use polyclaw_domain::hex::encode_hex;
 use polyclaw_provider::embedded;
 use serde_json::{Value, json};
 
@@ -64,7 +64,7 @@ impl Answer {
 
 impl<'a> Ask<'a> {
     pub fn new(client: &'a Client, session: &str, agent: Option<&str>, text: String) -> Self {
-        let key = format!("cli-{}", hex(&random::<12>()));
+        let key = format!("cli-{}", encode_hex(&random::<12>()));
         let (session, agent) = (session.to_owned(), agent.map(str::to_owned));
         Self { client, session, agent, text, can_ask: false, deliver: false, attachments: Vec::new(), key }
     }
@@ -204,7 +204,7 @@ fn find_agent<'a>(answer: &'a Value, named: &str) -> Result<&'a Value, Failure> 
     found.or_else(|| by(|agent| &agent["shown"]["name"])).ok_or_else(|| {
         let ids: Vec<&str> = agents.iter().filter_map(|agent| agent["agent_id"].as_str()).collect();
         let failure = Failure::new(Exit::NotFound, "unknown_agent", format!("there is no agent {named:?}"));
-        failure.hint(suggest(named, &ids))
+        failure.hint(suggest_word(named, &ids))
     })
 }
 

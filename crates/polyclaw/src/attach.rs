@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use polyclaw_domain::media::{Image, NotTaken};
+use polyclaw_domain::media::{Image, UnsupportedImage};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -12,14 +12,14 @@ pub fn read(path: &Path) -> Result<Value, Failure> {
     let refuse = |why: String| Failure::usage(format!("{} is not attached: {why}", path.display()));
     let bytes = std::fs::read(path).map_err(|error| refuse(error.to_string()))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    match Image::read(bytes.as_slice()) {
+    match Image::from_bytes(bytes.as_slice()) {
         Ok(image) => Ok(json!({ "name": name, "media_type": image.media_type(), "data": image.to_base64() })),
         Err(refusal) => match String::from_utf8(bytes) {
             Ok(text) if !text.contains('\0') => {
                 Ok(json!({ "name": name, "media_type": "text/plain", "text": text }))
             }
             _ => Err(refuse(match refusal {
-                NotTaken::TooLarge(_) => format!("it is {refusal}"),
+                UnsupportedImage::TooLarge(_) => format!("it is {refusal}"),
                 _ => "it is neither text nor a PNG, JPEG, GIF or WebP image".to_owned(),
             })),
         },

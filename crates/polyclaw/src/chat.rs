@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use crossterm::event::{Event as Input, EventStream};
 use futures_util::StreamExt;
-use polyclaw_domain::hex::hex;
+use polyclaw_domain::hex::encode_hex;
 use tokio::sync::mpsc;
 
 use crate::client::Client;
@@ -62,7 +62,7 @@ impl Chat {
             client: self.client,
             session: self.session.clone(),
             agent: self.agent.clone(),
-            run: hex(&random::<8>()),
+            run: encode_hex(&random::<8>()),
             events,
         };
         let mut model = Model::new(self.session, history::read(&self.home.chat_history()));
@@ -89,7 +89,7 @@ impl Chat {
                 match effect {
                     Effect::Quit => return Ok(()),
                     Effect::Remember(line) => {
-                        history::append(&self.home.chat_history(), &redactor.text(&line));
+                        history::append(&self.home.chat_history(), &redactor.redact_text(&line));
                     }
                     effect => drop(tokio::spawn(net.clone().perform(effect))),
                 }

@@ -122,8 +122,8 @@ fn configured(config: &Config) -> Vec<ProviderSettings> {
     config.providers.iter().filter_map(|(name, provider)| settings(name, provider)).collect()
 }
 
-fn settings(name: &str, provider: &config::Provider) -> Option<ProviderSettings> {
-    let mut settings = ProviderSettings::new(name, kind(provider.kind(name)?));
+fn settings(name: &str, provider: &config::ProviderConfig) -> Option<ProviderSettings> {
+    let mut settings = ProviderSettings::new(name, kind(provider.resolve_kind(name)?));
     settings.base_url.clone_from(&provider.base_url);
     settings.models.clone_from(&provider.models);
     if let Some(seconds) = provider.first_token_seconds {

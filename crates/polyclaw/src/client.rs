@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use polyclaw_domain::config::Gateway;
+use polyclaw_domain::config::GatewayConfig;
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 
@@ -226,8 +226,8 @@ fn local_url(home: &Home) -> Result<String, Failure> {
     Ok(base_url(&home.read_unresolved_config()?.gateway))
 }
 
-pub fn base_url(gateway: &Gateway) -> String {
-    format!("http://{}", gateway.local())
+pub fn base_url(gateway: &GatewayConfig) -> String {
+    format!("http://{}", gateway.local_address())
 }
 
 async fn refusal(response: Response) -> Failure {
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn an_address_that_listens_everywhere_is_reached_on_loopback() {
-        let gateway = |bind: &str| Gateway { bind: bind.parse().unwrap(), ..Gateway::default() };
+        let gateway = |bind: &str| GatewayConfig { bind: bind.parse().unwrap(), ..GatewayConfig::default() };
         assert_eq!(base_url(&gateway("0.0.0.0")), "http://127.0.0.1:18801");
         assert_eq!(base_url(&gateway("::")), "http://[::1]:18801");
         assert_eq!(base_url(&gateway("10.0.0.2")), "http://10.0.0.2:18801");

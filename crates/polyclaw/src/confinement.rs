@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use polyclaw_domain::config::{SandboxConfig, Workers};
+use polyclaw_domain::config::{SandboxConfig, WorkerPoolConfig};
 use polyclaw_tool::sandbox::{Settings, Way};
 use polyclaw_tool::worker;
 
@@ -24,7 +24,7 @@ pub fn settings(config: &SandboxConfig, home: &Home) -> Settings {
     }
 }
 
-pub fn workers(config: &Workers) -> worker::Settings {
+pub fn workers(config: &WorkerPoolConfig) -> worker::Settings {
     worker::Settings {
         command: ["/proc/self/exe", "worker"].map(str::to_owned).to_vec(),
         min: config.min.into(),

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polyclaw_control::{Caller, Control, DRAIN, LOCK, Setup, lock};
-use polyclaw_domain::config::{self, Gateway, Observability};
-use polyclaw_domain::port::{Clock, Pending};
+use polyclaw_domain::config::{self, GatewayConfig, ObservabilityConfig};
+use polyclaw_domain::port::{BoxFuture, WallClock};
 use polyclaw_domain::redact::Redactor;
-use polyclaw_domain::safety::{self, Exposure};
+use polyclaw_domain::safety::{self, InstanceExposure};
 use polyclaw_server::control::{ControlSetup, ControlState, router};
 use polyclaw_server::{Auth, Guest, Logins};
 
@@ -75,8 +75,8 @@ impl Plan {
         })
     }
 
-    fn gateway(&self, port: u16) -> Gateway {
-        Gateway { bind: self.bind, port, ..Gateway::default() }
+    fn gateway(&self, port: u16) -> GatewayConfig {
+        GatewayConfig { bind: self.bind, port, ..GatewayConfig::default() }
     }
 
     /// The usual port may be another home's; one that was asked for is taken or nothing is.
@@ -177,7 +177,7 @@ fn hung_after() -> Result<Option<Duration>, Failure> {
 
 /// Opens the control plane of a home. Blocks.
 pub fn open(home: &Home) -> Result<Control, Failure> {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let clock: Arc<dyn WallClock> = Arc::new(SystemClock);
     let program =
         std::env::current_exe().map_err(|error| Failure::failed("no_program", error.to_string()))?;
     let setup = Setup {
@@ -206,7 +206,7 @@ pub fn open(home: &Home) -> Result<Control, Failure> {
 }
 
 /// What a command does once the control plane serves.
-pub type Ready = Box<dyn FnOnce(Control, String) -> Pending<'static, Result<(), Failure>> + Send>;
+pub type Ready = Box<dyn FnOnce(Control, String) -> BoxFuture<'static, Result<(), Failure>> + Send>;
 
 /// Runs until a signal ends it. Where `ready` fails, it ends with that.
 pub fn run(home: &Home, plan: &Plan, ready: Ready) -> anyhow::Result<()> {
@@ -221,7 +221,7 @@ pub fn run(home: &Home, plan: &Plan, ready: Ready) -> anyhow::Result<()> {
     let redactor = || Redactor::new([token.clone()].into_iter().chain(home.token()));
     control.hides(redactor());
     let redactor = Arc::new(Current::new(redactor()));
-    log::start(&Observability::default(), plan.quiet, CleanLog::new(redactor));
+    log::start(&ObservabilityConfig::default(), plan.quiet, CleanLog::new(redactor));
     log::catch_panics();
     daemon::raise_open_files();
     daemon::leave_no_core();
@@ -285,9 +285,9 @@ async fn serve(
 
 /// The home's own instance is one of ours, if there is one.
 fn warn_of_exposure(plan: &Plan) {
-    let auth = if plan.asks_for_token { config::Auth::Token } else { config::Auth::Off };
+    let auth = if plan.asks_for_token { config::GatewayAuth::Token } else { config::GatewayAuth::Off };
     let is_root = rustix::process::geteuid().is_root();
-    let exposure = Exposure { is_root, bind: plan.bind, auth, unconfined_servers: Vec::new() };
+    let exposure = InstanceExposure { is_root, bind: plan.bind, auth, unconfined_servers: Vec::new() };
     log::unsafe_settings(safety::exposure_warnings(&exposure));
 }
 

@@ -4,9 +4,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use polyclaw_domain::id::TurnId;
-use polyclaw_domain::port::Pending;
-use polyclaw_domain::provider::{ModelInfo, ModelRef, Prompt, Provider, ProviderError, Reply, Sink};
-use polyclaw_domain::tool::{Progress, Question, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox};
+use polyclaw_domain::port::BoxFuture;
+use polyclaw_domain::provider::{
+    DeltaSink, ModelInfo, ModelProvider, ModelRef, ModelReply, Prompt, ProviderError,
+};
+use polyclaw_domain::tool::{
+    ProgressSink, ToolCall, ToolOutcome, ToolQuestion, ToolScope, ToolSpec, Toolbox,
+};
 
 pub struct Current<T>(RwLock<Arc<T>>);
 
@@ -24,47 +28,47 @@ impl<T> Current<T> {
     }
 }
 
-impl<T: Provider> Provider for Current<T> {
-    fn stream<'a>(
+impl<T: ModelProvider> ModelProvider for Current<T> {
+    fn stream_reply<'a>(
         &'a self,
         candidates: &'a [ModelRef],
         prompt: &'a Prompt,
-        sink: Sink<'a>,
-    ) -> Pending<'a, Result<Reply, ProviderError>> {
+        sink: DeltaSink<'a>,
+    ) -> BoxFuture<'a, Result<ModelReply, ProviderError>> {
         let now = self.get();
-        Box::pin(async move { now.stream(candidates, prompt, sink).await })
+        Box::pin(async move { now.stream_reply(candidates, prompt, sink).await })
     }
 
-    fn models(&self) -> Pending<'_, Vec<ModelInfo>> {
+    fn list_models(&self) -> BoxFuture<'_, Vec<ModelInfo>> {
         let now = self.get();
-        Box::pin(async move { now.models().await })
+        Box::pin(async move { now.list_models().await })
     }
 }
 
 impl<T: Toolbox> Toolbox for Current<T> {
-    fn list(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
-        self.get().list(scope)
+    fn list_tools(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
+        self.get().list_tools(scope)
     }
 
-    fn question<'a>(&'a self, scope: &'a ToolScope, call: &'a ToolCall) -> Pending<'a, Question> {
+    fn assess_call<'a>(&'a self, scope: &'a ToolScope, call: &'a ToolCall) -> BoxFuture<'a, ToolQuestion> {
         let now = self.get();
-        Box::pin(async move { now.question(scope, call).await })
+        Box::pin(async move { now.assess_call(scope, call).await })
     }
 
-    fn written_files<'a>(&'a self, scope: &'a ToolScope, call: &'a ToolCall) -> Pending<'a, Vec<PathBuf>> {
+    fn written_files<'a>(&'a self, scope: &'a ToolScope, call: &'a ToolCall) -> BoxFuture<'a, Vec<PathBuf>> {
         let now = self.get();
         Box::pin(async move { now.written_files(scope, call).await })
     }
 
-    fn gather<'a>(&'a self, scope: &'a ToolScope) -> Option<Pending<'a, ()>> {
+    fn wait_until_ready<'a>(&'a self, scope: &'a ToolScope) -> Option<BoxFuture<'a, ()>> {
         let now = self.get();
-        let is_needed = now.gather(scope).is_some();
+        let is_needed = now.wait_until_ready(scope).is_some();
         let wait = async move {
-            if let Some(gathering) = now.gather(scope) {
+            if let Some(gathering) = now.wait_until_ready(scope) {
                 gathering.await;
             }
         };
-        is_needed.then(|| Box::pin(wait) as Pending<'a, ()>)
+        is_needed.then(|| Box::pin(wait) as BoxFuture<'a, ()>)
     }
 
     fn run<'a>(
@@ -72,8 +76,8 @@ impl<T: Toolbox> Toolbox for Current<T> {
         scope: &'a ToolScope,
         turn: &'a TurnId,
         call: &'a ToolCall,
-        progress: Progress<'a>,
-    ) -> Pending<'a, ToolOutcome> {
+        progress: ProgressSink<'a>,
+    ) -> BoxFuture<'a, ToolOutcome> {
         let now = self.get();
         Box::pin(async move { now.run(scope, turn, call, progress).await })
     }

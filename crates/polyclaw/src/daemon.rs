@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use polyclaw_domain::config::{Config, Gateway};
+use polyclaw_domain::config::{Config, GatewayConfig};
 use polyclaw_engine::{Engine, Task};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -105,7 +105,7 @@ pub fn runtime() -> io::Result<Runtime> {
     Ok(runtime)
 }
 
-pub fn bind(gateway: &Gateway) -> Result<TcpListener, Failure> {
+pub fn bind(gateway: &GatewayConfig) -> Result<TcpListener, Failure> {
     let address = SocketAddr::new(gateway.bind, gateway.port);
     let refused = |error: io::Error| {
         let unavailable = |code: &str, what: String| Failure::new(Exit::Unavailable, code, what);
@@ -186,9 +186,12 @@ where
 /// What an earlier life left in workspaces in the middle of a write.
 async fn sweep_workspaces(instance: Arc<Instance>) {
     let Ok(agents) = instance.engine.agents().await else { return };
-    let (root, default) = (instance.home.workspace(), instance.config.agents.default_id());
-    let folders: BTreeSet<PathBuf> =
-        agents.iter().map(|agent| agent.spec.folder(&root, &default)).chain([root.clone()]).collect();
+    let (root, default) = (instance.home.workspace(), instance.config.agents.default_agent_id());
+    let folders: BTreeSet<PathBuf> = agents
+        .iter()
+        .map(|agent| agent.spec.workspace_folder(&root, &default))
+        .chain([root.clone()])
+        .collect();
     let sweep = move || folders.iter().map(|folder| polyclaw_tool::sweep_temporary(folder)).sum::<usize>();
     if let Ok(removed @ 1..) = tokio::task::spawn_blocking(sweep).await {
         tracing::info!(removed, "temporary files of an earlier life were removed from workspaces");

@@ -14,8 +14,8 @@ mod waiters;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use polyclaw_domain::channel::REMOTE;
-use polyclaw_domain::glob::matches;
+use polyclaw_domain::channel::REMOTE_CHANNEL;
+use polyclaw_domain::glob::glob_matches;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::tool::ToolSpec;
@@ -32,7 +32,7 @@ use crate::ids;
 use waiters::Waiters;
 
 /// The channel that other instances are.
-pub const CHANNEL: &str = REMOTE;
+pub const CHANNEL: &str = REMOTE_CHANNEL;
 
 /// Seconds for which a poll waits at the control plane.
 const WAIT_SECONDS: u64 = 30;
@@ -56,7 +56,7 @@ pub struct Exchange {
 
 /// A word nobody else uses.
 fn fresh_word() -> String {
-    polyclaw_domain::hex::hex(&ids::random::<16>())
+    polyclaw_domain::hex::encode_hex(&ids::random::<16>())
 }
 
 impl Exchange {
@@ -86,7 +86,7 @@ impl Exchange {
 
     fn is_granted(&self, agent: &AgentId) -> bool {
         let granted = self.granted.read().unwrap_or_else(PoisonError::into_inner);
-        granted.iter().any(|entry| matches(entry, agent.as_str()))
+        granted.iter().any(|entry| glob_matches(entry, agent.as_str()))
     }
 
     /// Fetches messages for as long as what is returned lives.
@@ -128,7 +128,7 @@ impl Exchange {
     /// The receipt says whether secrets were taken out, here or there.
     async fn send(&self, message: &Value) -> Result<Value, Failure> {
         let mut clean = message.clone();
-        self.redactor.get().payload(&mut clean["payload"]);
+        self.redactor.get().redact_payload(&mut clean["payload"]);
         let mut receipt = self.client.get().post("/messages", &clean).await?;
         if clean != *message {
             receipt["redacted"] = true.into();

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use polyclaw_domain::plain;
 use polyclaw_domain::redact::Redactor;
+use polyclaw_domain::sanitize;
 
 /// What the shell sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,11 +46,11 @@ impl Failure {
     /// Without anything that looks like a key: an error may quote an address with a password in it. Nor with numbers of
     /// the system, which tell people nothing.
     pub fn cleaned(mut self) -> Self {
-        self.message = plain::error(&self.message);
+        self.message = sanitize::strip_os_error(&self.message);
         let redactor = Redactor::default();
-        redactor.string(&mut self.message);
-        self.hint.iter_mut().for_each(|hint| redactor.string(hint));
-        self.details.iter_mut().for_each(|details| redactor.json(details));
+        redactor.redact_in_place(&mut self.message);
+        self.hint.iter_mut().for_each(|hint| redactor.redact_in_place(hint));
+        self.details.iter_mut().for_each(|details| redactor.redact_json(details));
         self
     }
 

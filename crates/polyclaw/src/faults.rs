@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use polyclaw_domain::fault::{Faults, KillPoint};
-use polyclaw_domain::port::Pending;
+use polyclaw_domain::kill_points::{FaultInjector, KillPoint};
+use polyclaw_domain::port::BoxFuture;
 
 use crate::failure::Failure;
 
@@ -12,8 +12,8 @@ pub const VARIABLE: &str = "POLYCLAW_KILL_AT";
 /// Passes every point.
 pub struct Calm;
 
-impl Faults for Calm {
-    fn reach(&self, _: KillPoint) -> Pending<'_, ()> {
+impl FaultInjector for Calm {
+    fn hit_kill_point(&self, _: KillPoint) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 }
@@ -57,8 +57,8 @@ impl Armed {
     }
 }
 
-impl Faults for Armed {
-    fn reach(&self, point: KillPoint) -> Pending<'_, ()> {
+impl FaultInjector for Armed {
+    fn hit_kill_point(&self, point: KillPoint) -> BoxFuture<'_, ()> {
         if !self.is_due(point) {
             return Box::pin(std::future::ready(()));
         }

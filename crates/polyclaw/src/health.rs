@@ -187,7 +187,7 @@ fn configured(home: &Home, config: &Result<Config, Failure>) -> Check {
     match config {
         Ok(config) => Check::ok(
             "config",
-            format!("{}, {} agent(s)", home.config().display(), config.agents.specs().len()),
+            format!("{}, {} agent(s)", home.config().display(), config.agents.agent_specs().len()),
         ),
         Err(failure) => Check::failed("config", failure.clone()),
     }
@@ -305,7 +305,7 @@ async fn mcp(context: &Context, config: &Config) -> Check {
         let hint = "run its command by hand, or look at its section in config.toml";
         return Check::fail("mcp", safe(&down.join("; ")), hint);
     }
-    let specs = config.agents.specs();
+    let specs = config.agents.agent_specs();
     let is_named = |name: &str| specs.iter().any(|spec| spec.mcp.iter().any(|one| one == "*" || one == name));
     let idle: Vec<&str> =
         states.iter().map(|state| state.name.as_str()).filter(|name| !is_named(name)).collect();

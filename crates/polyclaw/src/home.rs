@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use polyclaw_control::{Place, file, lock};
-use polyclaw_domain::config::{self, Config, ConfigErrors, Source};
-use polyclaw_domain::hex::hex;
+use polyclaw_domain::config::{self, Config, ConfigErrors, ExternalReference};
+use polyclaw_domain::hex::encode_hex;
 
 use crate::failure::{Exit, Failure};
 use crate::ids::random;
@@ -191,7 +191,7 @@ impl Home {
         if !stored.is_empty() {
             return Ok(stored);
         }
-        let name = format!("node-{}", hex(&random::<6>()));
+        let name = format!("node-{}", encode_hex(&random::<6>()));
         write_private(&path, &format!("{name}\n")).map_err(|error| refused(&path, &error))?;
         Ok(name)
     }
@@ -228,7 +228,7 @@ impl Home {
     /// Reads the text of a config, and takes all it refers to to be there.
     pub fn check(&self, text: &str) -> Result<Config, ConfigErrors> {
         let file = self.config().display().to_string();
-        config::load(text, &file, &|_: Source<'_>| Ok(UNRESOLVED_ADDRESS.to_owned()))
+        config::load(text, &file, &|_: ExternalReference<'_>| Ok(UNRESOLVED_ADDRESS.to_owned()))
     }
 
     /// Reads the text of a config with all it refers to.
@@ -236,8 +236,8 @@ impl Home {
         let file = self.config().display().to_string();
         // Opened once, and only if the config refers to it.
         let stored = std::cell::LazyCell::new(|| Secrets::of(self).open());
-        let look_up = |source: Source<'_>| match source {
-            Source::Stored(name) => match &*stored {
+        let look_up = |source: ExternalReference<'_>| match source {
+            ExternalReference::Stored(name) => match &*stored {
                 Ok(stored) => stored
                     .get(name)
                     .map(|value| value.expose().to_owned())
@@ -246,16 +246,17 @@ impl Home {
             },
             other => look_up(other),
         };
-        config::load_open(text, &file, &look_up)
+        config::load_with_unknown_agents(text, &file, &look_up)
     }
 
     /// The same for a change of the file alone: what only the daemon's environment has is not needed to write it. A daemon
     /// that runs reads it with everything, and a start does.
     pub fn load_unresolved(&self, text: &str) -> Result<Config, ConfigErrors> {
         let file = self.config().display().to_string();
-        let look_up =
-            |source: Source<'_>| Ok(look_up(source).unwrap_or_else(|_| UNRESOLVED_TOKEN.to_owned()));
-        config::load_open(text, &file, &look_up)
+        let look_up = |source: ExternalReference<'_>| {
+            Ok(look_up(source).unwrap_or_else(|_| UNRESOLVED_TOKEN.to_owned()))
+        };
+        config::load_with_unknown_agents(text, &file, &look_up)
     }
 }
 
@@ -302,7 +303,7 @@ pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
 
 /// A token nobody can guess, in a file of its own.
 pub fn make_token(path: &Path) -> Result<String, Failure> {
-    let token = hex(&random::<32>());
+    let token = encode_hex(&random::<32>());
     write_private(path, &format!("{token}\n")).map_err(|error| refused(path, &error))?;
     Ok(token)
 }
@@ -317,14 +318,16 @@ pub fn write_note(path: &Path, text: &str) -> io::Result<()> {
 /// Stands for what a reference leads to: a text wherever a text is wanted, and an address where one is.
 const UNRESOLVED_ADDRESS: &str = "http://unresolved.invalid";
 
-fn look_up(source: Source<'_>) -> Result<String, String> {
+fn look_up(source: ExternalReference<'_>) -> Result<String, String> {
     match source {
-        Source::Env(name) => std::env::var(name).map_err(|_| "is not set".to_owned()),
-        Source::File(path) => {
+        ExternalReference::Env(name) => std::env::var(name).map_err(|_| "is not set".to_owned()),
+        ExternalReference::File(path) => {
             file::read_text(Path::new(path), file::SMALL).map_err(|error| error.to_string())
         }
-        Source::Keyring(name) => keyring::find(name)?.ok_or_else(|| "there is no such entry".to_owned()),
-        Source::Stored(_) => Err("it is not kept here".to_owned()),
+        ExternalReference::Keyring(name) => {
+            keyring::find(name)?.ok_or_else(|| "there is no such entry".to_owned())
+        }
+        ExternalReference::Stored(_) => Err("it is not kept here".to_owned()),
     }
 }
 

@@ -11,7 +11,7 @@ use polyclaw_channel::hook::Hook;
 use polyclaw_domain::config::{self, HookEvent};
 use polyclaw_domain::glob;
 use polyclaw_domain::job::JobState;
-use polyclaw_domain::port::Clock;
+use polyclaw_domain::port::WallClock;
 use polyclaw_engine::Engine;
 use polyclaw_engine::hub::{Frame, FrameKind};
 use polyclaw_engine::team::TeamHooks;
@@ -40,7 +40,7 @@ impl Drop for Listening {
 }
 
 struct Listener {
-    settings: config::Hook,
+    settings: config::HookConfig,
     reach: Reach,
 }
 
@@ -50,8 +50,8 @@ enum Reach {
 }
 
 impl Hooks {
-    pub fn from_config(hooks: &[config::Hook]) -> Result<Self, Failure> {
-        let listener = |settings: &config::Hook| {
+    pub fn from_config(hooks: &[config::HookConfig]) -> Result<Self, Failure> {
+        let listener = |settings: &config::HookConfig| {
             let reach = match &settings.url {
                 Some(url) => Hook::new(url, settings.secret.clone(), patience(settings)).map(Reach::Address),
                 None => Ok(Reach::Program),
@@ -90,7 +90,7 @@ impl Hooks {
     fn tell(&self, event: HookEvent, frame: &Frame, body: &Value) {
         for hook in &self.hooks {
             let wanted = hook.settings.on.contains(&event)
-                && glob::matches(&hook.settings.sessions, frame.session_key.as_str());
+                && glob::glob_matches(&hook.settings.sessions, frame.session_key.as_str());
             if !wanted {
                 continue;
             }
@@ -120,7 +120,7 @@ impl Listener {
     }
 }
 
-fn patience(settings: &config::Hook) -> Duration {
+fn patience(settings: &config::HookConfig) -> Duration {
     Duration::from_secs(settings.timeout_seconds.into())
 }
 
@@ -161,12 +161,12 @@ fn told(frame: &Frame) -> Option<(HookEvent, Value)> {
 #[cfg(test)]
 mod tests {
     use polyclaw_domain::id::AgentId;
-    use polyclaw_domain::key::SessionKey;
+    use polyclaw_domain::session_key::SessionKey;
 
     use super::*;
 
     fn told_of(change: Value) -> Option<(HookEvent, Value)> {
-        let session_key = SessionKey::of(&AgentId::main(), &["team", "crew"]);
+        let session_key = SessionKey::from_parts(&AgentId::main(), &["team", "crew"]);
         told(&Frame { seq: 1, session_key, kind: FrameKind::Team { change } })
     }
 

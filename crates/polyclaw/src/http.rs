@@ -61,8 +61,8 @@ fn setup(instance: &Arc<Instance>) -> Setup {
     Setup {
         engine: instance.engine.clone(),
         auth: match gateway.auth {
-            config::Auth::Token => Auth::Token(instance.token.clone()),
-            config::Auth::Off => Auth::Off,
+            config::GatewayAuth::Token => Auth::Token(instance.token.clone()),
+            config::GatewayAuth::Off => Auth::Off,
         },
         allowed_hosts,
         allowed_origins: gateway.allowed_origins.clone(),
@@ -86,7 +86,7 @@ pub fn own_name(bind: IpAddr) -> Option<String> {
 }
 
 fn hooks(config: &Config) -> HashMap<String, Hook> {
-    let hook = |webhook: &config::Webhook| Hook {
+    let hook = |webhook: &config::WebhookConfig| Hook {
         secret: webhook.secret.expose().to_owned(),
         agent: webhook.agent.clone(),
         map: webhook.map.clone(),

@@ -2,26 +2,26 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use polyclaw_domain::hex::hex;
-use polyclaw_domain::port::{Clock, Ids};
+use polyclaw_domain::hex::encode_hex;
+use polyclaw_domain::port::{IdGenerator, WallClock};
 
 /// Crockford's alphabet: its order is the order of the values, and it has no look-alikes.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const RANDOM_BITS: u32 = 80;
 
 pub struct SortableIds {
-    clock: Arc<dyn Clock>,
+    clock: Arc<dyn WallClock>,
     last: Mutex<u128>,
 }
 
 impl SortableIds {
-    pub fn new(clock: Arc<dyn Clock>) -> Self {
+    pub fn new(clock: Arc<dyn WallClock>) -> Self {
         Self { clock, last: Mutex::new(0) }
     }
 }
 
-impl Ids for SortableIds {
-    fn next(&self) -> String {
+impl IdGenerator for SortableIds {
+    fn next_id(&self) -> String {
         let millis = u128::from(self.clock.now().0.unsigned_abs()) & ((1 << 48) - 1);
         let random = u128::from_be_bytes(random()) >> (128 - RANDOM_BITS);
         let fresh = (millis << RANDOM_BITS) | random;
@@ -31,8 +31,8 @@ impl Ids for SortableIds {
         encode(*last)
     }
 
-    fn nonce(&self) -> String {
-        hex(&random::<16>())
+    fn fresh_nonce(&self) -> String {
+        encode_hex(&random::<16>())
     }
 }
 
@@ -59,7 +59,7 @@ mod tests {
 
     struct Stopped;
 
-    impl Clock for Stopped {
+    impl WallClock for Stopped {
         fn now(&self) -> Millis {
             Millis(1_700_000_000_000)
         }
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn ids_of_one_millisecond_keep_their_order() {
         let ids = SortableIds::new(Arc::new(Stopped));
-        let made: Vec<String> = (0..1000).map(|_| ids.next()).collect();
+        let made: Vec<String> = (0..1000).map(|_| ids.next_id()).collect();
         assert!(made.is_sorted() && made.windows(2).all(|pair| pair[0] != pair[1]));
         assert!(made.iter().all(|id| id.len() == 26));
     }

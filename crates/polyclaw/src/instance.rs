@@ -12,11 +12,11 @@ use polyclaw_channel::telegram::{self, Telegram};
 use polyclaw_channel::webhook::{self, Webhook};
 use polyclaw_channel::whatsapp::{self, Whatsapp};
 use polyclaw_domain::agent::AgentSpec;
-use polyclaw_domain::channel::Channel;
+use polyclaw_domain::channel::ChannelAdapter;
 use polyclaw_domain::config::{AccountsInUse, Config};
-use polyclaw_domain::fault::Faults;
+use polyclaw_domain::kill_points::FaultInjector;
 use polyclaw_domain::patch;
-use polyclaw_domain::port::{Clock, Pending};
+use polyclaw_domain::port::{BoxFuture, WallClock};
 use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::span::Telemetry;
 use polyclaw_engine::Toolboxes;
@@ -83,7 +83,7 @@ pub struct Instance {
     pub mcp: Arc<Mcp>,
     /// The way to other instances, under a control plane.
     pub exchange: Option<Arc<Exchange>>,
-    clock: Arc<dyn Clock>,
+    clock: Arc<dyn WallClock>,
     hooks: Mutex<Option<Listening>>,
     telemetry: Telemetry,
     courier: Mutex<Option<Courier>>,
@@ -106,7 +106,7 @@ impl Instance {
         let token = home.ensure_token()?;
         let choice = Choice::known(&config, |name| std::env::var(name).ok());
         let chat = Arc::new(Chat::new(Shelf::of(&home).path(&CHAT)));
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let clock: Arc<dyn WallClock> = Arc::new(SystemClock);
         let embeddings = Mutex::new(Shelf::of(&home).mark(&EMBEDDINGS));
         let (db, clients) = open_beside(&target(&config, &home), || {
             let embedder = embedder::choose(&config, &choice, &Shelf::of(&home))?;
@@ -193,7 +193,7 @@ impl Instance {
             Ok(AccountsInUse { recorded, in_use })
         };
         let known = self.engine.db().read(read).await?;
-        let settled = config.channels.settle_defaults(&known);
+        let settled = config.channels.apply_default_accounts(&known);
         for one in settled.iter().filter(|one| one.is_guessed) {
             tracing::warn!(
                 channel = one.channel,
@@ -224,8 +224,8 @@ impl Instance {
 
     /// The agents of the config, into the store. Those it no longer names go; those of the API stay.
     pub async fn store_agents(&self, config: &Config) -> Result<(), Failure> {
-        let (mut specs, now) = (config.agents.specs(), self.clock.now());
-        specs.iter_mut().for_each(|spec| self.redactor.get().spec(spec));
+        let (mut specs, now) = (config.agents.agent_specs(), self.clock.now());
+        specs.iter_mut().for_each(|spec| self.redactor.get().redact_spec(spec));
         let ids: Vec<_> = specs.iter().map(|spec| spec.agent_id.clone()).collect();
         let others = self.engine.db().read(agents::list).await?;
         let others = others.into_iter().filter(|known| known.source == Source::Api);
@@ -234,7 +234,7 @@ impl Instance {
             Failure::failed("bad_config", errors.to_string())
                 .hint("correct the names or remove those rules; `polyclaw agents unbind <agent> --all` removes bindings")
         })?;
-        let is_implicit = config.agents.implicit().is_some();
+        let is_implicit = config.agents.implicit_agent().is_some();
         let stored = self.engine.db().write(move |tx| {
             agents::keep_only(tx, &ids)?;
             for spec in specs.iter().cloned() {
@@ -375,7 +375,7 @@ impl Instance {
         if choice.providers.is_empty() {
             return choice.search(&Shelf::of(&self.home)).await;
         }
-        let listed = self.engine.provider().models().await;
+        let listed = self.engine.provider().list_models().await;
         choice.model = listed.into_iter().map(|info| info.model).find(|model| !model.model.contains("embed"));
         choice.source = "the first one its provider lists".to_owned();
         choice.model.is_some()
@@ -393,7 +393,7 @@ impl Instance {
 }
 
 impl Reload for Instance {
-    fn reload(&self) -> Pending<'_, Result<Later, String>> {
+    fn reload(&self) -> BoxFuture<'_, Result<Later, String>> {
         Box::pin(async move { self.reload().await.map_err(|failure| failure.cleaned().message) })
     }
 }
@@ -415,7 +415,9 @@ impl Overrides {
     pub fn apply(self, mut config: Config) -> Result<Config, Failure> {
         config.gateway.port = self.port.unwrap_or(config.gateway.port);
         config.gateway.bind = self.bind.unwrap_or(config.gateway.bind);
-        if config.gateway.auth == polyclaw_domain::config::Auth::Off && !config.gateway.bind.is_loopback() {
+        if config.gateway.auth == polyclaw_domain::config::GatewayAuth::Off
+            && !config.gateway.bind.is_loopback()
+        {
             return Err(Failure::usage("without a token only a loopback address can be bound")
                 .hint("take gateway.auth = \"off\" out of the config, or bind 127.0.0.1"));
         }
@@ -437,7 +439,7 @@ fn open_beside<T: Send>(
 
 /// Skills for all agents besides those of the home.
 fn shared(config: &Config, home: &Home) -> Shared {
-    Shared { folders: config.skills.folders(home.path()), told: config.skills.told() }
+    Shared { folders: config.skills.skill_folders(home.path()), told: config.skills.list_limits() }
 }
 
 pub(crate) fn target(config: &Config, home: &Home) -> Target {
@@ -448,7 +450,7 @@ pub(crate) fn target(config: &Config, home: &Home) -> Target {
 }
 
 /// The embedded model is listed where it could answer: its weights are here, or somebody named it.
-fn models(choice: &Choice, chat: &Arc<Chat>, clock: &Arc<dyn Clock>) -> Result<Models, Failure> {
+fn models(choice: &Choice, chat: &Arc<Chat>, clock: &Arc<dyn WallClock>) -> Result<Models, Failure> {
     let embedded = (choice.is_demo() || chat.is_there()).then(|| Arc::clone(chat));
     let settings = polyclaw_provider::Settings { providers: choice.providers.clone(), embedded };
     Models::new(settings, Arc::clone(clock)).map_err(|error| {
@@ -456,16 +458,19 @@ fn models(choice: &Choice, chat: &Arc<Chat>, clock: &Arc<dyn Clock>) -> Result<M
     })
 }
 
-fn brain(config: &Config, home: &Home, clock: &Arc<dyn Clock>, ids: &Arc<SortableIds>) -> Brain {
+fn brain(config: &Config, home: &Home, clock: &Arc<dyn WallClock>, ids: &Arc<SortableIds>) -> Brain {
     let cache = usize::try_from(config.memory.cache_mb).unwrap_or(usize::MAX).saturating_mul(1 << 20);
     let vectors = Vectors::new(cache, polyclaw_provider::embedded::product);
     Brain::new(Place::File(home.brain()), Arc::clone(clock), Arc::clone(ids) as _, vectors)
 }
 
 /// Every adapter there is. One that has an account in the config is put in; each is a line here.
-fn channels(config: &Config, clock: &Arc<dyn Clock>) -> Result<HashMap<String, Arc<dyn Channel>>, Failure> {
+fn channels(
+    config: &Config,
+    clock: &Arc<dyn WallClock>,
+) -> Result<HashMap<String, Arc<dyn ChannelAdapter>>, Failure> {
     let accounts = &config.channels;
-    let mut channels: HashMap<String, Arc<dyn Channel>> = HashMap::new();
+    let mut channels: HashMap<String, Arc<dyn ChannelAdapter>> = HashMap::new();
     let mut add = |name: &str, is_used: bool, make: &dyn Fn() -> Made| {
         if is_used {
             let adapter = make()
@@ -497,15 +502,15 @@ fn channels(config: &Config, clock: &Arc<dyn Clock>) -> Result<HashMap<String, A
 /// The agent with what was changed at run time. A change that no longer fits is left out and stays stored.
 fn with_overlay(tx: &mut polyclaw_store::Tx<'_>, spec: AgentSpec) -> polyclaw_store::Result<AgentSpec> {
     let Some(overlay) = agents::overlay(tx, &spec.agent_id)? else { return Ok(spec) };
-    Ok(patch::patched(&spec, "agent_id", overlay).unwrap_or_else(|error| {
+    Ok(patch::apply_patch(&spec, "agent_id", overlay).unwrap_or_else(|error| {
         tracing::warn!(agent = %spec.agent_id, error, "stored changes of the agent do not fit; its defaults are used");
         spec
     }))
 }
 
-type Made = Result<Arc<dyn Channel>, polyclaw_channel::Error>;
+type Made = Result<Arc<dyn ChannelAdapter>, polyclaw_channel::Error>;
 
-fn faults() -> Result<Arc<dyn Faults>, Failure> {
+fn faults() -> Result<Arc<dyn FaultInjector>, Failure> {
     match std::env::var(faults::VARIABLE) {
         Ok(plan) if !plan.is_empty() => {
             tracing::warn!(plan, "kill points are armed: this process will kill itself");

@@ -1,13 +1,13 @@
 //! Log lines go to stderr: for people, or as JSON for machines. Never a body, never a secret.
 
-use polyclaw_domain::config::{LogFormat, LogLevel, Observability};
+use polyclaw_domain::config::{LogFormat, LogLevel, ObservabilityConfig};
 use polyclaw_domain::safety::SafetyWarning;
 use tracing_subscriber::EnvFilter;
 
 use crate::redaction::CleanLog;
 
 /// `RUST_LOG` wins over the config, for one start. `quiet`: a person looks on, who is told the rest otherwise.
-pub fn start(settings: &Observability, quiet: bool, clean: CleanLog) {
+pub fn start(settings: &ObservabilityConfig, quiet: bool, clean: CleanLog) {
     let level =
         if quiet && settings.log_level == LogLevel::Info { LogLevel::Warn } else { settings.log_level };
     let level = level.as_str();

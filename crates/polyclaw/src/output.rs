@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
-use polyclaw_domain::plain;
+use polyclaw_domain::sanitize;
 use serde::Serialize;
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
@@ -60,8 +60,8 @@ impl Output {
     fn shown<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match (self.is_seen, self.json || text.starts_with('{')) {
             (false, _) => Cow::Borrowed(text),
-            (true, true) => plain::visible_json(text),
-            (true, false) => plain::visible(text),
+            (true, true) => sanitize::escape_hidden_json(text),
+            (true, false) => sanitize::escape_hidden(text),
         }
     }
 
@@ -107,10 +107,10 @@ pub fn report(failure: &Failure, json: bool) {
         if color { format!("\x1b[{}m{text}\x1b[0m", tone.code()) } else { text.to_owned() }
     };
     let mut out = io::stderr().lock();
-    let message = plain::visible(&failure.message);
+    let message = sanitize::escape_hidden(&failure.message);
     let _ = writeln!(out, "{} {message} [{}]", paint(Tone::Bad, "error:"), failure.code);
     if let Some(hint) = &failure.hint {
-        let _ = writeln!(out, " {} {}", paint(Tone::Dim, "hint:"), plain::visible(hint));
+        let _ = writeln!(out, " {} {}", paint(Tone::Dim, "hint:"), sanitize::escape_hidden(hint));
     }
 }
 
@@ -135,7 +135,7 @@ pub fn cell(value: &Value) -> String {
 /// Text of a model or a stranger, with the control characters written out that would steer a terminal or turn the
 /// direction of writing.
 pub fn safe(text: &str) -> String {
-    plain::visible_controls(text).into_owned()
+    sanitize::visible_controls(text).into_owned()
 }
 
 fn is_colored(stream: &impl IsTerminal) -> bool {

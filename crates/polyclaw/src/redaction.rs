@@ -70,7 +70,7 @@ pub struct Line {
 impl Write for Line {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
-        let clean = self.redactor.text(&text);
+        let clean = self.redactor.redact_text(&text);
         // Nobody reads a terminal that was closed, and whoever logs goes on.
         let _ = io::stderr().lock().write_all(clean.as_bytes());
         if let Some(rolling) = &self.rolling {

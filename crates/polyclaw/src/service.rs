@@ -5,7 +5,7 @@ pub mod systemd;
 
 use std::path::{Path, PathBuf};
 
-use polyclaw_domain::audit::fingerprint;
+use polyclaw_domain::audit::content_hash;
 
 /// The first words of every unit of ours: what does not have them is somebody else's.
 pub const MARK: &str = "Written by `polyclaw service install`";
@@ -40,7 +40,7 @@ impl Service {
         if self.home == self.user_home.join(".polyclaw") {
             return "polyclaw".to_owned();
         }
-        format!("polyclaw-{}", &fingerprint(self.home.as_os_str().as_encoded_bytes())[..8])
+        format!("polyclaw-{}", &content_hash(self.home.as_os_str().as_encoded_bytes())[..8])
     }
 
     /// What it finds in its environment.

@@ -3,17 +3,17 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use polyclaw_domain::a2a::Remotes;
-use polyclaw_domain::budget::{Calendar, Price};
+use polyclaw_domain::a2a::RemoteAgentClient;
+use polyclaw_domain::budget::{BudgetCalendar, ModelPrice};
 use polyclaw_domain::config::{CatchUp, Config, DeliverTo};
-use polyclaw_domain::errand::{Errand, ErrandKind};
+use polyclaw_domain::cron_job::{CronJob, CronJobKind};
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::job::Lane;
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::job::JobLane;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::redact::Redactor;
-use polyclaw_domain::safety::Exposure;
-use polyclaw_domain::turn::Limits;
+use polyclaw_domain::safety::InstanceExposure;
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::turn::TurnLimits;
 use polyclaw_engine::Settings;
 use polyclaw_engine::maintenance::Upkeep;
 use polyclaw_engine::reception::Rules;
@@ -29,27 +29,27 @@ pub fn engine(config: &Config, choice: &Choice, home: &Home, redactor: Arc<Redac
     let mut slots = defaults.slots.clone();
     let lanes = &config.lanes;
     let fixed = [
-        (Lane::Subagent, lanes.subagent),
-        (Lane::Teammate, lanes.teammate),
-        (Lane::Cron, lanes.cron),
-        (Lane::InternalAnnounce, lanes.internal_announce),
+        (JobLane::Subagent, lanes.subagent),
+        (JobLane::Teammate, lanes.teammate),
+        (JobLane::Cron, lanes.cron),
+        (JobLane::InternalAnnounce, lanes.internal_announce),
     ];
-    for (lane, count) in fixed.into_iter().chain(lanes.main.map(|count| (Lane::Main, count))) {
+    for (lane, count) in fixed.into_iter().chain(lanes.main.map(|count| (JobLane::Main, count))) {
         slots.insert(lane, count.into());
     }
     Settings {
         slots,
-        limits: Limits { rounds: turns.max_rounds, repeats: turns.repeat_limit },
+        limits: TurnLimits { rounds: turns.max_rounds, repeats: turns.repeat_limit },
         stall_ms: u64::from(turns.stall_seconds) * 1000,
         turn_ms: u64::from(turns.timeout_minutes) * 60_000,
         attempts: turns.attempts,
         lease_ms: i64::from(turns.lease_seconds) * 1000,
         automatic_budget: turns.automatic_budget,
         delivery_ttl_ms: i64::from(config.delivery.ttl_minutes) * 60_000,
-        skill_folders: config.skills.folders(home.path()),
-        default_agent: config.agents.default_id(),
-        outset: config.agents.outset(),
-        implicit_agent: config.agents.implicit(),
+        skill_folders: config.skills.skill_folders(home.path()),
+        default_agent: config.agents.default_agent_id(),
+        outset: config.agents.base_spec(),
+        implicit_agent: config.agents.implicit_agent(),
         agents_in_rules: config
             .unknown_agents
             .iter()
@@ -58,19 +58,19 @@ pub fn engine(config: &Config, choice: &Choice, home: &Home, redactor: Arc<Redac
         default_model: choice.model.clone(),
         no_model_hint: choice.sentence(),
         context_windows: context_windows(config),
-        tools: config.tools.rules(),
+        tools: config.tools.tool_rules(),
         agent_to_agent: config.tools.agent_to_agent.clone(),
         message_to: config.tools.message_to.clone(),
         providers: providers(choice),
-        mcp_servers: config.mcp.names(),
-        exposure: Exposure::from_config(config, rustix::process::geteuid().is_root()),
+        mcp_servers: config.mcp.server_names(),
+        exposure: InstanceExposure::from_config(config, rustix::process::geteuid().is_root()),
         a2a: config.a2a.clone(),
         remotes: remotes(config),
         prices: prices(config),
-        budget: config.budget.instance(),
+        budget: config.budget.instance_budget(),
         session_budget: config.budget.session.clone(),
         team_budget: config.budget.team.clone(),
-        calendar: Calendar { offset_ms: i64::from(config.budget.utc_offset_minutes) * 60_000 },
+        calendar: BudgetCalendar { offset_ms: i64::from(config.budget.utc_offset_minutes) * 60_000 },
         errands: errands(config),
         upkeep: Upkeep { rules: config.session.maintenance.clone(), folder: home.archive() },
         reception: Arc::new(Rules::of(config)),
@@ -81,32 +81,35 @@ pub fn engine(config: &Config, choice: &Choice, home: &Home, redactor: Arc<Redac
     }
 }
 
-fn remotes(config: &Config) -> Option<Arc<dyn Remotes>> {
+fn remotes(config: &Config) -> Option<Arc<dyn RemoteAgentClient>> {
     let allow_private = config.tools.allow_private_addresses;
     let agents = &config.a2a.remote;
     (!agents.is_empty()).then(|| Arc::new(RemoteAgents::new(agents, allow_private)) as _)
 }
 
 /// What agents do at set times. The config was checked: what has no schedule is none.
-fn errands(config: &Config) -> Vec<Errand> {
-    let default = config.agents.default_id();
-    let address = |to: &Option<DeliverTo>| to.as_ref().map(|to| to.address(&config.channels));
-    let jobs = config.cron.iter().filter_map(|job| Errand::of(job, &default, address(&job.deliver_to)).ok());
+fn errands(config: &Config) -> Vec<CronJob> {
+    let default = config.agents.default_agent_id();
+    let address = |to: &Option<DeliverTo>| to.as_ref().map(|to| to.resolve_address(&config.channels));
+    let jobs = config
+        .cron
+        .iter()
+        .filter_map(|job| CronJob::from_config(job, &default, address(&job.deliver_to)).ok());
     let beats = config.heartbeat.iter().filter_map(|(agent, beat)| {
         let agent = AgentId::parse(agent).ok()?;
-        Some(Errand {
+        Some(CronJob {
             id: format!("heartbeat:{agent}"),
             written: beat.every.clone(),
             timezone: beat.timezone.clone(),
-            schedule: beat.schedule().ok()?,
-            session: SessionKey::of(&agent, &[&config.session.main_key]),
+            schedule: beat.parse_schedule().ok()?,
+            session: SessionKey::from_parts(&agent, &[&config.session.main_key]),
             agent,
-            kind: ErrandKind::Heartbeat,
+            kind: CronJobKind::Heartbeat,
             address: address(&beat.deliver_to),
             // A check-in that was missed is made good by the next.
             catch_up: CatchUp::Skip,
             enabled: true,
-            asked_by: Vec::new(),
+            requested_by: Vec::new(),
         })
     });
     jobs.chain(beats).collect()
@@ -120,10 +123,10 @@ fn providers(choice: &Choice) -> Vec<String> {
 }
 
 /// What the config says models cost. The one inside Polyclaw costs nothing.
-fn prices(config: &Config) -> HashMap<ModelRef, Price> {
+fn prices(config: &Config) -> HashMap<ModelRef, ModelPrice> {
     let named =
         config.models.iter().filter_map(|(name, model)| Some((ModelRef::parse(name).ok()?, model.price()?)));
-    [(embedded::chat_model(), Price::FREE)].into_iter().chain(named).collect()
+    [(embedded::chat_model(), ModelPrice::FREE)].into_iter().chain(named).collect()
 }
 
 fn context_windows(config: &Config) -> HashMap<ModelRef, usize> {

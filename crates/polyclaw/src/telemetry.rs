@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use polyclaw_domain::config;
-use polyclaw_domain::span::{Recorder, Span, Telemetry};
+use polyclaw_domain::span::{Span, SpanSink, Telemetry};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
@@ -32,14 +32,14 @@ struct Queue {
     dropped: Arc<AtomicU64>,
 }
 
-impl Recorder for Queue {
-    fn record(&self, span: Span) {
+impl SpanSink for Queue {
+    fn record_span(&self, span: Span) {
         if self.spans.try_send(span).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    fn dropped(&self) -> u64 {
+    fn dropped_spans(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 }
@@ -60,7 +60,7 @@ pub struct Carrying {
 }
 
 /// Both ends, where the config or the environment names a collector.
-pub fn open(settings: &config::Telemetry) -> Result<(Telemetry, Option<Courier>), Failure> {
+pub fn open(settings: &config::TelemetryConfig) -> Result<(Telemetry, Option<Courier>), Failure> {
     let Some(target) = Target::find(settings, |name| std::env::var(name).ok())? else {
         return Ok((Telemetry::default(), None));
     };
@@ -73,7 +73,10 @@ pub fn open(settings: &config::Telemetry) -> Result<(Telemetry, Option<Courier>)
     let (sender, spans) = mpsc::channel(QUEUE);
     let dropped = Arc::new(AtomicU64::new(0));
     let queue = Queue { spans: sender, dropped: Arc::clone(&dropped) };
-    Ok((Telemetry::to(Arc::new(queue)), Some(Courier { target, client, spans, dropped, complained: None })))
+    Ok((
+        Telemetry::with_sink(Arc::new(queue)),
+        Some(Courier { target, client, spans, dropped, complained: None }),
+    ))
 }
 
 impl Courier {
@@ -146,29 +149,31 @@ impl Carrying {
 
 #[cfg(test)]
 mod tests {
-    use polyclaw_domain::span::{SpanKind, SpanMark, TraceMark};
+    use polyclaw_domain::span::{OtelSpanId, OtelTraceId, SpanKind};
     use polyclaw_domain::time::Millis;
 
     use super::*;
 
     #[test]
     fn a_queue_that_nobody_empties_drops_and_counts() {
-        let settings =
-            config::Telemetry { endpoint: Some("http://127.0.0.1:9".into()), ..config::Telemetry::default() };
+        let settings = config::TelemetryConfig {
+            endpoint: Some("http://127.0.0.1:9".into()),
+            ..config::TelemetryConfig::default()
+        };
         let (telemetry, courier) = open(&settings).unwrap();
         let span = || Span {
-            trace: TraceMark(1),
-            mark: SpanMark(2),
+            trace: OtelTraceId(1),
+            id: OtelSpanId(2),
             parent: None,
             links: Vec::new(),
             name: String::new(),
             kind: SpanKind::Internal,
             began: Millis(0),
             ended: Millis(0),
-            facts: Vec::new(),
+            attributes: Vec::new(),
             error: None,
         };
-        (0..QUEUE + 10).for_each(|_| telemetry.record(span));
-        assert!(courier.is_some() && telemetry.dropped() == 10, "{}", telemetry.dropped());
+        (0..QUEUE + 10).for_each(|_| telemetry.record_span(span));
+        assert!(courier.is_some() && telemetry.dropped_spans() == 10, "{}", telemetry.dropped_spans());
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use polyclaw_domain::agent::own_folder;
+use polyclaw_domain::agent::default_agent_folder;
 use polyclaw_domain::config::Config;
 use polyclaw_engine::Toolboxes;
 use polyclaw_store::Db;
@@ -45,11 +45,11 @@ pub fn mcp_settings(config: &Config, home: &Home, made: &[PathBuf]) -> BTreeMap<
 }
 
 fn mcp_host(config: &Config, home: &Home, made: &[PathBuf]) -> McpHost {
-    let (root, default) = (home.workspace(), config.agents.default_id());
-    let own = config.agents.specs().into_iter().map(|spec| spec.folder(&root, &default));
+    let (root, default) = (home.workspace(), config.agents.default_agent_id());
+    let own = config.agents.agent_specs().into_iter().map(|spec| spec.workspace_folder(&root, &default));
     let mut workspaces: Vec<PathBuf> = own.chain([root.clone()]).collect();
     // Agents that are made while the instance runs have theirs in the same place, but for those that name another.
-    workspaces.extend(own_folder(&root, &default).parent().map(Path::to_owned));
+    workspaces.extend(default_agent_folder(&root, &default).parent().map(Path::to_owned));
     let is_elsewhere = |folder: &&PathBuf| !workspaces.iter().any(|known| folder.starts_with(known));
     let elsewhere: Vec<PathBuf> = made.iter().filter(is_elsewhere).cloned().collect();
     workspaces.extend(elsewhere);
@@ -68,10 +68,10 @@ fn mcp_host(config: &Config, home: &Home, made: &[PathBuf]) -> McpHost {
 
 /// Where agents write that the config does not name: no MCP server may run a file from there.
 pub async fn made_workspaces(db: &Db, config: &Config, home: &Home) -> polyclaw_store::Result<Vec<PathBuf>> {
-    let (root, default) = (home.workspace(), config.agents.default_id());
+    let (root, default) = (home.workspace(), config.agents.default_agent_id());
     let known = db.read(agents::list).await?;
     let made = known.into_iter().filter(|known| known.source == Source::Api);
-    Ok(made.map(|known| known.spec.folder(&root, &default)).collect())
+    Ok(made.map(|known| known.spec.workspace_folder(&root, &default)).collect())
 }
 
 /// The home of a control plane that this one lies in: the other instances' agents write there.

@@ -1,6 +1,6 @@
 //! A whole answer of a model, and what makes it whole.
 
-use polyclaw_domain::provider::{ErrorClass, Usage};
+use polyclaw_domain::provider::{ErrorClass, TokenUsage};
 use polyclaw_domain::tool::ToolCall;
 
 use crate::calls::Calls;
@@ -12,7 +12,7 @@ pub(crate) const MOST_BYTES: usize = 4 << 20;
 pub(crate) struct Answer {
     pub text: String,
     pub calls: Vec<ToolCall>,
-    pub usage: Usage,
+    pub usage: TokenUsage,
     pub truncated: bool,
 }
 
@@ -30,12 +30,12 @@ pub(crate) enum Stop {
 pub(crate) struct Ending {
     /// `None`: it did not say.
     pub stop: Option<Stop>,
-    pub usage: Usage,
+    pub usage: TokenUsage,
 }
 
 impl Answer {
     /// What there is of one that is longer than anybody reads.
-    pub fn cut(text: String, calls: Calls, usage: Usage) -> Result<Self, Fault> {
+    pub fn cut(text: String, calls: Calls, usage: TokenUsage) -> Result<Self, Fault> {
         Self::finish(text, calls, Ending { stop: Some(Stop::Length), usage })
     }
 

@@ -58,7 +58,7 @@ pub fn chat_model() -> ModelRef {
 
 /// The product of two vectors in bytes, as fast as this processor multiplies: a `domain::embedding::Product`.
 pub fn product(a: &[i8], b: &[i8]) -> i32 {
-    kernel::Kernel::detect().product(a, b)
+    kernel::Kernel::detect().dot_product(a, b)
 }
 
 /// How many tokens the chat model is shown at most, with its answer.

@@ -1,7 +1,7 @@
 //! Embeddings of a provider on the network, behind the same port as the embedded ones.
 
 use polyclaw_domain::embedding::Embedder;
-use polyclaw_domain::port::Pending;
+use polyclaw_domain::port::BoxFuture;
 use polyclaw_domain::provider::{ModelRef, ProviderError};
 use tracing::Dispatch;
 use tracing::instrument::WithSubscriber;
@@ -79,15 +79,15 @@ impl Embedder for RemoteEmbeddings {
         &self.id
     }
 
-    fn dim(&self) -> usize {
+    fn dimensions(&self) -> usize {
         self.dim
     }
 
-    fn batch(&self) -> usize {
+    fn batch_size(&self) -> usize {
         BATCH
     }
 
-    fn embed<'a>(&'a self, texts: &'a [String]) -> Pending<'a, Result<Vec<Vec<f32>>, ProviderError>> {
+    fn embed_texts<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, ProviderError>> {
         Box::pin(self.vectors(texts))
     }
 }

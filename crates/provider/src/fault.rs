@@ -6,7 +6,7 @@ use std::error::Error as _;
 
 use genai::Error;
 use polyclaw_domain::provider::{ErrorClass, ModelRef, ProviderError};
-use polyclaw_domain::redact::SHORTEST;
+use polyclaw_domain::redact::MIN_SECRET_BYTES;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
@@ -72,7 +72,7 @@ impl Fault {
 /// A key so short that it is part of ordinary words is hidden only where it stands by itself.
 fn without_key(message: &str, key: &str) -> String {
     const HIDDEN: &str = "[key]";
-    if key.len() >= SHORTEST {
+    if key.len() >= MIN_SECRET_BYTES {
         return message.replace(key, HIDDEN);
     }
     let (mut clean, mut rest) = (String::new(), message);

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use polyclaw_domain::port::{Clock, Pending};
+use polyclaw_domain::port::{BoxFuture, WallClock};
 use polyclaw_domain::provider::{
-    Delta, ErrorClass, ModelInfo, ModelRef, ModelStatus, Prompt, Provider, ProviderError, Reply, Sink,
+    DeltaSink, ErrorClass, ModelInfo, ModelProvider, ModelRef, ModelReply, ModelStatus, Prompt,
+    ProviderError, StreamDelta,
 };
 use tracing::instrument::WithSubscriber;
 use tracing::{Dispatch, warn};
@@ -34,7 +35,7 @@ const RETRY_MS: u64 = 250;
 #[derive(Clone, Copy)]
 pub(crate) struct Question<'a> {
     pub prompt: &'a Prompt,
-    pub sink: Sink<'a>,
+    pub sink: DeltaSink<'a>,
     /// Another model can be asked, so that nobody has to wait for one that is silent.
     pub has_next: bool,
     pub connection: Connection,
@@ -53,12 +54,12 @@ pub struct Models {
     names: Vec<String>,
     cooldowns: Cooldowns,
     catalog: Catalog,
-    clock: Arc<dyn Clock>,
+    clock: Arc<dyn WallClock>,
     embedded: Option<Arc<Chat>>,
 }
 
 impl Models {
-    pub fn new(settings: Settings, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+    pub fn new(settings: Settings, clock: Arc<dyn WallClock>) -> Result<Self, Error> {
         let mut clients = Clients::default();
         let mut endpoints: HashMap<String, Endpoint> = HashMap::new();
         let mut names = Vec::new();
@@ -89,8 +90,8 @@ impl Models {
         &self,
         candidates: &[ModelRef],
         prompt: &Prompt,
-        sink: Sink<'_>,
-    ) -> Result<Reply, ProviderError> {
+        sink: DeltaSink<'_>,
+    ) -> Result<ModelReply, ProviderError> {
         let streamed = AtomicBool::new(false);
         let watched = |delta| {
             streamed.store(true, Ordering::Relaxed);
@@ -102,7 +103,7 @@ impl Models {
         for (at, (model, has_next)) in order.into_iter().enumerate() {
             let question = Question { prompt, sink: &watched, has_next, connection: Connection::Pooled };
             if streamed.swap(false, Ordering::Relaxed) {
-                sink(Delta::Restart);
+                sink(StreamDelta::Restart);
             }
             match self.ask(model, question).await {
                 // Whoever asked decides about the last one: it was paid for.
@@ -113,7 +114,7 @@ impl Models {
                 Ok(reply) => return Ok(reply),
                 Err(fault) => {
                     let error = self.note(model, fault);
-                    let try_next = error.class.try_next();
+                    let try_next = error.class.may_try_next();
                     failed.push(error);
                     if !try_next {
                         break;
@@ -145,7 +146,7 @@ impl Models {
 
     /// A model that can not see is told so in words. One that refuses what it was shown is asked again without: an image
     /// it can not read, or no eyes at all, must not end a conversation for good.
-    async fn ask(&self, model: &ModelRef, question: Question<'_>) -> Result<Reply, Fault> {
+    async fn ask(&self, model: &ModelRef, question: Question<'_>) -> Result<ModelReply, Fault> {
         if !question.prompt.has_images() {
             return self.ask_once(model, question).await;
         }
@@ -165,7 +166,7 @@ impl Models {
     }
 
     /// What was streamed before a request was refused no longer counts.
-    async fn ask_watched(&self, model: &ModelRef, question: Question<'_>) -> Result<Reply, Fault> {
+    async fn ask_watched(&self, model: &ModelRef, question: Question<'_>) -> Result<ModelReply, Fault> {
         let streamed = AtomicBool::new(false);
         let watched = |delta| {
             streamed.store(true, Ordering::Relaxed);
@@ -173,7 +174,7 @@ impl Models {
         };
         let answered = self.ask_once(model, Question { sink: &watched, ..question }).await;
         if answered.as_ref().is_err_and(Fault::is_about_request) && streamed.load(Ordering::Relaxed) {
-            (question.sink)(Delta::Restart);
+            (question.sink)(StreamDelta::Restart);
         }
         answered
     }
@@ -184,7 +185,7 @@ impl Models {
         endpoint.filter(|_| *model != embedded::chat_model())
     }
 
-    async fn ask_once(&self, model: &ModelRef, question: Question<'_>) -> Result<Reply, Fault> {
+    async fn ask_once(&self, model: &ModelRef, question: Question<'_>) -> Result<ModelReply, Fault> {
         let mut answer = match &self.embedded {
             Some(chat) if *model == embedded::chat_model() => {
                 chat.ask(question.prompt, question.sink).await?
@@ -192,7 +193,7 @@ impl Models {
             _ => self.ask_endpoint(model, question).await?,
         };
         calls::make_ids_unique(&mut answer.calls, question.prompt);
-        Ok(Reply {
+        Ok(ModelReply {
             text: answer.text,
             calls: answer.calls,
             usage: answer.usage,
@@ -271,7 +272,7 @@ fn over_in(error: &ProviderError) -> Option<u64> {
 /// The last failure speaks, and names those before it; unless one of them will be over by itself. That helps nobody where
 /// the request is wrong.
 fn summary(mut failed: Vec<ProviderError>) -> ProviderError {
-    let may_wait = failed.last().is_some_and(|error| error.class.try_next());
+    let may_wait = failed.last().is_some_and(|error| error.class.may_try_next());
     let waits = failed.iter().enumerate().filter_map(|(at, error)| Some((over_in(error)?, Reverse(at))));
     let soonest = waits.min().filter(|_| may_wait).map(|(_, Reverse(at))| at);
     let Some(speaker) = soonest.or(failed.len().checked_sub(1)) else {
@@ -292,17 +293,17 @@ fn summary(mut failed: Vec<ProviderError>) -> ProviderError {
     speaks
 }
 
-impl Provider for Models {
-    fn stream<'a>(
+impl ModelProvider for Models {
+    fn stream_reply<'a>(
         &'a self,
         candidates: &'a [ModelRef],
         prompt: &'a Prompt,
-        sink: Sink<'a>,
-    ) -> Pending<'a, Result<Reply, ProviderError>> {
+        sink: DeltaSink<'a>,
+    ) -> BoxFuture<'a, Result<ModelReply, ProviderError>> {
         Box::pin(self.first_answer(candidates, prompt, sink))
     }
 
-    fn models(&self) -> Pending<'_, Vec<ModelInfo>> {
+    fn list_models(&self) -> BoxFuture<'_, Vec<ModelInfo>> {
         let endpoints = self.names.iter().filter_map(|name| self.endpoints.get(name)).collect();
         let is_cooling = |model: &ModelRef| self.is_cooling(model);
         Box::pin(async move {

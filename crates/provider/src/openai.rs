@@ -6,7 +6,7 @@ mod chunk;
 mod events;
 
 use futures_util::FutureExt;
-use polyclaw_domain::provider::{Delta, Sink};
+use polyclaw_domain::provider::{DeltaSink, StreamDelta};
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{RequestBuilder, Response};
 use tokio::time::error::Elapsed;
@@ -84,7 +84,7 @@ async fn open(request: RequestBuilder) -> Result<Response, Fault> {
 struct Reply<'a> {
     response: Response,
     events: Events,
-    sink: Sink<'a>,
+    sink: DeltaSink<'a>,
     text: String,
     calls: Calls,
     ending: Ending,
@@ -93,7 +93,7 @@ struct Reply<'a> {
 }
 
 impl<'a> Reply<'a> {
-    fn new(response: Response, sink: Sink<'a>) -> Self {
+    fn new(response: Response, sink: DeltaSink<'a>) -> Self {
         Self {
             response,
             events: Events::default(),
@@ -143,11 +143,11 @@ impl<'a> Reply<'a> {
         let mut delta = choice.delta.unwrap_or_default();
         let (reasoning, text) = delta.words();
         if let Some(reasoning) = reasoning {
-            self.say(Delta::Reasoning(reasoning));
+            self.say(StreamDelta::Reasoning(reasoning));
         }
         if let Some(text) = text {
             self.text.push_str(&text);
-            self.say(Delta::Text(text));
+            self.say(StreamDelta::Text(text));
         }
         for (place, piece) in delta.tool_calls.into_iter().flatten().enumerate() {
             let (id, name, arguments) = piece.into_parts(place);
@@ -157,7 +157,7 @@ impl<'a> Reply<'a> {
         Ok(())
     }
 
-    fn say(&mut self, delta: Delta) {
+    fn say(&mut self, delta: StreamDelta) {
         self.tokens += 1;
         (self.sink)(delta);
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use genai::chat::{ChatStream, ChatStreamEvent, StopReason, StreamEnd};
-use polyclaw_domain::provider::{Delta, Sink, Usage};
+use polyclaw_domain::provider::{DeltaSink, StreamDelta, TokenUsage};
 use tracing::Dispatch;
 use tracing::instrument::WithSubscriber;
 
@@ -21,7 +21,7 @@ pub(crate) struct Reading<'a> {
     pub pieces: Pieces,
     /// How long it may be silent, before its first token and after each.
     pub silence_timeout: Option<Duration>,
-    pub sink: Sink<'a>,
+    pub sink: DeltaSink<'a>,
 }
 
 impl Reading<'_> {
@@ -33,10 +33,10 @@ impl Reading<'_> {
             match event {
                 ChatStreamEvent::Chunk(chunk) if !chunk.content.is_empty() => {
                     text.push_str(&chunk.content);
-                    (self.sink)(Delta::Text(chunk.content));
+                    (self.sink)(StreamDelta::Text(chunk.content));
                 }
                 ChatStreamEvent::ReasoningChunk(chunk) if !chunk.content.is_empty() => {
-                    (self.sink)(Delta::Reasoning(chunk.content));
+                    (self.sink)(StreamDelta::Reasoning(chunk.content));
                 }
                 ChatStreamEvent::ToolCallChunk(piece) => {
                     let call = piece.tool_call;
@@ -51,7 +51,7 @@ impl Reading<'_> {
                 _ => {}
             }
             if text.len() + calls.bytes() > MOST_BYTES {
-                return Answer::cut(text, calls, Usage::default());
+                return Answer::cut(text, calls, TokenUsage::default());
             }
             has_begun = true;
         }
@@ -86,10 +86,10 @@ fn ending(end: StreamEnd, pieces: Pieces) -> Result<Ending, Fault> {
     Ok(Ending { stop, usage: usage(end.captured_usage) })
 }
 
-fn usage(usage: Option<genai::chat::Usage>) -> Usage {
+fn usage(usage: Option<genai::chat::Usage>) -> TokenUsage {
     let count = |count: Option<i32>| count.and_then(|count| u64::try_from(count).ok());
     let usage = usage.unwrap_or_default();
-    Usage {
+    TokenUsage {
         input_tokens: count(usage.prompt_tokens),
         output_tokens: count(usage.completion_tokens),
         cached_tokens: count(usage.prompt_tokens_details.and_then(|details| details.cached_tokens)),

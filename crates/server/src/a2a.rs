@@ -12,7 +12,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::redact::quoted;
+use polyclaw_domain::redact::quote_safely;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
@@ -72,7 +72,7 @@ fn failed(app: &AppState, id: &Value, fault: &Fault) -> Response {
 
 /// Whoever is not named in the config is not there.
 async fn exposed(app: &AppState, agent: String) -> Result<AgentId> {
-    let hidden = || Error::NotExposed(quoted(&agent));
+    let hidden = || Error::NotExposed(quote_safely(&agent));
     let id = AgentId::parse(&agent).map_err(|_| hidden())?;
     if !is_exposed(app, &id) {
         return Err(hidden());

@@ -7,29 +7,30 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName};
 use polyclaw_domain::authority::Authority;
-use polyclaw_domain::instance::Access;
+use polyclaw_domain::instance::TokenAccess;
 
 /// The scope of whoever is behind a call. It can only take away.
 pub const SCOPE: HeaderName = HeaderName::from_static("polyclaw-scope");
 
 /// What the caller may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct May(pub Access);
+pub struct May(pub TokenAccess);
 
 impl May {
     /// What those may decide for whom a turn of this caller works.
     pub fn authority(self) -> Authority {
         match self.0 {
-            Access::Admin => Authority::Owner,
-            Access::Operate | Access::Read => Authority::Operator,
+            TokenAccess::Admin => Authority::Owner,
+            TokenAccess::Operate | TokenAccess::Read => Authority::Operator,
         }
     }
 
     pub fn of(headers: &HeaderMap) -> Self {
         let said = headers.get_all(SCOPE).iter();
         // Of several the least counts, and a word that is not known is the least there is.
-        let said = said.map(|word| word.to_str().ok().and_then(Access::parse).unwrap_or(Access::Read));
-        Self(said.min().unwrap_or(Access::Admin))
+        let said =
+            said.map(|word| word.to_str().ok().and_then(TokenAccess::parse).unwrap_or(TokenAccess::Read));
+        Self(said.min().unwrap_or(TokenAccess::Admin))
     }
 }
 
@@ -48,12 +49,12 @@ mod tests {
     #[test]
     fn a_scope_only_takes_away() {
         for (said, expected) in [
-            (&[] as &[&str], Access::Admin),
-            (&["admin"], Access::Admin),
-            (&["operate"], Access::Operate),
-            (&["admin", "operate"], Access::Operate),
-            (&["owner"], Access::Read),
-            (&[""], Access::Read),
+            (&[] as &[&str], TokenAccess::Admin),
+            (&["admin"], TokenAccess::Admin),
+            (&["operate"], TokenAccess::Operate),
+            (&["admin", "operate"], TokenAccess::Operate),
+            (&["owner"], TokenAccess::Read),
+            (&[""], TokenAccess::Read),
         ] {
             let headers = said.iter().map(|word| (SCOPE, word.parse().unwrap())).collect();
             assert_eq!(May::of(&headers), May(expected), "{said:?}");

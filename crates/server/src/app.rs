@@ -11,7 +11,7 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
 use flate2::read::GzDecoder;
-use polyclaw_domain::redact::quoted;
+use polyclaw_domain::redact::quote_safely;
 
 use crate::error::{Error, Result};
 use crate::page::POLICY;
@@ -44,7 +44,7 @@ pub async fn index(headers: HeaderMap) -> Response {
 }
 
 pub async fn file(Path(name): Path<String>, headers: HeaderMap) -> Result<Response> {
-    let packed = find(&name).ok_or_else(|| Error::UnknownRoute(quoted(&name)))?;
+    let packed = find(&name).ok_or_else(|| Error::UnknownRoute(quote_safely(&name)))?;
     Ok(answer(&name, packed, &headers))
 }
 

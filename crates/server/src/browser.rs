@@ -5,7 +5,7 @@
 use axum::http::header::{HeaderName, SEC_WEBSOCKET_PROTOCOL};
 use axum::http::{HeaderMap, Method, Uri};
 use polyclaw_control::{Stay, Stays};
-use polyclaw_domain::audit::fingerprint;
+use polyclaw_domain::audit::content_hash;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::Db;
 use polyclaw_store::logins::{self, Login, LoginHashes, LoginOwner};
@@ -71,7 +71,7 @@ pub struct LoginSecrets {
 
 impl LoginSecrets {
     fn hashes(&self) -> LoginHashes {
-        let hash = |secret: &str| fingerprint(secret.as_bytes());
+        let hash = |secret: &str| content_hash(secret.as_bytes());
         LoginHashes { cookie: hash(&self.cookie), key: hash(&self.key) }
     }
 }
@@ -104,7 +104,7 @@ impl BrowserLogins {
         before: Option<&BrowserProof>,
     ) -> Result<()> {
         let hashes = secrets.hashes();
-        let replaced = before.map(|proof| fingerprint(proof.cookie.as_bytes()));
+        let replaced = before.map(|proof| content_hash(proof.cookie.as_bytes()));
         let login = Login { client: login.client.chars().take(LONGEST_CLIENT).collect(), ..login };
         let stored = self.db.write(move |tx| {
             replaced.as_deref().map_or(Ok(()), |cookie| logins::remove_by_cookie(tx, cookie))?;
@@ -115,10 +115,10 @@ impl BrowserLogins {
 
     /// The login whose halves are shown.
     pub async fn find(&self, proof: BrowserProof, now: Millis) -> Result<Option<CurrentLogin>> {
-        let cookie_hash = fingerprint(proof.cookie.as_bytes());
+        let cookie_hash = content_hash(proof.cookie.as_bytes());
         let found = self.db.read(move |tx| logins::find(tx, &cookie_hash, now)).await?;
         let Some((login, key_hash)) = found else { return Ok(None) };
-        let given = proof.key.map(|key| fingerprint(key.as_bytes())).unwrap_or_default();
+        let given = proof.key.map(|key| content_hash(key.as_bytes())).unwrap_or_default();
         if !proof.is_image && !bool::from(given.as_bytes().ct_eq(key_hash.as_bytes())) {
             return Ok(None);
         }

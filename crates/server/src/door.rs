@@ -1,6 +1,6 @@
 //! The door of a server: under which names it is reached, and what lets a caller in.
 
-use polyclaw_domain::hex::hex;
+use polyclaw_domain::hex::encode_hex;
 use polyclaw_store::logins::LoginOwner;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -102,7 +102,7 @@ impl Door {
 
 /// The secret stands last: what can be appended to a hash is then no proof of anything.
 fn proof(of: &str, token: &str) -> String {
-    hex(&Sha256::new().chain_update(of).chain_update(token).finalize())
+    encode_hex(&Sha256::new().chain_update(of).chain_update(token).finalize())
 }
 
 #[cfg(test)]

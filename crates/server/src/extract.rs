@@ -10,8 +10,8 @@ use axum::http::request::Parts;
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
-use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::patch;
+use polyclaw_domain::session_key::SessionKey;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -83,8 +83,8 @@ pub fn fit<T: DeserializeOwned>(value: Value) -> Result<T> {
 
 /// The thing after a merge patch, whose numbers are taken as those of a whole body are.
 pub fn patched<T: Serialize + DeserializeOwned>(thing: &T, name: &str, mut patch: Value) -> Result<T> {
-    patch::patched(thing, name, patch.clone()).or_else(|said| {
-        let again = make_whole(&mut patch).then(|| patch::patched(thing, name, patch).ok());
+    patch::apply_patch(thing, name, patch.clone()).or_else(|said| {
+        let again = make_whole(&mut patch).then(|| patch::apply_patch(thing, name, patch).ok());
         again.flatten().ok_or_else(|| unfit(&said))
     })
 }

@@ -7,7 +7,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::job::JobState;
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::hub::{Frame, FrameKind, Watch};
 use polyclaw_engine::ingress::Accepted;
 use polyclaw_engine::{Answer, Engine};

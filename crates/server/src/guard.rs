@@ -8,7 +8,7 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use polyclaw_domain::redact::quoted;
+use polyclaw_domain::redact::quote_safely;
 
 use crate::browser::{BrowserProof, CurrentLogin};
 use crate::cors;
@@ -70,14 +70,14 @@ fn check_place(door: &Door, uri: &Uri, headers: &HeaderMap) -> Result<Option<Hea
     let named = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let host = named.or_else(|| uri.authority().map(Authority::as_str)).unwrap_or_default();
     if !is_own_host(host, &door.names.hosts) {
-        return Err(Error::HostNotAllowed(quoted(host), setting));
+        return Err(Error::HostNotAllowed(quote_safely(host), setting));
     }
     let Some(given) = headers.get(header::ORIGIN) else { return Ok(None) };
     let origin = given.to_str().unwrap_or("null");
     match () {
         () if is_own_origin(origin, host) => Ok(None),
         () if is_allowed(origin, &door.names.origins) => Ok(Some(given.clone())),
-        () => Err(Error::OriginNotAllowed(quoted(origin), setting)),
+        () => Err(Error::OriginNotAllowed(quote_safely(origin), setting)),
     }
 }
 

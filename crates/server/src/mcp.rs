@@ -7,7 +7,7 @@ mod talk;
 mod tasks;
 mod tools;
 
-use polyclaw_domain::plain;
+use polyclaw_domain::sanitize;
 use rmcp::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
@@ -59,7 +59,9 @@ impl<A: Api> ServerHandler for ToolServer<A> {
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = Value::Object(request.arguments.unwrap_or_default());
         let result = match tools::call(&self.api, &request.name, arguments).await {
-            Ok(text) => CallToolResult::success(vec![ContentBlock::text(plain::block(&text, LONGEST))]),
+            Ok(text) => {
+                CallToolResult::success(vec![ContentBlock::text(sanitize::limit_block(&text, LONGEST))])
+            }
             Err(refusal) => CallToolResult::error(vec![ContentBlock::text(refusal.to_string())]),
         };
         Ok(result.into())

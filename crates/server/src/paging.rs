@@ -1,7 +1,7 @@
 //! Lists, page by page. A cursor is the place where the next page begins, so a page stays right while rows are
 //! added. It is opaque: what a list is ordered by may change, and a cursor of another list is refused.
 
-use polyclaw_domain::hex::{hex, unhex};
+use polyclaw_domain::hex::{decode_hex, encode_hex};
 
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -81,11 +81,11 @@ pub fn page_size(limit: Option<usize>, usual: usize) -> Result<usize> {
 }
 
 fn write(list: &str, place: &Place) -> String {
-    hex(format!("{list} {} {}", place.at, place.id).as_bytes())
+    encode_hex(format!("{list} {} {}", place.at, place.id).as_bytes())
 }
 
 fn read(list: &str, cursor: &str) -> Option<Place> {
-    let text = String::from_utf8(unhex(cursor)?).ok()?;
+    let text = String::from_utf8(decode_hex(cursor)?).ok()?;
     let (at, id) = text.strip_prefix(list)?.strip_prefix(' ')?.split_once(' ')?;
     Some(Place { at: at.parse().ok()?, id: id.to_owned() })
 }

@@ -45,7 +45,7 @@ pub async fn clean<S: Hides>(State(app): State<S>, request: Request, next: Next)
     let Ok(mut said) = serde_json::from_slice::<Value>(&bytes) else {
         return Response::from_parts(parts, bytes.into());
     };
-    app.redactor().json(&mut said);
+    app.redactor().redact_json(&mut said);
     parts.headers.remove(CONTENT_LENGTH);
     Response::from_parts(parts, said.to_string().into())
 }

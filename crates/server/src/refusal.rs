@@ -1,6 +1,6 @@
 //! What a reader of ours says about a value that does not fit, in words for people who do not read Rust.
 
-use polyclaw_domain::redact::quoted;
+use polyclaw_domain::redact::quote_safely;
 
 /// The words of a deserializer in ours; what is not known here stays as it is.
 pub fn plain(said: &str) -> String {
@@ -17,7 +17,7 @@ fn words(said: &str) -> String {
     let unknown = said.strip_prefix("unknown variant ").or_else(|| said.strip_prefix("unknown field "));
     if let Some((word, known)) = unknown.and_then(|rest| rest.split_once(", expected ")) {
         let known = known.trim_start_matches("one of ");
-        return format!("`{}` is not known here; there is {known}", quoted(word.trim_matches('`')));
+        return format!("`{}` is not known here; there is {known}", quote_safely(word.trim_matches('`')));
     }
     if let Some((_, expected)) = said.split_once(", expected ") {
         return format!("must be {}", noun(expected));

@@ -1,11 +1,11 @@
 //! The port by which a running instance takes up a config that was changed.
 
-use polyclaw_domain::port::Pending;
+use polyclaw_domain::port::BoxFuture;
 
 /// The sections that take effect at the next start; everything else does now.
 pub type Later = Vec<&'static str>;
 
 pub trait Reload: Send + Sync {
     /// Either all of the new config holds from the next turn on, or the old one stays and this says why.
-    fn reload(&self) -> Pending<'_, Result<Later, String>>;
+    fn reload(&self) -> BoxFuture<'_, Result<Later, String>>;
 }

@@ -7,7 +7,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 use axum::{Extension, Router};
 use bytes::Bytes;
-use polyclaw_domain::redact::quoted;
+use polyclaw_domain::redact::quote_safely;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
@@ -208,7 +208,7 @@ fn written() -> Bytes {
 }
 
 pub async fn unknown(request: Request) -> Error {
-    Error::UnknownRoute(quoted(request.uri().path()))
+    Error::UnknownRoute(quote_safely(request.uri().path()))
 }
 
 pub async fn wrong_method(request: Request) -> Error {

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use polyclaw_domain::config::Mapping;
+use polyclaw_domain::config::WebhookMapping;
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::mcp::Servers;
+use polyclaw_domain::mcp::McpServerRegistry;
 use polyclaw_domain::time::Millis;
 use polyclaw_engine::Engine;
 
@@ -28,7 +28,7 @@ pub struct Hook {
     pub secret: String,
     /// Who answers; none where bindings say it.
     pub agent: Option<AgentId>,
-    pub map: Mapping,
+    pub map: WebhookMapping,
 }
 
 /// What the binary gives.
@@ -44,7 +44,7 @@ pub struct Setup {
     /// Browsers keep one set of cookies for all ports of a host, so the page's cookie is named after ours.
     pub port: u16,
     pub logins: Logins,
-    pub mcp: Arc<dyn Servers>,
+    pub mcp: Arc<dyn McpServerRegistry>,
     /// Takes up a config that was changed.
     pub reload: Arc<dyn Reload>,
 }
@@ -61,7 +61,7 @@ pub struct Inner {
     pub started: Millis,
     /// This life of the server: frame numbers of another mean nothing here.
     pub epoch: String,
-    pub mcp: Arc<dyn Servers>,
+    pub mcp: Arc<dyn McpServerRegistry>,
     pub reload: Arc<dyn Reload>,
 }
 

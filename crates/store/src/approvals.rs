@@ -1,9 +1,9 @@
 //! Approvals: durable questions to a person. One per call; it is answered once.
 
-use polyclaw_domain::approval::{ApprovalState, Bound};
-use polyclaw_domain::channel::Address;
+use polyclaw_domain::approval::{ApprovalBinding, ApprovalState};
+use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::{ApprovalId, TurnId};
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ pub struct Approval {
     /// Of the tool and its arguments: what was asked about is what runs.
     pub fingerprint: String,
     /// The channel's conversation it was asked in; none where the owner reads it in place.
-    pub origin: Option<Address>,
+    pub origin: Option<ChatAddress>,
     /// What the person is told, in plain words.
     pub question: String,
     /// The name of the agent or team member that asks; empty in rows of before there was a name.
@@ -37,8 +37,8 @@ pub struct Approval {
 }
 
 impl Approval {
-    pub fn bound(&self) -> Bound<'_> {
-        Bound { origin: self.origin.as_ref(), fingerprint: &self.fingerprint }
+    pub fn bound(&self) -> ApprovalBinding<'_> {
+        ApprovalBinding { origin: self.origin.as_ref(), fingerprint: &self.fingerprint }
     }
 }
 

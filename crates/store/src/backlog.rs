@@ -1,8 +1,8 @@
 //! Backlog rows: tasks a newer message interrupted, which their session must still take up.
 
-use polyclaw_domain::backlog::{Interrupted, ResumeToken};
+use polyclaw_domain::backlog::{BacklogTask, ResumeToken};
 use polyclaw_domain::id::{MessageId, TurnId};
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 
 use crate::error::Result;
@@ -19,7 +19,7 @@ pub fn push(tx: &mut Tx<'_>, session: &SessionKey, token: &ResumeToken, now: Mil
 #[derive(Clone, Debug)]
 pub struct Waiting {
     pub seq: i64,
-    pub task: Interrupted,
+    pub task: BacklogTask,
     pub created_at: Millis,
 }
 
@@ -65,6 +65,6 @@ fn read(row: &Row<'_>) -> Result<Waiting> {
         turn_id: TurnId::new(row.text(2)?),
         steers: row.small(3)?,
     };
-    let task = Interrupted { token, task: row.text(4)? };
+    let task = BacklogTask { token, task: row.text(4)? };
     Ok(Waiting { seq: row.int(0)?, task, created_at: row.time(5)? })
 }

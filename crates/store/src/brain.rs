@@ -3,9 +3,9 @@
 
 use polyclaw_domain::agent::MemoryScope;
 use polyclaw_domain::id::{AgentId, MemoryId};
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::memory::{Memory, Viewer, words};
-use polyclaw_domain::recall::Seq;
+use polyclaw_domain::memory::{MemoryEntry, MemoryViewer, words};
+use polyclaw_domain::recall::MemorySeq;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 
 use crate::error::{Error, Result};
@@ -21,7 +21,7 @@ pub use vectors::{Quantised, Stored as StoredVector, outdate, pending, put_vecto
 /// A memory as it was stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Put {
-    pub seq: Seq,
+    pub seq: MemorySeq,
     pub id: MemoryId,
     pub owner: i64,
     /// It replaced one of the same owner and key.
@@ -29,7 +29,7 @@ pub struct Put {
 }
 
 /// Stores a memory; one of the same owner under the same key is replaced and keeps its id and the time it was made.
-pub fn put(tx: &mut Tx<'_>, memory: &Memory) -> Result<Put> {
+pub fn put(tx: &mut Tx<'_>, memory: &MemoryEntry) -> Result<Put> {
     const KNOWN: &str = "SELECT seq, id FROM memories WHERE owner = $1 AND key = $2";
     const SQL: &str =
         "INSERT INTO memories (id, owner, scope, agent_id, session_key, key, kind, content, metadata,
@@ -41,7 +41,7 @@ pub fn put(tx: &mut Tx<'_>, memory: &Memory) -> Result<Put> {
     let owner = owner(tx, memory)?;
     let known = tx.query_one(KNOWN, params![owner, &memory.key], |row| row.int(0))?;
     let metadata = serde_json::to_string(&memory.metadata).map_err(|e| Error::Other(e.to_string()))?;
-    let terms = words::for_index(&memory.content);
+    let terms = words::index_text(&memory.content);
     let values = params![
         &memory.id,
         owner,
@@ -62,7 +62,7 @@ pub fn put(tx: &mut Tx<'_>, memory: &Memory) -> Result<Put> {
 }
 
 /// Whoever it belongs to, made at the first memory.
-fn owner(tx: &mut Tx<'_>, memory: &Memory) -> Result<i64> {
+fn owner(tx: &mut Tx<'_>, memory: &MemoryEntry) -> Result<i64> {
     const FIND: &str = "SELECT id FROM owners WHERE scope = $1 AND agent_id = $2 AND session_key = $3";
     const MAKE: &str = "INSERT INTO owners (scope, agent_id, session_key) VALUES ($1, $2, $3) RETURNING id";
     let session = if memory.scope == MemoryScope::Session { memory.session.as_str() } else { "" };
@@ -97,8 +97,8 @@ struct Eyes<'a> {
     sees_agent: bool,
 }
 
-impl<'a> From<&'a Viewer> for Eyes<'a> {
-    fn from(viewer: &'a Viewer) -> Self {
+impl<'a> From<&'a MemoryViewer> for Eyes<'a> {
+    fn from(viewer: &'a MemoryViewer) -> Self {
         Self {
             agent: &viewer.agent,
             session: &viewer.session,
@@ -116,7 +116,7 @@ pub struct Share {
 }
 
 /// The owners whose memories a viewer may see; of these alone anything is looked up.
-pub fn owners(tx: &mut Tx<'_>, viewer: &Viewer) -> Result<Vec<Share>> {
+pub fn owners(tx: &mut Tx<'_>, viewer: &MemoryViewer) -> Result<Vec<Share>> {
     const SQL: &str = concat!("SELECT o.id, o.memories FROM owners o WHERE o.memories > 0 AND ", seen!());
     let eyes = Eyes::from(viewer);
     let read = |row: &Row<'_>| Ok(Share { owner: row.int(0)?, memories: row.int(1)? });
@@ -130,7 +130,11 @@ pub fn all_owners(tx: &mut Tx<'_>) -> Result<Vec<Share>> {
 }
 
 /// The memories with these numbers that a viewer may see and wants to: the last gate, whoever found them.
-pub fn fetch(tx: &mut Tx<'_>, viewer: &Viewer, seqs: &[Seq]) -> Result<Vec<(Seq, Memory)>> {
+pub fn fetch(
+    tx: &mut Tx<'_>,
+    viewer: &MemoryViewer,
+    seqs: &[MemorySeq],
+) -> Result<Vec<(MemorySeq, MemoryEntry)>> {
     const SQL: &str = concat!(
         "SELECT ",
         columns!(),
@@ -150,7 +154,7 @@ pub fn fetch(tx: &mut Tx<'_>, viewer: &Viewer, seqs: &[Seq]) -> Result<Vec<(Seq,
 }
 
 /// The same for the operator, who sees everything.
-pub fn fetch_all(tx: &mut Tx<'_>, seqs: &[Seq]) -> Result<Vec<(Seq, Memory)>> {
+pub fn fetch_all(tx: &mut Tx<'_>, seqs: &[MemorySeq]) -> Result<Vec<(MemorySeq, MemoryEntry)>> {
     const SQL: &str =
         concat!("SELECT ", columns!(), " FROM memories m WHERE m.seq IN (SELECT value FROM json_each($1))");
     tx.query(SQL, params![&json(&seqs)?], |row| Ok((row.int(0)?, read(row)?)))
@@ -173,7 +177,7 @@ pub struct Filter {
 }
 
 /// Oldest change first, so that a page stays right while memories are added.
-pub fn list(tx: &mut Tx<'_>, filter: &Filter) -> Result<Vec<Memory>> {
+pub fn list(tx: &mut Tx<'_>, filter: &Filter) -> Result<Vec<MemoryEntry>> {
     const SQL: &str = concat!(
         "SELECT ",
         columns!(),
@@ -197,19 +201,19 @@ pub fn list(tx: &mut Tx<'_>, filter: &Filter) -> Result<Vec<Memory>> {
     tx.query(SQL, values, read)
 }
 
-pub fn get(tx: &mut Tx<'_>, id: &MemoryId) -> Result<Option<Memory>> {
+pub fn get(tx: &mut Tx<'_>, id: &MemoryId) -> Result<Option<MemoryEntry>> {
     const SQL: &str = concat!("SELECT ", columns!(), " FROM memories m WHERE m.id = $1");
     tx.query_one(SQL, params![id], read)
 }
 
 /// Removes one memory; its words and its vector go with it.
-pub fn forget(tx: &mut Tx<'_>, id: &MemoryId) -> Result<Option<Seq>> {
+pub fn forget(tx: &mut Tx<'_>, id: &MemoryId) -> Result<Option<MemorySeq>> {
     const SQL: &str = "DELETE FROM memories WHERE id = $1 RETURNING seq";
     tx.query_one(SQL, params![id], |row| row.int(0))
 }
 
 /// Removes what an agent itself stored and may see: never what another agent shares with it.
-pub fn forget_own(tx: &mut Tx<'_>, viewer: &Viewer, name: &str) -> Result<Vec<Seq>> {
+pub fn forget_own(tx: &mut Tx<'_>, viewer: &MemoryViewer, name: &str) -> Result<Vec<MemorySeq>> {
     const SQL: &str = concat!(
         "DELETE FROM memories WHERE (id = $5 OR key = $5) AND agent_id = $1 AND owner IN
            (SELECT o.id FROM owners o WHERE ",
@@ -228,7 +232,7 @@ pub fn forget_all(
     agent: Option<&AgentId>,
     session: Option<&SessionKey>,
     scope: Option<MemoryScope>,
-) -> Result<Vec<Seq>> {
+) -> Result<Vec<MemorySeq>> {
     const SQL: &str =
         "DELETE FROM memories WHERE ($1 IS NULL OR agent_id = $1) AND ($2 IS NULL OR session_key = $2)
           AND ($3 IS NULL OR scope = $3) AND ($1 IS NOT NULL OR $2 IS NOT NULL) RETURNING seq";
@@ -251,8 +255,8 @@ pub fn counts(tx: &mut Tx<'_>, model: Option<&str>) -> Result<Counts> {
     Ok(tx.query_one(SQL, params![model], read)?.unwrap_or_default())
 }
 
-fn read(row: &Row<'_>) -> Result<Memory> {
-    Ok(Memory {
+fn read(row: &Row<'_>) -> Result<MemoryEntry> {
+    Ok(MemoryEntry {
         id: MemoryId::new(row.text(1)?),
         agent: row.agent(2)?,
         session: row.key(3)?,

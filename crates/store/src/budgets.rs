@@ -2,7 +2,7 @@
 //! against both in the transaction that reserves, with the purse's row taken, so calls at the same time can not each
 //! see what the other is about to spend.
 
-use polyclaw_domain::budget::{Amount, Limits, Purse, Reached};
+use polyclaw_domain::budget::{BudgetAmount, BudgetScope, DailyLimits, ReachedLimit};
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::time::Millis;
 
@@ -14,8 +14,8 @@ use crate::tx::{Row, Tx};
 /// A purse with its limits, and the day that is spent from.
 #[derive(Clone, Debug)]
 pub struct Allowance {
-    pub purse: Purse,
-    pub limits: Limits,
+    pub purse: BudgetScope,
+    pub limits: DailyLimits,
     pub day: i64,
     /// When the day began.
     pub since: Millis,
@@ -24,8 +24,8 @@ pub struct Allowance {
 /// What a purse says of itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    pub spent: Amount,
-    pub reserved: Amount,
+    pub spent: BudgetAmount,
+    pub reserved: BudgetAmount,
     /// Calls whose provider did not say what they took: counted as what was reserved for them.
     pub unknown_calls: i64,
 }
@@ -39,9 +39,9 @@ pub fn reserve(
     tx: &mut Tx<'_>,
     claim: &Claim,
     allowances: &[Allowance],
-    amount: Amount,
+    amount: BudgetAmount,
     now: Millis,
-) -> Result<Option<(Purse, Reached)>> {
+) -> Result<Option<(BudgetScope, ReachedLimit)>> {
     const RESERVE: &str =
         "INSERT INTO reservations (purse, turn_id, node, attempt, tokens, nanos, created_at)
         VALUES ($1, $2, $3, $4, $5, $6, $7)
@@ -51,12 +51,12 @@ pub fn reserve(
         let name = allowance.purse.name();
         let spent = take(tx, allowance, &name)?;
         let used = spent.plus(reserved(tx, &name, Some(&claim.turn))?);
-        if let Some(reached) = allowance.limits.reached(used) {
+        if let Some(reached) = allowance.limits.reached_limit(used) {
             return Ok(Some((allowance.purse.clone(), reached)));
         }
     }
     for allowance in allowances {
-        let (name, Amount { tokens, nanos }) = (allowance.purse.name(), amount);
+        let (name, BudgetAmount { tokens, nanos }) = (allowance.purse.name(), amount);
         tx.execute(RESERVE, params![&name, &claim.turn, &claim.node, claim.attempt, tokens, nanos, now])?;
     }
     Ok(None)
@@ -68,9 +68,9 @@ pub fn settle(
     tx: &mut Tx<'_>,
     turn: &TurnId,
     allowances: &[Allowance],
-    amount: Amount,
+    amount: BudgetAmount,
     is_unknown: bool,
-) -> Result<Vec<(Purse, Reached)>> {
+) -> Result<Vec<(BudgetScope, ReachedLimit)>> {
     const SPEND: &str = "UPDATE spending SET tokens = tokens + $3, nanos = nanos + $4,
           unknown_calls = unknown_calls + $5 WHERE day = $1 AND purse = $2 RETURNING tokens, nanos";
     const WARN: &str = "UPDATE spending SET warned = 1 WHERE day = $1 AND purse = $2 AND warned = 0";
@@ -80,7 +80,7 @@ pub fn settle(
         take(tx, allowance, &name)?;
         let params = params![day, &name, amount.tokens, amount.nanos, is_unknown];
         let spent = tx.query_one(SPEND, params, amount_of)?.unwrap_or_default();
-        if let Some(nearly) = allowance.limits.nearly(spent)
+        if let Some(nearly) = allowance.limits.nearly_reached_limit(spent)
             && tx.execute(WARN, params![day, &name])? == 1
         {
             warned.push((allowance.purse.clone(), nearly));
@@ -108,16 +108,16 @@ pub fn standing(tx: &mut Tx<'_>, allowance: &Allowance) -> Result<Standing> {
 }
 
 /// Sessions that were spent from on a day, dearest first.
-pub fn sessions_of(tx: &mut Tx<'_>, day: i64, limit: usize) -> Result<Vec<Purse>> {
+pub fn sessions_of(tx: &mut Tx<'_>, day: i64, limit: usize) -> Result<Vec<BudgetScope>> {
     const SQL: &str =
         "SELECT purse FROM spending WHERE day = $1 AND purse >= 'session:' AND purse < 'session;'
         ORDER BY nanos DESC, tokens DESC, purse LIMIT $2";
     let names = tx.query(SQL, params![day, limit], |row| row.text(0))?;
-    Ok(names.iter().filter_map(|name| Purse::parse(name)).collect())
+    Ok(names.iter().filter_map(|name| BudgetScope::parse(name)).collect())
 }
 
 /// The purse's row, taken; it is made at the first call of a day, from what calls have stored since it began.
-fn take(tx: &mut Tx<'_>, allowance: &Allowance, name: &str) -> Result<Amount> {
+fn take(tx: &mut Tx<'_>, allowance: &Allowance, name: &str) -> Result<BudgetAmount> {
     const TAKE: &str = "SELECT tokens, nanos FROM spending WHERE day = $1 AND purse = $2 /* lock */";
     const MAKE: &str = "INSERT INTO spending (day, purse, tokens, nanos, unknown_calls)
         VALUES ($1, $2, $3, $4, 0) ON CONFLICT (day, purse) DO NOTHING";
@@ -132,7 +132,7 @@ fn take(tx: &mut Tx<'_>, allowance: &Allowance, name: &str) -> Result<Amount> {
 }
 
 /// What calls have stored since the day began: a budget that is set at noon counts the morning.
-fn past(tx: &mut Tx<'_>, allowance: &Allowance) -> Result<Amount> {
+fn past(tx: &mut Tx<'_>, allowance: &Allowance) -> Result<BudgetAmount> {
     macro_rules! sum {
         ($which:literal) => {
             concat!(
@@ -144,10 +144,12 @@ fn past(tx: &mut Tx<'_>, allowance: &Allowance) -> Result<Amount> {
     }
     let since = allowance.since;
     let found = match &allowance.purse {
-        Purse::Instance => tx.query_one(sum!(""), params![since], amount_of),
-        Purse::Agent(id) => tx.query_one(sum!(" AND agent_id = $2"), params![since, id], amount_of),
-        Purse::Session(key) => tx.query_one(sum!(" AND session_key = $2"), params![since, key], amount_of),
-        Purse::Team(name) => {
+        BudgetScope::Instance => tx.query_one(sum!(""), params![since], amount_of),
+        BudgetScope::Agent(id) => tx.query_one(sum!(" AND agent_id = $2"), params![since, id], amount_of),
+        BudgetScope::Session(key) => {
+            tx.query_one(sum!(" AND session_key = $2"), params![since, key], amount_of)
+        }
+        BudgetScope::Team(name) => {
             const MEMBERS: &str = sum!(
                 " AND session_key IN (SELECT m.session_key FROM members m
                    JOIN teams t ON t.team_id = m.team_id WHERE t.name = $2)"
@@ -160,7 +162,7 @@ fn past(tx: &mut Tx<'_>, allowance: &Allowance) -> Result<Amount> {
 
 /// What calls under way have reserved. One whose process died is not under way: its turn has another claim by now, or
 /// will have before anything else is made of it.
-fn reserved(tx: &mut Tx<'_>, purse: &str, except: Option<&TurnId>) -> Result<Amount> {
+fn reserved(tx: &mut Tx<'_>, purse: &str, except: Option<&TurnId>) -> Result<BudgetAmount> {
     const SQL: &str =
         "SELECT CAST(COALESCE(SUM(r.tokens), 0) AS BIGINT), CAST(COALESCE(SUM(r.nanos), 0) AS BIGINT)
         FROM reservations r JOIN jobs j ON j.turn_id = r.turn_id
@@ -170,6 +172,6 @@ fn reserved(tx: &mut Tx<'_>, purse: &str, except: Option<&TurnId>) -> Result<Amo
     Ok(tx.query_one(SQL, params![purse, except], amount_of)?.unwrap_or_default())
 }
 
-fn amount_of(row: &Row<'_>) -> Result<Amount> {
-    Ok(Amount { tokens: row.int(0)?, nanos: row.int(1)? })
+fn amount_of(row: &Row<'_>) -> Result<BudgetAmount> {
+    Ok(BudgetAmount { tokens: row.int(0)?, nanos: row.int(1)? })
 }

@@ -1,6 +1,6 @@
 //! Drafts: answers that a platform shows while they grow, and that their end is written over.
 
-use polyclaw_domain::channel::Address;
+use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::time::Millis;
 
@@ -10,20 +10,20 @@ use crate::params;
 use crate::tx::Tx;
 
 /// A draft is about to be sent.
-pub fn begin(tx: &mut Tx<'_>, turn: &TurnId, address: &Address, now: Millis) -> Result<()> {
+pub fn begin(tx: &mut Tx<'_>, turn: &TurnId, address: &ChatAddress, now: Millis) -> Result<()> {
     const SQL: &str = "INSERT INTO drafts (turn_id, address_json, created_at) VALUES ($1, $2, $3)
         ON CONFLICT (turn_id, address_json) DO NOTHING";
     tx.execute(SQL, params![turn, &to_json(address)?, now]).map(drop)
 }
 
 /// The platform shows it under this id.
-pub fn shown(tx: &mut Tx<'_>, turn: &TurnId, address: &Address, platform_id: &str) -> Result<()> {
+pub fn shown(tx: &mut Tx<'_>, turn: &TurnId, address: &ChatAddress, platform_id: &str) -> Result<()> {
     const SQL: &str = "UPDATE drafts SET platform_id = $3 WHERE turn_id = $1 AND address_json = $2";
     tx.execute(SQL, params![turn, &to_json(address)?, platform_id]).map(drop)
 }
 
 /// It is a draft no more: the platform did not take it, or what stands there stays.
-pub fn drop_one(tx: &mut Tx<'_>, turn: &TurnId, address: &Address) -> Result<()> {
+pub fn drop_one(tx: &mut Tx<'_>, turn: &TurnId, address: &ChatAddress) -> Result<()> {
     const SQL: &str = "DELETE FROM drafts WHERE turn_id = $1 AND address_json = $2";
     tx.execute(SQL, params![turn, &to_json(address)?]).map(drop)
 }
@@ -31,7 +31,7 @@ pub fn drop_one(tx: &mut Tx<'_>, turn: &TurnId, address: &Address) -> Result<()>
 /// A draft that was about to be sent, and the platform's id if it is known to be there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Begun {
-    pub address: Address,
+    pub address: ChatAddress,
     pub platform_id: Option<String>,
     pub at: Millis,
 }

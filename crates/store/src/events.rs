@@ -1,7 +1,7 @@
 //! Events: what happened, for people and tools to read.
 
-use polyclaw_domain::event::Event;
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::event::NewEvent;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::messages::{from_json, to_json};
 use crate::params;
 use crate::tx::{Row, Tx};
 
-pub fn record(tx: &mut Tx<'_>, event: &Event, now: Millis) -> Result<()> {
+pub fn record(tx: &mut Tx<'_>, event: &NewEvent, now: Millis) -> Result<()> {
     const SQL: &str =
         "INSERT INTO events (kind, session_key, turn_id, agent_id, trace_id, data_json, created_at)
         VALUES ($1, $2, $3, $4, $5, $6, $7)";

@@ -1,6 +1,6 @@
 //! Ingress: a platform's message id is taken once in seven days; a trace has a budget of automatic turns.
 
-use polyclaw_domain::channel::Address;
+use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::{MessageId, TraceId};
 use polyclaw_domain::time::Millis;
 
@@ -11,7 +11,7 @@ use crate::tx::Tx;
 const KEPT_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 
 /// The message an earlier delivery of the same platform message became.
-pub fn find(tx: &mut Tx<'_>, address: &Address, platform_id: &str) -> Result<Option<MessageId>> {
+pub fn find(tx: &mut Tx<'_>, address: &ChatAddress, platform_id: &str) -> Result<Option<MessageId>> {
     const SQL: &str =
         "SELECT message_id FROM ingress WHERE channel = $1 AND account = $2 AND platform_id = $3";
     let params = params![&address.channel, &address.account, platform_id];
@@ -20,7 +20,7 @@ pub fn find(tx: &mut Tx<'_>, address: &Address, platform_id: &str) -> Result<Opt
 
 pub fn remember(
     tx: &mut Tx<'_>,
-    address: &Address,
+    address: &ChatAddress,
     platform_id: &str,
     message: &MessageId,
     now: Millis,

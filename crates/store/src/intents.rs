@@ -2,7 +2,7 @@
 
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::time::Millis;
-use polyclaw_domain::tool::{Effect, ToolCall};
+use polyclaw_domain::tool::{ToolCall, ToolEffect};
 
 use crate::error::Result;
 use crate::params;
@@ -18,13 +18,19 @@ pub enum Begun {
 }
 
 /// Records that the call is about to run, and says whether it may.
-pub fn begin(tx: &mut Tx<'_>, turn: &TurnId, call: &ToolCall, effect: Effect, now: Millis) -> Result<Begun> {
+pub fn begin(
+    tx: &mut Tx<'_>,
+    turn: &TurnId,
+    call: &ToolCall,
+    effect: ToolEffect,
+    now: Millis,
+) -> Result<Begun> {
     const FIND: &str = "SELECT effect FROM intents WHERE turn_id = $1 AND call_id = $2";
     const INSERT: &str = "INSERT INTO intents (turn_id, call_id, name, effect, state, started_at)
         VALUES ($1, $2, $3, $4, 'intent', $5)";
     let found = tx.query_one(FIND, params![turn, &call.id], |row| row.text(0))?;
     match found {
-        Some(stored) if stored == Effect::Effect.as_str() => Ok(Begun::Unknown),
+        Some(stored) if stored == ToolEffect::Effect.as_str() => Ok(Begun::Unknown),
         Some(_) => Ok(Begun::Run),
         None => {
             tx.execute(INSERT, params![turn, &call.id, &call.name, effect.as_str(), now])?;
@@ -55,5 +61,5 @@ pub fn close(tx: &mut Tx<'_>, turn: &TurnId, call_id: &str, begun: Begun, now: M
 /// they did.
 pub fn open(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<(String, bool)>> {
     const SQL: &str = "SELECT call_id, effect FROM intents WHERE turn_id = $1 AND state = 'intent'";
-    tx.query(SQL, params![turn], |row| Ok((row.text(0)?, row.text(1)? == Effect::Pure.as_str())))
+    tx.query(SQL, params![turn], |row| Ok((row.text(0)?, row.text(1)? == ToolEffect::Pure.as_str())))
 }

@@ -1,10 +1,10 @@
 //! Turn jobs: the durable queue. Two rules are indexes: a session has one running turn, and one queued.
 
-use polyclaw_domain::backlog::Load;
+use polyclaw_domain::backlog::SessionLoad;
 use polyclaw_domain::id::{AgentId, MessageId, NodeId, TraceId, TurnId};
-use polyclaw_domain::job::{JobState, Lane, Priority};
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::provider::Usage;
+use polyclaw_domain::job::{JobLane, JobPriority, JobState};
+use polyclaw_domain::provider::TokenUsage;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 
 use crate::error::{Error, Result};
@@ -46,8 +46,8 @@ pub struct NewJob {
     pub session: SessionKey,
     pub agent: AgentId,
     pub kind: Kind,
-    pub lane: Lane,
-    pub priority: Priority,
+    pub lane: JobLane,
+    pub priority: JobPriority,
     /// Waits for the running turn of its session.
     pub held: bool,
     pub inputs: usize,
@@ -115,8 +115,8 @@ struct Lease<'a> {
 pub struct Joining {
     /// It is a person's.
     pub steers: bool,
-    pub lane: Lane,
-    pub priority: Priority,
+    pub lane: JobLane,
+    pub priority: JobPriority,
     pub hop: u32,
     pub trace: TraceId,
 }
@@ -171,12 +171,12 @@ pub fn leave(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Option<i64>> {
 }
 
 /// What goes on in a session. Take its row first.
-pub fn load(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Load> {
+pub fn load(tx: &mut Tx<'_>, session: &SessionKey) -> Result<SessionLoad> {
     // Two halves, each with an index of what is alive: the past turns of a session are many.
     const ACTIVE: &str = "SELECT turn_id, state, inputs FROM jobs WHERE session_key = $1 AND state = 'queued'
         UNION ALL SELECT turn_id, state, inputs FROM jobs WHERE session_key = $1 AND state = 'running'";
     const BACKLOG: &str = "SELECT COUNT(*) FROM backlog WHERE session_key = $1 AND taken_by IS NULL";
-    let mut load = Load::default();
+    let mut load = SessionLoad::default();
     for (turn, state, inputs) in
         tx.query(ACTIVE, params![session], |row| Ok((row.text(0)?, row.text(1)?, row.count(2)?)))?
     {
@@ -309,14 +309,14 @@ pub struct Job {
     pub turn: TurnId,
     pub session: SessionKey,
     pub agent: AgentId,
-    pub lane: Lane,
+    pub lane: JobLane,
     pub state: JobState,
     pub attempt: u32,
     pub hop: u32,
     pub trace: TraceId,
     pub cancel: bool,
     pub model: Option<String>,
-    pub usage: Usage,
+    pub usage: TokenUsage,
     pub reply: Option<MessageId>,
     pub continued_by: Option<TurnId>,
     pub error_code: Option<String>,
@@ -381,14 +381,18 @@ fn read(row: &Row<'_>) -> Result<Job> {
         turn: TurnId::new(row.text(0)?),
         session: row.key(1)?,
         agent: row.agent(2)?,
-        lane: row.parsed(3, Lane::parse)?,
+        lane: row.parsed(3, JobLane::parse)?,
         state: row.parsed(4, JobState::parse)?,
         attempt: row.small(5)?,
         hop: row.small(6)?,
         trace: TraceId::new(row.text(7)?),
         cancel: row.flag(8)?,
         model: row.opt_text(9)?,
-        usage: Usage { input_tokens: tokens(10)?, output_tokens: tokens(11)?, cached_tokens: tokens(12)? },
+        usage: TokenUsage {
+            input_tokens: tokens(10)?,
+            output_tokens: tokens(11)?,
+            cached_tokens: tokens(12)?,
+        },
         reply: row.opt_text(13)?.map(MessageId::new),
         continued_by: row.opt_text(14)?.map(TurnId::new),
         error_code: row.opt_text(15)?,

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use polyclaw_domain::id::{LetterId, TeamId, TurnId};
-use polyclaw_domain::mail::{Letter, LetterKind, LetterState};
+use polyclaw_domain::id::{TeamId, TeamMessageId, TurnId};
+use polyclaw_domain::team_message::{TeamMessage, TeamMessageKind, TeamMessageState};
 use polyclaw_domain::time::Millis;
 
 use crate::error::Result;
@@ -23,7 +23,7 @@ macro_rules! select {
 }
 
 /// Stores a letter unless it is there; `false` if it was.
-pub fn push(tx: &mut Tx<'_>, letter: &Letter) -> Result<bool> {
+pub fn push(tx: &mut Tx<'_>, letter: &TeamMessage) -> Result<bool> {
     const SQL: &str = "INSERT INTO letters (letter_id, team_id, sender, recipient, kind, content, summary,
           request_id, approve, reason, state, created_at, is_copied)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'queued', $11, 0)
@@ -44,12 +44,12 @@ pub fn push(tx: &mut Tx<'_>, letter: &Letter) -> Result<bool> {
     Ok(tx.execute(SQL, params)? > 0)
 }
 
-pub fn get(tx: &mut Tx<'_>, id: &LetterId) -> Result<Option<Letter>> {
+pub fn get(tx: &mut Tx<'_>, id: &TeamMessageId) -> Result<Option<TeamMessage>> {
     tx.query_one(select!("WHERE letter_id = $1"), params![id], read)
 }
 
 /// The plan that a request asks to approve.
-pub fn plan(tx: &mut Tx<'_>, team: &TeamId, request: &str) -> Result<Option<Letter>> {
+pub fn plan(tx: &mut Tx<'_>, team: &TeamId, request: &str) -> Result<Option<TeamMessage>> {
     const SQL: &str = select!(
         "WHERE team_id = $1 AND kind = 'plan_approval_request' AND request_id = $2 ORDER BY seq LIMIT 1"
     );
@@ -64,7 +64,13 @@ pub fn is_on_offer(tx: &mut Tx<'_>, team: &TeamId, prefix: &str) -> Result<bool>
 }
 
 /// What a turn is to show: what it shows already, and what has come since, in order.
-pub fn due(tx: &mut Tx<'_>, team: &TeamId, name: &str, turn: &TurnId, limit: usize) -> Result<Vec<Letter>> {
+pub fn due(
+    tx: &mut Tx<'_>,
+    team: &TeamId,
+    name: &str,
+    turn: &TurnId,
+    limit: usize,
+) -> Result<Vec<TeamMessage>> {
     const SQL: &str = select!(
         "WHERE team_id = $1 AND recipient = $2 AND state IN ('queued', 'in_prompt')
            AND (state = 'queued' OR turn_id = $3) ORDER BY seq LIMIT $4"
@@ -73,27 +79,27 @@ pub fn due(tx: &mut Tx<'_>, team: &TeamId, name: &str, turn: &TurnId, limit: usi
 }
 
 /// From here on the turn's prompts hold it.
-pub fn show(tx: &mut Tx<'_>, id: &LetterId, turn: &TurnId, now: Millis) -> Result<()> {
+pub fn show(tx: &mut Tx<'_>, id: &TeamMessageId, turn: &TurnId, now: Millis) -> Result<()> {
     const SQL: &str = "UPDATE letters SET state = 'in_prompt', turn_id = $2, shown_at = $3
         WHERE letter_id = $1 AND state = 'queued'";
     tx.execute(SQL, params![id, turn, now]).map(drop)
 }
 
 /// What a turn shows, and showed already at a moment.
-pub fn shown_before(tx: &mut Tx<'_>, turn: &TurnId, at: Millis) -> Result<Vec<LetterId>> {
+pub fn shown_before(tx: &mut Tx<'_>, turn: &TurnId, at: Millis) -> Result<Vec<TeamMessageId>> {
     const SQL: &str =
         "SELECT letter_id FROM letters WHERE turn_id = $1 AND state = 'in_prompt' AND shown_at < $2";
-    tx.query(SQL, params![turn, at], |row| row.text(0).map(LetterId::new))
+    tx.query(SQL, params![turn, at], |row| row.text(0).map(TeamMessageId::new))
 }
 
 /// What the prompts of a turn hold, in order.
-pub fn shown(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<Letter>> {
+pub fn shown(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<TeamMessage>> {
     tx.query(select!("WHERE turn_id = $1 AND state = 'in_prompt' ORDER BY seq"), params![turn], read)
 }
 
 /// The turn's prompts have no room for it: the next turn shows it. Nobody shows one of a team that has ended to a member,
 /// so there it stays with its turn.
-pub fn put_back(tx: &mut Tx<'_>, id: &LetterId, turn: &TurnId) -> Result<()> {
+pub fn put_back(tx: &mut Tx<'_>, id: &TeamMessageId, turn: &TurnId) -> Result<()> {
     const SQL: &str = "UPDATE letters SET state = 'queued', turn_id = NULL
         WHERE letter_id = $1 AND turn_id = $2 AND state = 'in_prompt' AND (recipient = 'lead' OR NOT EXISTS
           (SELECT 1 FROM teams t WHERE t.team_id = letters.team_id AND t.status = 'shutdown'))";
@@ -101,7 +107,7 @@ pub fn put_back(tx: &mut Tx<'_>, id: &LetterId, turn: &TurnId) -> Result<()> {
 }
 
 /// The turn has ended: with `read_at`, what it showed is read; without, it is shown again. Returns what nobody will read.
-pub fn close(tx: &mut Tx<'_>, turn: &TurnId, read_at: Option<Millis>) -> Result<Vec<Letter>> {
+pub fn close(tx: &mut Tx<'_>, turn: &TurnId, read_at: Option<Millis>) -> Result<Vec<TeamMessage>> {
     const READ: &str =
         "UPDATE letters SET state = 'read', read_at = $2 WHERE turn_id = $1 AND state = 'in_prompt'";
     // Nobody will be shown it again where the team has ended meanwhile.
@@ -120,7 +126,7 @@ pub fn close(tx: &mut Tx<'_>, turn: &TurnId, read_at: Option<Millis>) -> Result<
     tx.execute(AGAIN, params![turn])?;
     let mut lost = Vec::new();
     for letter in shown {
-        lost.extend(get(tx, &letter.id)?.filter(|letter| letter.state == LetterState::Undeliverable));
+        lost.extend(get(tx, &letter.id)?.filter(|letter| letter.state == TeamMessageState::Undeliverable));
     }
     Ok(lost)
 }
@@ -163,7 +169,7 @@ pub fn unread(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<(String, usize)>> {
 }
 
 /// What nobody will ever read is said to be so, and returned; what a turn shows right now is settled by its end.
-pub fn give_up(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<Letter>> {
+pub fn give_up(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<TeamMessage>> {
     const LEFT: &str = select!(
         "WHERE team_id = $1 AND recipient <> 'lead' AND state IN ('queued', 'in_prompt') AND state = 'queued'
          ORDER BY seq"
@@ -176,7 +182,7 @@ pub fn give_up(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<Letter>> {
 }
 
 /// Letters of a team that are in no file yet, in order.
-pub fn uncopied(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<Letter>> {
+pub fn uncopied(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<TeamMessage>> {
     tx.query(
         select!("WHERE team_id = $1 AND is_copied = 0 ORDER BY seq LIMIT $2"),
         params![team, limit],
@@ -185,12 +191,12 @@ pub fn uncopied(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<Lett
 }
 
 /// It is in its file.
-pub fn copied(tx: &mut Tx<'_>, id: &LetterId) -> Result<()> {
+pub fn copied(tx: &mut Tx<'_>, id: &TeamMessageId) -> Result<()> {
     tx.execute("UPDATE letters SET is_copied = 1 WHERE letter_id = $1", params![id]).map(drop)
 }
 
 /// Letters of a team, the newest first.
-pub fn newest(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<Letter>> {
+pub fn newest(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<TeamMessage>> {
     tx.query(select!("WHERE team_id = $1 ORDER BY seq DESC LIMIT $2"), params![team, limit], read)
 }
 
@@ -215,19 +221,19 @@ pub fn between(
     tx.query(SQL, params![team, sender, since, limit], |row| Ok((row.text(0)?, row.text(1)?)))
 }
 
-fn read(row: &Row<'_>) -> Result<Letter> {
-    Ok(Letter {
-        id: LetterId::new(row.text(0)?),
+fn read(row: &Row<'_>) -> Result<TeamMessage> {
+    Ok(TeamMessage {
+        id: TeamMessageId::new(row.text(0)?),
         team: TeamId::new(row.text(1)?),
         from: row.text(2)?,
         to: row.text(3)?,
-        kind: row.parsed(4, LetterKind::parse)?,
+        kind: row.parsed(4, TeamMessageKind::parse)?,
         content: row.text(5)?,
         summary: row.text(6)?,
         request_id: row.opt_text(7)?,
         approve: row.opt_int(8)?.map(|n| n != 0),
         reason: row.opt_text(9)?,
-        state: row.parsed(10, LetterState::parse)?,
+        state: row.parsed(10, TeamMessageState::parse)?,
         turn: row.opt_text(11)?.map(TurnId::new),
         created_at: row.time(12)?,
         read_at: row.opt_time(13)?,

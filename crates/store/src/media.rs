@@ -1,7 +1,7 @@
 //! Images by the hash of their bytes, each kept once for as long as a message or an open round shows it.
 
 use polyclaw_domain::id::MessageId;
-use polyclaw_domain::media::{Image, Media, MediaHash};
+use polyclaw_domain::media::{AttachmentImage, Image, MediaHash};
 use polyclaw_domain::time::Millis;
 
 use crate::error::Result;
@@ -9,7 +9,7 @@ use crate::params;
 use crate::tx::Tx;
 
 /// Keeps what a message shows, with the message.
-pub(crate) fn keep(tx: &mut Tx<'_>, message: &MessageId, media: &Media, now: Millis) -> Result<()> {
+pub(crate) fn keep(tx: &mut Tx<'_>, message: &MessageId, media: &AttachmentImage, now: Millis) -> Result<()> {
     const USE: &str = "INSERT INTO media_uses (message_id, hash)
         SELECT CAST($1 AS TEXT), m.hash FROM media m WHERE m.hash = $2 ON CONFLICT (message_id, hash) DO NOTHING";
     put(tx, media, now)?;
@@ -17,7 +17,7 @@ pub(crate) fn keep(tx: &mut Tx<'_>, message: &MessageId, media: &Media, now: Mil
 }
 
 /// Keeps what a round shows until it is closed: its agents are given the message one after the other, and from the round.
-pub(crate) fn hold(tx: &mut Tx<'_>, round: &str, media: &Media, now: Millis) -> Result<()> {
+pub(crate) fn hold(tx: &mut Tx<'_>, round: &str, media: &AttachmentImage, now: Millis) -> Result<()> {
     const USE: &str = "INSERT INTO media_rounds (round_id, hash)
         SELECT CAST($1 AS TEXT), m.hash FROM media m WHERE m.hash = $2 ON CONFLICT (round_id, hash) DO NOTHING";
     put(tx, media, now)?;
@@ -29,10 +29,10 @@ pub(crate) fn let_go(tx: &mut Tx<'_>, round: &str) -> Result<()> {
     tx.execute("DELETE FROM media_rounds WHERE round_id = $1", params![round]).map(drop)
 }
 
-fn put(tx: &mut Tx<'_>, media: &Media, now: Millis) -> Result<()> {
+fn put(tx: &mut Tx<'_>, media: &AttachmentImage, now: Millis) -> Result<()> {
     const IMAGE: &str = "INSERT INTO media (hash, media_type, bytes, created_at) VALUES ($1, $2, $3, $4)
         ON CONFLICT (hash) DO UPDATE SET created_at = excluded.created_at";
-    let Media::Fresh(image) = media else { return Ok(()) };
+    let AttachmentImage::Fresh(image) = media else { return Ok(()) };
     // One that is there is written to as well, so that nobody removes it before it is used.
     tx.execute(IMAGE, params![image.hash(), image.media_type(), image.bytes(), now]).map(drop)
 }
@@ -40,7 +40,8 @@ fn put(tx: &mut Tx<'_>, media: &Media, now: Millis) -> Result<()> {
 /// What is there under a hash, if it still is an image.
 pub fn load(tx: &mut Tx<'_>, hash: &MediaHash) -> Result<Option<Image>> {
     const SQL: &str = "SELECT bytes FROM media WHERE hash = $1";
-    let found = tx.query_one(SQL, params![hash], |row| row.bytes(0, |bytes| Image::read(bytes).ok()))?;
+    let found =
+        tx.query_one(SQL, params![hash], |row| row.bytes(0, |bytes| Image::from_bytes(bytes).ok()))?;
     Ok(found.flatten())
 }
 

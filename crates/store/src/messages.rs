@@ -1,13 +1,13 @@
 //! Messages: what was said, in ticket order. A message that waits has the turn that will take it up; it gets
 //! its final ticket when that turn starts, so a transcript never shows it between a call and its result.
 
-use polyclaw_domain::author::Author;
-use polyclaw_domain::channel::{Address, INTERNAL};
+use polyclaw_domain::author::MessageAuthor;
+use polyclaw_domain::channel::{ChatAddress, INTERNAL_CHANNEL};
 use polyclaw_domain::id::{MessageId, SessionId, TurnId};
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::message::{Origin, Part, Role, images};
-use polyclaw_domain::prompt::Line;
+use polyclaw_domain::message::{MessageOrigin, MessagePart, MessageRole, attached_images};
+use polyclaw_domain::prompt::TranscriptLine;
 use polyclaw_domain::run;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use serde_json::{Value, json};
 
@@ -22,13 +22,13 @@ pub struct Message {
     pub session: SessionKey,
     pub session_id: SessionId,
     pub ticket: i64,
-    pub role: Role,
+    pub role: MessageRole,
     pub text: String,
-    pub parts: Vec<Part>,
-    pub origin: Origin,
+    pub parts: Vec<MessagePart>,
+    pub origin: MessageOrigin,
     pub channel: String,
     pub deliver: bool,
-    pub address: Option<Address>,
+    pub address: Option<ChatAddress>,
     pub meta: Option<Value>,
     pub idempotency_key: Option<String>,
     pub turn: TurnId,
@@ -54,11 +54,11 @@ impl Message {
             session: claim.session.clone(),
             session_id,
             ticket: 0,
-            role: Role::Assistant,
+            role: MessageRole::Assistant,
             text: String::new(),
             parts: Vec::new(),
-            origin: Origin::Agent(claim.agent.clone()),
-            channel: INTERNAL.to_owned(),
+            origin: MessageOrigin::Agent(claim.agent.clone()),
+            channel: INTERNAL_CHANNEL.to_owned(),
             deliver: false,
             address: None,
             meta: None,
@@ -102,7 +102,8 @@ pub fn insert_at(tx: &mut Tx<'_>, message: &Message, ticket: i64) -> Result<()> 
             message.created_at,
         ],
     )?;
-    images(&message.parts).try_for_each(|image| media::keep(tx, &message.id, image, message.created_at))
+    attached_images(&message.parts)
+        .try_for_each(|image| media::keep(tx, &message.id, image, message.created_at))
 }
 
 macro_rules! select {
@@ -171,30 +172,30 @@ pub fn history(
     (session, id): (&SessionKey, &SessionId),
     after: i64,
     queued: Option<&TurnId>,
-) -> Result<Vec<Line>> {
+) -> Result<Vec<TranscriptLine>> {
     const SQL: &str = "SELECT ticket, role, origin, text, parts_json, meta_json FROM messages
         WHERE session_key = $1 AND ticket > $2 AND turn_id <> $3 AND session_id = $4 ORDER BY ticket";
     let queued = queued.map_or("", TurnId::as_str);
     let lines = tx.query(SQL, params![session, after, queued, id], |row| {
-        let (role, meta) = (row.parsed(1, Role::parse)?, read_meta(row, 5)?);
+        let (role, meta) = (row.parsed(1, MessageRole::parse)?, read_meta(row, 5)?);
         if meta.as_ref().is_some_and(run::is_shown_reply) {
             return Ok(None);
         }
-        let failure = meta.as_ref().filter(|_| role == Role::Assistant).and_then(failure);
+        let failure = meta.as_ref().filter(|_| role == MessageRole::Assistant).and_then(failure);
         let mut text = failure.map_or_else(|| row.text(3), Ok)?;
-        let origin = row.parsed(2, Origin::parse)?;
-        let is_internal = role == Role::User && matches!(origin, Origin::Agent(_));
-        if let Some(details) = meta.as_ref().filter(|_| is_internal).and_then(run::details) {
+        let origin = row.parsed(2, MessageOrigin::parse)?;
+        let is_internal = role == MessageRole::User && matches!(origin, MessageOrigin::Agent(_));
+        if let Some(details) = meta.as_ref().filter(|_| is_internal).and_then(run::transcript_details) {
             text.push('\n');
             text.push_str(&details);
         }
-        Ok(Some(Line {
+        Ok(Some(TranscriptLine {
             ticket: row.int(0)?,
             role,
             origin,
             text,
             parts: read_parts(row, 4)?,
-            author: meta.as_ref().and_then(Author::among_others),
+            author: meta.as_ref().and_then(MessageAuthor::from_shared_meta),
         }))
     })?;
     Ok(lines.into_iter().flatten().collect())
@@ -249,14 +250,14 @@ pub fn waiting(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Vec<Message>> {
 }
 
 /// Whether somebody has written from an address in the conversation a session has now.
-pub fn is_written_from(tx: &mut Tx<'_>, session: &SessionKey, address: &Address) -> Result<bool> {
+pub fn is_written_from(tx: &mut Tx<'_>, session: &SessionKey, address: &ChatAddress) -> Result<bool> {
     const SQL: &str = "SELECT 1 FROM messages m JOIN sessions s ON s.session_key = m.session_key
         WHERE m.session_key = $1 AND m.session_id = s.session_id AND m.address_json = $2 LIMIT 1";
     Ok(tx.query_one(SQL, params![session, &to_json(address)?], |_| Ok(()))?.is_some())
 }
 
 /// The conversations somebody wrote from in a session, the last first; at most so many messages are looked at.
-pub fn last_addresses(tx: &mut Tx<'_>, session: &SessionKey, most: usize) -> Result<Vec<Address>> {
+pub fn last_addresses(tx: &mut Tx<'_>, session: &SessionKey, most: usize) -> Result<Vec<ChatAddress>> {
     const SQL: &str = "SELECT address_json FROM messages WHERE session_key = $1 AND address_json IS NOT NULL
         ORDER BY ticket DESC LIMIT $2";
     tx.query(SQL, params![session, most], |row| from_json(&row.text(0)?))
@@ -280,10 +281,10 @@ fn read(row: &Row<'_>) -> Result<Message> {
         session: row.key(1)?,
         session_id: SessionId::new(row.text(2)?),
         ticket: row.int(3)?,
-        role: row.parsed(4, Role::parse)?,
+        role: row.parsed(4, MessageRole::parse)?,
         text: row.text(5)?,
         parts: read_parts(row, 6)?,
-        origin: row.parsed(7, Origin::parse)?,
+        origin: row.parsed(7, MessageOrigin::parse)?,
         channel: row.text(8)?,
         deliver: row.flag(9)?,
         address: row.opt_text(10)?.map(|json| from_json(&json)).transpose()?,
@@ -298,7 +299,7 @@ fn read_meta(row: &Row<'_>, at: usize) -> Result<Option<serde_json::Value>> {
     row.opt_text(at)?.map(|json| from_json(&json)).transpose()
 }
 
-fn read_parts(row: &Row<'_>, at: usize) -> Result<Vec<Part>> {
+fn read_parts(row: &Row<'_>, at: usize) -> Result<Vec<MessagePart>> {
     row.opt_text(at)?.map_or(Ok(Vec::new()), |json| from_json(&json))
 }
 

@@ -1,9 +1,9 @@
 //! The outbox: durable messages on their way to a channel.
 
-use polyclaw_domain::channel::Address;
-use polyclaw_domain::delivery::{OutboxState, Outgoing};
+use polyclaw_domain::channel::ChatAddress;
+use polyclaw_domain::delivery::{OutboxState, OutgoingMessage};
 use polyclaw_domain::id::{NodeId, OutboxId, TurnId};
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 
 use crate::error::Result;
@@ -20,7 +20,7 @@ pub struct Parcel {
     pub session: SessionKey,
     pub turn: TurnId,
     pub part: usize,
-    pub address: Address,
+    pub address: ChatAddress,
     pub text: String,
     pub state: OutboxState,
     pub attempts: u32,
@@ -38,7 +38,7 @@ impl Parcel {
     pub fn notice(
         (session, turn): (&SessionKey, &TurnId),
         n: usize,
-        outgoing: &Outgoing,
+        outgoing: &OutgoingMessage,
         (now, ttl_ms): (Millis, i64),
     ) -> Self {
         let id = format!("{turn}-{}-notice-{n}", now.0);

@@ -1,7 +1,7 @@
 //! Pairings: strangers who wait to be let in, and people who were. One row for each sender of an account.
 
-use polyclaw_domain::channel::Address;
-use polyclaw_domain::pairing::{Code, MAX_PENDING};
+use polyclaw_domain::channel::ChatAddress;
+use polyclaw_domain::pairing::{MAX_PENDING_CODES, PairingCode};
 use polyclaw_domain::time::Millis;
 
 use crate::error::Result;
@@ -22,10 +22,10 @@ pub struct Pairing {
     pub sender: Sender,
     /// What the platform calls the sender.
     pub name: Option<String>,
-    pub code: Code,
+    pub code: PairingCode,
     pub is_approved: bool,
     /// Where the sender is answered.
-    pub address: Address,
+    pub address: ChatAddress,
     pub created_at: Millis,
     /// When the code ends; what was approved does not.
     pub expires_at: Millis,
@@ -48,11 +48,11 @@ pub fn is_paired(tx: &mut Tx<'_>, sender: &Sender) -> Result<bool> {
 }
 
 /// The code a stranger was told and when, if it can still be approved.
-pub fn waiting(tx: &mut Tx<'_>, sender: &Sender, now: Millis) -> Result<Option<(Code, Millis)>> {
+pub fn waiting(tx: &mut Tx<'_>, sender: &Sender, now: Millis) -> Result<Option<(PairingCode, Millis)>> {
     const SQL: &str = "SELECT code, told_at FROM pairings
         WHERE channel = $1 AND account = $2 AND sender = $3 AND state = 'pending' AND expires_at > $4";
     let params = params![&sender.channel, &sender.account, &sender.id, now];
-    tx.query_one(SQL, params, |row| Ok((row.parsed(0, Code::parse)?, row.time(1)?)))
+    tx.query_one(SQL, params, |row| Ok((row.parsed(0, PairingCode::parse)?, row.time(1)?)))
 }
 
 /// Notes that a stranger is told their code again.
@@ -79,11 +79,11 @@ pub fn begin(tx: &mut Tx<'_>, pairing: &Pairing, now: Millis) -> Result<bool> {
 fn free_slot(tx: &mut Tx<'_>, channel: &str, account: &str) -> Result<Option<usize>> {
     const SQL: &str = "SELECT slot FROM pairings WHERE channel = $1 AND account = $2 AND state = 'pending'";
     let taken = tx.query(SQL, params![channel, account], |row| row.count(0))?;
-    Ok((1..=MAX_PENDING).find(|slot| !taken.contains(slot)))
+    Ok((1..=MAX_PENDING_CODES).find(|slot| !taken.contains(slot)))
 }
 
 /// Lets in whoever was told this code. `None`: nobody was, or too long ago.
-pub fn approve(tx: &mut Tx<'_>, code: &Code, now: Millis) -> Result<Option<Pairing>> {
+pub fn approve(tx: &mut Tx<'_>, code: &PairingCode, now: Millis) -> Result<Option<Pairing>> {
     const SQL: &str = "UPDATE pairings SET state = 'approved', slot = NULL
         WHERE code = $1 AND state = 'pending' AND expires_at > $2";
     let waiting = select!("WHERE code = $1 AND state = 'pending' AND expires_at > $2");
@@ -114,7 +114,7 @@ fn read(row: &Row<'_>) -> Result<Pairing> {
     Ok(Pairing {
         sender: Sender { channel: row.text(0)?, account: row.text(1)?, id: row.text(2)? },
         name: row.opt_text(3)?,
-        code: row.parsed(4, Code::parse)?,
+        code: row.parsed(4, PairingCode::parse)?,
         is_approved: row.text(5)? == "approved",
         address: from_json(&row.text(6)?)?,
         created_at: row.time(7)?,

@@ -2,7 +2,7 @@
 //! Whether one runs is not here: that is read from the process table.
 
 use polyclaw_domain::id::InstanceId;
-use polyclaw_domain::instance::{Name, Restart, Wanted};
+use polyclaw_domain::instance::{DesiredState, InstanceName, RestartPolicy};
 use polyclaw_domain::time::Millis;
 
 use crate::error::Result;
@@ -19,12 +19,12 @@ pub mod tokens;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance {
     pub id: InstanceId,
-    pub name: Name,
+    pub name: InstanceName,
     /// Below the home; `.` is the home itself.
     pub folder: String,
     pub port: u16,
-    pub wanted: Wanted,
-    pub restart: Restart,
+    pub wanted: DesiredState,
+    pub restart: RestartPolicy,
     /// Why the breaker is open.
     pub broken: Option<String>,
     pub pid: Option<Pid>,
@@ -63,11 +63,11 @@ fn read(row: &Row<'_>) -> Result<Instance> {
     let started = row.opt_int(8)?.unwrap_or_default();
     Ok(Instance {
         id: InstanceId::new(row.text(0)?),
-        name: row.parsed(1, |text| Name::parse(text).ok())?,
+        name: row.parsed(1, |text| InstanceName::parse(text).ok())?,
         folder: row.text(2)?,
         port: u16::try_from(row.int(3)?).unwrap_or_default(),
-        wanted: row.parsed(4, Wanted::parse)?,
-        restart: row.parsed(5, Restart::parse)?,
+        wanted: row.parsed(4, DesiredState::parse)?,
+        restart: row.parsed(5, RestartPolicy::parse)?,
         broken: row.opt_text(6)?,
         pid: pid.map(|number| Pid { number, started }),
         archived_at: row.opt_time(9)?,
@@ -96,7 +96,7 @@ pub fn add(tx: &mut Tx<'_>, one: &Instance) -> Result<Option<Taken>> {
     Ok(None)
 }
 
-pub fn taken(tx: &mut Tx<'_>, name: &Name, port: u16) -> Result<Option<Taken>> {
+pub fn taken(tx: &mut Tx<'_>, name: &InstanceName, port: u16) -> Result<Option<Taken>> {
     const NAMED: &str = "SELECT 1 FROM instances WHERE LOWER(name) = LOWER($1) AND archived_at IS NULL";
     const LISTENING: &str = "SELECT 1 FROM instances WHERE port = $1 AND archived_at IS NULL";
     let named = tx.query_one(NAMED, params![name.as_str()], |row| row.int(0))?;
@@ -122,7 +122,7 @@ pub fn find(tx: &mut Tx<'_>, word: &str) -> Result<Option<Instance>> {
 }
 
 /// What somebody asked for. Asking for anything closes the breaker.
-pub fn want(tx: &mut Tx<'_>, id: &InstanceId, wanted: Wanted) -> Result<()> {
+pub fn want(tx: &mut Tx<'_>, id: &InstanceId, wanted: DesiredState) -> Result<()> {
     const SQL: &str = "UPDATE instances SET wanted = $2, broken = NULL, restarting = 0 WHERE id = $1";
     const FORGET: &str = "DELETE FROM crashes WHERE instance_id = $1";
     tx.execute(SQL, params![id, wanted.as_str()])?;
@@ -131,7 +131,7 @@ pub fn want(tx: &mut Tx<'_>, id: &InstanceId, wanted: Wanted) -> Result<()> {
 
 /// Somebody asked for a restart. It is done when a process is noted, or given up with [`rest`].
 pub fn want_restart(tx: &mut Tx<'_>, id: &InstanceId) -> Result<()> {
-    want(tx, id, Wanted::Running)?;
+    want(tx, id, DesiredState::Running)?;
     tx.execute("UPDATE instances SET restarting = 1 WHERE id = $1", params![id]).map(drop)
 }
 
@@ -148,7 +148,7 @@ pub fn set_pid(tx: &mut Tx<'_>, id: &InstanceId, pid: Option<Pid>) -> Result<()>
     tx.execute(SQL, params![id, number, pid.map(|pid| pid.started)]).map(drop)
 }
 
-pub fn set_restart(tx: &mut Tx<'_>, id: &InstanceId, restart: Restart) -> Result<()> {
+pub fn set_restart(tx: &mut Tx<'_>, id: &InstanceId, restart: RestartPolicy) -> Result<()> {
     const SQL: &str = "UPDATE instances SET restart = $2 WHERE id = $1";
     tx.execute(SQL, params![id, restart.as_str()]).map(drop)
 }

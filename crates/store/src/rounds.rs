@@ -1,10 +1,10 @@
 //! Rounds: one message that several agents answer. Its seats say which agents, in which order, and the turn each became.
 
-use polyclaw_domain::channel::Address;
+use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::{AgentId, TurnId};
-use polyclaw_domain::job::Priority;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::message::{Part, images};
+use polyclaw_domain::job::JobPriority;
+use polyclaw_domain::message::{MessagePart, attached_images};
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use serde_json::Value;
 
@@ -17,10 +17,10 @@ use crate::{media, params};
 pub struct Round {
     pub id: String,
     pub text: String,
-    pub parts: Vec<Part>,
-    pub address: Address,
+    pub parts: Vec<MessagePart>,
+    pub address: ChatAddress,
     pub meta: Option<Value>,
-    pub priority: Priority,
+    pub priority: JobPriority,
     /// One agent after the other, not all at once.
     pub in_turn: bool,
     /// Each is shown what those before it said.
@@ -73,7 +73,7 @@ pub fn insert(tx: &mut Tx<'_>, round: &Round) -> Result<()> {
     for (at, seat) in round.seats.iter().enumerate() {
         tx.execute(SEAT, params![&round.id, at, &seat.agent, &seat.session])?;
     }
-    images(&round.parts).try_for_each(|image| media::hold(tx, &round.id, image, created_at))
+    attached_images(&round.parts).try_for_each(|image| media::hold(tx, &round.id, image, created_at))
 }
 
 pub fn get(tx: &mut Tx<'_>, id: &str) -> Result<Option<Round>> {
@@ -124,7 +124,7 @@ fn read(row: &Row<'_>) -> Result<Round> {
         parts: row.opt_text(2)?.map(|json| from_json(&json)).transpose()?.unwrap_or_default(),
         address: from_json(&row.text(3)?)?,
         meta: row.opt_text(4)?.map(|json| from_json(&json)).transpose()?,
-        priority: Priority::ALL.get(row.count(5)?).copied().unwrap_or(Priority::Background),
+        priority: JobPriority::ALL.get(row.count(5)?).copied().unwrap_or(JobPriority::Background),
         in_turn: row.flag(6)?,
         see_previous: row.flag(7)?,
         seats: Vec::new(),

@@ -1,8 +1,8 @@
 //! Runs: what sessions ask of sessions they began.
 
 use polyclaw_domain::id::{AgentId, RunId, TraceId, TurnId};
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::run::{Outcome, Run, RunKind, RunStatus};
+use polyclaw_domain::run::{RunKind, RunOutcome, RunStatus, SubagentRun};
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 
 use crate::error::Result;
@@ -25,7 +25,7 @@ mod after;
 
 pub use after::{active, forget, held, hold, let_go_held, postpone, put_away, release, to_put_away};
 
-pub fn insert(tx: &mut Tx<'_>, run: &Run) -> Result<()> {
+pub fn insert(tx: &mut Tx<'_>, run: &SubagentRun) -> Result<()> {
     const SQL: &str =
         "INSERT INTO runs (run_id, kind, child_key, agent_id, owner_key, owner_turn, trace_id, hop,
           task_json, reply_to_json, awaited_by, deadline, is_deleted_after, status, created_at, caller_id,
@@ -55,29 +55,29 @@ pub fn insert(tx: &mut Tx<'_>, run: &Run) -> Result<()> {
     tx.execute(SQL, params).map(drop)
 }
 
-pub fn get(tx: &mut Tx<'_>, id: &RunId) -> Result<Option<Run>> {
+pub fn get(tx: &mut Tx<'_>, id: &RunId) -> Result<Option<SubagentRun>> {
     tx.query_one(select!("WHERE run_id = $1"), params![id], read)
 }
 
 /// What a session is working on for its owner.
-pub fn of_child(tx: &mut Tx<'_>, child: &SessionKey) -> Result<Option<Run>> {
+pub fn of_child(tx: &mut Tx<'_>, child: &SessionKey) -> Result<Option<SubagentRun>> {
     tx.query_one(select!("WHERE child_key = $1 AND status = 'running'"), params![child], read)
 }
 
 /// What a session was last asked for by its owner, at work or ended.
-pub fn last_of_child(tx: &mut Tx<'_>, child: &SessionKey) -> Result<Option<Run>> {
+pub fn last_of_child(tx: &mut Tx<'_>, child: &SessionKey) -> Result<Option<SubagentRun>> {
     const SQL: &str = select!("WHERE child_key = $1 ORDER BY created_at DESC, run_id DESC LIMIT 1");
     tx.query_one(SQL, params![child], read)
 }
 
 /// Everything a session asked for, the newest first.
-pub fn of_owner(tx: &mut Tx<'_>, owner: &SessionKey, limit: usize) -> Result<Vec<Run>> {
+pub fn of_owner(tx: &mut Tx<'_>, owner: &SessionKey, limit: usize) -> Result<Vec<SubagentRun>> {
     const SQL: &str = select!("WHERE owner_key = $1 ORDER BY created_at DESC, run_id DESC LIMIT $2");
     tx.query(SQL, params![owner, limit], read)
 }
 
 /// What is still being worked on for a session.
-pub fn at_work(tx: &mut Tx<'_>, owner: &SessionKey) -> Result<Vec<Run>> {
+pub fn at_work(tx: &mut Tx<'_>, owner: &SessionKey) -> Result<Vec<SubagentRun>> {
     tx.query(
         select!("WHERE owner_key = $1 AND status = 'running' ORDER BY created_at, run_id"),
         params![owner],
@@ -97,7 +97,7 @@ pub fn of_caller(tx: &mut Tx<'_>, caller: &AgentId, kind: RunKind) -> Result<u32
 }
 
 /// Runs whose time is over. The time of one whose session waits for a person stands still.
-pub fn overdue(tx: &mut Tx<'_>, now: Millis, limit: usize) -> Result<Vec<Run>> {
+pub fn overdue(tx: &mut Tx<'_>, now: Millis, limit: usize) -> Result<Vec<SubagentRun>> {
     const SQL: &str = select!(
         "WHERE status = 'running' AND deadline < $1 AND NOT EXISTS (
            SELECT 1 FROM jobs j WHERE j.session_key = runs.child_key AND j.state = 'queued' AND j.held = 2)
@@ -120,7 +120,13 @@ pub fn restart_deadline(tx: &mut Tx<'_>, id: &RunId, now: Millis) -> Result<()> 
 }
 
 /// Ends a run; `false` if it has ended before. From here on its session is put away some time, or at once.
-pub fn end(tx: &mut Tx<'_>, id: &RunId, status: RunStatus, outcome: &Outcome, now: Millis) -> Result<bool> {
+pub fn end(
+    tx: &mut Tx<'_>,
+    id: &RunId,
+    status: RunStatus,
+    outcome: &RunOutcome,
+    now: Millis,
+) -> Result<bool> {
     const SQL: &str = "UPDATE runs SET status = $2, result_json = $3, ended_at = $4,
           put_away_at = CASE WHEN is_deleted_after = 1 THEN $4 ELSE $4 + archive_after_ms END
         WHERE run_id = $1 AND status = 'running'";
@@ -143,7 +149,7 @@ pub fn announced(tx: &mut Tx<'_>, id: &RunId) -> Result<()> {
 }
 
 /// Runs that ended while a turn waited for them, and were announced to nobody yet.
-pub fn due_to(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<Run>> {
+pub fn due_to(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<SubagentRun>> {
     const SQL: &str =
         select!("WHERE awaited_by = $1 AND is_announced = 0 AND status <> 'running' ORDER BY run_id");
     tx.query(SQL, params![turn], read)
@@ -176,7 +182,7 @@ pub fn is_stopped(tx: &mut Tx<'_>, id: &RunId) -> Result<bool> {
 }
 
 /// Whether the owner began it for a run of its own that has ended since.
-pub fn outlived_its_owner(tx: &mut Tx<'_>, run: &Run) -> Result<bool> {
+pub fn outlived_its_owner(tx: &mut Tx<'_>, run: &SubagentRun) -> Result<bool> {
     const SQL: &str = "SELECT COUNT(*) FROM runs
         WHERE child_key = $1 AND created_at <= $2 AND ended_at IS NOT NULL AND ended_at >= $2";
     let found = tx.query_one(SQL, params![&run.owner, run.created_at], |row| row.int(0))?;
@@ -189,8 +195,8 @@ pub fn await_by(tx: &mut Tx<'_>, id: &RunId, turn: Option<&TurnId>) -> Result<()
     tx.execute(SQL, params![id, turn]).map(drop)
 }
 
-fn read(row: &Row<'_>) -> Result<Run> {
-    Ok(Run {
+fn read(row: &Row<'_>) -> Result<SubagentRun> {
+    Ok(SubagentRun {
         id: RunId::new(row.text(0)?),
         kind: row.parsed(1, RunKind::parse)?,
         child: row.key(2)?,

@@ -1,6 +1,6 @@
 //! Schedules: up to when each has been looked after, and the errands that are in no config file.
 
-use polyclaw_domain::config::Cron;
+use polyclaw_domain::config::CronJobConfig;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::time::Millis;
 
@@ -12,7 +12,7 @@ use crate::tx::{Row, Tx};
 /// An errand that was made while the instance runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stored {
-    pub job: Cron,
+    pub job: CronJobConfig,
     /// None where a person made it.
     pub made_by: Option<Maker>,
     pub created_at: Millis,
@@ -62,7 +62,7 @@ pub fn advance(tx: &mut Tx<'_>, id: &str, due: Millis, now: Millis) -> Result<()
 }
 
 /// Stores a new errand; false where there is one of the name.
-pub fn add(tx: &mut Tx<'_>, job: &Cron, made_by: Option<&Maker>, now: Millis) -> Result<bool> {
+pub fn add(tx: &mut Tx<'_>, job: &CronJobConfig, made_by: Option<&Maker>, now: Millis) -> Result<bool> {
     const SQL: &str = "INSERT INTO errands (errand_id, job_json, made_by, asked_by, created_at, updated_at)
         VALUES ($1, $2, $3, $4, $5, $5) ON CONFLICT (errand_id) DO NOTHING";
     let (agent, asked_by) = made_by.map(|by| (&by.agent, to_json(&by.asked_by))).unzip();
@@ -73,7 +73,7 @@ pub fn add(tx: &mut Tx<'_>, job: &Cron, made_by: Option<&Maker>, now: Millis) ->
 }
 
 /// Replaces an errand; false where there is none of the name.
-pub fn change(tx: &mut Tx<'_>, job: &Cron, now: Millis) -> Result<bool> {
+pub fn change(tx: &mut Tx<'_>, job: &CronJobConfig, now: Millis) -> Result<bool> {
     const SQL: &str = "UPDATE errands SET job_json = $2, updated_at = $3 WHERE errand_id = $1";
     let changed = tx.execute(SQL, params![&job.id, &to_json(job)?, now])? > 0;
     tx.notify(CHANGED)?;

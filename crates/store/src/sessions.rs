@@ -3,12 +3,12 @@
 
 mod unused;
 
-use polyclaw_domain::channel::Address;
+use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::{AgentId, SessionId};
-use polyclaw_domain::job::Lane;
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::job::JobLane;
 use polyclaw_domain::provider::{ModelRef, ReasoningEffort};
-use polyclaw_domain::session::{Session, Status};
+use polyclaw_domain::session::{Session, SessionStatus};
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::team::TeamRole;
 use polyclaw_domain::time::Millis;
 
@@ -68,7 +68,7 @@ fn insert(tx: &mut Tx<'_>, session: &Session) -> Result<()> {
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)
         ON CONFLICT (session_key) DO NOTHING";
     let (address, model) = (session.address.as_ref(), session.model_override.as_ref());
-    let lent = session.lent.as_ref().map(to_json).transpose()?;
+    let lent = session.inherited.as_ref().map(to_json).transpose()?;
     tx.execute(
         SQL,
         params![
@@ -229,7 +229,7 @@ pub fn set_team_role(tx: &mut Tx<'_>, key: &SessionKey, role: Option<TeamRole>, 
 }
 
 /// Takes a session out of lists, or back into them. Nothing has happened in it, so its age stays.
-pub fn set_status(tx: &mut Tx<'_>, key: &SessionKey, status: Status) -> Result<bool> {
+pub fn set_status(tx: &mut Tx<'_>, key: &SessionKey, status: SessionStatus) -> Result<bool> {
     const SQL: &str = "UPDATE sessions SET status = $2 WHERE session_key = $1";
     Ok(tx.execute(SQL, params![key, status.as_str()])? > 0)
 }
@@ -244,7 +244,7 @@ pub fn delete(tx: &mut Tx<'_>, key: &SessionKey) -> Result<bool> {
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     pub agent: Option<AgentId>,
-    pub status: Option<Status>,
+    pub status: Option<SessionStatus>,
     pub owner: Option<SessionKey>,
     /// Those behind this place in the list.
     pub after: Option<Place>,
@@ -275,7 +275,7 @@ pub fn list(tx: &mut Tx<'_>, filter: &Filter) -> Result<Vec<Session>> {
                  ORDER BY updated_at DESC, session_key DESC LIMIT $5")
         };
     }
-    let (status, limit) = (filter.status.map(Status::as_str), filter.limit);
+    let (status, limit) = (filter.status.map(SessionStatus::as_str), filter.limit);
     let after = filter.after.clone().unwrap_or(Place { updated_at: Millis(i64::MAX), key: String::new() });
     let (agent, at, key) = (filter.agent.as_ref(), after.updated_at, after.key);
     match &filter.owner {
@@ -326,7 +326,7 @@ fn read(row: &Row<'_>) -> Result<Session> {
         delivers: row.flag(6)?,
         sends: row.flag(7)?,
         owner: row.opt_parsed(8, |text| SessionKey::parse(text).ok())?,
-        lane: row.parsed(9, Lane::parse)?,
+        lane: row.parsed(9, JobLane::parse)?,
         spawn_depth: row.small(10)?,
         delegation_depth: row.small(11)?,
         address: read_address(row)?,
@@ -334,17 +334,17 @@ fn read(row: &Row<'_>) -> Result<Session> {
         ttl_ms: row.opt_int(21)?,
         team_role: row.opt_parsed(22, TeamRole::parse)?,
         thinking: row.opt_parsed(24, ReasoningEffort::parse)?,
-        lent: row.opt_text(23)?.map(|json| from_json(&json)).transpose()?,
-        status: row.parsed(16, Status::parse)?,
+        inherited: row.opt_text(23)?.map(|json| from_json(&json)).transpose()?,
+        status: row.parsed(16, SessionStatus::parse)?,
         title: row.opt_text(17)?,
         created_at: row.time(18)?,
         updated_at: row.time(19)?,
     })
 }
 
-fn read_address(row: &Row<'_>) -> Result<Option<Address>> {
+fn read_address(row: &Row<'_>) -> Result<Option<ChatAddress>> {
     let Some(channel) = row.opt_text(12)? else { return Ok(None) };
-    Ok(Some(Address {
+    Ok(Some(ChatAddress {
         channel,
         account: row.opt_text(13)?.unwrap_or_default(),
         peer: row.opt_text(14)?.unwrap_or_default(),

@@ -12,7 +12,7 @@ mod together;
 use std::collections::BTreeMap;
 
 use polyclaw_domain::id::TeamId;
-use polyclaw_domain::task::{Lease, Refusal, Task, TaskNo, TaskState, check_edges};
+use polyclaw_domain::task::{TaskLease, TaskNo, TaskRefusal, TeamTask, TeamTaskState, check_dependencies};
 
 use crate::error::Result;
 use crate::messages::{from_json, to_json};
@@ -46,14 +46,14 @@ macro_rules! select {
 /// What a new task is made of, and the key under which it is made once.
 #[derive(Clone, Debug)]
 pub struct NewTask {
-    pub task: Task,
+    pub task: TeamTask,
     pub key: Option<String>,
     pub max_open: usize,
 }
 
 /// Stores a task and gives it its number. One that was stored under the same key is returned instead.
-pub fn create(tx: &mut Tx<'_>, new: &NewTask) -> Result<std::result::Result<TaskNo, Refusal>> {
-    let Task { team, created_at, .. } = &new.task;
+pub fn create(tx: &mut Tx<'_>, new: &NewTask) -> Result<std::result::Result<TaskNo, TaskRefusal>> {
+    let TeamTask { team, created_at, .. } = &new.task;
     // The ledger's row is taken first, so that edges and the number of open tasks hold still.
     const TAKE: &str = "INSERT INTO ledgers (team_id, next_task) VALUES ($1, 2)
         ON CONFLICT (team_id) DO UPDATE SET next_task = ledgers.next_task + 1 RETURNING next_task - 1";
@@ -68,11 +68,11 @@ pub fn create(tx: &mut Tx<'_>, new: &NewTask) -> Result<std::result::Result<Task
     let open = open_count(tx, team)?;
     if open >= new.max_open {
         give_back_number(tx, team)?;
-        return Ok(Err(Refusal::TooMany(open, new.max_open)));
+        return Ok(Err(TaskRefusal::TooMany(open, new.max_open)));
     }
     // Where it waits for nothing there is nothing to check, and every task of the team need not be read.
     if !new.task.needs.is_empty()
-        && let Err(edge) = check_edges(no, &new.task.needs, &edges(tx, team)?)
+        && let Err(edge) = check_dependencies(no, &new.task.needs, &edges(tx, team)?)
     {
         give_back_number(tx, team)?;
         return Ok(Err(edge.into()));
@@ -145,19 +145,19 @@ pub fn open_count(tx: &mut Tx<'_>, team: &TeamId) -> Result<usize> {
     Ok(tx.query_one(SQL, params![team], |row| row.count(0))?.unwrap_or(0))
 }
 
-pub fn get(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo) -> Result<Option<Task>> {
+pub fn get(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo) -> Result<Option<TeamTask>> {
     let found = tx.query_one(select!("WHERE team_id = $1 AND task_no = $2"), params![team, no.0], read)?;
     found.map(|task| with_needs(tx, task)).transpose()
 }
 
-fn with_needs(tx: &mut Tx<'_>, mut task: Task) -> Result<Task> {
+fn with_needs(tx: &mut Tx<'_>, mut task: TeamTask) -> Result<TeamTask> {
     const NEEDS: &str = "SELECT n.needs, t.state FROM task_needs n
         JOIN tasks t ON t.team_id = n.team_id AND t.task_no = n.needs
         WHERE n.team_id = $1 AND n.task_no = $2 ORDER BY n.needs";
     let needs = tx.query(NEEDS, params![&task.team, task.no.0], |row| Ok((row.int(0)?, row.text(1)?)))?;
     for (need, state) in needs {
         task.needs.push(TaskNo(need));
-        if state != TaskState::Completed.as_str() {
+        if state != TeamTaskState::Completed.as_str() {
             task.blocked_by.push(TaskNo(need));
         }
     }
@@ -167,7 +167,7 @@ fn with_needs(tx: &mut Tx<'_>, mut task: Task) -> Result<Task> {
 /// What is looked for in a ledger.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    pub state: Option<TaskState>,
+    pub state: Option<TeamTaskState>,
     /// Who holds it, or held it when it ended.
     pub owner: Option<String>,
     /// Those that have ended, too. A wanted state that is an end implies it.
@@ -178,7 +178,7 @@ pub struct Filter {
 }
 
 /// Tasks: those that have not ended, then those that have; of each the newest first, each with what it waits for.
-pub fn list(tx: &mut Tx<'_>, team: &TeamId, filter: &Filter) -> Result<Vec<Task>> {
+pub fn list(tx: &mut Tx<'_>, team: &TeamId, filter: &Filter) -> Result<Vec<TeamTask>> {
     let (is_behind_open, behind) = filter.after.map_or((false, TaskNo(i64::MAX)), |after| after);
     let mut found = match is_behind_open {
         true => Vec::new(),
@@ -191,7 +191,7 @@ pub fn list(tx: &mut Tx<'_>, team: &TeamId, filter: &Filter) -> Result<Vec<Task>
         )?,
     };
     let room = filter.limit.saturating_sub(found.len());
-    let with_ended = filter.with_ended || filter.state.is_some_and(TaskState::has_ended);
+    let with_ended = filter.with_ended || filter.state.is_some_and(TeamTaskState::has_ended);
     if with_ended && room > 0 {
         let behind = if is_behind_open { behind } else { TaskNo(i64::MAX) };
         found.extend(listed(tx, ENDED, team, filter, (behind, room))?);
@@ -239,13 +239,13 @@ fn listed(
     team: &TeamId,
     filter: &Filter,
     (behind, limit): (TaskNo, usize),
-) -> Result<Vec<Task>> {
-    let state = filter.state.map(TaskState::as_str);
+) -> Result<Vec<TeamTask>> {
+    let state = filter.state.map(TeamTaskState::as_str);
     tx.query(sql, params![team, state, filter.owner.as_ref(), behind.0, limit], read)
 }
 
 /// The last that ended, the newest first.
-pub fn last_ended(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<Task>> {
+pub fn last_ended(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<TeamTask>> {
     const SQL: &str =
         select!("WHERE team_id = $1 AND ended_at IS NOT NULL ORDER BY ended_at DESC, task_no DESC LIMIT $2");
     tx.query(SQL, params![team, limit], read)
@@ -254,7 +254,7 @@ pub fn last_ended(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<Ta
 type Edges = BTreeMap<TaskNo, Vec<(TaskNo, bool)>>;
 
 /// What these wait for, and whether it is done. A page of them lies close together.
-fn edges_of(tx: &mut Tx<'_>, team: &TeamId, tasks: &[Task]) -> Result<Edges> {
+fn edges_of(tx: &mut Tx<'_>, team: &TeamId, tasks: &[TeamTask]) -> Result<Edges> {
     const SQL: &str = "SELECT n.task_no, n.needs, t.state FROM task_needs n
         JOIN tasks t ON t.team_id = n.team_id AND t.task_no = n.needs
         WHERE n.team_id = $1 AND n.task_no BETWEEN $2 AND $3 ORDER BY n.task_no, n.needs";
@@ -263,20 +263,20 @@ fn edges_of(tx: &mut Tx<'_>, team: &TeamId, tasks: &[Task]) -> Result<Edges> {
     let read = |row: &Row<'_>| Ok((row.int(0)?, row.int(1)?, row.text(2)?));
     let mut edges = Edges::new();
     for (no, need, state) in tx.query(SQL, params![team, first, last], read)? {
-        let is_done = state == TaskState::Completed.as_str();
+        let is_done = state == TeamTaskState::Completed.as_str();
         edges.entry(TaskNo(no)).or_default().push((TaskNo(need), is_done));
     }
     Ok(edges)
 }
 
-pub(crate) fn read(row: &Row<'_>) -> Result<Task> {
+pub(crate) fn read(row: &Row<'_>) -> Result<TeamTask> {
     let lease = match (row.opt_text(10)?, row.opt_time(13)?) {
         (Some(owner), Some(until)) => {
-            Some(Lease { owner, session: row.key(11)?, fence: row.int(12)?, until })
+            Some(TaskLease { owner, session: row.key(11)?, fence: row.int(12)?, until })
         }
         _ => None,
     };
-    Ok(Task {
+    Ok(TeamTask {
         team: TeamId::new(row.text(0)?),
         no: TaskNo(row.int(1)?),
         subject: row.text(2)?,
@@ -286,7 +286,7 @@ pub(crate) fn read(row: &Row<'_>) -> Result<Task> {
         assignee: row.opt_text(6)?,
         capability: row.opt_text(7)?,
         verify: row.opt_text(8)?.map(|json| from_json(&json)).transpose()?,
-        state: row.parsed(9, TaskState::parse)?,
+        state: row.parsed(9, TeamTaskState::parse)?,
         lease,
         ended_by: row.opt_text(14)?,
         summary: row.opt_text(15)?,
@@ -315,6 +315,6 @@ pub fn owners(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<String>> {
 }
 
 /// Whether somebody's session holds a task.
-pub fn held_by(tx: &mut Tx<'_>, team: &TeamId, owner: &str) -> Result<Vec<Task>> {
+pub fn held_by(tx: &mut Tx<'_>, team: &TeamId, owner: &str) -> Result<Vec<TeamTask>> {
     tx.query(select!("WHERE team_id = $1 AND owner = $2 ORDER BY task_no"), params![team, owner], read)
 }

@@ -6,10 +6,10 @@ mod requests;
 mod setbacks;
 
 use polyclaw_domain::authority::Authority;
-use polyclaw_domain::channel::Address;
+use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::{AgentId, TeamId, TraceId};
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::team::{LEAD, Team, TeamStatus};
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::team::{LEAD_NAME, Team, TeamStatus};
 use polyclaw_domain::time::Millis;
 
 use crate::error::Result;
@@ -134,12 +134,17 @@ pub fn set_lead(tx: &mut Tx<'_>, id: &TeamId, lead: &SessionKey, agent: &AgentId
     if !is_another {
         return Ok(());
     }
-    forget_failures(tx, id, LEAD)?;
-    letters::give_back(tx, id, LEAD)
+    forget_failures(tx, id, LEAD_NAME)?;
+    letters::give_back(tx, id, LEAD_NAME)
 }
 
 /// A person spoke to the lead: from here on the team works for that.
-pub fn set_asked(tx: &mut Tx<'_>, lead: &SessionKey, trace: &TraceId, reply_to: &[Address]) -> Result<()> {
+pub fn set_asked(
+    tx: &mut Tx<'_>,
+    lead: &SessionKey,
+    trace: &TraceId,
+    reply_to: &[ChatAddress],
+) -> Result<()> {
     const SQL: &str = "UPDATE teams SET trace_id = $2, reply_to_json = $3
         WHERE lead_key = $1 AND status <> 'shutdown'";
     tx.execute(SQL, params![lead, trace, &to_json(&reply_to)?]).map(drop)

@@ -2,7 +2,7 @@
 
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::job::JobState;
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::session_key::SessionKey;
 
 use crate::error::Result;
 use crate::jobs::{self, Job};

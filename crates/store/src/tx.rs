@@ -6,11 +6,11 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use polyclaw_domain::id::{
-    AgentId, ApprovalId, EnvelopeId, InstanceId, LetterId, MemoryId, MessageId, NodeId, OutboxId, RunId,
-    SessionId, TeamId, TraceId, TurnId,
+    AgentId, ApprovalId, EnvelopeId, InstanceId, MemoryId, MessageId, NodeId, OutboxId, RunId, SessionId,
+    TeamId, TeamMessageId, TraceId, TurnId,
 };
-use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::media::MediaHash;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use postgres::types::{IsNull, ToSql, Type, private::BytesMut, to_sql_checked};
 
@@ -445,8 +445,22 @@ macro_rules! param_of_ids {
 }
 
 param_of_ids!(
-    AgentId, ApprovalId, EnvelopeId, InstanceId, LetterId, MediaHash, MemoryId, MessageId, NodeId, OutboxId,
-    RunId, SessionId, SessionKey, TeamId, TraceId, TurnId
+    AgentId,
+    ApprovalId,
+    EnvelopeId,
+    InstanceId,
+    TeamMessageId,
+    MediaHash,
+    MemoryId,
+    MessageId,
+    NodeId,
+    OutboxId,
+    RunId,
+    SessionId,
+    SessionKey,
+    TeamId,
+    TraceId,
+    TurnId
 );
 
 /// `params![a, b]`: each by reference or by value, as its type allows.

@@ -1,8 +1,8 @@
 //! Usage: one row per model call, with what the provider did not say left null.
 
 use polyclaw_domain::id::{AgentId, TurnId};
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::provider::Usage;
+use polyclaw_domain::provider::TokenUsage;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 
 use crate::error::Result;
@@ -15,7 +15,7 @@ pub struct Call<'a> {
     pub turn: &'a TurnId,
     pub agent: &'a AgentId,
     pub model: &'a str,
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// Billionths of a dollar, where usage and price are known.
     pub cost_nanos: Option<i64>,
 }
@@ -43,7 +43,7 @@ pub fn record(tx: &mut Tx<'_>, call: &Call<'_>, now: Millis) -> Result<()> {
 /// What one turn has spent so far, over all its calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// What is known of it.
     pub cost_nanos: i64,
     /// The model that was asked last.
@@ -56,14 +56,14 @@ pub fn of_turn(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Spent> {
         WHERE turn_id = $1 ORDER BY seq";
     let tokens = |row: &Row<'_>, at| row.opt_int(at).map(|tokens| tokens.map(i64::unsigned_abs));
     let calls = tx.query(SQL, params![turn], |row| {
-        let usage = Usage {
+        let usage = TokenUsage {
             input_tokens: tokens(row, 1)?,
             output_tokens: tokens(row, 2)?,
             cached_tokens: tokens(row, 3)?,
         };
         Ok((row.text(0)?, usage, row.opt_int(4)?))
     })?;
-    let none = Spent { usage: Usage::ZERO, ..Spent::default() };
+    let none = Spent { usage: TokenUsage::ZERO, ..Spent::default() };
     Ok(calls.into_iter().fold(none, |spent, (model, usage, cost)| Spent {
         usage: spent.usage.plus(usage),
         cost_nanos: spent.cost_nanos + cost.unwrap_or(0),

@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use polyclaw_domain::agent::SandboxMode;
-use polyclaw_domain::briefing::{Bootstrap, Briefing, Briefings, Reader};
-use polyclaw_domain::fault::{Faults, KillPoint};
+use polyclaw_domain::briefing::{BootstrapVersion, Briefing, BriefingReader, BriefingSource};
 use polyclaw_domain::id::{AgentId, TurnId};
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::port::{Clock, Ids, Pending};
+use polyclaw_domain::kill_points::{FaultInjector, KillPoint};
+use polyclaw_domain::port::{BoxFuture, IdGenerator, WallClock};
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::{
-    Consent, Effect, Progress, Risk, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox,
+    ProgressSink, ToolCall, ToolConsent, ToolEffect, ToolOutcome, ToolRisk, ToolScope, ToolSpec, Toolbox,
 };
 use tokio::sync::Notify;
 
@@ -41,7 +41,7 @@ impl SimClock {
     }
 }
 
-impl Clock for SimClock {
+impl WallClock for SimClock {
     fn now(&self) -> Millis {
         let passed = i64::try_from(self.started.elapsed().as_millis()).unwrap_or(i64::MAX);
         Millis(1_800_000_000_000).plus(passed).plus(self.set_by.load(Ordering::Relaxed))
@@ -52,12 +52,12 @@ impl Clock for SimClock {
 #[derive(Default)]
 pub struct Seeded(AtomicU64);
 
-impl Ids for Seeded {
-    fn next(&self) -> String {
+impl IdGenerator for Seeded {
+    fn next_id(&self) -> String {
         format!("id{:010}", self.0.fetch_add(1, Ordering::Relaxed))
     }
 
-    fn nonce(&self) -> String {
+    fn fresh_nonce(&self) -> String {
         format!("nonce{:06}", self.0.fetch_add(1, Ordering::Relaxed))
     }
 }
@@ -77,7 +77,7 @@ pub struct Tools {
 /// The turn, the call's id and the tool.
 pub type Performed = (TurnId, String, String);
 
-type Body = dyn Fn(&ToolCall) -> Pending<'static, ToolOutcome> + Send + Sync;
+type Body = dyn Fn(&ToolCall) -> BoxFuture<'static, ToolOutcome> + Send + Sync;
 
 impl Tools {
     /// Times each call was really performed.
@@ -115,9 +115,9 @@ impl Tools {
     pub fn add(
         &self,
         name: &str,
-        effect: Effect,
-        consent: Consent,
-        body: impl Fn(&ToolCall) -> Pending<'static, ToolOutcome> + Send + Sync + 'static,
+        effect: ToolEffect,
+        consent: ToolConsent,
+        body: impl Fn(&ToolCall) -> BoxFuture<'static, ToolOutcome> + Send + Sync + 'static,
     ) {
         let spec = ToolSpec { consent, ..spec(name, effect) };
         lock(&self.extra).push((spec, Arc::new(body)));
@@ -138,28 +138,29 @@ impl Drop for AtWork<'_> {
     }
 }
 
-fn spec(name: &str, effect: Effect) -> ToolSpec {
+fn spec(name: &str, effect: ToolEffect) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
         description: format!("the {} tool {name}", effect.as_str()),
         parameters: serde_json::json!({ "type": "object" }),
         effect,
-        risk: Risk::Low,
-        consent: Consent::NotNeeded,
+        risk: ToolRisk::Low,
+        consent: ToolConsent::NotNeeded,
         confined: false,
     }
 }
 
 impl Toolbox for Tools {
     /// `look` reads, `put` may be repeated, `pay` must not be.
-    fn list(&self, _: &ToolScope) -> Vec<Arc<ToolSpec>> {
-        let builtin = [("look", Effect::Pure), ("put", Effect::Idempotent), ("pay", Effect::Effect)];
+    fn list_tools(&self, _: &ToolScope) -> Vec<Arc<ToolSpec>> {
+        let builtin =
+            [("look", ToolEffect::Pure), ("put", ToolEffect::Idempotent), ("pay", ToolEffect::Effect)];
         let extra = lock(&self.extra);
         let extra = extra.iter().map(|(spec, _)| spec.clone());
         builtin.into_iter().map(|(name, effect)| spec(name, effect)).chain(extra).map(Arc::new).collect()
     }
 
-    fn written_files<'a>(&'a self, _: &'a ToolScope, call: &'a ToolCall) -> Pending<'a, Vec<PathBuf>> {
+    fn written_files<'a>(&'a self, _: &'a ToolScope, call: &'a ToolCall) -> BoxFuture<'a, Vec<PathBuf>> {
         let path = call.arguments["path"].as_str().unwrap_or_default();
         let target = lock(&self.links).get(path).cloned();
         Box::pin(std::future::ready(target.into_iter().collect()))
@@ -170,8 +171,8 @@ impl Toolbox for Tools {
         scope: &'a ToolScope,
         turn: &'a TurnId,
         call: &'a ToolCall,
-        _: Progress<'a>,
-    ) -> Pending<'a, ToolOutcome> {
+        _: ProgressSink<'a>,
+    ) -> BoxFuture<'a, ToolOutcome> {
         lock(&self.walls).insert(scope.session.clone(), scope.sandbox.mode);
         let own = lock(&self.extra)
             .iter()
@@ -195,7 +196,7 @@ impl Toolbox for Tools {
 #[derive(Default)]
 pub struct Papers {
     told: Mutex<Briefing>,
-    shown: Mutex<Vec<Bootstrap>>,
+    shown: Mutex<Vec<BootstrapVersion>>,
     last: Mutex<Option<(AgentId, bool)>>,
 }
 
@@ -205,7 +206,7 @@ impl Papers {
     }
 
     /// Bootstraps of turns that ended well.
-    pub fn shown(&self) -> Vec<Bootstrap> {
+    pub fn shown(&self) -> Vec<BootstrapVersion> {
         lock(&self.shown).clone()
     }
 
@@ -215,13 +216,13 @@ impl Papers {
     }
 }
 
-impl Briefings for Papers {
-    fn brief(&self, reader: &Reader<'_>) -> Briefing {
+impl BriefingSource for Papers {
+    fn load_briefing(&self, reader: &BriefingReader<'_>) -> Briefing {
         *lock(&self.last) = Some((reader.agent.clone(), reader.is_sub_agent));
         lock(&self.told).clone()
     }
 
-    fn shown(&self, bootstrap: &Bootstrap) {
+    fn complete_bootstrap(&self, bootstrap: &BootstrapVersion) {
         lock(&self.shown).push(bootstrap.clone());
     }
 }
@@ -264,8 +265,8 @@ impl Faulty {
     }
 }
 
-impl Faults for Faulty {
-    fn reach(&self, point: KillPoint) -> Pending<'_, ()> {
+impl FaultInjector for Faulty {
+    fn hit_kill_point(&self, point: KillPoint) -> BoxFuture<'_, ()> {
         let dead = lock(&self.fired).is_some();
         let counted = self.die_at.is_some_and(|(wanted, _)| wanted.is_none_or(|wanted| wanted == point));
         let due = counted && {

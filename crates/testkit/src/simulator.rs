@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use fastrand::Rng;
-use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_engine::Error;
 use polyclaw_engine::ingress::Accepted;
 use polyclaw_store::Db;
@@ -212,7 +212,7 @@ pub struct Totals {
 impl Totals {
     /// What so many runs must have gone through and did not, in a sentence. Teams have a simulation of their own.
     pub fn blind_spots(&self) -> Option<String> {
-        let points = KillPoint::ALL.iter().filter(|point| !point.is_of_teams()).map(|point| point.as_str());
+        let points = KillPoint::ALL.iter().filter(|point| !point.is_team_point()).map(|point| point.as_str());
         let missed: Vec<&str> = points.filter(|point| !self.kills.contains_key(point)).collect();
         if !missed.is_empty() {
             return Some(format!("nothing was ever killed at {}", missed.join(", ")));

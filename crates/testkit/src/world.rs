@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::authority::Authority;
-use polyclaw_domain::channel::{Address, Channel};
+use polyclaw_domain::channel::{ChannelAdapter, ChatAddress};
 use polyclaw_domain::config;
 use polyclaw_domain::embedding::Embedder;
-use polyclaw_domain::fault::Faults;
 use polyclaw_domain::id::{AgentId, TurnId};
 use polyclaw_domain::job::JobState;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::port::Clock;
-use polyclaw_domain::provider::{ModelRef, Provider};
+use polyclaw_domain::kill_points::FaultInjector;
+use polyclaw_domain::port::WallClock;
+use polyclaw_domain::provider::{ModelProvider, ModelRef};
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::Toolboxes;
 use polyclaw_engine::ingress::{Accepted, Inbound};
 use polyclaw_engine::memory::{Brain, Place, Vectors};
@@ -40,7 +40,7 @@ pub struct Ground {
     pub tools: Arc<Tools>,
     pub papers: Arc<Papers>,
     pub outlet: Arc<Outlet>,
-    pub provider: Arc<dyn Provider>,
+    pub provider: Arc<dyn ModelProvider>,
     pub settings: Settings,
     /// The file of memories.
     pub memories: Db,
@@ -53,7 +53,7 @@ pub struct Ground {
 }
 
 impl Ground {
-    pub async fn on(db: Db, provider: Arc<dyn Provider>) -> Self {
+    pub async fn on(db: Db, provider: Arc<dyn ModelProvider>) -> Self {
         let mut settings = Settings::defaults(PathBuf::from("workspace"));
         settings.default_model = ModelRef::parse("scripted/model").ok();
         let ground = Self {
@@ -75,7 +75,7 @@ impl Ground {
     }
 
     pub async fn add_agent(&self, id: &str) {
-        let spec = AgentSpec::named(AgentId::parse(id).expect("an agent id"));
+        let spec = AgentSpec::with_id(AgentId::parse(id).expect("an agent id"));
         let now = self.clock.now();
         let write = move |tx: &mut polyclaw_store::Tx<'_>| agents::upsert(tx, &spec, Source::Config, now);
         self.db.write(write).await.expect("a database that can be written");
@@ -84,19 +84,19 @@ impl Ground {
     /// Takes the agents and the rules of letters from a config.
     pub async fn configure(&mut self, config: &str) {
         let config = config::load(config, "config.toml", &|_| Err("no lookup".to_owned())).expect("a config");
-        for spec in config.agents.specs() {
+        for spec in config.agents.agent_specs() {
             let now = self.clock.now();
             let write = move |tx: &mut polyclaw_store::Tx<'_>| agents::upsert(tx, &spec, Source::Config, now);
             self.db.write(write).await.expect("a database that can be written");
         }
-        self.settings.default_agent = config.agents.default_id();
+        self.settings.default_agent = config.agents.default_agent_id();
         self.settings.reception = Arc::new(Rules::of(&config));
     }
 
     /// Starts an engine on this ground.
-    pub fn wake(&self, faults: Arc<impl Faults + 'static>) -> World {
+    pub fn wake(&self, faults: Arc<impl FaultInjector + 'static>) -> World {
         let place = Place::Open(self.memories.clone());
-        let vectors = Vectors::new(1 << 24, polyclaw_domain::embedding::product);
+        let vectors = Vectors::new(1 << 24, polyclaw_domain::embedding::dot_product);
         let brain = Brain::new(place, Arc::clone(&self.clock) as _, Arc::clone(&self.ids) as _, vectors);
         brain.set_embedder(self.embedder.clone());
         let brain = Arc::new(brain);
@@ -109,7 +109,7 @@ impl Ground {
             briefings: Arc::clone(&self.papers) as _,
             // One platform under two names: `chat` for messages that are handed in, `telegram` for letters.
             channels: ["chat", "telegram"]
-                .map(|name| (name.to_owned(), Arc::clone(&self.outlet) as Arc<dyn Channel>))
+                .map(|name| (name.to_owned(), Arc::clone(&self.outlet) as Arc<dyn ChannelAdapter>))
                 .into(),
             clock: Arc::clone(&self.clock) as _,
             ids: Arc::clone(&self.ids) as _,
@@ -141,7 +141,7 @@ impl World {
         Self::with(Scripted::echo()).await
     }
 
-    pub async fn with(provider: Arc<dyn Provider>) -> Self {
+    pub async fn with(provider: Arc<dyn ModelProvider>) -> Self {
         let db = Db::in_memory().expect("a database in memory");
         Ground::on(db, provider).await.wake(Faulty::never())
     }
@@ -154,15 +154,15 @@ impl World {
     }
 
     pub fn key(name: &str) -> SessionKey {
-        SessionKey::direct(&AgentId::main(), "chat", name)
+        SessionKey::for_direct(&AgentId::main(), "chat", name)
     }
 
     pub fn inbound(name: &str, text: &str) -> Inbound {
         let address =
-            Address { channel: "chat".into(), account: "test".into(), peer: name.into(), thread: None };
+            ChatAddress { channel: "chat".into(), account: "test".into(), peer: name.into(), thread: None };
         // Most of what is tested is not about who may do what.
         let mut meta = None;
-        Authority::Owner.stamp(&mut meta);
+        Authority::Owner.write_to_meta(&mut meta);
         Inbound { meta, ..Inbound::from_person(Self::key(name), AgentId::main(), address, text) }
     }
 

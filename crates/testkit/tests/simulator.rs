@@ -1,6 +1,6 @@
 //! The crash simulator over many seeds. `POLYCLAW_SEEDS` says how many, `POLYCLAW_SEED` where to start.
 
-use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_testkit::simulator;
 
 fn from_env(name: &str, default: u64) -> u64 {

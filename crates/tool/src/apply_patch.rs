@@ -4,7 +4,7 @@ mod patch;
 
 use std::sync::Arc;
 
-use polyclaw_domain::tool::{Effect, ToolOutcome, ToolScope, ToolSpec};
+use polyclaw_domain::tool::{ToolEffect, ToolOutcome, ToolScope, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -29,8 +29,8 @@ pub struct Arguments {
 
 pub fn spec() -> ToolSpec {
     ToolSpec {
-        effect: Effect::Effect,
-        ..arguments::spec::<Arguments>(
+        effect: ToolEffect::Effect,
+        ..arguments::build_tool_spec::<Arguments>(
             NAME,
             "Adds, changes and deletes files by one patch. Nothing is written unless all of it fits.",
         )

@@ -1,7 +1,7 @@
 //! Arguments, with what is wrong with them as an error of a tool.
 
 use polyclaw_domain::tool::arguments;
-pub use polyclaw_domain::tool::arguments::spec;
+pub use polyclaw_domain::tool::arguments::build_tool_spec;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -9,5 +9,5 @@ use crate::error::{Error, Result};
 use crate::text;
 
 pub fn read<A: DeserializeOwned>(given: &Value) -> Result<A> {
-    arguments::read(given).map_err(|error| Error::Arguments(text::cut(&error.to_string(), 400)))
+    arguments::parse_arguments(given).map_err(|error| Error::Arguments(text::cut(&error.to_string(), 400)))
 }

@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 
 use polyclaw_domain::agent::SkillPolicy;
 use polyclaw_domain::briefing::{
-    self, BOOTSTRAP, Bootstrap, Briefing, Briefings, FILES, HEARTBEAT, IDENTITY, Page, Reader,
+    self, BOOTSTRAP_FILE, BRIEFING_FILES, BootstrapVersion, Briefing, BriefingPage, BriefingReader,
+    BriefingSource, HEARTBEAT_FILE, IDENTITY_FILE,
 };
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::skill::{self, FILE, Place, Skill, Told};
+use polyclaw_domain::skill::{self, SKILL_FILE, Skill, SkillListLimits, SkillLocation};
 
 use crate::skill::{Found, Source, discover};
 pub use stamp::{Stamp, stamp};
@@ -40,7 +41,7 @@ pub struct FileBriefings {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shared {
     pub folders: Vec<PathBuf>,
-    pub told: Told,
+    pub told: SkillListLimits,
 }
 
 type Key = (AgentId, PathBuf, bool, bool);
@@ -79,7 +80,7 @@ impl FileBriefings {
     }
 
     /// Where an agent's files are looked for, nearest first.
-    fn folders(&self, reader: &Reader<'_>) -> Vec<PathBuf> {
+    fn folders(&self, reader: &BriefingReader<'_>) -> Vec<PathBuf> {
         let overlay = reader.overlay.then(|| self.root.join("agents").join(reader.agent.as_str()));
         let mut folders: Vec<PathBuf> = overlay.into_iter().collect();
         if reader.workspace != self.root {
@@ -89,17 +90,23 @@ impl FileBriefings {
         folders
     }
 
-    fn skill_sources(&self, reader: &Reader<'_>, more: &[PathBuf]) -> Vec<Source> {
+    fn skill_sources(&self, reader: &BriefingReader<'_>, more: &[PathBuf]) -> Vec<Source> {
         let overlay = self.root.join("agents").join(reader.agent.as_str()).join("skills");
         let own = reader.workspace.join("skills");
-        let of_agent = Source { place: Place::Agent, base: self.root.clone(), folder: overlay, only: None };
+        let of_agent =
+            Source { place: SkillLocation::Agent, base: self.root.clone(), folder: overlay, only: None };
         let near = [
             of_agent,
-            Source { place: Place::Workspace, base: reader.workspace.to_owned(), folder: own, only: None },
+            Source {
+                place: SkillLocation::Workspace,
+                base: reader.workspace.to_owned(),
+                folder: own,
+                only: None,
+            },
         ];
         let shared = [&self.shared].into_iter().chain(more);
         let shared = shared.map(|folder| Source {
-            place: Place::Shared,
+            place: SkillLocation::Shared,
             base: folder.clone(),
             folder: folder.clone(),
             only: None,
@@ -107,14 +114,14 @@ impl FileBriefings {
         near.into_iter().skip(usize::from(!reader.overlay)).chain(shared).collect()
     }
 
-    fn make(&self, reader: &Reader<'_>, settings: Shared) -> Known {
+    fn make(&self, reader: &BriefingReader<'_>, settings: Shared) -> Known {
         let began = Instant::now();
         let folders = self.folders(reader);
         let sources = self.skill_sources(reader, &settings.folders);
         // Stamps come first: what changes while it is read has another one at the next look.
         let watched = folders.iter().chain(sources.iter().map(|source| &source.folder));
         let watched = watched.map(|path| (path.clone(), stamp(path))).collect();
-        let told = || FILES.into_iter().filter(|file| reader.is_told(file));
+        let told = || BRIEFING_FILES.into_iter().filter(|file| reader.includes_file(file));
         let files = folders.iter().flat_map(|folder| told().map(|file| folder.join(file)));
         let mut made_of: Vec<(PathBuf, Stamp)> = files.map(with_stamp).collect();
         made_of.extend(sources.iter().map(|source| with_stamp(source.folder.clone())));
@@ -136,7 +143,7 @@ impl FileBriefings {
         &self,
         folders: &[PathBuf],
         files: impl Iterator<Item = &'static str>,
-    ) -> (Vec<(&'static str, Page)>, Option<Bootstrap>) {
+    ) -> (Vec<(&'static str, BriefingPage)>, Option<BootstrapVersion>) {
         let mut bootstrap = None;
         let mut pages = Vec::new();
         for file in files {
@@ -144,10 +151,10 @@ impl FileBriefings {
                 let path = folder.join(file);
                 let seen = stamp(&path);
                 let base = if folder.starts_with(&self.root) { &self.root } else { folder };
-                page::read(base, folder, file).map(|page| (Bootstrap { path, stamp: seen }, page))
+                page::read(base, folder, file).map(|page| (BootstrapVersion { path, stamp: seen }, page))
             });
             let Some((place, page)) = found else { continue };
-            if file == BOOTSTRAP && matches!(page, Page::Text(_)) {
+            if file == BOOTSTRAP_FILE && matches!(page, BriefingPage::Text(_)) {
                 bootstrap = Some(place);
             }
             pages.push((file, page));
@@ -165,7 +172,7 @@ fn with_stamp(path: PathBuf) -> (PathBuf, Stamp) {
 fn nearest(found: Vec<Found>, made_of: &mut Vec<(PathBuf, Stamp)>) -> Arc<[Skill]> {
     let mut skills: Vec<Skill> = Vec::new();
     for one in found {
-        made_of.push((one.folder.join(FILE), one.stamp));
+        made_of.push((one.folder.join(SKILL_FILE), one.stamp));
         let Some(skill) = one.skill else { continue };
         if !skills.iter().any(|nearer| nearer.name == skill.name) {
             skills.push(skill);
@@ -176,23 +183,23 @@ fn nearest(found: Vec<Found>, made_of: &mut Vec<(PathBuf, Stamp)>) -> Arc<[Skill
 }
 
 fn compose(
-    reader: &Reader<'_>,
-    pages: &[(&'static str, Page)],
-    (bootstrap, skills): (Option<Bootstrap>, Arc<[Skill]>),
-    told: Told,
+    reader: &BriefingReader<'_>,
+    pages: &[(&'static str, BriefingPage)],
+    (bootstrap, skills): (Option<BootstrapVersion>, Arc<[Skill]>),
+    told: SkillListLimits,
 ) -> Briefing {
     let identity = pages.iter().find_map(|page| match page {
-        (name, Page::Text(text)) if *name == IDENTITY => Some(briefing::read_identity(text)),
+        (name, BriefingPage::Text(text)) if *name == IDENTITY_FILE => Some(briefing::read_identity(text)),
         _ => None,
     });
     let has_heartbeat = pages.iter().any(|page| match page {
-        (name, Page::Text(text)) => *name == HEARTBEAT && briefing::asks_for_something(text),
+        (name, BriefingPage::Text(text)) => *name == HEARTBEAT_FILE && briefing::has_heartbeat_tasks(text),
         _ => false,
     });
-    let allowed = skills.iter().filter(|skill| reader.skills.allows(&skill.name));
-    let listed = skill::render(allowed, told);
+    let allowed = skills.iter().filter(|skill| reader.skills.allows_skill(&skill.name));
+    let listed = skill::render_skill_list(allowed, told);
     Briefing {
-        text: briefing::render(pages).into(),
+        text: briefing::render_pages(pages).into(),
         skill_list: listed.into(),
         bootstrap,
         identity: identity.unwrap_or_default(),
@@ -228,8 +235,8 @@ impl Known {
     }
 }
 
-impl Briefings for FileBriefings {
-    fn brief(&self, reader: &Reader<'_>) -> Briefing {
+impl BriefingSource for FileBriefings {
+    fn load_briefing(&self, reader: &BriefingReader<'_>) -> Briefing {
         let key = (reader.agent.clone(), reader.workspace.to_owned(), reader.overlay, reader.is_sub_agent);
         let settings = self.settings();
         let still = |known: &mut Known| known.still(reader.skills, &settings);
@@ -246,7 +253,7 @@ impl Briefings for FileBriefings {
         briefing
     }
 
-    fn shown(&self, bootstrap: &Bootstrap) {
+    fn complete_bootstrap(&self, bootstrap: &BootstrapVersion) {
         if stamp(&bootstrap.path) != bootstrap.stamp {
             return;
         }

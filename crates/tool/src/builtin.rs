@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use polyclaw_domain::id::TurnId;
-use polyclaw_domain::port::Pending;
-use polyclaw_domain::sandbox::{Facts, Files};
-use polyclaw_domain::tool::{Progress, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox};
+use polyclaw_domain::port::BoxFuture;
+use polyclaw_domain::sandbox::{FileResolution, SandboxFacts};
+use polyclaw_domain::tool::{ProgressSink, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox};
 
 use crate::arguments::read;
 use crate::briefing::FileBriefings;
@@ -125,7 +125,7 @@ impl Builtin {
     fn open_to<'a>(&'a self, scope: &'a ToolScope) -> impl Iterator<Item = (Kind, &'a Arc<ToolSpec>)> {
         let has_skills = self.briefings.as_ref().is_some_and(|shelf| read_skill::is_of_use(shelf, scope));
         let listed = self.tools.iter().map(|tool| match tool.kind {
-            Kind::Shell if scope.sandbox.is_on() => (tool.kind, &self.confined_shell),
+            Kind::Shell if scope.sandbox.is_enabled() => (tool.kind, &self.confined_shell),
             kind => (kind, &tool.spec),
         });
         listed.filter(move |(kind, _)| match kind {
@@ -136,11 +136,11 @@ impl Builtin {
     }
 
     /// What held for a call that started no program.
-    fn facts(&self, scope: &ToolScope, call: &ToolCall) -> Facts {
+    fn facts(&self, scope: &ToolScope, call: &ToolCall) -> SandboxFacts {
         let kind = self.tools.iter().find(|tool| tool.spec.name == call.name).map(|tool| tool.kind);
         let is_of_files = !matches!(kind, None | Some(Kind::Shell | Kind::HttpFetch));
-        let files = is_of_files.then(|| Files { resolved: folder::RESOLVED.to_owned() });
-        Facts {
+        let files = is_of_files.then(|| FileResolution { resolved: folder::RESOLVED.to_owned() });
+        SandboxFacts {
             mode: scope.sandbox.mode,
             isolation: scope.isolation,
             worker: None,
@@ -155,7 +155,7 @@ impl Builtin {
         &self,
         scope: &ToolScope,
         call: &ToolCall,
-        progress: Progress<'_>,
+        progress: ProgressSink<'_>,
     ) -> Result<ToolOutcome> {
         let found = self.open_to(scope).find(|(_, spec)| spec.name == call.name);
         let (kind, _) = found.ok_or_else(|| unknown(call))?;
@@ -187,11 +187,11 @@ fn unknown(call: &ToolCall) -> Error {
 }
 
 impl Toolbox for Builtin {
-    fn list(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
+    fn list_tools(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
         self.open_to(scope).map(|(_, spec)| Arc::clone(spec)).collect()
     }
 
-    fn written_files<'a>(&'a self, scope: &'a ToolScope, call: &'a ToolCall) -> Pending<'a, Vec<PathBuf>> {
+    fn written_files<'a>(&'a self, scope: &'a ToolScope, call: &'a ToolCall) -> BoxFuture<'a, Vec<PathBuf>> {
         Box::pin(written::written_files(scope, call))
     }
 
@@ -200,8 +200,8 @@ impl Toolbox for Builtin {
         scope: &'a ToolScope,
         turn: &'a TurnId,
         call: &'a ToolCall,
-        progress: Progress<'a>,
-    ) -> Pending<'a, ToolOutcome> {
+        progress: ProgressSink<'a>,
+    ) -> BoxFuture<'a, ToolOutcome> {
         Box::pin(async move {
             let outcome: ToolOutcome = self.dispatch(scope, call, progress).await.unwrap_or_else(|error| {
                 let code = error.code();

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::sync::Arc;
 
-use polyclaw_domain::tool::{Effect, ToolOutcome, ToolScope, ToolSpec};
+use polyclaw_domain::tool::{ToolEffect, ToolOutcome, ToolScope, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -30,8 +30,8 @@ pub struct Arguments {
 
 pub fn spec() -> ToolSpec {
     ToolSpec {
-        effect: Effect::Effect,
-        ..arguments::spec::<Arguments>(
+        effect: ToolEffect::Effect,
+        ..arguments::build_tool_spec::<Arguments>(
             NAME,
             "Replaces a piece of text in a file. The old text must be in the file exactly once, \
              unless replace_all is set.",

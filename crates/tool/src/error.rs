@@ -2,7 +2,7 @@
 
 use std::io;
 
-use polyclaw_domain::plain;
+use polyclaw_domain::sanitize;
 use polyclaw_domain::tool::ToolOutcome;
 
 use crate::text;
@@ -78,7 +78,7 @@ pub enum Error {
 fn worded(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file or folder".to_owned(),
-        _ => plain::error(&error.to_string()),
+        _ => sanitize::strip_os_error(&error.to_string()),
     }
 }
 

@@ -8,7 +8,7 @@ mod target;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use polyclaw_domain::tool::{Risk, ToolOutcome, ToolSpec};
+use polyclaw_domain::tool::{ToolOutcome, ToolRisk, ToolSpec};
 use reqwest::Url;
 use reqwest::header::{HeaderMap, LOCATION};
 use schemars::JsonSchema;
@@ -50,8 +50,8 @@ enum Method {
 /// Risk high: what a fetched page says is not to be trusted, and an address can carry data out.
 pub fn spec() -> ToolSpec {
     ToolSpec {
-        risk: Risk::High,
-        ..arguments::spec::<Arguments>(
+        risk: ToolRisk::High,
+        ..arguments::build_tool_spec::<Arguments>(
             NAME,
             "Fetches a web page or an API answer as text, following up to 5 redirects. Binary content is refused.",
         )

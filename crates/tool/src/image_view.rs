@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use polyclaw_domain::media::{Image, MOST_BYTES};
+use polyclaw_domain::media::{Image, MAX_IMAGE_BYTES};
 use polyclaw_domain::tool::{ToolOutcome, ToolScope, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -23,7 +23,7 @@ pub struct Arguments {
 }
 
 pub fn spec() -> ToolSpec {
-    arguments::spec::<Arguments>(
+    arguments::build_tool_spec::<Arguments>(
         NAME,
         "Shows you an image: PNG, JPEG, GIF or WebP, at most 5 MB. It comes after the results of this round.",
     )
@@ -43,15 +43,15 @@ pub async fn run(scope: &ToolScope, arguments: Arguments) -> Result<ToolOutcome>
 
 fn read(place: &Place) -> Result<Image> {
     let (file, size) = place.open_file()?;
-    let limit = MOST_BYTES as u64;
+    let limit = MAX_IMAGE_BYTES as u64;
     let mut bytes = Vec::new();
     // It may grow while it is read.
     file.take(limit + 1).read_to_end(&mut bytes).map_err(|source| place.failed(source))?;
-    if bytes.len() > MOST_BYTES {
+    if bytes.len() > MAX_IMAGE_BYTES {
         return Err(Error::TooLarge { path: place.shown().to_owned(), size: size.max(limit + 1), limit });
     }
     let path = || place.shown().to_owned();
-    Image::read(bytes).map_err(|_| Error::Kind {
+    Image::from_bytes(bytes).map_err(|_| Error::Kind {
         path: path(),
         found: "something else",
         wanted: "a PNG, JPEG, GIF or WebP image",

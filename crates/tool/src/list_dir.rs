@@ -29,7 +29,7 @@ pub struct Arguments {
 }
 
 pub fn spec() -> ToolSpec {
-    arguments::spec::<Arguments>(
+    arguments::build_tool_spec::<Arguments>(
         NAME,
         "Lists a folder: folders end with '/', files show their size in bytes. Links are not followed.",
     )

@@ -15,9 +15,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use polyclaw_domain::id::TurnId;
-use polyclaw_domain::mcp::{ServerState, Servers};
-use polyclaw_domain::port::Pending;
-use polyclaw_domain::tool::{Consent, Progress, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox};
+use polyclaw_domain::mcp::{McpServerRegistry, McpServerStatus};
+use polyclaw_domain::port::BoxFuture;
+use polyclaw_domain::tool::{ProgressSink, ToolCall, ToolConsent, ToolOutcome, ToolScope, ToolSpec, Toolbox};
 
 use crate::error::Error;
 use crate::text;
@@ -87,11 +87,11 @@ impl Mcp {
 
 /// A tool that needs a person's word is not there where nobody can be asked.
 fn is_open(spec: &ToolSpec, scope: &ToolScope) -> bool {
-    scope.can_ask || spec.consent != Consent::AskPerson
+    scope.can_ask || spec.consent != ToolConsent::AskPerson
 }
 
 impl Toolbox for Mcp {
-    fn list(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
+    fn list_tools(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
         let servers = self.of(&scope.mcp);
         let offers = servers.iter().flat_map(|server| {
             server.wake();
@@ -100,7 +100,7 @@ impl Toolbox for Mcp {
         offers.filter(|spec| is_open(spec, scope)).collect()
     }
 
-    fn gather<'a>(&'a self, scope: &'a ToolScope) -> Option<Pending<'a, ()>> {
+    fn wait_until_ready<'a>(&'a self, scope: &'a ToolScope) -> Option<BoxFuture<'a, ()>> {
         let starting: Vec<_> =
             self.of(&scope.mcp).into_iter().filter(|server| server.is_starting()).collect();
         if starting.is_empty() {
@@ -122,8 +122,8 @@ impl Toolbox for Mcp {
         scope: &'a ToolScope,
         turn: &'a TurnId,
         call: &'a ToolCall,
-        progress: Progress<'a>,
-    ) -> Pending<'a, ToolOutcome> {
+        progress: ProgressSink<'a>,
+    ) -> BoxFuture<'a, ToolOutcome> {
         Box::pin(async move {
             let Some((server, tool)) = self.find(scope, &call.name) else {
                 return Error::UnknownTool(text::cut(&call.name, 80)).into();
@@ -136,14 +136,14 @@ impl Toolbox for Mcp {
     }
 }
 
-impl Servers for Mcp {
-    fn states(&self) -> Vec<ServerState> {
+impl McpServerRegistry for Mcp {
+    fn server_statuses(&self) -> Vec<McpServerStatus> {
         self.all().iter().map(|server| server.state()).collect()
     }
 }
 
 /// Starts one server, asks what it offers and ends it: what `polyclaw mcp check` does.
-pub async fn probe(name: &str, settings: McpSettings) -> ServerState {
+pub async fn probe(name: &str, settings: McpSettings) -> McpServerStatus {
     let server = Arc::new(Server::new(name.to_owned(), settings));
     server.wake();
     server.known().await;

@@ -27,7 +27,7 @@ pub struct Arguments {
 }
 
 pub fn spec() -> ToolSpec {
-    arguments::spec::<Arguments>(
+    arguments::build_tool_spec::<Arguments>(
         NAME,
         "Reads a text file. Long files come in parts of 256 KiB: a note at the end says how to go on.",
     )

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use polyclaw_domain::briefing::{Briefings, Reader};
-use polyclaw_domain::skill::{FILE, Skill, TOOL};
+use polyclaw_domain::briefing::{BriefingReader, BriefingSource};
+use polyclaw_domain::skill::{READ_SKILL_TOOL, SKILL_FILE, Skill};
 use polyclaw_domain::tool::{ToolOutcome, ToolScope, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -25,15 +25,15 @@ pub struct Arguments {
 }
 
 pub fn spec() -> ToolSpec {
-    arguments::spec::<Arguments>(
-        TOOL,
+    arguments::build_tool_spec::<Arguments>(
+        READ_SKILL_TOOL,
         "Reads the instructions of a skill, or another file of its folder. Use it before a task that a skill fits.",
     )
 }
 
 /// An agent that has no skill has no use for the tool.
 pub fn is_of_use(briefings: &FileBriefings, scope: &ToolScope) -> bool {
-    briefings.brief(&reader(scope)).allowed(&scope.skills).next().is_some()
+    briefings.load_briefing(&reader(scope)).allowed_skills(&scope.skills).next().is_some()
 }
 
 pub async fn run(
@@ -41,18 +41,18 @@ pub async fn run(
     scope: &ToolScope,
     arguments: Arguments,
 ) -> Result<ToolOutcome> {
-    let briefing = briefings.brief(&reader(scope));
+    let briefing = briefings.load_briefing(&reader(scope));
     // One that is not allowed is not there: the same words for both.
-    let skill = briefing.allowed(&scope.skills).find(|skill| skill.name == arguments.name);
+    let skill = briefing.allowed_skills(&scope.skills).find(|skill| skill.name == arguments.name);
     let skill = skill.ok_or_else(|| Error::UnknownSkill(text::cut(&arguments.name, 80)))?;
     check_place(skill)?;
-    let path = arguments.path.unwrap_or_else(|| FILE.to_owned());
+    let path = arguments.path.unwrap_or_else(|| SKILL_FILE.to_owned());
     read_file::below(skill.folder.clone(), path, arguments.offset_line, None).await
 }
 
-fn reader(scope: &ToolScope) -> Reader<'_> {
+fn reader(scope: &ToolScope) -> BriefingReader<'_> {
     let ToolScope { agent, workspace, skills, overlay, .. } = scope;
-    Reader { agent, workspace, skills, overlay: *overlay, is_sub_agent: false }
+    BriefingReader { agent, workspace, skills, overlay: *overlay, is_sub_agent: false }
 }
 
 /// Its folder is where it was found, not behind a link that came since.

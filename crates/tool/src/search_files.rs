@@ -42,7 +42,7 @@ pub struct Arguments {
 }
 
 pub fn spec() -> ToolSpec {
-    arguments::spec::<Arguments>(
+    arguments::build_tool_spec::<Arguments>(
         NAME,
         "Searches the lines of text files; answers with path:line: text. Skips .git, links, binary files and \
          files over 16 MiB.",

@@ -5,8 +5,10 @@ mod output;
 use std::process::Stdio;
 use std::time::Duration;
 
-use polyclaw_domain::sandbox::Facts;
-use polyclaw_domain::tool::{Consent, Effect, Progress, Risk, ToolOutcome, ToolScope, ToolSpec};
+use polyclaw_domain::sandbox::SandboxFacts;
+use polyclaw_domain::tool::{
+    ProgressSink, ToolConsent, ToolEffect, ToolOutcome, ToolRisk, ToolScope, ToolSpec,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::io::AsyncReadExt;
@@ -39,11 +41,11 @@ pub struct Arguments {
 
 pub fn spec() -> ToolSpec {
     ToolSpec {
-        effect: Effect::Effect,
-        risk: Risk::High,
-        consent: Consent::AskPerson,
+        effect: ToolEffect::Effect,
+        risk: ToolRisk::High,
+        consent: ToolConsent::AskPerson,
         confined: false,
-        ..arguments::spec::<Arguments>(
+        ..arguments::build_tool_spec::<Arguments>(
             NAME,
             "Runs a command with sh and returns its output and exit status. No terminal and no input; processes \
              left in the background are killed when the command ends. Files are to be kept in the workspace: other \
@@ -54,7 +56,7 @@ pub fn spec() -> ToolSpec {
 
 /// Where it is confined nobody has to be asked.
 pub fn confined_spec() -> ToolSpec {
-    ToolSpec { consent: Consent::NotNeeded, confined: true, ..spec() }
+    ToolSpec { consent: ToolConsent::NotNeeded, confined: true, ..spec() }
 }
 
 enum Outcome {
@@ -66,7 +68,7 @@ pub async fn run(
     scope: &ToolScope,
     arguments: Arguments,
     sandboxes: &Sandboxes,
-    progress: Progress<'_>,
+    progress: ProgressSink<'_>,
 ) -> Result<ToolOutcome> {
     let seconds = arguments.timeout_seconds.unwrap_or(USUAL_SECONDS).clamp(1, MOST_SECONDS);
     let workspace = scope.workspace.clone();
@@ -90,7 +92,7 @@ pub async fn run(
     let mut running = Running { started, pipe, output: Output::new(progress) };
     let end = running.follow(seconds).await;
     running.drain().await;
-    let facts = Facts {
+    let facts = SandboxFacts {
         mode: scope.sandbox.mode,
         isolation: scope.isolation,
         worker: None,

@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use polyclaw_domain::config::WebSearch;
-use polyclaw_domain::plain;
-use polyclaw_domain::tool::{Risk, ToolOutcome, ToolSpec};
+use polyclaw_domain::sanitize;
+use polyclaw_domain::tool::{ToolOutcome, ToolRisk, ToolSpec};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response};
 use schemars::JsonSchema;
@@ -36,8 +36,8 @@ pub struct Arguments {
 /// Risk high: what is asked goes to a service outside, and what it finds is not to be trusted.
 pub fn spec() -> ToolSpec {
     ToolSpec {
-        risk: Risk::High,
-        ..arguments::spec::<Arguments>(
+        risk: ToolRisk::High,
+        ..arguments::build_tool_spec::<Arguments>(
             NAME,
             "Searches the web. Returns titles, addresses and short extracts; http_fetch reads a page.",
         )
@@ -65,7 +65,7 @@ impl Search {
     }
 
     pub async fn run(&self, arguments: Arguments) -> Result<ToolOutcome> {
-        let query = plain::line(&arguments.query, LONGEST_QUERY);
+        let query = sanitize::to_single_line(&arguments.query, LONGEST_QUERY);
         if query.is_empty() {
             return Err(Error::Arguments("the query is empty".to_owned()));
         }
@@ -125,9 +125,14 @@ fn render(query: &str, hits: &[Hit]) -> String {
         return format!("Nothing was found for \"{query}\".");
     }
     let line = |(n, hit): (usize, &Hit)| {
-        let text = plain::line(&hit.text, 500);
+        let text = sanitize::to_single_line(&hit.text, 500);
         let below = if text.is_empty() { String::new() } else { format!("\n   {text}") };
-        format!("{}. {}\n   {}{below}", n + 1, plain::line(&hit.title, 200), plain::line(&hit.url, 1_000))
+        format!(
+            "{}. {}\n   {}{below}",
+            n + 1,
+            sanitize::to_single_line(&hit.title, 200),
+            sanitize::to_single_line(&hit.url, 1_000)
+        )
     };
     hits.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
 }

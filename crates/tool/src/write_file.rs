@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polyclaw_domain::tool::{Effect, ToolOutcome, ToolScope, ToolSpec};
+use polyclaw_domain::tool::{ToolEffect, ToolOutcome, ToolScope, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -25,8 +25,8 @@ pub struct Arguments {
 
 pub fn spec() -> ToolSpec {
     ToolSpec {
-        effect: Effect::Idempotent,
-        ..arguments::spec::<Arguments>(
+        effect: ToolEffect::Idempotent,
+        ..arguments::build_tool_spec::<Arguments>(
             NAME,
             "Writes a file, replacing what was in it. To change a part of a file use edit_file.",
         )

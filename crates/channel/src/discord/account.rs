@@ -1,9 +1,11 @@
 //! One bot.
 
-use polyclaw_domain::channel::{Address, Attached, Capabilities, Inbox, MenuItem, Sent, Standing};
+use polyclaw_domain::channel::{
+    AttachmentRef, ChannelCapabilities, ChatAddress, ConnectionState, InboundSink, MenuItem, SendOutcome,
+};
 use polyclaw_domain::config;
-use polyclaw_domain::delivery::{Button, Outgoing};
-use polyclaw_domain::hex::hex;
+use polyclaw_domain::delivery::{CommandButton, OutgoingMessage};
+use polyclaw_domain::hex::encode_hex;
 use reqwest::Method;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -41,7 +43,7 @@ pub struct Account {
 impl Account {
     pub(super) fn new(
         name: &str,
-        bot: &config::Discord,
+        bot: &config::DiscordConfig,
         clients: &Clients,
         pace: Pace,
     ) -> Result<Self, Error> {
@@ -58,17 +60,17 @@ impl Account {
 
 impl accounts::Account for Account {
     const CHANNEL: &'static str = NAME;
-    const CAPABILITIES: Capabilities =
-        Capabilities { idempotent_send: true, max_chars: MAX_CHARS, edits: true, acknowledges: true };
+    const CAPABILITIES: ChannelCapabilities =
+        ChannelCapabilities { idempotent_send: true, max_chars: MAX_CHARS, edits: true, acknowledges: true };
     const REMEMBERED_MS: Option<i64> = Some(REMEMBERED_MS);
 
-    fn standing(&self) -> Standing {
+    fn standing(&self) -> ConnectionState {
         self.link.standing()
     }
 
     /// Discord shows a nonce once for a few minutes. So what is unknown stays unknown here, and the engine, which
     /// knows how old the message is, decides about a repeat.
-    async fn send(&self, key: &str, outgoing: &Outgoing) -> Sent {
+    async fn send(&self, key: &str, outgoing: &OutgoingMessage) -> SendOutcome {
         let mut body = content(outgoing.text());
         body["nonce"] = nonce(key).into();
         body["enforce_nonce"] = true.into();
@@ -79,19 +81,19 @@ impl accounts::Account for Account {
         self.api.show(Method::POST, &path, &body, false).await
     }
 
-    async fn edit(&self, platform_id: &str, outgoing: &Outgoing) -> Sent {
+    async fn edit(&self, platform_id: &str, outgoing: &OutgoingMessage) -> SendOutcome {
         let path = ["channels", place(outgoing.address()), "messages", platform_id];
         self.api.show(Method::PATCH, &path, &content(outgoing.text()), true).await
     }
 
-    async fn typing(&self, address: &Address) {
+    async fn typing(&self, address: &ChatAddress) {
         let path = ["channels", place(address), "typing"];
         if let Err(refusal) = self.api.call(Method::POST, &path, Some(&json!({}))).await {
             tracing::debug!(account = self.name, reason = refusal.reason, "Discord shows nobody typing");
         }
     }
 
-    async fn fetch(&self, attached: &Attached) -> Option<Content> {
+    async fn fetch(&self, attached: &AttachmentRef) -> Option<Content> {
         attached::fetch(&self.api, attached).await
     }
 
@@ -109,13 +111,13 @@ impl accounts::Account for Account {
         true
     }
 
-    async fn receive(&self, inbox: &dyn Inbox) {
+    async fn receive(&self, inbox: &dyn InboundSink) {
         self.listen(inbox).await;
     }
 }
 
 /// A thread is a channel of its own.
-fn place(address: &Address) -> &str {
+fn place(address: &ChatAddress) -> &str {
     address.thread.as_ref().unwrap_or(&address.peer)
 }
 
@@ -125,13 +127,13 @@ fn content(text: &str) -> Value {
 }
 
 /// The buttons in one row: the first is the one that allows.
-fn row(buttons: &[Button]) -> Value {
+fn row(buttons: &[CommandButton]) -> Value {
     /// Discord's numbers for what a component is and how a button looks.
     const ROW: u8 = 1;
     const BUTTON: u8 = 2;
     const GREY: u8 = 2;
     const GREEN: u8 = 3;
-    let button = |(at, button): (usize, &Button)| {
+    let button = |(at, button): (usize, &CommandButton)| {
         let style = if at == 0 { GREEN } else { GREY };
         json!({ "type": BUTTON, "style": style, "label": button.label, "custom_id": button.command })
     };
@@ -140,7 +142,7 @@ fn row(buttons: &[Button]) -> Value {
 }
 
 fn nonce(key: &str) -> String {
-    let mut nonce = hex(&Sha256::digest(key.as_bytes()));
+    let mut nonce = encode_hex(&Sha256::digest(key.as_bytes()));
     nonce.truncate(NONCE_CHARS);
     nonce
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use polyclaw_domain::channel::Sent;
+use polyclaw_domain::channel::SendOutcome;
 use polyclaw_domain::config::Secret;
 use reqwest::header::{AUTHORIZATION, USER_AGENT};
 use reqwest::{Client, Method, RequestBuilder, Url};
@@ -77,7 +77,13 @@ impl Api {
     }
 
     /// Shows people something. `is_idempotent`: it may be done again at any time when its fate is unknown.
-    pub async fn show(&self, method: Method, path: &[&str], body: &Value, is_idempotent: bool) -> Sent {
+    pub async fn show(
+        &self,
+        method: Method,
+        path: &[&str],
+        body: &Value,
+        is_idempotent: bool,
+    ) -> SendOutcome {
         match self.request(method, path).json(body).send().await {
             Ok(response) => {
                 let answer = read(Answer::read(response, MAX_BODY).await);

@@ -1,7 +1,7 @@
 //! Commands from the menu and by buttons. Discord shows an error unless it is answered within three seconds, so it is told first that
 //! something will come, and then, to whoever gave the command, what was understood.
 
-use polyclaw_domain::channel::Letter;
+use polyclaw_domain::channel::InboundMessage;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -57,17 +57,17 @@ impl Account {
 }
 
 /// `/name text`, said to this bot.
-pub(super) fn letter(interaction: &Interaction, place: &Place, account: &str) -> Option<Letter> {
+pub(super) fn letter(interaction: &Interaction, place: &Place, account: &str) -> Option<InboundMessage> {
     let member = interaction.member.as_ref();
     let user = member.and_then(|member| member.user.as_ref()).or(interaction.user.as_ref())?;
     let text = interaction.line()?;
     let roles = member.map(|member| member.roles.clone()).unwrap_or_default();
-    Some(Letter {
-        arrival: place.arrival(account, &user.id, roles),
+    Some(InboundMessage {
+        context: place.arrival(account, &user.id, roles),
         address: place.address(account),
         platform_id: interaction.id.clone(),
         text,
-        attached: Vec::new(),
+        attachments: Vec::new(),
         mentioned: true,
         sender_name: Some(letter::name(user, member)),
     })

@@ -1,7 +1,7 @@
 //! What is written on Discord as a letter. Pure: what has to be asked for is asked before.
 
-use polyclaw_domain::arrival::{Arrival, Peer, PeerKind, Thread, ThreadKind};
-use polyclaw_domain::channel::{Address, Letter};
+use polyclaw_domain::channel::{ChatAddress, InboundMessage};
+use polyclaw_domain::inbound::{ChatPeer, ChatThread, InboundContext, PeerKind, ThreadKind};
 
 use super::event::{Member, Message, User};
 use super::{NAME, attached};
@@ -21,14 +21,14 @@ pub(super) struct Place {
 
 impl Place {
     /// Where it is and who is there, as routing sees it.
-    pub fn arrival(&self, account: &str, sender: &str, roles: Vec<String>) -> Arrival {
-        let channel = |id: &String| Peer { kind: PeerKind::Channel, id: id.clone() };
+    pub fn arrival(&self, account: &str, sender: &str, roles: Vec<String>) -> InboundContext {
+        let channel = |id: &String| ChatPeer { kind: PeerKind::Channel, id: id.clone() };
         let peer = match self.guild {
             Some(_) => channel(&self.channel),
-            None => Peer { kind: PeerKind::Dm, id: sender.to_owned() },
+            None => ChatPeer { kind: PeerKind::Dm, id: sender.to_owned() },
         };
-        let thread = || Thread { kind: ThreadKind::Thread, id: self.channel.clone() };
-        Arrival {
+        let thread = || ChatThread { kind: ThreadKind::Thread, id: self.channel.clone() };
+        InboundContext {
             channel: NAME.to_owned(),
             account: account.to_owned(),
             peer,
@@ -42,8 +42,8 @@ impl Place {
     }
 
     /// Answers go to the channel, also where the conversation is known by the person.
-    pub fn address(&self, account: &str) -> Address {
-        Address {
+    pub fn address(&self, account: &str) -> ChatAddress {
+        ChatAddress {
             channel: NAME.to_owned(),
             account: account.to_owned(),
             peer: self.channel.clone(),
@@ -53,7 +53,7 @@ impl Place {
 }
 
 /// Nothing for what nobody has to answer: bots, this one among them, webhooks, and what Discord says itself.
-pub(super) fn letter(message: &Message, place: &Place, me: &str, account: &str) -> Option<Letter> {
+pub(super) fn letter(message: &Message, place: &Place, me: &str, account: &str) -> Option<InboundMessage> {
     let author = &message.author;
     if author.bot || author.id == me || message.webhook_id.is_some() || !SPOKEN.contains(&message.kind) {
         return None;
@@ -61,12 +61,12 @@ pub(super) fn letter(message: &Message, place: &Place, me: &str, account: &str) 
     let reply = message.referenced_message.as_ref().and_then(|reply| reply.author.as_ref());
     let replies = reply.is_some_and(|author| author.id == me);
     let roles = message.member.as_ref().map(|member| member.roles.clone()).unwrap_or_default();
-    Some(Letter {
-        arrival: place.arrival(account, &author.id, roles),
+    Some(InboundMessage {
+        context: place.arrival(account, &author.id, roles),
         address: place.address(account),
         platform_id: message.id.clone(),
         text: without_name(&message.content, me).to_owned(),
-        attached: attached::attached(&message.attachments),
+        attachments: attached::attached(&message.attachments),
         mentioned: replies || message.mentions.iter().any(|user| user.id == me),
         sender_name: Some(name(author, message.member.as_ref())),
     })

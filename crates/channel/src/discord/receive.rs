@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use polyclaw_domain::channel::{Inbox, Letter, Taken};
+use polyclaw_domain::channel::{InboundMessage, InboundSink, IngestOutcome};
 use reqwest::StatusCode;
 use serde::Deserialize;
 use serde_json::Value;
@@ -34,7 +34,7 @@ const EPOCH_MS: u64 = 1_420_070_400_000;
 
 /// What outlives a connection.
 pub(super) struct Life<'a> {
-    pub inbox: &'a dyn Inbox,
+    pub inbox: &'a dyn InboundSink,
     /// The session, and where it can be gone on with.
     session: Option<(String, Option<String>)>,
     me: String,
@@ -51,7 +51,7 @@ pub(super) struct Life<'a> {
 }
 
 impl Account {
-    pub(super) async fn listen(&self, inbox: &dyn Inbox) {
+    pub(super) async fn listen(&self, inbox: &dyn InboundSink) {
         let mut life = Life {
             inbox,
             session: None,
@@ -62,7 +62,7 @@ impl Account {
             awaited: HashSet::new(),
             is_live: false,
         };
-        for address in inbox.correspondents(NAME, &self.name).await {
+        for address in inbox.recent_dm_addresses(NAME, &self.name).await {
             life.seen.insert(address.peer, (life.begin, None));
         }
         let progress = Progress::default();
@@ -188,7 +188,9 @@ impl Account {
     pub(super) async fn take_message(&self, message: &Message, guild: Option<String>, life: &mut Life<'_>) {
         let place = self.place(&mut life.places, &message.channel_id, guild.as_deref()).await;
         let letter = letter::letter(message, &place, &life.me, &self.name);
-        if let Some(letter) = letter.filter(|letter| !letter.text.is_empty() || !letter.attached.is_empty()) {
+        if let Some(letter) =
+            letter.filter(|letter| !letter.text.is_empty() || !letter.attachments.is_empty())
+        {
             self.hand_in(letter, life.inbox).await;
         }
         let id = message.id.parse().unwrap_or_default();
@@ -212,9 +214,9 @@ impl Account {
     }
 
     /// There is nobody to ask for it again, so it is held until it can be taken.
-    async fn hand_in(&self, letter: Letter, inbox: &dyn Inbox) {
+    async fn hand_in(&self, letter: InboundMessage, inbox: &dyn InboundSink) {
         let mut backoff = self.pace.backoff();
-        while let Taken::Later { reason } = inbox.take(letter.clone()).await {
+        while let IngestOutcome::Retry { reason } = inbox.ingest_message(letter.clone()).await {
             let pause = backoff.next();
             tracing::warn!(account = self.name, reason, ?pause, "a message from Discord cannot be taken now");
             tokio::time::sleep(pause).await;

@@ -1,8 +1,10 @@
 //! One user of a homeserver.
 
-use polyclaw_domain::channel::{Address, Attached, Capabilities, Inbox, Sent, Standing};
+use polyclaw_domain::channel::{
+    AttachmentRef, ChannelCapabilities, ChatAddress, ConnectionState, InboundSink, SendOutcome,
+};
 use polyclaw_domain::config;
-use polyclaw_domain::delivery::Outgoing;
+use polyclaw_domain::delivery::OutgoingMessage;
 use serde_json::{Value, json};
 
 use super::NAME;
@@ -26,7 +28,7 @@ const TYPING_MS: u32 = 20_000;
 
 pub struct Account {
     pub(super) name: String,
-    pub(super) settings: config::Matrix,
+    pub(super) settings: config::MatrixConfig,
     pub(super) api: Api,
     pub(super) pace: Pace,
     pub(super) link: Link,
@@ -35,7 +37,7 @@ pub struct Account {
 impl Account {
     pub(super) fn new(
         name: &str,
-        settings: &config::Matrix,
+        settings: &config::MatrixConfig,
         clients: &Clients,
         pace: Pace,
     ) -> Result<Self, Error> {
@@ -51,7 +53,7 @@ impl Account {
         })
     }
 
-    async fn put(&self, room: &str, key: &str, content: &Value) -> Sent {
+    async fn put(&self, room: &str, key: &str, content: &Value) -> SendOutcome {
         self.api.send(&Ask::put(&["v3", "rooms", room, "send", "m.room.message", key], content)).await
     }
 }
@@ -59,15 +61,15 @@ impl Account {
 impl accounts::Account for Account {
     const CHANNEL: &'static str = NAME;
     /// A homeserver knows a key again and answers with the message it made of it.
-    const CAPABILITIES: Capabilities =
-        Capabilities { idempotent_send: true, max_chars: MAX_CHARS, edits: true, acknowledges: true };
+    const CAPABILITIES: ChannelCapabilities =
+        ChannelCapabilities { idempotent_send: true, max_chars: MAX_CHARS, edits: true, acknowledges: true };
     const REMEMBERED_MS: Option<i64> = Some(REMEMBERED_MS);
 
-    fn standing(&self) -> Standing {
+    fn standing(&self) -> ConnectionState {
         self.link.standing()
     }
 
-    async fn send(&self, key: &str, outgoing: &Outgoing) -> Sent {
+    async fn send(&self, key: &str, outgoing: &OutgoingMessage) -> SendOutcome {
         let address = outgoing.address();
         let mut content = said(outgoing.text());
         if let Some(thread) = &address.thread {
@@ -83,7 +85,7 @@ impl accounts::Account for Account {
     }
 
     /// Each change has a key of its own: one back to an earlier text is a change, too, and twice the same does no harm.
-    async fn edit(&self, event: &str, outgoing: &Outgoing) -> Sent {
+    async fn edit(&self, event: &str, outgoing: &OutgoingMessage) -> SendOutcome {
         let mut content = said(&format!("* {}", outgoing.text()));
         content["m.new_content"] = said(outgoing.text());
         content["m.relates_to"] = json!({ "rel_type": "m.replace", "event_id": event });
@@ -91,7 +93,7 @@ impl accounts::Account for Account {
         self.put(&outgoing.address().peer, &key, &content).await
     }
 
-    async fn typing(&self, address: &Address) {
+    async fn typing(&self, address: &ChatAddress) {
         let body = json!({ "typing": true, "timeout": TYPING_MS });
         let path = ["v3", "rooms", &address.peer, "typing", &self.settings.user_id];
         if let Err(trouble) = self.api.ask(&Ask::put(&path, &body)).await {
@@ -99,7 +101,7 @@ impl accounts::Account for Account {
         }
     }
 
-    async fn fetch(&self, attached: &Attached) -> Option<Content> {
+    async fn fetch(&self, attached: &AttachmentRef) -> Option<Content> {
         let request = self.api.file(attached.handle.as_ref()?).await?;
         attachment::read(attached, request).await
     }
@@ -108,7 +110,7 @@ impl accounts::Account for Account {
         true
     }
 
-    async fn receive(&self, inbox: &dyn Inbox) {
+    async fn receive(&self, inbox: &dyn InboundSink) {
         self.listen(inbox).await;
     }
 }

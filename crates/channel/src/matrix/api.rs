@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use polyclaw_domain::channel::Sent;
+use polyclaw_domain::channel::SendOutcome;
 use reqwest::{Client, Method, RequestBuilder, Response, Url};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -91,11 +91,11 @@ impl Api {
     }
 
     /// Sends a message under a key that the homeserver knows again.
-    pub async fn send(&self, ask: &Ask<'_>) -> Sent {
+    pub async fn send(&self, ask: &Ask<'_>) -> SendOutcome {
         match self.call(ask).await {
             Ok(answer) => answer.sent(true, |body| body.get("event_id")),
             Err(Trouble::Wire(error)) => answer::failure(error),
-            Err(trouble) => Sent::Retry { reason: trouble.reason(), after_ms: None },
+            Err(trouble) => SendOutcome::Retry { reason: trouble.reason(), after_ms: None },
         }
     }
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use polyclaw_domain::arrival::{Arrival, Peer, PeerKind, Thread, ThreadKind};
-use polyclaw_domain::channel::{Address, Attached, Letter};
+use polyclaw_domain::channel::{AttachmentRef, ChatAddress, InboundMessage};
+use polyclaw_domain::inbound::{ChatPeer, ChatThread, InboundContext, PeerKind, ThreadKind};
 use serde::Deserialize;
 
 use super::{NAME, text};
@@ -114,9 +114,9 @@ impl Event {
             && matches!(self.content.membership.as_str(), "invite" | "join")
     }
 
-    fn attached(&self) -> Vec<Attached> {
+    fn attached(&self) -> Vec<AttachmentRef> {
         let content = &self.content;
-        let attached = |name: &str| Attached {
+        let attached = |name: &str| AttachmentRef {
             name: name.to_owned(),
             media_type: content.info.mimetype.clone(),
             size: Some(content.info.size).filter(|size| *size > 0),
@@ -145,7 +145,7 @@ impl Event {
 
     /// The message in it, if it is a new one of somebody else. Notices are what programs say: answering them could go
     /// on for ever.
-    pub fn letter(&self, room: &Room) -> Option<Letter> {
+    pub fn letter(&self, room: &Room) -> Option<InboundMessage> {
         let is_message = self.kind == "m.room.message" && self.state_key.is_none();
         let is_said =
             matches!(self.content.msgtype.as_str(), "m.text" | "m.emote") || self.file_name().is_some();
@@ -154,9 +154,9 @@ impl Event {
         if !is_message || !is_said || is_edit || is_own {
             return None;
         }
-        Some(Letter {
-            arrival: self.arrival(room),
-            address: Address {
+        Some(InboundMessage {
+            context: self.arrival(room),
+            address: ChatAddress {
                 channel: NAME.to_owned(),
                 account: room.account.clone(),
                 peer: room.id.clone(),
@@ -164,21 +164,21 @@ impl Event {
             },
             platform_id: self.event_id.clone(),
             text: self.said(room),
-            attached: self.attached(),
+            attachments: self.attached(),
             mentioned: self.is_mention(room),
             sender_name: room.members.get(&self.sender).cloned().flatten(),
         })
     }
 
-    fn arrival(&self, room: &Room) -> Arrival {
+    fn arrival(&self, room: &Room) -> InboundContext {
         let (kind, id) =
             if room.is_dm() { (PeerKind::Dm, &self.sender) } else { (PeerKind::Group, &room.id) };
-        Arrival {
+        InboundContext {
             channel: NAME.to_owned(),
             account: room.account.clone(),
-            peer: Peer { kind, id: id.clone() },
+            peer: ChatPeer { kind, id: id.clone() },
             parent: None,
-            thread: self.thread().map(|id| Thread { kind: ThreadKind::Thread, id: id.to_owned() }),
+            thread: self.thread().map(|id| ChatThread { kind: ThreadKind::Thread, id: id.to_owned() }),
             guild: None,
             team: None,
             roles: Vec::new(),
@@ -242,11 +242,11 @@ mod tests {
     #[test]
     fn a_room_of_two_is_a_conversation_with_one_person() {
         let letter = event(said("hi")).letter(&room(&[])).unwrap();
-        assert_eq!(letter.arrival.peer, Peer { kind: PeerKind::Dm, id: "@ann:hs".into() });
+        assert_eq!(letter.context.peer, ChatPeer { kind: PeerKind::Dm, id: "@ann:hs".into() });
         assert_eq!((letter.address.peer.as_str(), letter.platform_id.as_str()), ("!r:hs", "$1"));
         assert_eq!(letter.sender_name.as_deref(), Some("Ann"));
         let letter = event(said("hi")).letter(&room(&["@bob:hs"])).unwrap();
-        assert_eq!(letter.arrival.peer, Peer { kind: PeerKind::Group, id: "!r:hs".into() });
+        assert_eq!(letter.context.peer, ChatPeer { kind: PeerKind::Group, id: "!r:hs".into() });
     }
 
     #[test]

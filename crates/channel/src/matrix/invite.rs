@@ -1,7 +1,7 @@
 //! Invitations. They are accepted from who may write, and refused to everybody else, so that nobody waits in vain.
 
-use polyclaw_domain::admission::{Admission, Known};
-use polyclaw_domain::arrival::{Arrival, Peer, PeerKind};
+use polyclaw_domain::admission::{SenderAdmission, SenderFacts};
+use polyclaw_domain::inbound::{ChatPeer, InboundContext, PeerKind};
 use serde_json::{Value, json};
 
 use super::NAME;
@@ -49,10 +49,10 @@ impl Account {
             true => (PeerKind::Dm, invite.sender.as_str()),
             false => (PeerKind::Group, room),
         };
-        let arrival = Arrival {
+        let arrival = InboundContext {
             channel: NAME.to_owned(),
             account: self.name.clone(),
-            peer: Peer { kind, id: id.to_owned() },
+            peer: ChatPeer { kind, id: id.to_owned() },
             parent: None,
             thread: None,
             guild: None,
@@ -60,7 +60,7 @@ impl Account {
             roles: Vec::new(),
             sender: invite.sender.clone(),
         };
-        let known = Known { paired: false, mentioned: true };
-        !matches!(self.settings.access.admit(&arrival, known), Admission::Ignored(_))
+        let known = SenderFacts { paired: false, mentioned: true };
+        !matches!(self.settings.access.admit_sender(&arrival, known), SenderAdmission::Ignored(_))
     }
 }

@@ -4,8 +4,8 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use polyclaw_domain::arrival::PeerKind;
-use polyclaw_domain::channel::{Inbox, Taken};
+use polyclaw_domain::channel::{InboundSink, IngestOutcome};
+use polyclaw_domain::inbound::PeerKind;
 use reqwest::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -48,7 +48,7 @@ struct Stream {
 
 impl Account {
     /// Receives until it is dropped.
-    pub(super) async fn listen(&self, inbox: &dyn Inbox) {
+    pub(super) async fn listen(&self, inbox: &dyn InboundSink) {
         let (mut stream, mut backoff) = (Stream::default(), self.pace.backoff());
         loop {
             match self.advance(&mut stream, inbox).await {
@@ -67,7 +67,7 @@ impl Account {
     }
 
     /// One answer of the homeserver. Unless all of it was taken, the same is asked for again.
-    async fn advance(&self, stream: &mut Stream, inbox: &dyn Inbox) -> Result<(), String> {
+    async fn advance(&self, stream: &mut Stream, inbox: &dyn InboundSink) -> Result<(), String> {
         if stream.since.is_none() {
             stream.since = self.stored().await.map_err(Trouble::reason)?;
         }
@@ -108,7 +108,7 @@ impl Account {
         id: &str,
         joined: &Joined,
         since: &str,
-        inbox: &dyn Inbox,
+        inbox: &dyn InboundSink,
     ) -> Result<bool, String> {
         let events = match joined.timeline.whole(self, id, since).await {
             Err(trouble) if trouble.is_final() => {
@@ -137,7 +137,7 @@ impl Account {
         stream: &mut Stream,
         id: &str,
         event: &Event,
-        inbox: &dyn Inbox,
+        inbox: &dyn InboundSink,
     ) -> Result<bool, String> {
         if event.kind == "m.room.encrypted" && stream.sealed.insert(id.to_owned()) {
             tracing::warn!(account = self.name, room = id, "an encrypted room writes, and cannot be read");
@@ -147,12 +147,12 @@ impl Account {
         }
         let room = self.room(stream, id).await?;
         let Some(mut letter) = room.and_then(|room| event.letter(room)) else { return Ok(false) };
-        if !letter.mentioned && letter.arrival.peer.kind != PeerKind::Dm {
+        if !letter.mentioned && letter.context.peer.kind != PeerKind::Dm {
             letter.mentioned = self.is_answered(id, event).await.map_err(Trouble::reason)?;
         }
-        match inbox.take(letter).await {
-            Taken::Done => Ok(true),
-            Taken::Later { reason } => Err(reason),
+        match inbox.ingest_message(letter).await {
+            IngestOutcome::Done => Ok(true),
+            IngestOutcome::Retry { reason } => Err(reason),
         }
     }
 

@@ -20,12 +20,12 @@ pub(super) struct Login {
     client: Client,
     base: Url,
     device: String,
-    settings: config::Matrix,
+    settings: config::MatrixConfig,
     session: Mutex<Option<Session>>,
 }
 
 impl Login {
-    pub fn new(account: &str, settings: config::Matrix, client: Client, base: Url) -> Self {
+    pub fn new(account: &str, settings: config::MatrixConfig, client: Client, base: Url) -> Self {
         let device = format!("POLYCLAW_{}", account.to_uppercase());
         Self { client, base, device, settings, session: Mutex::new(None) }
     }

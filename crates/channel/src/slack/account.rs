@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use polyclaw_domain::channel::{
-    Attached, Call, CallAnswer, Capabilities, Inbox, Letter, Sent, Standing, Taken,
+    AttachmentRef, ChannelCapabilities, ConnectionState, InboundMessage, InboundSink, IngestOutcome,
+    SendOutcome, WebhookRequest, WebhookResponse,
 };
 use polyclaw_domain::config::{self, SlackMode};
-use polyclaw_domain::delivery::Outgoing;
-use polyclaw_domain::port::Clock;
+use polyclaw_domain::delivery::OutgoingMessage;
+use polyclaw_domain::port::WallClock;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
@@ -31,9 +32,9 @@ const API: &str = "https://slack.com/api";
 
 pub struct Account {
     pub(super) name: String,
-    pub(super) settings: config::Slack,
+    pub(super) settings: config::SlackConfig,
     pub(super) api: Api,
-    pub(super) clock: Arc<dyn Clock>,
+    pub(super) clock: Arc<dyn WallClock>,
     pub(super) pace: Pace,
     pub(super) link: Link,
     identity: OnceCell<Identity>,
@@ -59,7 +60,7 @@ impl Delivery {
         }
     }
 
-    fn letter(&self, me: &Identity) -> Option<Letter> {
+    fn letter(&self, me: &Identity) -> Option<InboundMessage> {
         match self {
             Self::Callback(callback) => callback.event.letter(me, callback.team_id.as_deref()),
             Self::Command(command) => command.letter(me),
@@ -88,8 +89,8 @@ impl Delivery {
 impl Account {
     pub(super) fn new(
         name: &str,
-        settings: &config::Slack,
-        clock: Arc<dyn Clock>,
+        settings: &config::SlackConfig,
+        clock: Arc<dyn WallClock>,
         clients: &Clients,
         pace: Pace,
     ) -> Result<Self, Error> {
@@ -99,7 +100,7 @@ impl Account {
         Ok(Self { name, settings, api, clock, pace, link: Link::default(), identity: OnceCell::new() })
     }
 
-    async fn show(&self, method: &str, body: &Value) -> Sent {
+    async fn show(&self, method: &str, body: &Value) -> SendOutcome {
         self.api.send(method, &self.settings.bot_token, body).await
     }
 
@@ -117,15 +118,20 @@ impl Account {
     }
 
     /// Puts the letter in it into the inbox. What is no letter is done with.
-    pub(super) async fn take(&self, me: &Identity, delivery: &Delivery, inbox: &dyn Inbox) -> Taken {
+    pub(super) async fn take(
+        &self,
+        me: &Identity,
+        delivery: &Delivery,
+        inbox: &dyn InboundSink,
+    ) -> IngestOutcome {
         if delivery.is_foreign(me) {
             let (account, team) = (&self.name, delivery.team());
             tracing::warn!(account, team, "what came from another workspace is left out");
-            return Taken::Done;
+            return IngestOutcome::Done;
         }
         match delivery.letter(me) {
-            Some(letter) => inbox.take(letter).await,
-            None => Taken::Done,
+            Some(letter) => inbox.ingest_message(letter).await,
+            None => IngestOutcome::Done,
         }
     }
 }
@@ -134,17 +140,21 @@ impl accounts::Account for Account {
     const CHANNEL: &'static str = NAME;
     /// Slack documents no key by which it would know a message again, so a repeat would be shown twice. To apps that hear
     /// events it has no sign of typing.
-    const CAPABILITIES: Capabilities =
-        Capabilities { idempotent_send: false, max_chars: MAX_CHARS, edits: true, acknowledges: false };
+    const CAPABILITIES: ChannelCapabilities = ChannelCapabilities {
+        idempotent_send: false,
+        max_chars: MAX_CHARS,
+        edits: true,
+        acknowledges: false,
+    };
 
-    fn standing(&self) -> Standing {
+    fn standing(&self) -> ConnectionState {
         match self.settings.mode {
             SlackMode::Socket => self.link.standing(),
-            SlackMode::Events => Standing::Called,
+            SlackMode::Events => ConnectionState::WebhookOnly,
         }
     }
 
-    async fn send(&self, _: &str, outgoing: &Outgoing) -> Sent {
+    async fn send(&self, _: &str, outgoing: &OutgoingMessage) -> SendOutcome {
         let address = outgoing.address();
         // Links are not looked up by Slack: fetching what an agent wrote would tell its server that it was written.
         let mut body = json!({
@@ -162,16 +172,16 @@ impl accounts::Account for Account {
         self.show("chat.postMessage", &body).await
     }
 
-    async fn edit(&self, platform_id: &str, outgoing: &Outgoing) -> Sent {
+    async fn edit(&self, platform_id: &str, outgoing: &OutgoingMessage) -> SendOutcome {
         let Some((channel, ts)) = platform_id.rsplit_once(':') else {
-            return Sent::Rejected { reason: "this is not the id of a Slack message".to_owned() };
+            return SendOutcome::Rejected { reason: "this is not the id of a Slack message".to_owned() };
         };
         let body = json!({ "channel": channel, "ts": ts, "text": text::write(outgoing.text()) });
         self.show("chat.update", &body).await
     }
 
     /// The token goes to Slack's own servers only, whatever an event says where a file is.
-    async fn fetch(&self, attached: &Attached) -> Option<Content> {
+    async fn fetch(&self, attached: &AttachmentRef) -> Option<Content> {
         let request = self.api.file(attached.handle.as_ref()?, &self.settings.bot_token)?;
         attachment::read(attached, request).await
     }
@@ -180,11 +190,16 @@ impl accounts::Account for Account {
         self.settings.mode == SlackMode::Socket
     }
 
-    async fn receive(&self, inbox: &dyn Inbox) {
+    async fn receive(&self, inbox: &dyn InboundSink) {
         self.listen(inbox).await;
     }
 
-    async fn called(&self, call: &Call, inbox: &dyn Inbox, _: &BTreeMap<String, Self>) -> CallAnswer {
+    async fn called(
+        &self,
+        call: &WebhookRequest,
+        inbox: &dyn InboundSink,
+        _: &BTreeMap<String, Self>,
+    ) -> WebhookResponse {
         self.answer_call(call, inbox).await
     }
 }

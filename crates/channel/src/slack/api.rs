@@ -1,6 +1,6 @@
 //! Slack's Web API. It says most of its noes with a status of 200.
 
-use polyclaw_domain::channel::Sent;
+use polyclaw_domain::channel::SendOutcome;
 use polyclaw_domain::config::Secret;
 use reqwest::{Client, RequestBuilder, Url};
 use serde_json::Value;
@@ -34,7 +34,7 @@ impl Api {
     }
 
     /// Sends or changes a message.
-    pub async fn send(&self, method: &str, token: &Secret, body: &Value) -> Sent {
+    pub async fn send(&self, method: &str, token: &Secret, body: &Value) -> SendOutcome {
         match self.call(method, token, body).await {
             Ok(answer) => sent(&answer),
             Err(error) => answer::failure(error),
@@ -57,7 +57,7 @@ impl Api {
 }
 
 /// What became of a message. Slack warns of `fatal_error` and its like that the message may have been shown.
-fn sent(answer: &Answer) -> Sent {
+fn sent(answer: &Answer) -> SendOutcome {
     let is_said = answer.body["ok"].is_boolean();
     if !answer.status.is_success() && !is_said {
         return answer.sent(false, |_| None);
@@ -65,20 +65,20 @@ fn sent(answer: &Answer) -> Sent {
     if answer.body["ok"] == true {
         let field = |name: &str| answer.body[name].as_str();
         let id = field("channel").zip(field("ts")).map(|(channel, ts)| format!("{channel}:{ts}"));
-        return Sent::Accepted { platform_id: id };
+        return SendOutcome::Accepted { platform_id: id };
     }
     let error = word(&answer.body);
     let reason = format!("Slack answered {error}");
     match error.as_str() {
-        _ if answer.status == 429 => Sent::Retry { reason, after_ms: answer.retry_after_ms },
+        _ if answer.status == 429 => SendOutcome::Retry { reason, after_ms: answer.retry_after_ms },
         "ratelimited" | "rate_limited" | "team_added_to_org" => {
-            Sent::Retry { reason, after_ms: answer.retry_after_ms }
+            SendOutcome::Retry { reason, after_ms: answer.retry_after_ms }
         }
         "fatal_error" | "internal_error" | "request_timeout" | "service_unavailable" | "nothing" => {
-            Sent::Unknown { reason }
+            SendOutcome::Unknown { reason }
         }
-        _ if answer.status.is_server_error() => Sent::Unknown { reason },
-        _ => Sent::Rejected { reason },
+        _ if answer.status.is_server_error() => SendOutcome::Unknown { reason },
+        _ => SendOutcome::Rejected { reason },
     }
 }
 
@@ -120,19 +120,19 @@ mod tests {
         };
         let no = |error: &str| json!({ "ok": false, "error": error });
         let ok = json!({ "ok": true, "channel": "C1", "ts": "1.2" });
-        assert_eq!(sent(200, ok, None), Sent::Accepted { platform_id: Some("C1:1.2".into()) });
+        assert_eq!(sent(200, ok, None), SendOutcome::Accepted { platform_id: Some("C1:1.2".into()) });
         for error in ["channel_not_found", "not_in_channel", "msg_too_long", "invalid_auth"] {
-            assert!(matches!(sent(200, no(error), None), Sent::Rejected { .. }), "{error}");
+            assert!(matches!(sent(200, no(error), None), SendOutcome::Rejected { .. }), "{error}");
         }
         for error in ["fatal_error", "internal_error", "service_unavailable"] {
-            assert!(matches!(sent(200, no(error), None), Sent::Unknown { .. }), "{error}");
+            assert!(matches!(sent(200, no(error), None), SendOutcome::Unknown { .. }), "{error}");
         }
-        assert!(matches!(sent(200, Value::Null, None), Sent::Unknown { .. }));
-        assert!(matches!(sent(500, Value::Null, None), Sent::Unknown { .. }));
-        assert!(matches!(sent(500, no("scripted"), None), Sent::Unknown { .. }));
+        assert!(matches!(sent(200, Value::Null, None), SendOutcome::Unknown { .. }));
+        assert!(matches!(sent(500, Value::Null, None), SendOutcome::Unknown { .. }));
+        assert!(matches!(sent(500, no("scripted"), None), SendOutcome::Unknown { .. }));
         for body in [no("ratelimited"), no("other"), Value::Null] {
             let retry = sent(429, body, Some(7000));
-            assert!(matches!(retry, Sent::Retry { after_ms: Some(7000), .. }), "{retry:?}");
+            assert!(matches!(retry, SendOutcome::Retry { after_ms: Some(7000), .. }), "{retry:?}");
         }
     }
 

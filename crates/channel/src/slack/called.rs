@@ -1,6 +1,6 @@
 //! The Events API: Slack posts to `/channels/slack/<account>`, signed.
 
-use polyclaw_domain::channel::{Call, CallAnswer, Inbox};
+use polyclaw_domain::channel::{InboundSink, WebhookRequest, WebhookResponse};
 use polyclaw_domain::config::SlackMode;
 use polyclaw_domain::time::Millis;
 use serde_json::{Map, Value};
@@ -13,7 +13,11 @@ use crate::signature;
 const MAX_AGE_MS: i64 = 5 * 60 * 1000;
 
 impl Account {
-    pub(super) async fn answer_call(&self, call: &Call, inbox: &dyn Inbox) -> CallAnswer {
+    pub(super) async fn answer_call(
+        &self,
+        call: &WebhookRequest,
+        inbox: &dyn InboundSink,
+    ) -> WebhookResponse {
         if self.settings.mode != SlackMode::Events {
             return plain(404, "");
         }
@@ -33,7 +37,7 @@ impl Account {
         }
     }
 
-    async fn deliver(&self, delivery: &Delivery, inbox: &dyn Inbox) -> CallAnswer {
+    async fn deliver(&self, delivery: &Delivery, inbox: &dyn InboundSink) -> WebhookResponse {
         match self.identity().await {
             Ok(me) => taken(&self.take(me, delivery, inbox).await),
             Err(reason) => {
@@ -43,7 +47,7 @@ impl Account {
         }
     }
 
-    fn is_genuine(&self, call: &Call, now: Millis) -> bool {
+    fn is_genuine(&self, call: &WebhookRequest, now: Millis) -> bool {
         let Some(secret) = &self.settings.signing_secret else { return false };
         let Some(at) = header(call, "x-slack-request-timestamp") else { return false };
         let Some(given) = header(call, "x-slack-signature").and_then(|given| given.strip_prefix("v0="))
@@ -57,7 +61,7 @@ impl Account {
 }
 
 /// Events are JSON, commands are forms.
-fn read(call: &Call) -> Option<Delivery> {
+fn read(call: &WebhookRequest) -> Option<Delivery> {
     let media_type = header(call, "content-type").unwrap_or_default();
     if media_type.starts_with("application/x-www-form-urlencoded") {
         let form = fields(std::str::from_utf8(&call.body).ok()?);

@@ -1,8 +1,8 @@
 //! What Slack delivers, and the letter in it. Fields that are missing or of another kind make no letter.
 
-use polyclaw_domain::arrival::{Arrival, Peer, PeerKind, Thread, ThreadKind};
-use polyclaw_domain::channel::{Address, Attached, Letter};
+use polyclaw_domain::channel::{AttachmentRef, ChatAddress, InboundMessage};
 use polyclaw_domain::command::parse;
+use polyclaw_domain::inbound::{ChatPeer, ChatThread, InboundContext, PeerKind, ThreadKind};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -92,8 +92,8 @@ impl Callback {
 }
 
 impl Event {
-    fn attached(&self) -> Vec<Attached> {
-        let attached = |file: &File| Attached {
+    fn attached(&self) -> Vec<AttachmentRef> {
+        let attached = |file: &File| AttachmentRef {
             name: file.name.clone(),
             media_type: file.mimetype.clone(),
             size: Some(file.size),
@@ -105,7 +105,7 @@ impl Event {
 
     /// The message in it, if it is a new one of a person. `message` and `app_mention` tell of the same message, and
     /// the id is of the message.
-    pub fn letter(&self, me: &Identity, team: Option<&str>) -> Option<Letter> {
+    pub fn letter(&self, me: &Identity, team: Option<&str>) -> Option<InboundMessage> {
         let is_message = matches!(self.kind.as_str(), "message" | "app_mention");
         let is_new =
             matches!(self.subtype.as_deref(), None | Some("file_share" | "thread_broadcast" | "me_message"));
@@ -116,14 +116,14 @@ impl Event {
         let thread = self.thread_ts.as_deref().filter(|thread| *thread != self.ts);
         let arrival = arrival(me, &self.channel, sender, team, thread);
         let replies_to_me = thread.is_some() && self.parent_user_id.as_deref() == Some(&me.user);
-        Some(Letter {
+        Some(InboundMessage {
             address: address(me, &self.channel, thread),
             platform_id: format!("{}:{}", self.channel, self.ts),
             text: text::read(&self.text, &me.user),
-            attached: self.attached(),
+            attachments: self.attached(),
             mentioned: self.kind == "app_mention" || text::names(&self.text, &me.user) || replies_to_me,
             sender_name: None,
-            arrival,
+            context: arrival,
         })
     }
 }
@@ -133,17 +133,17 @@ impl Command {
         is_foreign(me, self.team_id.as_deref(), &self.is_enterprise_install)
     }
 
-    pub fn letter(&self, me: &Identity) -> Option<Letter> {
+    pub fn letter(&self, me: &Identity) -> Option<InboundMessage> {
         let ids = [&self.command, &self.channel_id, &self.user_id, &self.trigger_id];
         if ids.iter().any(|id| id.is_empty()) || !self.command.starts_with('/') {
             return None;
         }
-        Some(Letter {
-            arrival: arrival(me, &self.channel_id, &self.user_id, self.team_id.as_deref(), None),
+        Some(InboundMessage {
+            context: arrival(me, &self.channel_id, &self.user_id, self.team_id.as_deref(), None),
             address: address(me, &self.channel_id, None),
             platform_id: format!("command:{}", self.trigger_id),
             text: self.words(me),
-            attached: Vec::new(),
+            attachments: Vec::new(),
             mentioned: true,
             sender_name: Some(self.user_name.clone()).filter(|name| !name.is_empty()),
         })
@@ -178,8 +178,8 @@ pub(super) fn is_foreign(me: &Identity, team: Option<&str>, is_everywhere: &Valu
     !is_everywhere && team.zip(me.team.as_deref()).is_some_and(|(team, own)| !team.is_empty() && team != own)
 }
 
-pub(super) fn address(me: &Identity, channel: &str, thread: Option<&str>) -> Address {
-    Address {
+pub(super) fn address(me: &Identity, channel: &str, thread: Option<&str>) -> ChatAddress {
+    ChatAddress {
         channel: NAME.to_owned(),
         account: me.account.clone(),
         peer: channel.to_owned(),
@@ -194,18 +194,18 @@ pub(super) fn arrival(
     sender: &str,
     team: Option<&str>,
     thread: Option<&str>,
-) -> Arrival {
+) -> InboundContext {
     let (kind, id) = match channel.as_bytes().first() {
         Some(b'D') => (PeerKind::Dm, sender),
         Some(b'G') => (PeerKind::Group, channel),
         _ => (PeerKind::Channel, channel),
     };
-    Arrival {
+    InboundContext {
         channel: NAME.to_owned(),
         account: me.account.clone(),
-        peer: Peer { kind, id: id.to_owned() },
+        peer: ChatPeer { kind, id: id.to_owned() },
         parent: None,
-        thread: thread.map(|id| Thread { kind: ThreadKind::Thread, id: id.to_owned() }),
+        thread: thread.map(|id| ChatThread { kind: ThreadKind::Thread, id: id.to_owned() }),
         guild: None,
         team: team.or(me.team.as_deref()).map(str::to_owned),
         roles: Vec::new(),
@@ -228,7 +228,7 @@ mod tests {
         }
     }
 
-    fn letter(change: Value) -> Option<Letter> {
+    fn letter(change: Value) -> Option<InboundMessage> {
         let mut event =
             json!({ "type": "message", "user": "U1", "text": "hi", "channel": "C1", "ts": "5.1" });
         for (name, value) in change.as_object().unwrap() {
@@ -290,14 +290,14 @@ mod tests {
         assert_eq!(Some(&message), letter(json!({ "type": "app_mention", "text": text })).as_ref());
         assert_eq!((message.platform_id.as_str(), message.text.as_str()), ("C1:5.1", "hi"));
         assert!(message.mentioned);
-        assert_eq!(message.arrival.team.as_deref(), Some("T9"));
+        assert_eq!(message.context.team.as_deref(), Some("T9"));
     }
 
     #[test]
     fn the_place_of_a_letter_is_the_place_of_its_reply() {
         let place = |change| {
             let letter = letter(change).unwrap();
-            let peer = letter.arrival.peer;
+            let peer = letter.context.peer;
             (peer.kind, peer.id, letter.address.peer, letter.address.thread, letter.mentioned)
         };
         let thread = Some("4.0".to_owned());

@@ -2,7 +2,7 @@
 //! after the letter in it was taken; what is not acknowledged Slack sends again.
 
 use futures_util::{SinkExt, StreamExt};
-use polyclaw_domain::channel::{Inbox, Taken};
+use polyclaw_domain::channel::{InboundSink, IngestOutcome};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -26,7 +26,7 @@ struct Envelope {
 
 impl Account {
     /// Receives until it is dropped.
-    pub(super) async fn listen(&self, inbox: &dyn Inbox) {
+    pub(super) async fn listen(&self, inbox: &dyn InboundSink) {
         let mut backoff = self.pace.backoff();
         loop {
             let ended = self.converse(inbox, &mut backoff).await;
@@ -43,7 +43,7 @@ impl Account {
     }
 
     /// One socket, from its opening to its end. Slack's own wish to end it is not a failure.
-    async fn converse(&self, inbox: &dyn Inbox, backoff: &mut Backoff) -> Result<String, String> {
+    async fn converse(&self, inbox: &dyn InboundSink, backoff: &mut Backoff) -> Result<String, String> {
         let me = self.identity().await?;
         let mut socket = self.open().await?;
         loop {
@@ -91,7 +91,7 @@ impl Account {
         me: &Identity,
         envelope: &Envelope,
         socket: &mut Socket,
-        inbox: &dyn Inbox,
+        inbox: &dyn InboundSink,
     ) -> Result<(), String> {
         let Some(id) = &envelope.envelope_id else { return Ok(()) };
         let taken = match Delivery::read(&envelope.kind, &envelope.payload) {
@@ -102,10 +102,10 @@ impl Account {
                     kind = envelope.kind,
                     "Slack sends what is not understood"
                 );
-                Taken::Done
+                IngestOutcome::Done
             }
         };
-        if let Taken::Later { reason } = taken {
+        if let IngestOutcome::Retry { reason } = taken {
             tracing::warn!(
                 account = self.name,
                 reason,

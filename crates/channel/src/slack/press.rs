@@ -1,7 +1,7 @@
 //! Buttons under a message, and what Slack says when one is pressed.
 
-use polyclaw_domain::channel::Letter;
-use polyclaw_domain::delivery::Button;
+use polyclaw_domain::channel::InboundMessage;
+use polyclaw_domain::delivery::CommandButton;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -12,11 +12,11 @@ const MAX_CHARS: usize = 3_000;
 
 /// A text with its buttons. `None` where there are none, or the text does not fit: it is sent alone then, and names the
 /// commands.
-pub(super) fn blocks(text: &str, buttons: &[Button]) -> Option<Value> {
+pub(super) fn blocks(text: &str, buttons: &[CommandButton]) -> Option<Value> {
     if buttons.is_empty() || text.chars().count() > MAX_CHARS {
         return None;
     }
-    let button = |(at, button): (usize, &Button)| {
+    let button = |(at, button): (usize, &CommandButton)| {
         let mut block = json!({
             "type": "button",
             "action_id": format!("button-{at}"),
@@ -82,19 +82,19 @@ impl Press {
     }
 
     /// Its command, given by whoever pressed it where its message is.
-    pub fn letter(&self, me: &Identity) -> Option<Letter> {
+    pub fn letter(&self, me: &Identity) -> Option<InboundMessage> {
         let command = self.actions.first().map(|action| action.value.as_str()).unwrap_or_default();
         let ids = [command, &self.user.id, &self.channel.id, &self.trigger_id];
         if self.kind != "block_actions" || ids.iter().any(|id| id.is_empty()) {
             return None;
         }
         let thread = self.message.thread_ts.as_deref().filter(|thread| *thread != self.message.ts);
-        Some(Letter {
-            arrival: arrival(me, &self.channel.id, &self.user.id, self.team(), thread),
+        Some(InboundMessage {
+            context: arrival(me, &self.channel.id, &self.user.id, self.team(), thread),
             address: address(me, &self.channel.id, thread),
             platform_id: format!("press:{}", self.trigger_id),
             text: command.to_owned(),
-            attached: Vec::new(),
+            attachments: Vec::new(),
             mentioned: true,
             sender_name: self.user.username.clone(),
         })

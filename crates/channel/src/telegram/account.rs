@@ -1,8 +1,10 @@
 //! One bot.
 
-use polyclaw_domain::channel::{Address, Attached, Capabilities, Inbox, MenuItem, Sent, Standing};
+use polyclaw_domain::channel::{
+    AttachmentRef, ChannelCapabilities, ChatAddress, ConnectionState, InboundSink, MenuItem, SendOutcome,
+};
 use polyclaw_domain::config;
-use polyclaw_domain::delivery::{Button, Outgoing};
+use polyclaw_domain::delivery::{CommandButton, OutgoingMessage};
 use serde_json::{Value, json};
 
 use super::api::Api;
@@ -33,7 +35,7 @@ pub struct Account {
 impl Account {
     pub(super) fn new(
         name: &str,
-        bot: &config::Telegram,
+        bot: &config::TelegramConfig,
         clients: &Clients,
         pace: Pace,
     ) -> Result<Self, Error> {
@@ -46,14 +48,14 @@ impl Account {
 
 impl accounts::Account for Account {
     const CHANNEL: &'static str = NAME;
-    const CAPABILITIES: Capabilities =
-        Capabilities { idempotent_send: false, max_chars: MAX_CHARS, edits: true, acknowledges: true };
+    const CAPABILITIES: ChannelCapabilities =
+        ChannelCapabilities { idempotent_send: false, max_chars: MAX_CHARS, edits: true, acknowledges: true };
 
-    fn standing(&self) -> Standing {
+    fn standing(&self) -> ConnectionState {
         self.link.standing()
     }
 
-    async fn send(&self, _: &str, outgoing: &Outgoing) -> Sent {
+    async fn send(&self, _: &str, outgoing: &OutgoingMessage) -> SendOutcome {
         let mut body = place(outgoing.address());
         body["text"] = outgoing.text().into();
         quiet(&mut body);
@@ -63,17 +65,19 @@ impl accounts::Account for Account {
         self.api.show("sendMessage", &body, false).await
     }
 
-    async fn edit(&self, platform_id: &str, outgoing: &Outgoing) -> Sent {
+    async fn edit(&self, platform_id: &str, outgoing: &OutgoingMessage) -> SendOutcome {
         let mut body = json!({ "chat_id": id(&outgoing.address().peer), "message_id": id(platform_id) });
         body["text"] = outgoing.text().into();
         quiet(&mut body);
         match self.api.show("editMessageText", &body, true).await {
-            Sent::Accepted { .. } => Sent::Accepted { platform_id: Some(platform_id.to_owned()) },
+            SendOutcome::Accepted { .. } => {
+                SendOutcome::Accepted { platform_id: Some(platform_id.to_owned()) }
+            }
             other => other,
         }
     }
 
-    async fn typing(&self, address: &Address) {
+    async fn typing(&self, address: &ChatAddress) {
         let mut body = place(address);
         body["action"] = "typing".into();
         if let Err(refusal) = self.api.call("sendChatAction", &body, None).await {
@@ -81,7 +85,7 @@ impl accounts::Account for Account {
         }
     }
 
-    async fn fetch(&self, attached: &Attached) -> Option<Content> {
+    async fn fetch(&self, attached: &AttachmentRef) -> Option<Content> {
         file::fetch(&self.api, attached).await
     }
 
@@ -99,12 +103,12 @@ impl accounts::Account for Account {
         true
     }
 
-    async fn receive(&self, inbox: &dyn Inbox) {
+    async fn receive(&self, inbox: &dyn InboundSink) {
         self.listen(inbox).await;
     }
 }
 
-fn place(address: &Address) -> Value {
+fn place(address: &ChatAddress) -> Value {
     let mut body = json!({ "chat_id": id(&address.peer) });
     if let Some(topic) = &address.thread {
         body["message_thread_id"] = id(topic);
@@ -113,9 +117,9 @@ fn place(address: &Address) -> Value {
 }
 
 /// The buttons in one row. One whose command is longer than Telegram takes would have the message refused.
-fn keyboard(buttons: &[Button]) -> Option<Value> {
+fn keyboard(buttons: &[CommandButton]) -> Option<Value> {
     let fit = !buttons.is_empty() && buttons.iter().all(|button| button.command.len() <= MAX_PRESSED);
-    let button = |button: &Button| json!({ "text": button.label, "callback_data": button.command });
+    let button = |button: &CommandButton| json!({ "text": button.label, "callback_data": button.command });
     fit.then(|| json!({ "inline_keyboard": [buttons.iter().map(button).collect::<Vec<_>>()] }))
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use polyclaw_domain::channel::Sent;
+use polyclaw_domain::channel::SendOutcome;
 use polyclaw_domain::config::Secret;
 use reqwest::{Client, RequestBuilder, StatusCode, Url};
 use serde_json::Value;
@@ -41,12 +41,12 @@ impl Api {
     }
 
     /// A method that shows people something. `is_idempotent`: it may be called again when its fate is unknown.
-    pub async fn show(&self, method: &str, body: &Value, is_idempotent: bool) -> Sent {
+    pub async fn show(&self, method: &str, body: &Value, is_idempotent: bool) -> SendOutcome {
         match self.request(method, body).send().await {
             Ok(response) => {
                 let answer = read(Answer::read(response, MAX_BODY).await);
                 match is_unmodified(&answer) {
-                    true => Sent::Accepted { platform_id: None },
+                    true => SendOutcome::Accepted { platform_id: None },
                     false => answer.sent(is_idempotent, |body| body.pointer("/result/message_id")),
                 }
             }

@@ -1,16 +1,16 @@
 //! What is attached to a message. The address of a file holds the bot's token, so it goes into no message: a short text
 //! file and an image are read here, of anything else only its name and kind are said.
 
-use polyclaw_domain::channel::Attached;
-use polyclaw_domain::media::MOST_BYTES;
+use polyclaw_domain::channel::AttachmentRef;
+use polyclaw_domain::media::MAX_IMAGE_BYTES;
 use serde_json::{Value, json};
 
 use super::api::Api;
 use super::update::{Media, Message};
 use crate::attachment::{self, Content};
 
-pub(super) fn attached(message: &Message) -> Vec<Attached> {
-    let attached = |(media, name, media_type): (&Media, &str, &str)| Attached {
+pub(super) fn attached(message: &Message) -> Vec<AttachmentRef> {
+    let attached = |(media, name, media_type): (&Media, &str, &str)| AttachmentRef {
         name: media.file_name.clone().unwrap_or_else(|| name.to_owned()),
         media_type: media.mime_type.clone().unwrap_or_else(|| media_type.to_owned()),
         size: media.file_size,
@@ -20,7 +20,7 @@ pub(super) fn attached(message: &Message) -> Vec<Attached> {
     media(message).map(attached).collect()
 }
 
-pub(super) async fn fetch(api: &Api, attached: &Attached) -> Option<Content> {
+pub(super) async fn fetch(api: &Api, attached: &AttachmentRef) -> Option<Content> {
     let found = api.call("getFile", &json!({ "file_id": attached.handle.as_ref()? }), None).await.ok()?;
     attachment::read(attached, api.download(found.get("file_path").and_then(Value::as_str)?)).await
 }
@@ -39,6 +39,6 @@ fn media(message: &Message) -> impl Iterator<Item = (&Media, &'static str, &'sta
 
 /// A photo comes in several sizes, from small to large: the largest that is taken.
 fn photo(sizes: &[Media]) -> Option<&Media> {
-    let is_taken = |size: &&Media| size.file_size.is_none_or(|bytes| bytes <= MOST_BYTES as u64);
+    let is_taken = |size: &&Media| size.file_size.is_none_or(|bytes| bytes <= MAX_IMAGE_BYTES as u64);
     sizes.iter().rev().find(is_taken).or(sizes.last())
 }

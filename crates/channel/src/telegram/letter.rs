@@ -1,14 +1,14 @@
 //! A message of Telegram as a letter. Pure: nothing is asked for.
 
-use polyclaw_domain::arrival::{Arrival, Peer, PeerKind, Thread, ThreadKind};
-use polyclaw_domain::channel::{Address, Letter};
+use polyclaw_domain::channel::{ChatAddress, InboundMessage};
+use polyclaw_domain::inbound::{ChatPeer, ChatThread, InboundContext, PeerKind, ThreadKind};
 
 use super::update::{Entity, Message, Press, User};
 use super::{NAME, file};
 
 /// Nothing for what nobody has to answer: bots, this one among them, commands to others of them, and copies that
 /// Telegram makes, which may be of this bot's own posts.
-pub(super) fn letter(message: &Message, me: &User, account: &str) -> Option<Letter> {
+pub(super) fn letter(message: &Message, me: &User, account: &str) -> Option<InboundMessage> {
     if message.is_automatic_forward {
         return None;
     }
@@ -20,37 +20,37 @@ pub(super) fn letter(message: &Message, me: &User, account: &str) -> Option<Lett
     };
     let (text, called) = command(without_name(text, me), me)?;
     let (arrival, address) = place(message, account, sender);
-    Some(Letter {
-        arrival,
+    Some(InboundMessage {
+        context: arrival,
         platform_id: format!("{}:{}", address.peer, message.message_id),
         address,
         mentioned: called || names(message, entities, me) || replies(message, me),
         text,
-        attached: file::attached(message),
+        attachments: file::attached(message),
         sender_name,
     })
 }
 
 /// A pressed button is its command, given by whoever pressed it where its message is.
-pub(super) fn pressed(press: &Press, account: &str) -> Option<Letter> {
+pub(super) fn pressed(press: &Press, account: &str) -> Option<InboundMessage> {
     let (message, command) = (press.message.as_ref()?, press.data.as_ref()?);
     if press.from.is_bot {
         return None;
     }
     let (arrival, address) = place(message, account, press.from.id.to_string());
-    Some(Letter {
-        arrival,
+    Some(InboundMessage {
+        context: arrival,
         platform_id: format!("press:{}", press.id),
         address,
         mentioned: true,
         text: command.clone(),
-        attached: Vec::new(),
+        attachments: Vec::new(),
         sender_name: Some(full_name(&press.from)),
     })
 }
 
 /// Where a message is, as routing sees it and as answers find it.
-fn place(message: &Message, account: &str, sender: String) -> (Arrival, Address) {
+fn place(message: &Message, account: &str, sender: String) -> (InboundContext, ChatAddress) {
     let topic = message.message_thread_id.filter(|_| message.is_topic_message).map(|id| id.to_string());
     let peer = message.chat.id.to_string();
     let kind = match message.chat.kind.as_str() {
@@ -58,18 +58,18 @@ fn place(message: &Message, account: &str, sender: String) -> (Arrival, Address)
         "channel" => PeerKind::Channel,
         _ => PeerKind::Group,
     };
-    let arrival = Arrival {
+    let arrival = InboundContext {
         channel: NAME.to_owned(),
         account: account.to_owned(),
-        peer: Peer { kind, id: peer.clone() },
+        peer: ChatPeer { kind, id: peer.clone() },
         parent: None,
-        thread: topic.clone().map(|id| Thread { kind: ThreadKind::Topic, id }),
+        thread: topic.clone().map(|id| ChatThread { kind: ThreadKind::Topic, id }),
         guild: None,
         team: None,
         roles: Vec::new(),
         sender,
     };
-    (arrival, Address { channel: NAME.to_owned(), account: account.to_owned(), peer, thread: topic })
+    (arrival, ChatAddress { channel: NAME.to_owned(), account: account.to_owned(), peer, thread: topic })
 }
 
 /// Who wrote it: a person, or a group or channel that somebody wrote in the name of.

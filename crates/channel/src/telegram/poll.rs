@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use polyclaw_domain::channel::{Inbox, Letter, Taken};
+use polyclaw_domain::channel::{InboundMessage, InboundSink, IngestOutcome};
 use reqwest::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ struct Place {
 }
 
 impl Account {
-    pub(super) async fn listen(&self, inbox: &dyn Inbox) {
+    pub(super) async fn listen(&self, inbox: &dyn InboundSink) {
         let mut backoff = self.pace.backoff();
         let me = loop {
             match self.me().await {
@@ -61,7 +61,7 @@ impl Account {
         })
     }
 
-    async fn poll(&self, place: &mut Place, inbox: &dyn Inbox) -> Result<(), Refusal> {
+    async fn poll(&self, place: &mut Place, inbox: &dyn InboundSink) -> Result<(), Refusal> {
         let poll = self.pace.patience * 2;
         let seconds = poll.as_secs().max(1);
         let question =
@@ -83,11 +83,11 @@ impl Account {
     }
 
     /// False if it has to come again.
-    async fn take(&self, update: &Value, place: &mut Place, inbox: &dyn Inbox) -> bool {
+    async fn take(&self, update: &Value, place: &mut Place, inbox: &dyn InboundSink) -> bool {
         let Some(id) = update.get("update_id").and_then(Value::as_i64) else { return true };
         let update = self.read(update);
         if let Some(letter) = update.as_ref().and_then(|update| self.letter(update, &place.me))
-            && let Taken::Later { reason } = inbox.take(letter).await
+            && let IngestOutcome::Retry { reason } = inbox.ingest_message(letter).await
         {
             let pause = place.later.next();
             tracing::warn!(
@@ -115,14 +115,14 @@ impl Account {
         .ok()
     }
 
-    fn letter(&self, update: &Update, me: &User) -> Option<Letter> {
+    fn letter(&self, update: &Update, me: &User) -> Option<InboundMessage> {
         if let Some(press) = &update.callback_query {
             return letter::pressed(press, &self.name);
         }
         let message = update.message.as_ref().or(update.channel_post.as_ref())?;
         let letter = letter::letter(message, me, &self.name)?;
         // Somebody joined, something was pinned: nobody said anything.
-        (!letter.text.is_empty() || !letter.attached.is_empty()).then_some(letter)
+        (!letter.text.is_empty() || !letter.attachments.is_empty()).then_some(letter)
     }
 
     /// The button shows that it is being pressed until Telegram hears of it. What came of it is said in the chat.

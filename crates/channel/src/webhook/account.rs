@@ -21,7 +21,7 @@ impl Account {
     /// Longest text of one message where nothing else is known.
     pub const MAX_CHARS: usize = 16_000;
 
-    pub fn from_config(webhook: &config::Webhook) -> Option<Self> {
+    pub fn from_config(webhook: &config::WebhookConfig) -> Option<Self> {
         Some(Self {
             reply_url: webhook.reply_url.clone()?,
             reply_secret: webhook.reply_secret.clone(),

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use polyclaw_domain::channel::{
-    Address, Attached, Call, CallAnswer, Capabilities, Inbox, Letter, MenuItem, Sent, Standing,
+    AttachmentRef, ChannelCapabilities, ChatAddress, ConnectionState, InboundMessage, InboundSink, MenuItem,
+    SendOutcome, WebhookRequest, WebhookResponse,
 };
 use polyclaw_domain::config;
-use polyclaw_domain::delivery::{Button, Outgoing};
-use polyclaw_domain::port::Clock;
+use polyclaw_domain::delivery::{CommandButton, OutgoingMessage};
+use polyclaw_domain::port::WallClock;
 use serde_json::json;
 
 use super::NAME;
@@ -33,8 +34,8 @@ const MAX_ASKED: usize = 1_024;
 
 pub struct Account {
     pub(super) name: String,
-    pub(super) settings: config::Whatsapp,
-    pub(super) clock: Arc<dyn Clock>,
+    pub(super) settings: config::WhatsappConfig,
+    pub(super) clock: Arc<dyn WallClock>,
     api: Api,
     link: Link,
     /// The last message of each conversation: the sign that an answer is being written is shown under a message.
@@ -44,8 +45,8 @@ pub struct Account {
 impl Account {
     pub(super) fn new(
         name: &str,
-        settings: &config::Whatsapp,
-        clock: Arc<dyn Clock>,
+        settings: &config::WhatsappConfig,
+        clock: Arc<dyn WallClock>,
         clients: &Clients,
     ) -> Result<Self, Error> {
         let url = client::setting(settings.api_url.as_deref().unwrap_or(API), NAME, name, "api_url")?;
@@ -54,7 +55,7 @@ impl Account {
         Ok(Self { name, settings, clock, api, link: Link::default(), last: Mutex::default() })
     }
 
-    pub(super) fn letter(&self, value: &Value, message: &Message) -> Option<Letter> {
+    pub(super) fn letter(&self, value: &Value, message: &Message) -> Option<InboundMessage> {
         let letter = value.letter(&self.name, message)?;
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.len() >= MAX_LAST {
@@ -69,19 +70,23 @@ impl Account {
 impl accounts::Account for Account {
     const CHANNEL: &'static str = NAME;
     /// Meta knows no keys of messages, so a repeat would be shown twice; and what was sent cannot be changed.
-    const CAPABILITIES: Capabilities =
-        Capabilities { idempotent_send: false, max_chars: MAX_CHARS, edits: false, acknowledges: true };
+    const CAPABILITIES: ChannelCapabilities = ChannelCapabilities {
+        idempotent_send: false,
+        max_chars: MAX_CHARS,
+        edits: false,
+        acknowledges: true,
+    };
 
     /// There is no connection; whether Meta takes the token is known since it was told the menu.
-    fn standing(&self) -> Standing {
+    fn standing(&self) -> ConnectionState {
         match self.link.standing() {
-            Standing::Connected => Standing::Called,
+            ConnectionState::Connected => ConnectionState::WebhookOnly,
             other => other,
         }
     }
 
     /// A person is a number, a group is not.
-    async fn send(&self, _: &str, outgoing: &Outgoing) -> Sent {
+    async fn send(&self, _: &str, outgoing: &OutgoingMessage) -> SendOutcome {
         let peer = &outgoing.address().peer;
         let is_person = peer.bytes().all(|byte| byte.is_ascii_digit() || byte == b'+');
         let mut body = json!({
@@ -105,7 +110,7 @@ impl accounts::Account for Account {
     }
 
     /// Meta shows it for 25 seconds or until an answer comes, and marks the message as read.
-    async fn typing(&self, address: &Address) {
+    async fn typing(&self, address: &ChatAddress) {
         let message = self.last.lock().unwrap_or_else(PoisonError::into_inner).get(&address.peer).cloned();
         let Some(message) = message else { return };
         let body = json!({
@@ -118,7 +123,7 @@ impl accounts::Account for Account {
         tracing::trace!(account = self.name, ?sent, "WhatsApp was told that an answer is being written");
     }
 
-    async fn fetch(&self, attached: &Attached) -> Option<Content> {
+    async fn fetch(&self, attached: &AttachmentRef) -> Option<Content> {
         let request = self.api.file(attached.handle.as_ref()?).await?;
         attachment::read(attached, request).await
     }
@@ -139,19 +144,24 @@ impl accounts::Account for Account {
         told
     }
 
-    async fn called(&self, call: &Call, inbox: &dyn Inbox, all: &BTreeMap<String, Self>) -> CallAnswer {
+    async fn called(
+        &self,
+        call: &WebhookRequest,
+        inbox: &dyn InboundSink,
+        all: &BTreeMap<String, Self>,
+    ) -> WebhookResponse {
         self.answer_call(call, inbox, all).await
     }
 }
 
 /// A text with buttons. `None` where there are none, or the text is too long for it: it is sent alone then, and names
 /// the commands.
-fn interactive(outgoing: &Outgoing) -> Option<serde_json::Value> {
+fn interactive(outgoing: &OutgoingMessage) -> Option<serde_json::Value> {
     let (text, buttons) = (outgoing.text(), outgoing.buttons());
     if buttons.is_empty() || text.chars().count() > MAX_ASKED {
         return None;
     }
-    let button = |button: &Button| json!({ "type": "reply", "reply": { "id": button.command, "title": button.label } });
+    let button = |button: &CommandButton| json!({ "type": "reply", "reply": { "id": button.command, "title": button.label } });
     let buttons: Vec<_> = buttons.iter().map(button).collect();
     Some(json!({ "type": "button", "body": { "text": text }, "action": { "buttons": buttons } }))
 }

@@ -1,6 +1,6 @@
 //! Meta's Graph API, as far as WhatsApp needs it.
 
-use polyclaw_domain::channel::Sent;
+use polyclaw_domain::channel::SendOutcome;
 use polyclaw_domain::config::Secret;
 use reqwest::{Client, RequestBuilder, Url};
 use serde_json::Value;
@@ -24,7 +24,7 @@ impl Api {
         Self { client, base, token }
     }
 
-    pub async fn send(&self, number: &str, body: &Value) -> Sent {
+    pub async fn send(&self, number: &str, body: &Value) -> SendOutcome {
         match self.post(&[number, "messages"], body).await {
             Ok(answer) => sent(&answer),
             Err(error) => answer::failure(error),
@@ -62,20 +62,20 @@ impl Api {
 }
 
 /// What became of a message. Meta's own number says more than the status.
-fn sent(answer: &Answer) -> Sent {
+fn sent(answer: &Answer) -> SendOutcome {
     let code = answer.body["error"]["code"].as_u64();
     let reason = |code: u64| format!("WhatsApp answered with error {code}");
     match code {
         // Too many requests: of the app, of the business, of the number, to this person.
         Some(code @ (4 | 80_007 | 130_429 | 131_056)) => {
-            Sent::Retry { reason: reason(code), after_ms: answer.retry_after_ms }
+            SendOutcome::Retry { reason: reason(code), after_ms: answer.retry_after_ms }
         }
         Some(code @ 131_047) => {
             let why = "the person wrote more than 24 hours ago, so only templates may be sent";
-            Sent::Rejected { reason: format!("{}: {why}", reason(code)) }
+            SendOutcome::Rejected { reason: format!("{}: {why}", reason(code)) }
         }
         Some(code) if answer.status.is_client_error() && answer.status != 429 => {
-            Sent::Rejected { reason: reason(code) }
+            SendOutcome::Rejected { reason: reason(code) }
         }
         _ => answer.sent(false, |body| body.pointer("/messages/0/id")),
     }
@@ -96,16 +96,16 @@ mod tests {
         };
         let error = |code: u64| json!({ "error": { "code": code, "message": "secret words" } });
         let ok = json!({ "messages": [{ "id": "wamid.1" }] });
-        assert_eq!(sent(200, ok), Sent::Accepted { platform_id: Some("wamid.1".into()) });
+        assert_eq!(sent(200, ok), SendOutcome::Accepted { platform_id: Some("wamid.1".into()) });
         for code in [4, 80_007, 130_429, 131_056] {
-            assert!(matches!(sent(400, error(code)), Sent::Retry { .. }), "{code}");
+            assert!(matches!(sent(400, error(code)), SendOutcome::Retry { .. }), "{code}");
         }
         for code in [190, 131_047, 131_026, 100] {
-            assert!(matches!(sent(400, error(code)), Sent::Rejected { .. }), "{code}");
+            assert!(matches!(sent(400, error(code)), SendOutcome::Rejected { .. }), "{code}");
         }
-        assert!(matches!(sent(429, error(1)), Sent::Retry { .. }));
-        assert!(matches!(sent(500, error(131_000)), Sent::Unknown { .. }));
-        assert!(matches!(sent(503, Value::Null), Sent::Unknown { .. }));
+        assert!(matches!(sent(429, error(1)), SendOutcome::Retry { .. }));
+        assert!(matches!(sent(500, error(131_000)), SendOutcome::Unknown { .. }));
+        assert!(matches!(sent(503, Value::Null), SendOutcome::Unknown { .. }));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use polyclaw_domain::channel::{Call, CallAnswer, Inbox, Taken};
+use polyclaw_domain::channel::{InboundSink, IngestOutcome, WebhookRequest, WebhookResponse};
 use polyclaw_domain::time::Millis;
 
 use super::account::Account;
@@ -18,10 +18,10 @@ const MAX_CHALLENGE: usize = 256;
 impl Account {
     pub(super) async fn answer_call(
         &self,
-        call: &Call,
-        inbox: &dyn Inbox,
+        call: &WebhookRequest,
+        inbox: &dyn InboundSink,
         all: &BTreeMap<String, Self>,
-    ) -> CallAnswer {
+    ) -> WebhookResponse {
         match call.method.as_str() {
             "GET" => self.verify(call),
             "POST" if self.is_genuine(call) => self.deliver(call, inbox, all).await,
@@ -33,7 +33,12 @@ impl Account {
         }
     }
 
-    async fn deliver(&self, call: &Call, inbox: &dyn Inbox, all: &BTreeMap<String, Self>) -> CallAnswer {
+    async fn deliver(
+        &self,
+        call: &WebhookRequest,
+        inbox: &dyn InboundSink,
+        all: &BTreeMap<String, Self>,
+    ) -> WebhookResponse {
         let Some(callback) = Callback::read(&call.body) else {
             tracing::warn!(account = self.name, "a request of Meta cannot be read");
             return plain(200, "");
@@ -49,7 +54,7 @@ impl Account {
             });
             let Some(owner) = all.values().find(|account| account.owns(value, self)) else { continue };
             for message in value.messages() {
-                if let later @ Taken::Later { .. } = owner.take(value, &message, inbox).await {
+                if let later @ IngestOutcome::Retry { .. } = owner.take(value, &message, inbox).await {
                     return taken(&later);
                 }
             }
@@ -63,19 +68,19 @@ impl Account {
             && self.settings.app_secret == called.settings.app_secret
     }
 
-    async fn take(&self, value: &Value, message: &Message, inbox: &dyn Inbox) -> Taken {
+    async fn take(&self, value: &Value, message: &Message, inbox: &dyn InboundSink) -> IngestOutcome {
         let now = self.clock.now();
         if now.since(message.written_ms().map_or(now, Millis)) > MAX_AGE_MS {
             tracing::warn!(account = self.name, id = message.id(), "a message over a week old is left out");
-            return Taken::Done;
+            return IngestOutcome::Done;
         }
         match self.letter(value, message) {
-            Some(letter) => inbox.take(letter).await,
-            None => Taken::Done,
+            Some(letter) => inbox.ingest_message(letter).await,
+            None => IngestOutcome::Done,
         }
     }
 
-    fn verify(&self, call: &Call) -> CallAnswer {
+    fn verify(&self, call: &WebhookRequest) -> WebhookResponse {
         let fields = fields(&call.query);
         let field =
             |name: &str| fields.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str());
@@ -88,7 +93,7 @@ impl Account {
         }
     }
 
-    fn is_genuine(&self, call: &Call) -> bool {
+    fn is_genuine(&self, call: &WebhookRequest) -> bool {
         let given = header(call, "x-hub-signature-256").and_then(|given| given.strip_prefix("sha256="));
         given.is_some_and(|given| signature::is_genuine(&self.settings.app_secret, &[&call.body], given))
     }

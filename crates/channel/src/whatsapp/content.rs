@@ -1,6 +1,6 @@
 //! What a message says, by its kind.
 
-use polyclaw_domain::channel::Attached;
+use polyclaw_domain::channel::AttachmentRef;
 use serde::Deserialize;
 
 #[derive(Debug, Default, Deserialize)]
@@ -86,8 +86,8 @@ pub(super) struct Media {
 
 impl Content {
     /// Where Meta keeps a file is nobody else's to fetch, so it has no address.
-    pub fn attached(&self) -> Vec<Attached> {
-        let attached = |(kind, media): (&str, &Media)| Attached {
+    pub fn attached(&self) -> Vec<AttachmentRef> {
+        let attached = |(kind, media): (&str, &Media)| AttachmentRef {
             name: media.filename.clone().unwrap_or_else(|| kind.to_owned()),
             media_type: media.mime_type.clone(),
             size: None,

@@ -1,7 +1,7 @@
 //! What Meta delivers, and the letters in it. Reactions, and reports on messages of our own, are none.
 
-use polyclaw_domain::arrival::{Arrival, Peer, PeerKind};
-use polyclaw_domain::channel::{Address, Letter};
+use polyclaw_domain::channel::{ChatAddress, InboundMessage};
+use polyclaw_domain::inbound::{ChatPeer, InboundContext, PeerKind};
 use serde::Deserialize;
 
 use super::NAME;
@@ -112,7 +112,7 @@ impl Value {
         self.statuses.iter().filter_map(|status| Some((status.id.as_str(), status.errors.first()?.code)))
     }
 
-    pub fn letter(&self, account: &str, message: &Message) -> Option<Letter> {
+    pub fn letter(&self, account: &str, message: &Message) -> Option<InboundMessage> {
         let text = message.content.text()?;
         if message.from.is_empty() || message.id.is_empty() || message.from == self.own_number() {
             return None;
@@ -121,10 +121,10 @@ impl Value {
             Some(group) => (PeerKind::Group, group),
             None => (PeerKind::Dm, &message.from),
         };
-        let arrival = Arrival {
+        let arrival = InboundContext {
             channel: NAME.to_owned(),
             account: account.to_owned(),
-            peer: Peer { kind, id: place.clone() },
+            peer: ChatPeer { kind, id: place.clone() },
             parent: None,
             thread: None,
             guild: None,
@@ -132,7 +132,7 @@ impl Value {
             roles: Vec::new(),
             sender: message.from.clone(),
         };
-        let address = Address {
+        let address = ChatAddress {
             channel: NAME.to_owned(),
             account: account.to_owned(),
             peer: place.clone(),
@@ -143,12 +143,12 @@ impl Value {
         let (text, named) = addressed(&own, text);
         let mentioned = !own.is_empty() && (replied || named);
         let sender_name = self.name(&message.from);
-        Some(Letter {
-            arrival,
+        Some(InboundMessage {
+            context: arrival,
             address,
             platform_id: message.id.clone(),
             text,
-            attached: message.content.attached(),
+            attachments: message.content.attached(),
             mentioned,
             sender_name,
         })
@@ -202,7 +202,7 @@ mod tests {
 
     use super::*;
 
-    fn letters(message: Json) -> Vec<Letter> {
+    fn letters(message: Json) -> Vec<InboundMessage> {
         let value = json!({
             "metadata": { "phone_number_id": "100", "display_phone_number": "+1 (555) 010" },
             "contacts": [{ "wa_id": "49151", "profile": { "name": "Ann" } }],
@@ -229,7 +229,7 @@ mod tests {
     fn a_message_is_a_letter_of_its_sender() {
         let letter = &letters(text(json!({})))[0];
         assert_eq!((letter.text.as_str(), letter.platform_id.as_str()), ("hi", "wamid.1"));
-        assert_eq!(letter.arrival.peer, Peer { kind: PeerKind::Dm, id: "49151".into() });
+        assert_eq!(letter.context.peer, ChatPeer { kind: PeerKind::Dm, id: "49151".into() });
         assert_eq!((letter.address.peer.as_str(), letter.sender_name.as_deref()), ("49151", Some("Ann")));
         assert!(!letter.mentioned);
     }
@@ -243,8 +243,8 @@ mod tests {
             (json!({ "group_id": "g-1", "context": { "from": "49152", "id": "wamid.0" } }), false),
         ] {
             let letter = &letters(text(change.clone()))[0];
-            assert_eq!(letter.arrival.peer, Peer { kind: PeerKind::Group, id: "g-1".into() });
-            assert_eq!((letter.address.peer.as_str(), letter.arrival.sender.as_str()), ("g-1", "49151"));
+            assert_eq!(letter.context.peer, ChatPeer { kind: PeerKind::Group, id: "g-1".into() });
+            assert_eq!((letter.address.peer.as_str(), letter.context.sender.as_str()), ("g-1", "49151"));
             assert_eq!(letter.mentioned, mentioned, "{change}");
             assert_eq!(letter.text, "hi", "{change}: its own number is no part of what is said");
         }

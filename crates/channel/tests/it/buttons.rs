@@ -2,9 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
-use polyclaw_domain::approval::{buttons, message_key, question};
-use polyclaw_domain::channel::{Address, Channel, Letter};
-use polyclaw_domain::delivery::Outgoing;
+use polyclaw_domain::approval::{approval_buttons, format_question, question_key};
+use polyclaw_domain::channel::{ChannelAdapter, ChatAddress, InboundMessage};
+use polyclaw_domain::delivery::OutgoingMessage;
 
 use crate::fixture::{Desk, Reception, outgoing, word};
 use crate::{discord, slack, telegram, whatsapp};
@@ -12,24 +12,24 @@ use crate::{discord, slack, telegram, whatsapp};
 const ID: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
 
 /// A question as the engine sends it.
-fn asked(address: &Address, what: &str) -> Outgoing {
-    let text = question("Ops", ID, what);
-    let buttons = buttons(&format!("{}-0", message_key(ID)), &text);
+fn asked(address: &ChatAddress, what: &str) -> OutgoingMessage {
+    let text = format_question("Ops", ID, what);
+    let buttons = approval_buttons(&format!("{}-0", question_key(ID)), &text);
     assert_eq!(buttons.len(), 2);
     outgoing(address, &text).with_buttons(buttons)
 }
 
-fn to(channel: &str, account: &str, peer: &str, thread: Option<&str>) -> Address {
+fn to(channel: &str, account: &str, peer: &str, thread: Option<&str>) -> ChatAddress {
     let thread = thread.map(str::to_owned);
-    Address { channel: channel.to_owned(), account: account.to_owned(), peer: peer.to_owned(), thread }
+    ChatAddress { channel: channel.to_owned(), account: account.to_owned(), peer: peer.to_owned(), thread }
 }
 
 /// The letter is the command, from where the question was sent; each press is a letter of its own.
-fn assert_given(letters: &[Letter], address: &Address, sender: &str) {
+fn assert_given(letters: &[InboundMessage], address: &ChatAddress, sender: &str) {
     let lines: Vec<&str> = letters.iter().map(|letter| letter.text.as_str()).collect();
     assert_eq!(lines, [format!("/approve {ID}"), format!("/deny {ID}")]);
     for letter in letters {
-        assert_eq!((&letter.address, letter.arrival.sender.as_str()), (address, sender));
+        assert_eq!((&letter.address, letter.context.sender.as_str()), (address, sender));
         assert!(letter.mentioned);
     }
     assert_ne!(letters[0].platform_id, letters[1].platform_id);
@@ -102,13 +102,13 @@ async fn a_button_on_slack_is_a_command_by_socket_and_by_request() {
     let shown = platform.visible().pop().unwrap();
     for label in ["Approve", "Deny"] {
         let call = slack::press(&platform.pressed(&shown, "U1", label));
-        assert_eq!(channel.called("events", call, desk.as_ref()).await.status, 200);
+        assert_eq!(channel.handle_webhook("events", call, desk.as_ref()).await.status, 200);
     }
     assert_given(&desk.letters()[2..], &events, "U1");
     let mut foreign = platform.pressed(&shown, "U1", "Deny");
     foreign["team"]["id"] = "T2".into();
     foreign["trigger_id"] = "elsewhere".into();
-    assert_eq!(channel.called("events", slack::press(&foreign), desk.as_ref()).await.status, 200);
+    assert_eq!(channel.handle_webhook("events", slack::press(&foreign), desk.as_ref()).await.status, 200);
     assert_eq!(desk.letters().len(), 4, "it was pressed in another workspace, which has the same app");
 }
 
@@ -122,7 +122,7 @@ async fn a_button_on_whatsapp_is_a_command_of_whoever_pressed_it() {
     for (n, label) in ["Approve", "Deny"].iter().enumerate() {
         let message = platform.pressed(&shown, &format!("wamid.{n}"), whatsapp::now(), label);
         let call = whatsapp::written(&message);
-        assert_eq!(channel.called("shop", call, desk.as_ref()).await.status, 200);
+        assert_eq!(channel.handle_webhook("shop", call, desk.as_ref()).await.status, 200);
     }
     assert_given(&desk.letters(), &address, "49151");
     // Where buttons are not taken, the text with its commands is there all the same.

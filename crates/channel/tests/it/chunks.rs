@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use polyclaw_channel::Pace;
-use polyclaw_domain::channel::{Address, Channel, Sent};
-use polyclaw_domain::delivery::Outgoing;
+use polyclaw_domain::channel::{ChannelAdapter, ChatAddress, SendOutcome};
+use polyclaw_domain::delivery::OutgoingMessage;
 use polyclaw_testkit::platform::{Kept, Outcome, Wire};
 
 use crate::fixture::{PACE, hostile, letters_of, outgoing};
@@ -17,8 +17,8 @@ pub const PATIENT: Pace = Pace { patience: Duration::from_secs(20), ..PACE };
 /// A platform with the adapter that reaches it.
 pub struct Stage<'a, S> {
     pub platform: &'a Wire<S>,
-    pub channel: &'a dyn Channel,
-    pub address: Address,
+    pub channel: &'a dyn ChannelAdapter,
+    pub address: ChatAddress,
     /// The call that shows a message, and the one that changes it.
     pub calls: [&'a str; 2],
     /// What the adapter was given, from what is shown.
@@ -34,7 +34,7 @@ impl<S: Kept> Stage<'_, S> {
             let (longest, limit) = if seed % 20 == 0 { (2 * most, most) } else { (45, random.usize(20..40)) };
             let length = random.usize(1..longest);
             let text = format!("x{}", hostile(&mut random, length));
-            let parts = outgoing(&self.address, &text).split(limit);
+            let parts = outgoing(&self.address, &text).split_by_limit(limit);
             self.show(&parts, &mut random).await;
             let shown: Vec<_> =
                 self.platform.wipe(&self.address.peer).iter().map(|one| (self.read)(&one.text)).collect();
@@ -47,7 +47,7 @@ impl<S: Kept> Stage<'_, S> {
 
     /// As the engine does: while the first part grows it is a draft that is changed, and every part is tried until it is
     /// there.
-    async fn show(&self, parts: &[Outgoing], random: &mut fastrand::Rng) {
+    async fn show(&self, parts: &[OutgoingMessage], random: &mut fastrand::Rng) {
         for (n, part) in parts.iter().enumerate() {
             let key = format!("{n}-{:x}", random.u128(..));
             let edits = self.channel.capabilities(&self.address.account).edits;
@@ -62,15 +62,15 @@ impl<S: Kept> Stage<'_, S> {
     }
 
     /// Changes on the way may fail in any way. The last one is tried again.
-    async fn grow(&self, id: &str, part: &Outgoing, random: &mut fastrand::Rng) {
+    async fn grow(&self, id: &str, part: &OutgoingMessage, random: &mut fastrand::Rng) {
         for _ in 0..random.usize(..2) {
             let Some(more) = prefix(part.text(), random) else { continue };
             self.trip(1, random, &[Outcome::Status(400), Outcome::Status(502), SLOWER, Outcome::Cut]);
-            let _ = self.channel.edit(id, &outgoing(&self.address, more)).await;
+            let _ = self.channel.edit_message(id, &outgoing(&self.address, more)).await;
         }
         self.trip(1, random, &[SLOWER, Outcome::Status(502), Outcome::ShownThenCut]);
         for _ in 0..3 {
-            if let Sent::Accepted { .. } = self.channel.edit(id, part).await {
+            if let SendOutcome::Accepted { .. } = self.channel.edit_message(id, part).await {
                 return;
             }
         }
@@ -78,15 +78,15 @@ impl<S: Kept> Stage<'_, S> {
     }
 
     /// What the platform recognises may be sent again whatever became of it, and is.
-    async fn insist(&self, key: &str, part: &Outgoing, random: &mut fastrand::Rng) -> String {
+    async fn insist(&self, key: &str, part: &OutgoingMessage, random: &mut fastrand::Rng) -> String {
         let recognises = self.channel.capabilities(&self.address.account).idempotent_send;
         let troubles = [SLOWER, Outcome::Status(429), Outcome::ShownThenCut, Outcome::ShownThenStatus(500)];
         self.trip(0, random, if recognises { &troubles } else { &troubles[..2] });
         for _ in 0..3 {
             match self.channel.send(key, part).await {
-                Sent::Accepted { platform_id } => return platform_id.expect("an id"),
-                Sent::Retry { .. } => {}
-                Sent::Unknown { .. } if recognises => {}
+                SendOutcome::Accepted { platform_id } => return platform_id.expect("an id"),
+                SendOutcome::Retry { .. } => {}
+                SendOutcome::Unknown { .. } if recognises => {}
                 sent => panic!("{sent:?}"),
             }
         }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use polyclaw_channel::discord::{Discord, NAME};
-use polyclaw_domain::arrival::{Peer, PeerKind, Thread, ThreadKind};
-use polyclaw_domain::channel::{Address, Channel};
+use polyclaw_domain::channel::{ChannelAdapter, ChatAddress};
 use polyclaw_domain::config;
+use polyclaw_domain::inbound::{ChatPeer, ChatThread, PeerKind, ThreadKind};
 use polyclaw_testkit::PIXEL;
 use polyclaw_testkit::platform::discord::Discord as Platform;
 use serde_json::json;
@@ -18,11 +18,11 @@ pub const TOKEN: &str = "T0K3N.x.y";
 /// Long enough not to matter.
 pub const CALM_MS: u64 = 40_000;
 
-fn config(platform: &Platform, token: &str) -> config::Discord {
+fn config(platform: &Platform, token: &str) -> config::DiscordConfig {
     serde_json::from_value(json!({ "bot_token": token, "api_url": platform.api_url() })).unwrap()
 }
 
-fn adapter(bots: &[(&str, config::Discord)]) -> Arc<Discord> {
+fn adapter(bots: &[(&str, config::DiscordConfig)]) -> Arc<Discord> {
     let bots: BTreeMap<_, _> = bots.iter().map(|(name, bot)| ((*name).to_owned(), bot.clone())).collect();
     Arc::new(Discord::with_pace(&bots, PACE).unwrap())
 }
@@ -40,8 +40,13 @@ async fn connected(platform: &Platform, token: &str) {
     platform.until("the bot is connected", |platform| platform.openings(token).0 > 0).await;
 }
 
-fn to(channel: &str) -> Address {
-    Address { channel: NAME.to_owned(), account: "main".to_owned(), peer: channel.to_owned(), thread: None }
+fn to(channel: &str) -> ChatAddress {
+    ChatAddress {
+        channel: NAME.to_owned(),
+        account: "main".to_owned(),
+        peer: channel.to_owned(),
+        thread: None,
+    }
 }
 
 #[tokio::test]
@@ -62,11 +67,14 @@ async fn a_reply_goes_where_it_was_asked() {
     let seen: Vec<_> = platform.visible().into_iter().map(|message| (message.chat, message.text)).collect();
     let expected = [("97", "alone"), ("100", "in a channel"), ("101", "in a thread")];
     assert_eq!(seen, expected.map(|(chat, text)| (chat.to_owned(), text.to_owned())));
-    assert_eq!(letters[0].arrival.peer, Peer { kind: PeerKind::Dm, id: "7".to_owned() });
-    assert_eq!(letters[1].arrival.guild.as_deref(), Some("g1"));
-    assert_eq!(letters[1].arrival.roles, ["role-of-5"]);
-    assert_eq!(letters[2].arrival.thread, Some(Thread { kind: ThreadKind::Thread, id: "101".to_owned() }));
-    assert_eq!(letters[2].arrival.parent.as_ref().map(|parent| parent.id.as_str()), Some("100"));
+    assert_eq!(letters[0].context.peer, ChatPeer { kind: PeerKind::Dm, id: "7".to_owned() });
+    assert_eq!(letters[1].context.guild.as_deref(), Some("g1"));
+    assert_eq!(letters[1].context.roles, ["role-of-5"]);
+    assert_eq!(
+        letters[2].context.thread,
+        Some(ChatThread { kind: ThreadKind::Thread, id: "101".to_owned() })
+    );
+    assert_eq!(letters[2].context.parent.as_ref().map(|parent| parent.id.as_str()), Some("100"));
 }
 
 /// A thread that was opened meanwhile, and whose opening was not told.
@@ -80,7 +88,7 @@ async fn an_unknown_thread_is_asked_about_once() {
     platform.say_in(TOKEN, "555", "one", json!({}));
     platform.say_in(TOKEN, "555", "two", json!({}));
     for letter in desk.wait_for(2).await {
-        assert_eq!(letter.arrival.parent.map(|parent| parent.id).as_deref(), Some("100"));
+        assert_eq!(letter.context.parent.map(|parent| parent.id).as_deref(), Some("100"));
     }
     assert_eq!(platform.calls("GET channels").len(), 1);
 }
@@ -105,14 +113,14 @@ async fn two_accounts_and_a_bad_token_do_not_hold_each_other_up() {
     desk.wait_for(1).await;
     platform.say("other", "7", "to biz");
     let letters = desk.wait_for(2).await;
-    let accounts: Vec<_> = letters.iter().map(|letter| letter.arrival.account.as_str()).collect();
+    let accounts: Vec<_> = letters.iter().map(|letter| letter.context.account.as_str()).collect();
     assert_eq!(accounts, ["main", "biz"]);
     for letter in &letters {
         discord.send("k", &outgoing(&letter.address, "answer")).await;
     }
     let bots: Vec<_> = platform.visible().into_iter().map(|message| message.bot).collect();
     assert_eq!(bots, [TOKEN, "other"]);
-    let off = Address { account: "off".to_owned(), ..to("100") };
+    let off = ChatAddress { account: "off".to_owned(), ..to("100") };
     assert_eq!(word(&discord.send("k", &outgoing(&off, "x")).await), "rejected");
 }
 
@@ -145,7 +153,7 @@ async fn a_command_of_the_menu_is_answered_at_once_and_becomes_a_letter() {
     platform.dispatch(TOKEN, "INTERACTION_CREATE", interaction.clone());
     let letter = &desk.wait_for(1).await[0];
     assert_eq!((letter.text.as_str(), letter.mentioned), ("/code fix it", true));
-    assert_eq!((letter.arrival.sender.as_str(), &letter.arrival.roles[..]), ("7", &["r1".to_owned()][..]));
+    assert_eq!((letter.context.sender.as_str(), &letter.context.roles[..]), ("7", &["r1".to_owned()][..]));
     assert_eq!(letter.address, to("100"));
     platform.until("it is confirmed", |platform| platform.calls("PATCH @original").len() == 1).await;
     assert_eq!(platform.calls("POST callback")[0].body["type"], 5);
@@ -225,7 +233,7 @@ async fn hostile_events_break_nothing() {
 #[test]
 fn addresses_that_lead_nowhere_are_refused_at_the_start() {
     for (setting, url) in [("api_url", "discord.example"), ("gateway_url", "https://discord.example")] {
-        let bot: config::Discord =
+        let bot: config::DiscordConfig =
             serde_json::from_value(json!({ "bot_token": TOKEN, setting: url })).unwrap();
         let error = Discord::from_config(&BTreeMap::from([("main".to_owned(), bot)])).unwrap_err();
         assert_eq!(error.code(), "channel_url");

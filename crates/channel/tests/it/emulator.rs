@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use polyclaw_channel::telegram::Telegram;
-use polyclaw_domain::channel::{Channel, Sent};
+use polyclaw_domain::channel::{ChannelAdapter, SendOutcome};
 use serde_json::{Value, json};
 
 use crate::fixture::{Desk, PACE, Reception, letters_of, outgoing};
@@ -76,16 +76,16 @@ async fn people_and_the_bot_talk_through_a_bot_api_of_others() {
     assert_eq!(desk.texts(), ["hello", "/new now", "grüße 😀"]);
     let address = &letters[1].address;
     let sent = telegram.send("k", &outgoing(address, "wait")).await;
-    let Sent::Accepted { platform_id: Some(id) } = sent else { panic!("{sent:?}") };
-    let edited = telegram.edit(&id, &outgoing(address, "done")).await;
-    assert_eq!(edited, Sent::Accepted { platform_id: Some(id) });
+    let SendOutcome::Accepted { platform_id: Some(id) } = sent else { panic!("{sent:?}") };
+    let edited = telegram.edit_message(&id, &outgoing(address, "done")).await;
+    assert_eq!(edited, SendOutcome::Accepted { platform_id: Some(id) });
     assert_eq!(emulator.seen(8).await, ["done"]);
     let text = format!("begin {} end", "long text 😀 ".repeat(500));
     let address = &letters[0].address;
-    for part in outgoing(address, &text).split(telegram.capabilities("main").max_chars) {
+    for part in outgoing(address, &text).split_by_limit(telegram.capabilities("main").max_chars) {
         let begun = telegram.send("k", &outgoing(address, "begun …")).await;
-        let Sent::Accepted { platform_id: Some(id) } = begun else { panic!("{begun:?}") };
-        assert_eq!(telegram.edit(&id, &part).await, Sent::Accepted { platform_id: Some(id) });
+        let SendOutcome::Accepted { platform_id: Some(id) } = begun else { panic!("{begun:?}") };
+        assert_eq!(telegram.edit_message(&id, &part).await, SendOutcome::Accepted { platform_id: Some(id) });
     }
     assert_eq!(letters_of(&emulator.seen(7).await.concat()), letters_of(&text));
 }

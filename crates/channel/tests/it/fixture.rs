@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use polyclaw_channel::Pace;
-use polyclaw_domain::admission::{Access, DmPolicy, GroupPolicy};
-use polyclaw_domain::channel::{Address, Channel, Inbox, Letter, Sent, Standing, Taken};
-use polyclaw_domain::delivery::{Outgoing, Policy, gate};
-use polyclaw_domain::media::Media;
-use polyclaw_domain::message::Attachment;
-use polyclaw_domain::port::Pending;
+use polyclaw_domain::admission::{AccountAccess, DmPolicy, GroupPolicy};
+use polyclaw_domain::channel::{
+    ChannelAdapter, ChatAddress, ConnectionState, InboundMessage, InboundSink, IngestOutcome, SendOutcome,
+};
+use polyclaw_domain::delivery::{DeliveryPolicy, OutgoingMessage, apply_gate};
+use polyclaw_domain::media::AttachmentImage;
+use polyclaw_domain::message::MessageAttachment;
+use polyclaw_domain::port::BoxFuture;
 use polyclaw_testkit::platform::Outcome;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -26,13 +28,13 @@ pub const PACE: Pace = Pace {
 
 /// Takes letters as the engine does: the same platform id once.
 pub struct Desk {
-    letters: Mutex<Vec<Letter>>,
+    letters: Mutex<Vec<InboundMessage>>,
     ids: Mutex<HashSet<(String, String)>>,
     /// How many letters are not taken before one is.
     pub later: AtomicUsize,
     handed: watch::Sender<usize>,
     /// Where single people have written before.
-    pub correspondents: Mutex<Vec<Address>>,
+    pub correspondents: Mutex<Vec<ChatAddress>>,
 }
 
 impl Desk {
@@ -46,7 +48,7 @@ impl Desk {
         })
     }
 
-    pub fn letters(&self) -> Vec<Letter> {
+    pub fn letters(&self) -> Vec<InboundMessage> {
         self.letters.lock().unwrap().clone()
     }
 
@@ -59,7 +61,7 @@ impl Desk {
         *self.handed.borrow()
     }
 
-    pub async fn wait_for(&self, count: usize) -> Vec<Letter> {
+    pub async fn wait_for(&self, count: usize) -> Vec<InboundMessage> {
         self.until(|| self.letters().len() >= count).await;
         self.letters()
     }
@@ -71,18 +73,18 @@ impl Desk {
     }
 }
 
-impl Inbox for Desk {
-    fn take(&self, letter: Letter) -> Pending<'_, Taken> {
+impl InboundSink for Desk {
+    fn ingest_message(&self, letter: InboundMessage) -> BoxFuture<'_, IngestOutcome> {
         Box::pin(async move {
             let less = |left: usize| left.checked_sub(1);
             let taken = match self.later.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less) {
-                Ok(_) => Taken::Later { reason: "the disk is full".to_owned() },
+                Ok(_) => IngestOutcome::Retry { reason: "the disk is full".to_owned() },
                 Err(_) => {
-                    let id = (letter.arrival.account.clone(), letter.platform_id.clone());
+                    let id = (letter.context.account.clone(), letter.platform_id.clone());
                     if self.ids.lock().unwrap().insert(id) {
                         self.letters.lock().unwrap().push(letter);
                     }
-                    Taken::Done
+                    IngestOutcome::Done
                 }
             };
             self.handed.send_modify(|count| *count += 1);
@@ -90,7 +92,7 @@ impl Inbox for Desk {
         })
     }
 
-    fn correspondents<'a>(&'a self, _: &'a str, _: &'a str) -> Pending<'a, Vec<Address>> {
+    fn recent_dm_addresses<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, Vec<ChatAddress>> {
         let known = self.correspondents.lock().unwrap().clone();
         Box::pin(async move { known })
     }
@@ -100,11 +102,11 @@ impl Inbox for Desk {
 pub struct Reception(JoinHandle<()>);
 
 impl Reception {
-    pub fn start(channel: &Arc<impl Channel + 'static>, desk: &Arc<Desk>) -> Self {
+    pub fn start(channel: &Arc<impl ChannelAdapter + 'static>, desk: &Arc<Desk>) -> Self {
         let (channel, desk) = (Arc::clone(channel), Arc::clone(desk));
         Self(tokio::spawn(async move {
-            let accounts = channel.connecting();
-            join_all(accounts.iter().map(|account| channel.receive(account, desk.as_ref()))).await;
+            let accounts = channel.connection_accounts();
+            join_all(accounts.iter().map(|account| channel.receive_messages(account, desk.as_ref()))).await;
         }))
     }
 }
@@ -116,22 +118,28 @@ impl Drop for Reception {
 }
 
 /// Why an account is not connected, once it says so.
-pub async fn apart(channel: &impl Channel, account: &str) -> String {
+pub async fn apart(channel: &impl ChannelAdapter, account: &str) -> String {
     for _ in 0..6_000 {
-        if let Some(Standing::Apart(why)) = channel.standing(account) {
+        if let Some(ConnectionState::Disconnected(why)) = channel.connection_state(account) {
             return why;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("{account} stands otherwise: {:?}", channel.standing(account));
+    panic!("{account} stands otherwise: {:?}", channel.connection_state(account));
 }
 
-pub fn outgoing(address: &Address, text: &str) -> Outgoing {
-    gate(Some(address.clone()), Policy::OPEN, text.to_owned()).unwrap()
+pub fn outgoing(address: &ChatAddress, text: &str) -> OutgoingMessage {
+    apply_gate(Some(address.clone()), DeliveryPolicy::ALLOW_ALL, text.to_owned()).unwrap()
 }
 
-pub fn outgoing_to(channel: &str, account: &str, peer: &str, thread: Option<&str>, text: &str) -> Outgoing {
-    let address = Address {
+pub fn outgoing_to(
+    channel: &str,
+    account: &str,
+    peer: &str,
+    thread: Option<&str>,
+    text: &str,
+) -> OutgoingMessage {
+    let address = ChatAddress {
         channel: channel.to_owned(),
         account: account.to_owned(),
         peer: peer.to_owned(),
@@ -141,17 +149,17 @@ pub fn outgoing_to(channel: &str, account: &str, peer: &str, thread: Option<&str
 }
 
 /// Everybody may write, everywhere.
-pub fn open() -> Access {
-    Access { dm_policy: DmPolicy::Open, group_policy: GroupPolicy::Open, ..Access::default() }
+pub fn open() -> AccountAccess {
+    AccountAccess { dm_policy: DmPolicy::Open, group_policy: GroupPolicy::Open, ..AccountAccess::default() }
 }
 
-pub fn word(sent: &Sent) -> String {
+pub fn word(sent: &SendOutcome) -> String {
     match sent {
-        Sent::Accepted { .. } => "accepted".to_owned(),
-        Sent::Rejected { .. } => "rejected".to_owned(),
-        Sent::Retry { after_ms: Some(ms), .. } => format!("retry after {ms}"),
-        Sent::Retry { after_ms: None, .. } => "retry".to_owned(),
-        Sent::Unknown { .. } => "unknown".to_owned(),
+        SendOutcome::Accepted { .. } => "accepted".to_owned(),
+        SendOutcome::Rejected { .. } => "rejected".to_owned(),
+        SendOutcome::Retry { after_ms: Some(ms), .. } => format!("retry after {ms}"),
+        SendOutcome::Retry { after_ms: None, .. } => "retry".to_owned(),
+        SendOutcome::Unknown { .. } => "unknown".to_owned(),
     }
 }
 
@@ -207,13 +215,13 @@ pub fn hostile(random: &mut fastrand::Rng, chars: usize) -> String {
 
 /// What is attached to letters, fetched as the engine does it.
 pub async fn attachments<'a>(
-    channel: &impl Channel,
-    letters: impl IntoIterator<Item = &'a Letter>,
-) -> Vec<Attachment> {
+    channel: &impl ChannelAdapter,
+    letters: impl IntoIterator<Item = &'a InboundMessage>,
+) -> Vec<MessageAttachment> {
     let mut found = Vec::new();
     for letter in letters {
-        for attached in &letter.attached {
-            found.push(channel.fetch(&letter.arrival.account, attached).await);
+        for attached in &letter.attachments {
+            found.push(channel.fetch_attachment(&letter.context.account, attached).await);
         }
     }
     found
@@ -221,11 +229,11 @@ pub async fn attachments<'a>(
 
 /// What of their attachments a model would see.
 pub async fn shown<'a>(
-    channel: &impl Channel,
-    letters: impl IntoIterator<Item = &'a Letter>,
+    channel: &impl ChannelAdapter,
+    letters: impl IntoIterator<Item = &'a InboundMessage>,
 ) -> Vec<Option<Vec<u8>>> {
-    let bytes = |attachment: Attachment| match attachment.media {
-        Some(Media::Fresh(image)) => Some(image.bytes().to_vec()),
+    let bytes = |attachment: MessageAttachment| match attachment.media {
+        Some(AttachmentImage::Fresh(image)) => Some(image.bytes().to_vec()),
         _ => None,
     };
     attachments(channel, letters).await.into_iter().map(bytes).collect()

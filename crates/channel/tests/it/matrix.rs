@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use polyclaw_channel::matrix::{Matrix, NAME};
-use polyclaw_domain::arrival::PeerKind;
-use polyclaw_domain::channel::{Channel, Standing};
+use polyclaw_domain::channel::{ChannelAdapter, ConnectionState};
 use polyclaw_domain::config::{self, Secret};
+use polyclaw_domain::inbound::PeerKind;
 use polyclaw_testkit::PIXEL;
 use polyclaw_testkit::platform::Outcome;
 use polyclaw_testkit::platform::matrix::Matrix as Homeserver;
@@ -21,9 +21,9 @@ const ANN: &str = "@ann:hs";
 const BOB: &str = "@bob:hs";
 const ROOM: &str = "!room:hs";
 
-fn account(homeserver: &Homeserver, user: &str) -> config::Matrix {
+fn account(homeserver: &Homeserver, user: &str) -> config::MatrixConfig {
     let name = user.trim_start_matches('@').split(':').next().unwrap();
-    config::Matrix {
+    config::MatrixConfig {
         homeserver: homeserver.url(),
         user_id: user.to_owned(),
         access_token: None,
@@ -32,7 +32,7 @@ fn account(homeserver: &Homeserver, user: &str) -> config::Matrix {
     }
 }
 
-fn matrix(accounts: impl IntoIterator<Item = (&'static str, config::Matrix)>) -> Arc<Matrix> {
+fn matrix(accounts: impl IntoIterator<Item = (&'static str, config::MatrixConfig)>) -> Arc<Matrix> {
     let accounts: BTreeMap<_, _> = accounts.into_iter().map(|(name, one)| (name.to_owned(), one)).collect();
     Arc::new(Matrix::with_pace(&accounts, PACE).unwrap())
 }
@@ -61,7 +61,7 @@ async fn what_was_said_before_the_first_start_is_not_answered() {
     drop(reception);
     let letter = &inbox.letters()[0];
     assert_eq!((letter.text.as_str(), &letter.platform_id), ("hello", &said));
-    assert_eq!((letter.arrival.peer.id.as_str(), letter.address.peer.as_str()), (ANN, ROOM));
+    assert_eq!((letter.context.peer.id.as_str(), letter.address.peer.as_str()), (ANN, ROOM));
     assert_eq!(letter.sender_name.as_deref(), Some("ann"));
 }
 
@@ -147,7 +147,7 @@ async fn half_an_answer_is_none() {
     let letters = inbox.wait_for(10).await;
     drop(reception);
     assert_eq!(inbox.texts(), texts, "all of it, from where it stopped");
-    assert!(letters.iter().all(|letter| letter.arrival.peer.kind == PeerKind::Group), "three are no two");
+    assert!(letters.iter().all(|letter| letter.context.peer.kind == PeerKind::Group), "three are no two");
 }
 
 #[tokio::test]
@@ -155,9 +155,11 @@ async fn an_account_that_fails_holds_up_no_other() {
     let (homeserver, inbox) = (Homeserver::start(), Desk::new());
     homeserver.room(ROOM, &[ANN, CLAW]);
     homeserver.room("!two:hs", &[ANN, "@two:hs"]);
-    let wrong = config::Matrix { password: Some(Secret::new("wrong")), ..account(&homeserver, BOB) };
-    let away = config::Matrix { homeserver: "http://127.0.0.1:1".to_owned(), ..account(&homeserver, BOB) };
-    let token = config::Matrix { password: None, access_token: Some(Secret::new("none")), ..wrong.clone() };
+    let wrong = config::MatrixConfig { password: Some(Secret::new("wrong")), ..account(&homeserver, BOB) };
+    let away =
+        config::MatrixConfig { homeserver: "http://127.0.0.1:1".to_owned(), ..account(&homeserver, BOB) };
+    let token =
+        config::MatrixConfig { password: None, access_token: Some(Secret::new("none")), ..wrong.clone() };
     let matrix = matrix([
         ("away", away),
         ("one", account(&homeserver, CLAW)),
@@ -170,7 +172,7 @@ async fn an_account_that_fails_holds_up_no_other() {
     homeserver.say(ROOM, ANN, "to one");
     homeserver.say("!two:hs", ANN, "to two");
     inbox.wait_for(2).await;
-    assert_eq!(matrix.standing("one"), Some(Standing::Connected));
+    assert_eq!(matrix.connection_state("one"), Some(ConnectionState::Connected));
     for (account, setting) in [("wrong", "correct its password"), ("token", "correct its access_token")] {
         let why = apart(&*matrix, account).await;
         assert!(why.ends_with(setting), "{why}");
@@ -243,7 +245,7 @@ async fn events_that_make_no_sense_hold_nothing_up() {
 #[tokio::test]
 async fn no_secret_shows() {
     let homeserver = Homeserver::start();
-    let account = config::Matrix {
+    let account = config::MatrixConfig {
         homeserver: "http://127.0.0.1:1/T0K3N".to_owned(),
         password: Some(Secret::new("T0K3N")),
         ..account(&homeserver, CLAW)
@@ -251,7 +253,7 @@ async fn no_secret_shows() {
     let sent =
         matrix([("home", account.clone())]).send("k", &outgoing_to(NAME, "home", ROOM, None, "x")).await;
     assert!(!format!("{:?} {sent:?}", matrix([("home", account.clone())])).contains("T0K3N"));
-    let nowhere = config::Matrix { homeserver: "hs.example".to_owned(), ..account };
+    let nowhere = config::MatrixConfig { homeserver: "hs.example".to_owned(), ..account };
     let accounts = BTreeMap::from([("home".to_owned(), nowhere)]);
     assert_eq!(Matrix::from_config(&accounts).unwrap_err().code(), "channel_url");
 }

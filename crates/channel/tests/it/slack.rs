@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use polyclaw_channel::slack::{NAME, Slack};
-use polyclaw_domain::channel::{Call, Channel, Standing};
+use polyclaw_domain::channel::{ChannelAdapter, ConnectionState, WebhookRequest};
 use polyclaw_domain::config::{self, Secret, SlackMode};
-use polyclaw_domain::port::Clock;
+use polyclaw_domain::port::WallClock;
 use polyclaw_testkit::platform::Outcome;
 use polyclaw_testkit::platform::slack::{Slack as Platform, press_call};
 use polyclaw_testkit::{PIXEL, SimClock};
@@ -18,8 +18,8 @@ use crate::fixture::{Desk, PACE, Reception, apart, attachments, open, outgoing_t
 
 const SECRET: &str = "s1gn1ng";
 
-fn account(platform: &Platform, name: &str) -> config::Slack {
-    config::Slack {
+fn account(platform: &Platform, name: &str) -> config::SlackConfig {
+    config::SlackConfig {
         bot_token: Secret::new(format!("xoxb-{name}")),
         mode: SlackMode::Socket,
         app_token: Some(Secret::new(format!("xapp-{name}"))),
@@ -29,7 +29,7 @@ fn account(platform: &Platform, name: &str) -> config::Slack {
     }
 }
 
-fn slack(accounts: impl IntoIterator<Item = (&'static str, config::Slack)>) -> Arc<Slack> {
+fn slack(accounts: impl IntoIterator<Item = (&'static str, config::SlackConfig)>) -> Arc<Slack> {
     let accounts: BTreeMap<_, _> = accounts.into_iter().map(|(name, one)| (name.to_owned(), one)).collect();
     Arc::new(Slack::with_pace(&accounts, SimClock::start(), PACE).unwrap())
 }
@@ -41,13 +41,13 @@ fn one(platform: &Platform) -> Arc<Slack> {
 /// A platform with an app that has a socket and one that is called.
 pub fn both() -> (Platform, Arc<Slack>) {
     let platform = Platform::start();
-    let events = config::Slack { mode: SlackMode::Events, ..account(&platform, "events") };
+    let events = config::SlackConfig { mode: SlackMode::Events, ..account(&platform, "events") };
     let slack = slack([("work", account(&platform, "work")), ("events", events)]);
     (platform, slack)
 }
 
 /// A request that tells of a pressed button.
-pub fn press(press: &Value) -> Call {
+pub fn press(press: &Value) -> WebhookRequest {
     press_call(SECRET, press, SimClock::start().now().0 / 1000)
 }
 
@@ -71,7 +71,7 @@ async fn a_message_is_one_letter_however_often_it_comes() {
     let letters = inbox.letters();
     assert_eq!(letters.len(), 1, "{letters:?}");
     assert_eq!((letters[0].text.as_str(), letters[0].mentioned), ("hi", true));
-    assert_eq!(letters[0].arrival.team.as_deref(), Some("T1"));
+    assert_eq!(letters[0].context.team.as_deref(), Some("T1"));
 }
 
 #[tokio::test]
@@ -129,9 +129,11 @@ async fn a_broken_connection_loses_and_doubles_nothing() {
 #[tokio::test]
 async fn an_account_that_fails_holds_up_no_other() {
     let (platform, inbox) = (Platform::start(), Desk::new());
-    let broken = config::Slack { bot_token: Secret::new("wrong"), ..account(&platform, "broken") };
-    let away =
-        config::Slack { api_url: Some("http://127.0.0.1:1/api".to_owned()), ..account(&platform, "away") };
+    let broken = config::SlackConfig { bot_token: Secret::new("wrong"), ..account(&platform, "broken") };
+    let away = config::SlackConfig {
+        api_url: Some("http://127.0.0.1:1/api".to_owned()),
+        ..account(&platform, "away")
+    };
     let slack = slack([
         ("away", away),
         ("broken", broken),
@@ -142,7 +144,7 @@ async fn an_account_that_fails_holds_up_no_other() {
     platform.deliver("one", &message("1.1", "to one"));
     platform.deliver("two", &message("1.1", "to two"));
     inbox.wait_for(2).await;
-    assert_eq!(slack.standing("one"), Some(Standing::Connected));
+    assert_eq!(slack.connection_state("one"), Some(ConnectionState::Connected));
     let why = apart(&*slack, "broken").await;
     assert!(why.ends_with("correct its bot_token"), "{why}");
     drop(reception);
@@ -247,7 +249,7 @@ async fn an_image_comes_along_and_no_token_does() {
 async fn no_secret_shows() {
     let slack = slack([(
         "work",
-        config::Slack {
+        config::SlackConfig {
             bot_token: Secret::new("xoxb-T0K3N"),
             api_url: Some("http://127.0.0.1:1/T0K3N".to_owned()),
             ..account(&Platform::start(), "T0K3N")
@@ -257,7 +259,7 @@ async fn no_secret_shows() {
     assert!(!format!("{slack:?} {sent:?}").contains("T0K3N"));
     let accounts = BTreeMap::from([(
         "a".to_owned(),
-        config::Slack { api_url: Some("ftp://x".into()), ..account(&Platform::start(), "a") },
+        config::SlackConfig { api_url: Some("ftp://x".into()), ..account(&Platform::start(), "a") },
     )]);
     let clock: Arc<SimClock> = SimClock::start();
     assert_eq!(Slack::from_config(&accounts, clock).unwrap_err().code(), "channel_url");

@@ -7,13 +7,13 @@ use polyclaw_channel::matrix::Matrix;
 use polyclaw_channel::slack::Slack;
 use polyclaw_channel::telegram::Telegram;
 use polyclaw_channel::whatsapp::Whatsapp;
-use polyclaw_domain::channel::{Address, Channel};
+use polyclaw_domain::channel::{ChannelAdapter, ChatAddress};
 use polyclaw_testkit::SimClock;
 
 use crate::fixture::{hostile, outgoing};
 
 /// A channel, how its platform counts, and the most it takes.
-type Limit<'a> = (&'a dyn Channel, fn(&str) -> usize, usize);
+type Limit<'a> = (&'a dyn ChannelAdapter, fn(&str) -> usize, usize);
 
 fn units(text: &str) -> usize {
     text.encode_utf16().count()
@@ -52,16 +52,23 @@ async fn parts_fit_their_platform_and_join_to_the_text() {
         (&slack, escaped, 40_000),
         (&whatsapp, chars, 4096),
     ];
-    let address =
-        Address { channel: "x".to_owned(), account: "main".to_owned(), peer: "p".to_owned(), thread: None };
+    let address = ChatAddress {
+        channel: "x".to_owned(),
+        account: "main".to_owned(),
+        peer: "p".to_owned(),
+        thread: None,
+    };
     let mut random = fastrand::Rng::with_seed(1);
     for _ in 0..2_000 {
         let length = random.usize(1..4_500);
         let text = format!("x{}", hostile(&mut random, length));
         for (channel, count, limit) in platforms {
-            let parts = outgoing(&address, &text).split(channel.capabilities("main").max_chars);
+            let parts = outgoing(&address, &text).split_by_limit(channel.capabilities("main").max_chars);
             assert!(parts.iter().all(|part| count(part.text()) <= limit));
-            assert_eq!(parts.iter().map(polyclaw_domain::delivery::Outgoing::text).collect::<String>(), text);
+            assert_eq!(
+                parts.iter().map(polyclaw_domain::delivery::OutgoingMessage::text).collect::<String>(),
+                text
+            );
         }
     }
 }

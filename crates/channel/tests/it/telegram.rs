@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use polyclaw_channel::telegram::{NAME, Telegram};
-use polyclaw_domain::arrival::{PeerKind, Thread, ThreadKind};
-use polyclaw_domain::channel::{Address, Channel, Standing};
+use polyclaw_domain::channel::{ChannelAdapter, ChatAddress, ConnectionState};
 use polyclaw_domain::config;
+use polyclaw_domain::inbound::{ChatThread, PeerKind, ThreadKind};
 use polyclaw_testkit::PIXEL;
 use polyclaw_testkit::platform::Outcome;
 use polyclaw_testkit::platform::telegram::Telegram as Platform;
@@ -18,11 +18,11 @@ use crate::fixture::{Desk, PACE, Reception, apart, attachments, outgoing, shown,
 
 pub const TOKEN: &str = "123:T0K3N";
 
-fn config(platform: &Platform, token: &str) -> config::Telegram {
+fn config(platform: &Platform, token: &str) -> config::TelegramConfig {
     serde_json::from_value(json!({ "bot_token": token, "api_url": platform.api_url() })).unwrap()
 }
 
-fn adapter(bots: &[(&str, config::Telegram)]) -> Arc<Telegram> {
+fn adapter(bots: &[(&str, config::TelegramConfig)]) -> Arc<Telegram> {
     let bots: BTreeMap<_, _> = bots.iter().map(|(name, bot)| ((*name).to_owned(), bot.clone())).collect();
     Arc::new(Telegram::with_pace(&bots, PACE).unwrap())
 }
@@ -35,8 +35,8 @@ pub fn one() -> (Platform, Arc<Telegram>) {
     (platform, telegram)
 }
 
-fn to(peer: &str, thread: Option<&str>) -> Address {
-    Address {
+fn to(peer: &str, thread: Option<&str>) -> ChatAddress {
+    ChatAddress {
         channel: NAME.to_owned(),
         account: "main".to_owned(),
         peer: peer.to_owned(),
@@ -59,7 +59,7 @@ async fn what_is_taken_is_confirmed_and_comes_once() {
     assert_eq!(desk.texts(), ["message 0", "message 1", "message 2"]);
     assert_eq!(desk.handed(), 3);
     let first = &letters[0];
-    assert_eq!((first.arrival.peer.kind, first.arrival.peer.id.as_str()), (PeerKind::Dm, "7"));
+    assert_eq!((first.context.peer.kind, first.context.peer.id.as_str()), (PeerKind::Dm, "7"));
     assert_eq!(first.address, to("7", None));
 }
 
@@ -132,8 +132,8 @@ async fn a_reply_goes_to_the_topic_it_was_asked_in() {
         assert_eq!(word(&sent), "accepted");
     }
     assert_eq!(
-        desk.letters()[0].arrival.thread,
-        Some(Thread { kind: ThreadKind::Topic, id: "42".to_owned() })
+        desk.letters()[0].context.thread,
+        Some(ChatThread { kind: ThreadKind::Topic, id: "42".to_owned() })
     );
     let seen: Vec<_> = platform.visible().into_iter().map(|m| (m.chat, m.thread, m.text)).collect();
     let group = "-100".to_owned();
@@ -148,7 +148,7 @@ async fn hostile_text_goes_through_as_it_is() {
     for text in ["\u{202e}olleh <b>&lt;</b> *_`[x](y)", "a\0b\u{feff}c", "{\"ok\":false}", &emoji] {
         let before = platform.visible().len();
         let address = to("7", None);
-        for part in outgoing(&address, text).split(telegram.capabilities("main").max_chars) {
+        for part in outgoing(&address, text).split_by_limit(telegram.capabilities("main").max_chars) {
             assert_eq!(word(&telegram.send("k", &part).await), "accepted");
         }
         let seen: String = platform.visible()[before..].iter().map(|m| m.text.as_str()).collect();
@@ -254,26 +254,26 @@ async fn a_bad_token_holds_up_no_other_account() {
     platform.say("9:other", 7, "to biz");
     let _reception = Reception::start(&telegram, &desk);
     let mut letters = desk.wait_for(2).await;
-    letters.sort_by_key(|letter| letter.arrival.account.clone());
-    let came: Vec<_> = letters.iter().map(|l| (l.arrival.account.as_str(), l.text.as_str())).collect();
+    letters.sort_by_key(|letter| letter.context.account.clone());
+    let came: Vec<_> = letters.iter().map(|l| (l.context.account.as_str(), l.text.as_str())).collect();
     assert_eq!(came, [("biz", "to biz"), ("main", "to main")]);
     assert!(apart(&*telegram, "bad").await.contains("correct its bot_token"));
-    assert_eq!(telegram.standing("main"), Some(Standing::Connected));
-    assert_eq!(telegram.standing("off"), None);
+    assert_eq!(telegram.connection_state("main"), Some(ConnectionState::Connected));
+    assert_eq!(telegram.connection_state("off"), None);
     for letter in &letters {
         telegram.send("k", &outgoing(&letter.address, "answer")).await;
     }
     let bots: Vec<_> = platform.visible().into_iter().map(|message| message.bot).collect();
     assert_eq!(bots, ["9:other", TOKEN]);
     for account in ["off", "nobody"] {
-        let address = Address { account: account.to_owned(), ..to("7", None) };
+        let address = ChatAddress { account: account.to_owned(), ..to("7", None) };
         assert_eq!(word(&telegram.send("k", &outgoing(&address, "x")).await), "rejected");
     }
 }
 
 #[test]
 fn an_address_that_leads_nowhere_is_refused_at_the_start() {
-    let bot: config::Telegram =
+    let bot: config::TelegramConfig =
         serde_json::from_value(json!({ "bot_token": TOKEN, "api_url": "telegram.example" })).unwrap();
     let error = Telegram::from_config(&BTreeMap::from([("main".to_owned(), bot)])).unwrap_err();
     assert_eq!(error.code(), "channel_url");

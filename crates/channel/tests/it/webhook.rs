@@ -1,9 +1,9 @@
 use std::time::{Duration, Instant};
 
 use polyclaw_channel::webhook::{Account, NAME, Webhook};
-use polyclaw_domain::channel::{Address, Channel, Sent};
+use polyclaw_domain::channel::{ChannelAdapter, ChatAddress, SendOutcome};
 use polyclaw_domain::config::Secret;
-use polyclaw_domain::delivery::{Outgoing, Policy, gate};
+use polyclaw_domain::delivery::{DeliveryPolicy, OutgoingMessage, apply_gate};
 use polyclaw_testkit::platform::{Outcome, Platform};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -20,17 +20,17 @@ fn webhook(account: Account) -> Webhook {
     Webhook::with_patience([("desk".to_owned(), account)], SHORT).unwrap()
 }
 
-fn outgoing(account: &str, text: &str) -> Outgoing {
-    let address = Address {
+fn outgoing(account: &str, text: &str) -> OutgoingMessage {
+    let address = ChatAddress {
         channel: NAME.to_owned(),
         account: account.to_owned(),
         peer: "ann".to_owned(),
         thread: Some("t-1".to_owned()),
     };
-    gate(Some(address), Policy::OPEN, text.to_owned()).unwrap()
+    apply_gate(Some(address), DeliveryPolicy::ALLOW_ALL, text.to_owned()).unwrap()
 }
 
-async fn send(webhook: &Webhook, key: &str) -> Sent {
+async fn send(webhook: &Webhook, key: &str) -> SendOutcome {
     webhook.send(key, &outgoing("desk", "hello")).await
 }
 
@@ -42,7 +42,7 @@ async fn an_answer_arrives_whole_signed_and_under_its_key() {
     let webhook = webhook(signed);
     let text = "grüße, 你好 \"quoted\"\nsecond line";
     let sent = webhook.send("turn-1-0", &outgoing("desk", text)).await;
-    assert_eq!(sent, Sent::Accepted { platform_id: Some("reply-1".to_owned()) });
+    assert_eq!(sent, SendOutcome::Accepted { platform_id: Some("reply-1".to_owned()) });
     let seen = &platform.wait_for(1).await[0];
     assert_eq!((seen.key.as_str(), seen.text.as_str()), ("turn-1-0", text));
     assert_eq!((seen.peer.as_str(), seen.thread.as_deref()), ("ann", Some("t-1")));
@@ -54,7 +54,7 @@ async fn a_wrong_secret_is_a_refusal() {
     platform.require_signature("s3cret");
     let signed = Account { reply_secret: Some(Secret::new("other")), ..account(&platform.reply_url()) };
     let sent = send(&webhook(signed), "k").await;
-    assert!(matches!(&sent, Sent::Rejected { reason } if reason.contains("401")), "{sent:?}");
+    assert!(matches!(&sent, SendOutcome::Rejected { reason } if reason.contains("401")), "{sent:?}");
 }
 
 /// What each outcome means where a repeat is recognised, and where it is not.
@@ -108,8 +108,8 @@ async fn a_handshake_that_fails_sent_nothing() {
 
 #[tokio::test]
 async fn the_status_decides_whatever_the_body_is() {
-    let id = |id: &str| Sent::Accepted { platform_id: Some(id.to_owned()) };
-    let none = Sent::Accepted { platform_id: None };
+    let id = |id: &str| SendOutcome::Accepted { platform_id: Some(id.to_owned()) };
+    let none = SendOutcome::Accepted { platform_id: None };
     let endless = format!("{{\"id\":\"{}\"}}", "x".repeat(1 << 20));
     let table = [
         (whole(r#"{"id":"m-1"}"#), id("m-1")),

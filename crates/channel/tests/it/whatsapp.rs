@@ -2,9 +2,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use polyclaw_channel::whatsapp::{NAME, Whatsapp};
-use polyclaw_domain::channel::{Call, Channel, MenuItem};
+use polyclaw_domain::channel::{ChannelAdapter, MenuItem, WebhookRequest};
 use polyclaw_domain::config::{self, Secret};
-use polyclaw_domain::port::Clock;
+use polyclaw_domain::port::WallClock;
 use polyclaw_testkit::platform::whatsapp::{Whatsapp as Platform, message_call, signed_call};
 use polyclaw_testkit::{PIXEL, SimClock};
 use serde_json::{Value, json};
@@ -14,8 +14,8 @@ use crate::fixture::{Desk, FATES, PACE, attachments, open, outgoing_to, shown, w
 
 const SECRET: &str = "app-s3cret";
 
-fn account(platform: &Platform, number: &str) -> config::Whatsapp {
-    config::Whatsapp {
+fn account(platform: &Platform, number: &str) -> config::WhatsappConfig {
+    config::WhatsappConfig {
         access_token: Secret::new(format!("EAA-{number}")),
         phone_number_id: number.to_owned(),
         app_secret: Secret::new(SECRET),
@@ -25,7 +25,7 @@ fn account(platform: &Platform, number: &str) -> config::Whatsapp {
     }
 }
 
-fn whatsapp(accounts: impl IntoIterator<Item = (&'static str, config::Whatsapp)>) -> Whatsapp {
+fn whatsapp(accounts: impl IntoIterator<Item = (&'static str, config::WhatsappConfig)>) -> Whatsapp {
     let accounts: BTreeMap<_, _> = accounts.into_iter().map(|(name, one)| (name.to_owned(), one)).collect();
     Whatsapp::with_pace(&accounts, SimClock::start(), PACE).unwrap()
 }
@@ -41,7 +41,7 @@ pub fn alone() -> (Platform, Whatsapp) {
 }
 
 /// What Meta posts when this was written.
-pub fn written(message: &Value) -> Call {
+pub fn written(message: &Value) -> WebhookRequest {
     message_call(SECRET, "100", std::slice::from_ref(message))
 }
 
@@ -61,7 +61,7 @@ async fn messages_are_letters_once_and_in_order() {
     let whatsapp = one(&platform);
     let call = message_call(SECRET, "100", &[text("wamid.1", "one"), text("wamid.2", "two")]);
     for _ in 0..2 {
-        assert_eq!(whatsapp.called("shop", call.clone(), inbox.as_ref()).await.status, 200);
+        assert_eq!(whatsapp.handle_webhook("shop", call.clone(), inbox.as_ref()).await.status, 200);
     }
     assert_eq!(inbox.texts(), ["one", "two"]);
     assert_eq!(inbox.letters()[0].sender_name.as_deref(), Some("Ann"));
@@ -73,9 +73,9 @@ async fn what_is_not_taken_has_to_be_delivered_again() {
     let whatsapp = one(&platform);
     inbox.later.store(1, Ordering::SeqCst);
     let call = message_call(SECRET, "100", &[text("wamid.1", "one"), text("wamid.2", "two")]);
-    assert_eq!(whatsapp.called("shop", call.clone(), inbox.as_ref()).await.status, 503);
+    assert_eq!(whatsapp.handle_webhook("shop", call.clone(), inbox.as_ref()).await.status, 503);
     assert!(inbox.letters().is_empty(), "what comes after is not taken before");
-    assert_eq!(whatsapp.called("shop", call, inbox.as_ref()).await.status, 200);
+    assert_eq!(whatsapp.handle_webhook("shop", call, inbox.as_ref()).await.status, 200);
     assert_eq!(inbox.texts(), ["one", "two"]);
 }
 
@@ -84,7 +84,7 @@ async fn only_what_meta_signed_is_taken() {
     let (platform, inbox) = (Platform::start(), Desk::new());
     let whatsapp = one(&platform);
     let good = message_call(SECRET, "100", &[text("wamid.1", "hi")]);
-    let change = |change: &dyn Fn(&mut Call)| {
+    let change = |change: &dyn Fn(&mut WebhookRequest)| {
         let mut call = good.clone();
         change(&mut call);
         call
@@ -101,25 +101,25 @@ async fn only_what_meta_signed_is_taken() {
         ),
         ("another way to ask", change(&|call| "PUT".clone_into(&mut call.method)), 405),
     ] {
-        let answer = whatsapp.called("shop", call, inbox.as_ref()).await;
+        let answer = whatsapp.handle_webhook("shop", call, inbox.as_ref()).await;
         assert_eq!((answer.status, answer.body.as_str()), (status, ""), "{what}");
     }
-    assert_eq!(whatsapp.called("nobody", good.clone(), inbox.as_ref()).await.status, 404);
+    assert_eq!(whatsapp.handle_webhook("nobody", good.clone(), inbox.as_ref()).await.status, 404);
     let mut old = text("wamid.0", "from last month");
     old["timestamp"] = json!((now() - 8 * 24 * 3600).to_string());
     assert_eq!(
-        whatsapp.called("shop", message_call(SECRET, "100", &[old]), inbox.as_ref()).await.status,
+        whatsapp.handle_webhook("shop", message_call(SECRET, "100", &[old]), inbox.as_ref()).await.status,
         200
     );
     assert!(inbox.letters().is_empty());
     for odd in ["", "{", "[]", "{\"entry\":7}", "{\"entry\":[{\"changes\":[{\"field\":\"messages\"}]}]}"] {
         assert_eq!(
-            whatsapp.called("shop", signed_call(SECRET, odd), inbox.as_ref()).await.status,
+            whatsapp.handle_webhook("shop", signed_call(SECRET, odd), inbox.as_ref()).await.status,
             200,
             "{odd}"
         );
     }
-    assert_eq!(whatsapp.called("shop", good, inbox.as_ref()).await.status, 200);
+    assert_eq!(whatsapp.handle_webhook("shop", good, inbox.as_ref()).await.status, 200);
     assert_eq!(inbox.texts(), ["hi"]);
 }
 
@@ -137,8 +137,9 @@ async fn the_webhook_is_set_up_by_who_knows_the_word() {
         (&format!("hub.mode=subscribe&hub.verify_token=v3rify&hub.challenge={long}"), 403, ""),
         ("", 403, ""),
     ] {
-        let call = Call { method: "GET".into(), query: query.into(), headers: vec![], body: vec![] };
-        let answer = whatsapp.called("shop", call, inbox.as_ref()).await;
+        let call =
+            WebhookRequest { method: "GET".into(), query: query.into(), headers: vec![], body: vec![] };
+        let answer = whatsapp.handle_webhook("shop", call, inbox.as_ref()).await;
         assert_eq!(
             (answer.status, answer.body.as_str(), answer.media_type),
             (status, body, "text/plain"),
@@ -150,7 +151,8 @@ async fn the_webhook_is_set_up_by_who_knows_the_word() {
 #[tokio::test]
 async fn each_number_has_its_own_letters() {
     let (platform, inbox) = (Platform::start(), Desk::new());
-    let foreign = config::Whatsapp { app_secret: Secret::new("of another app"), ..account(&platform, "300") };
+    let foreign =
+        config::WhatsappConfig { app_secret: Secret::new("of another app"), ..account(&platform, "300") };
     let whatsapp = whatsapp([
         ("foreign", foreign),
         ("shop", account(&platform, "100")),
@@ -158,7 +160,7 @@ async fn each_number_has_its_own_letters() {
     ]);
     for number in ["100", "200", "300", "400"] {
         let call = message_call(SECRET, number, &[text(&format!("wamid.{number}"), number)]);
-        assert_eq!(whatsapp.called("shop", call, inbox.as_ref()).await.status, 200);
+        assert_eq!(whatsapp.handle_webhook("shop", call, inbox.as_ref()).await.status, 200);
     }
     let taken: Vec<_> = inbox.letters().into_iter().map(|l| (l.address.account, l.text)).collect();
     assert_eq!(taken, [("shop".into(), "100".into()), ("support".into(), "200".into())]);
@@ -176,11 +178,11 @@ async fn a_reply_goes_to_the_person_or_the_group() {
     let mut grouped = text("wamid.2", "hi all");
     grouped["group_id"] = json!("Y2FwaV9ncm91cDox");
     let call = message_call(SECRET, "100", &[text("wamid.1", "hi"), grouped]);
-    whatsapp.called("shop", call, inbox.as_ref()).await;
+    whatsapp.handle_webhook("shop", call, inbox.as_ref()).await;
     for letter in inbox.letters() {
         let outgoing = outgoing_to(NAME, "shop", &letter.address.peer, None, "<b>*hello*</b>");
         assert_eq!(word(&whatsapp.send("k", &outgoing).await), "accepted");
-        whatsapp.typing(&letter.address).await;
+        whatsapp.send_typing(&letter.address).await;
     }
     let peers: Vec<_> = platform.visible().into_iter().map(|said| (said.chat, said.text)).collect();
     let hello = || "<b>*hello*</b>".to_owned();
@@ -196,13 +198,13 @@ async fn the_menu_is_what_meta_takes_of_it() {
     let whatsapp = one(&platform);
     let item = |n: usize| MenuItem { command: format!("agent_{n}"), description: "long ".repeat(100) };
     let items: Vec<_> = (0..40).map(item).collect();
-    assert_eq!(whatsapp.menu("shop", &items).await, Ok(()));
+    assert_eq!(whatsapp.set_command_menu("shop", &items).await, Ok(()));
     let menu = &platform.calls("conversational_automation")[0].body["commands"];
     assert_eq!((menu.as_array().unwrap().len(), &menu[0]["command_name"]), (30, &json!("agent_0")));
     assert!(menu[0]["command_description"].as_str().unwrap().len() <= 256);
-    assert!(whatsapp.menu("nobody", &items).await.is_err());
-    let wrong = config::Whatsapp { access_token: Secret::new("wrong"), ..account(&platform, "100") };
-    assert!(self::whatsapp([("shop", wrong)]).menu("shop", &items).await.is_err());
+    assert!(whatsapp.set_command_menu("nobody", &items).await.is_err());
+    let wrong = config::WhatsappConfig { access_token: Secret::new("wrong"), ..account(&platform, "100") };
+    assert!(self::whatsapp([("shop", wrong)]).set_command_menu("shop", &items).await.is_err());
 }
 
 #[tokio::test]
@@ -219,8 +221,10 @@ async fn only_what_surely_did_not_arrive_is_tried_again() {
     }
     assert_eq!(send("130429").await, "retry");
     assert_eq!(send("131047").await, "rejected");
-    let away =
-        config::Whatsapp { api_url: Some("http://127.0.0.1:1".to_owned()), ..account(&platform, "100") };
+    let away = config::WhatsappConfig {
+        api_url: Some("http://127.0.0.1:1".to_owned()),
+        ..account(&platform, "100")
+    };
     let sent = self::whatsapp([("shop", away)]).send("k", &outgoing_to(NAME, "shop", "1", None, "x")).await;
     assert_eq!(word(&sent), "retry");
     assert!(!whatsapp.capabilities("shop").idempotent_send && !whatsapp.capabilities("shop").edits);
@@ -257,7 +261,7 @@ async fn a_small_text_file_comes_along_and_no_token_does() {
         document("m1", "application/pdf"),
         document("gone", "text/plain"),
     ];
-    whatsapp.called("shop", message_call(SECRET, "100", &messages), inbox.as_ref()).await;
+    whatsapp.handle_webhook("shop", message_call(SECRET, "100", &messages), inbox.as_ref()).await;
     let letters = inbox.letters();
     // They are there only now: nothing was fetched before it was asked for.
     platform.keep_file("m1", b"remember the milk");
@@ -282,7 +286,7 @@ async fn a_photo_comes_along_and_no_token_does() {
         message
     };
     let call = message_call(SECRET, "100", &[photo("m1"), photo("m2")]);
-    whatsapp.called("shop", call, inbox.as_ref()).await;
+    whatsapp.handle_webhook("shop", call, inbox.as_ref()).await;
     let letters = inbox.letters();
     assert_eq!(shown(&whatsapp, &letters).await, [Some(PIXEL.to_vec()), None]);
     let found = attachments(&whatsapp, &letters).await;
@@ -293,7 +297,7 @@ async fn a_photo_comes_along_and_no_token_does() {
 #[tokio::test]
 async fn no_secret_shows() {
     let platform = Platform::start();
-    let account = config::Whatsapp {
+    let account = config::WhatsappConfig {
         api_url: Some("http://127.0.0.1:1/T0K3N".to_owned()),
         access_token: Secret::new("T0K3N"),
         ..account(&platform, "100")

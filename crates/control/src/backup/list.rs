@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
-use polyclaw_domain::hex::hex;
+use polyclaw_domain::hex::encode_hex;
 use polyclaw_domain::time::Millis;
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
@@ -105,7 +105,7 @@ pub(super) fn describe(path: String, at: &Path) -> io::Result<Entry> {
         return Ok(Entry {
             path,
             bytes: 0,
-            hash: format!("link {}", hex(&Sha256::digest(target.as_bytes()))),
+            hash: format!("link {}", encode_hex(&Sha256::digest(target.as_bytes()))),
         });
     }
     let (mut file, mut hash, mut bytes) = (open_regular(at)?, Sha256::new(), 0);
@@ -113,7 +113,7 @@ pub(super) fn describe(path: String, at: &Path) -> io::Result<Entry> {
     loop {
         let read = file.read(&mut block)?;
         if read == 0 {
-            return Ok(Entry { path, bytes, hash: hex(&hash.finalize()) });
+            return Ok(Entry { path, bytes, hash: encode_hex(&hash.finalize()) });
         }
         hash.update(&block[..read]);
         bytes += read as u64;

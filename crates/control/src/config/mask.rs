@@ -23,7 +23,7 @@ pub struct Shown {
 
 /// Where secrets stand in a config, whatever is there.
 pub fn paths(value: &Value) -> Vec<Vec<Step>> {
-    let schema = config::schema();
+    let schema = config::config_schema();
     let mut found = Vec::new();
     walk(&schema, &schema, value, &mut Vec::new(), &mut found);
     found.sort_by_key(|path| written(path));
@@ -65,7 +65,7 @@ fn walk(root: &Value, schema: &Value, value: &Value, path: &mut Vec<Step>, found
 
 /// Whether it is an address that lets in whoever has it: a secret as a whole, wherever it stands.
 fn is_address(value: &Value) -> bool {
-    value.as_str().is_some_and(|text| !redact::credentials(text).is_empty())
+    value.as_str().is_some_and(|text| !redact::url_credentials(text).is_empty())
 }
 
 /// A reference names a secret and is none.
@@ -77,7 +77,7 @@ fn is_reference(text: &str) -> bool {
 fn fingerprint(secret: &Value) -> String {
     let text = secret.as_str().unwrap_or_default();
     // The end of an address may be all there is of its key.
-    let letters: Vec<char> = redact::credentials(text).last().unwrap_or(&text).chars().collect();
+    let letters: Vec<char> = redact::url_credentials(text).last().unwrap_or(&text).chars().collect();
     match letters.len() {
         LONG.. => format!("…{}", letters[letters.len() - 4..].iter().collect::<String>()),
         _ => "configured".to_owned(),

@@ -5,14 +5,14 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use polyclaw_domain::channel::INTERNAL;
+use polyclaw_domain::channel::INTERNAL_CHANNEL;
 use polyclaw_domain::id::{AgentId, MessageId, SessionId, TurnId};
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::message::{Origin, Role};
-use polyclaw_domain::openclaw::{self, Files, Notes, Renamed, Said};
-use polyclaw_domain::port::Ids;
+use polyclaw_domain::message::{MessageOrigin, MessageRole};
+use polyclaw_domain::openclaw::{self, AgentRenames, ImportedLine, OpenclawAgentFiles, TranslationNotes};
+use polyclaw_domain::port::IdGenerator;
 use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::session::Session;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::messages::{self, Message};
 use polyclaw_store::{Db, Target, Tx, sessions};
@@ -29,7 +29,7 @@ const MOST_BYTES: u64 = 256 * 1024 * 1024;
 pub struct Conversation {
     key: SessionKey,
     agent: AgentId,
-    pub said: Vec<Said>,
+    pub said: Vec<ImportedLine>,
     updated: Millis,
 }
 
@@ -37,14 +37,14 @@ pub struct Conversation {
 struct Reading<'a> {
     left: u64,
     redactor: &'a Redactor,
-    notes: &'a mut Notes,
+    notes: &'a mut TranslationNotes,
 }
 
 pub fn read(
     root: &Path,
-    agents: &[Files],
-    renamed: &Renamed,
-    (redactor, notes): (&Redactor, &mut Notes),
+    agents: &[OpenclawAgentFiles],
+    renamed: &AgentRenames,
+    (redactor, notes): (&Redactor, &mut TranslationNotes),
 ) -> Vec<Conversation> {
     let (mut found, mut known) = (Vec::new(), BTreeSet::new());
     let mut reading = Reading { left: MOST_BYTES, redactor, notes };
@@ -55,32 +55,33 @@ pub fn read(
             let place = format!("agents/{}/agent/openclaw-agent.sqlite", files.called);
             reading
                 .notes
-                .ignore(&place, "what was said is read from transcripts alone: export it there first");
+                .note_ignored(&place, "what was said is read from transcripts alone: export it there first");
         }
         let list = folder.join("sessions/sessions.json");
         let place = format!("agents/{}/sessions/sessions.json", files.called);
         let listed = match list.exists().then(|| source::read(&list)) {
             Some(Ok(Value::Object(listed))) => listed,
             Some(_) => {
-                reading.notes.ignore(&place, "it can not be read");
+                reading.notes.note_ignored(&place, "it can not be read");
                 continue;
             }
             None => Map::new(),
         };
         for file in unlisted(&folder.join("sessions"), &listed) {
             let place = format!("agents/{}/sessions/{file}", files.called);
-            reading.notes.ignore(&place, "no sessions.json says whose conversation it is");
+            reading.notes.note_ignored(&place, "no sessions.json says whose conversation it is");
         }
         for (name, entry) in listed {
             let read = one(&folder, (&name, &entry), files, renamed, &mut reading);
             match read {
                 Ok(one) if known.insert(one.key.clone()) => found.push(one),
                 Ok(_) => {
-                    reading
-                        .notes
-                        .ignore(&format!("{place}.{name:?}"), "another conversation has the same place here");
+                    reading.notes.note_ignored(
+                        &format!("{place}.{name:?}"),
+                        "another conversation has the same place here",
+                    );
                 }
-                Err(why) => reading.notes.ignore(&format!("{place}.{name:?}"), why),
+                Err(why) => reading.notes.note_ignored(&format!("{place}.{name:?}"), why),
             }
         }
     }
@@ -102,12 +103,12 @@ fn unlisted(folder: &Path, listed: &Map<String, Value>) -> Vec<String> {
 fn one(
     folder: &Path,
     (name, entry): (&str, &Value),
-    files: &Files,
-    renamed: &Renamed,
+    files: &OpenclawAgentFiles,
+    renamed: &AgentRenames,
     reading: &mut Reading<'_>,
 ) -> std::result::Result<Conversation, &'static str> {
     let full = if name == "main" { format!("agent:{}:main", files.called) } else { name.to_owned() };
-    let key = openclaw::key(&full, renamed).ok_or("there is no such conversation here")?;
+    let key = openclaw::translate_session_key(&full, renamed).ok_or("there is no such conversation here")?;
     let id = entry["sessionId"].as_str().filter(|id| is_plain(id)).ok_or("it has no transcript")?;
     let path = folder.join("sessions").join(format!("{id}.jsonl"));
     let size = fs::metadata(&path).map_err(|_| "its transcript is not there")?.len();
@@ -118,15 +119,15 @@ fn one(
         let line = line.map_err(|_| "its transcript can not be read")?;
         // A line that a crash cut short is no reason to lose the others.
         match serde_json::from_slice::<Value>(&line) {
-            Ok(value) => said.extend(openclaw::said(&value)),
+            Ok(value) => said.extend(openclaw::parse_line(&value)),
             Err(_) => broken += usize::from(!line.trim_ascii().is_empty()),
         }
     }
     // Keys that people pasted there are hidden here as they are in any chat.
-    said.iter_mut().for_each(|said| reading.redactor.string(&mut said.text));
+    said.iter_mut().for_each(|said| reading.redactor.redact_in_place(&mut said.text));
     if broken > 0 {
         let place = format!("agents/{}/sessions/{id}.jsonl", files.called);
-        reading.notes.ignore(&place, format!("{broken} of its lines are damaged and were left out"));
+        reading.notes.note_ignored(&place, format!("{broken} of its lines are damaged and were left out"));
     }
     if said.is_empty() {
         return Err("nothing was said in it");
@@ -143,13 +144,13 @@ fn is_plain(id: &str) -> bool {
         && id.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
 }
 
-pub async fn write(place: &Place, ids: &dyn Ids, conversations: Vec<Conversation>) -> Result<()> {
+pub async fn write(place: &Place, ids: &dyn IdGenerator, conversations: Vec<Conversation>) -> Result<()> {
     if conversations.is_empty() {
         return Ok(());
     }
     let db = Db::open(&Target::Sqlite(place.database())).map_err(Error::Store)?;
     for one in conversations {
-        let session = SessionId::new(ids.next());
+        let session = SessionId::new(ids.next_id());
         let messages = one.messages(&session, ids);
         db.write(move |tx| store(tx, &one, &session, &messages)).await?;
     }
@@ -158,18 +159,21 @@ pub async fn write(place: &Place, ids: &dyn Ids, conversations: Vec<Conversation
 
 impl Conversation {
     /// A turn is what a person said, with the answers to it.
-    fn messages(&self, session: &SessionId, ids: &dyn Ids) -> Vec<Message> {
-        let mut turn = TurnId::new(ids.next());
+    fn messages(&self, session: &SessionId, ids: &dyn IdGenerator) -> Vec<Message> {
+        let mut turn = TurnId::new(ids.next_id());
         let mut at = self.said.iter().find_map(|said| said.at).unwrap_or(self.updated);
         let made = self.said.iter().map(|said| {
-            if said.role == Role::User {
-                turn = TurnId::new(ids.next());
+            if said.role == MessageRole::User {
+                turn = TurnId::new(ids.next_id());
             }
             at = said.at.unwrap_or(at);
-            let origin =
-                if said.role == Role::User { Origin::User } else { Origin::Agent(self.agent.clone()) };
+            let origin = if said.role == MessageRole::User {
+                MessageOrigin::User
+            } else {
+                MessageOrigin::Agent(self.agent.clone())
+            };
             Message {
-                id: MessageId::new(ids.next()),
+                id: MessageId::new(ids.next_id()),
                 session: self.key.clone(),
                 session_id: session.clone(),
                 ticket: 0,
@@ -177,7 +181,7 @@ impl Conversation {
                 text: said.text.clone(),
                 parts: Vec::new(),
                 origin,
-                channel: INTERNAL.to_owned(),
+                channel: INTERNAL_CHANNEL.to_owned(),
                 deliver: false,
                 address: None,
                 meta: None,
@@ -197,7 +201,10 @@ fn store(
     messages: &[Message],
 ) -> polyclaw_store::Result<()> {
     let began = messages.first().map_or(one.updated, |first| first.created_at);
-    sessions::ensure(tx, &Session::begun(one.key.clone(), session.clone(), one.agent.clone(), began))?;
+    sessions::ensure(
+        tx,
+        &Session::new_for_person(one.key.clone(), session.clone(), one.agent.clone(), began),
+    )?;
     let first = sessions::take_tickets(tx, &one.key, messages.len(), one.updated)?.unwrap_or(1);
     for (ticket, message) in (first..).zip(messages) {
         messages::insert_at(tx, message, ticket)?;

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use polyclaw_domain::audit::fingerprint;
-use polyclaw_domain::openclaw::{self, Notes, Paired};
+use polyclaw_domain::audit::content_hash;
+use polyclaw_domain::openclaw::{self, PairedSenders, TranslationNotes};
 use serde_json::Value;
 
 use crate::error::{Error, Result};
@@ -41,7 +41,7 @@ impl Source {
         if !config.is_object() {
             return Err(bad(&file, "it is not a table"));
         }
-        let digest = fingerprint(config.to_string().as_bytes());
+        let digest = content_hash(config.to_string().as_bytes());
         Ok(Self { file, root, config, digest })
     }
 
@@ -58,12 +58,12 @@ impl Source {
         if name.is_empty() { "openclaw".to_owned() } else { name }
     }
 
-    pub fn jobs(&self, notes: &mut Notes) -> Option<Value> {
+    pub fn jobs(&self, notes: &mut TranslationNotes) -> Option<Value> {
         let file = self.root.join("cron/jobs.json");
         match file.exists().then(|| read(&file)) {
             Some(Ok(jobs)) => Some(jobs),
             Some(Err(_)) => {
-                notes.ignore("cron/jobs.json", "it can not be read");
+                notes.note_ignored("cron/jobs.json", "it can not be read");
                 None
             }
             None => None,
@@ -79,7 +79,7 @@ impl Source {
     }
 
     /// Who was let in by codes: `credentials/<channel>[-<account>]-allowFrom.json`.
-    pub fn paired(&self, notes: &mut Notes) -> Vec<Paired> {
+    pub fn paired(&self, notes: &mut TranslationNotes) -> Vec<PairedSenders> {
         let folder = fs::read_dir(self.root.join("credentials")).into_iter().flatten().flatten();
         let mut names: Vec<String> =
             folder.filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -102,8 +102,8 @@ impl Source {
                 None => (whose, None),
             };
             match listed {
-                Some(ids) => found.push(Paired { place, channel: channel.to_owned(), account, ids }),
-                None => notes.ignore(&place, "it can not be read"),
+                Some(ids) => found.push(PairedSenders { place, channel: channel.to_owned(), account, ids }),
+                None => notes.note_ignored(&place, "it can not be read"),
             }
         }
         found

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use polyclaw_domain::openclaw::{Files, Notes};
+use polyclaw_domain::openclaw::{OpenclawAgentFiles, TranslationNotes};
 
 use crate::error::{Error, Result};
 use crate::file;
@@ -48,15 +48,15 @@ impl Folder {
 pub fn find(
     root: &Path,
     user_home: Option<&Path>,
-    agents: &[Files],
+    agents: &[OpenclawAgentFiles],
     (own_home, outside): (&Path, Outside),
-    notes: &mut Notes,
+    notes: &mut TranslationNotes,
 ) -> Result<Vec<Folder>> {
     let mut found: Vec<Folder> = Vec::new();
     for files in agents {
         let Some(from) = candidates(root, user_home, files).find(|path| path.is_dir()) else {
             if files.workspace.is_some() {
-                notes.ignore(&format!("agents.{}.workspace", files.called), "there is no such folder");
+                notes.note_ignored(&format!("agents.{}.workspace", files.called), "there is no such folder");
             }
             continue;
         };
@@ -83,7 +83,11 @@ pub fn find(
 }
 
 /// Where it is said to be, else where it usually is.
-fn candidates(root: &Path, user_home: Option<&Path>, files: &Files) -> impl Iterator<Item = PathBuf> {
+fn candidates(
+    root: &Path,
+    user_home: Option<&Path>,
+    files: &OpenclawAgentFiles,
+) -> impl Iterator<Item = PathBuf> {
     let stated = files.workspace.as_ref().map(|text| match (text.strip_prefix('~'), user_home) {
         (Some(rest), Some(home)) => home.join(rest.trim_start_matches('/')),
         _ => root.join(text),
@@ -116,7 +120,7 @@ fn check(from: &Path, own_home: &Path) -> Result<()> {
 }
 
 /// Links that would lead into the old home: one to a file of the same folder leads to its copy, any other is left out.
-fn links(from: &Path, notes: &mut Notes) -> Vec<(PathBuf, Option<PathBuf>)> {
+fn links(from: &Path, notes: &mut TranslationNotes) -> Vec<(PathBuf, Option<PathBuf>)> {
     let (mut found, mut open) = (Vec::new(), vec![from.to_owned()]);
     while let Some(folder) = open.pop() {
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
@@ -139,7 +143,7 @@ fn links(from: &Path, notes: &mut Notes) -> Vec<(PathBuf, Option<PathBuf>)> {
                 }
                 Err(_) => {
                     let why = "it is a link that leads out of the workspace, and is left out";
-                    notes.ignore(&path.display().to_string(), why);
+                    notes.note_ignored(&path.display().to_string(), why);
                     found.push((place.to_owned(), None));
                 }
             }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use polyclaw_domain::id::InstanceId;
-use polyclaw_domain::instance::{Process, Wanted};
+use polyclaw_domain::instance::{DesiredState, ProcessState};
 use polyclaw_store::registry::Instance;
 use polyclaw_store::registry::envelopes;
 use tokio::time::Instant;
@@ -85,6 +85,6 @@ impl Control {
 
     fn sleeps(&self, one: &Instance) -> bool {
         let live = Live::of(one, &self.place(one));
-        one.wanted == Wanted::Stopped && matches!(live.process, Process::Gone)
+        one.wanted == DesiredState::Stopped && matches!(live.process, ProcessState::Gone)
     }
 }

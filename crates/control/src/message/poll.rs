@@ -64,7 +64,7 @@ impl Control {
     async fn take(&self, to: &InstanceId, wish: &Wish) -> Result<(Vec<Envelope>, Option<Millis>)> {
         let poll = Poll {
             to: to.clone(),
-            lease: wish.lease.clone().unwrap_or_else(|| self.ids.nonce()),
+            lease: wish.lease.clone().unwrap_or_else(|| self.ids.fresh_nonce()),
             asks_again: wish.lease.is_some(),
             life: wish.life.clone(),
             only_answers: wish.only_answers,

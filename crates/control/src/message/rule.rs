@@ -1,8 +1,8 @@
 //! Who may write what to whom.
 
-use polyclaw_domain::audit::Entry;
-use polyclaw_domain::envelope::{Pattern, RETRIES, TTL_SECS};
-use polyclaw_domain::redact::quoted;
+use polyclaw_domain::audit::AuditEntry;
+use polyclaw_domain::envelope::{DEFAULT_MAX_RETRIES, DEFAULT_TTL_SECS, EnvelopeKindPattern};
+use polyclaw_domain::redact::quote_safely;
 use polyclaw_store::Tx;
 use polyclaw_store::registry::rules::{self, Rule};
 
@@ -39,7 +39,7 @@ impl Control {
     pub async fn rule(&self, id: &str) -> Result<Rule> {
         let wanted = id.to_owned();
         let found = self.db.read(move |tx: &mut Tx<'_>| rules::get(tx, &wanted)).await?;
-        found.ok_or_else(|| Error::UnknownRule(quoted(id)))
+        found.ok_or_else(|| Error::UnknownRule(quote_safely(id)))
     }
 
     /// Messages that were taken in under it before keep the terms they were taken in with.
@@ -53,7 +53,7 @@ impl Control {
             ..old
         };
         let detail = format!("{} → {}: {}", rule.from, rule.to, rule.pattern.as_str());
-        let entry = Entry { detail, ..self.entry(by, "rule.update", &rule.id) };
+        let entry = AuditEntry { detail, ..self.entry(by, "rule.update", &rule.id) };
         let stored = rule.clone();
         let updated = self.db.write(move |tx| {
             let updated = rules::update(tx, &stored)?;
@@ -79,19 +79,19 @@ impl Control {
         }
         let rule = Rule {
             seq: 0,
-            id: self.ids.next(),
+            id: self.ids.next_id(),
             from: from.id,
             to: to.id,
             from_name: Some(from.name.to_string()),
             to_name: Some(to.name.to_string()),
             pattern: pattern(&new.kind)?,
-            max_retries: bounded("max_retries", new.max_retries, RETRIES, MOST_RETRIES)?,
-            ttl_secs: bounded("ttl_secs", new.ttl_secs, TTL_SECS, LONGEST_TTL_SECS)?,
+            max_retries: bounded("max_retries", new.max_retries, DEFAULT_MAX_RETRIES, MOST_RETRIES)?,
+            ttl_secs: bounded("ttl_secs", new.ttl_secs, DEFAULT_TTL_SECS, LONGEST_TTL_SECS)?,
             auto_start: new.auto_start,
             created_at: self.now(),
         };
         let detail = format!("{} → {}: {}", from.name, to.name, rule.pattern.as_str());
-        let entry = Entry { detail, ..self.entry(by, "rule.create", &rule.id) };
+        let entry = AuditEntry { detail, ..self.entry(by, "rule.create", &rule.id) };
         let stored = rule.clone();
         let added = self.db.write(move |tx| {
             let added = rules::add(tx, &stored)?;
@@ -108,17 +108,17 @@ impl Control {
             let removed = rules::remove(tx, &wanted)?;
             let told = removed.as_ref().map(|rule| {
                 let detail = format!("{} → {}: {}", rule.from, rule.to, rule.pattern.as_str());
-                Entry { detail, ..entry.clone() }
+                AuditEntry { detail, ..entry.clone() }
             });
             audit::note(tx, told.as_ref())?;
             Ok(removed.is_some())
         });
-        if removed.await? { Ok(()) } else { Err(Error::UnknownRule(quoted(id))) }
+        if removed.await? { Ok(()) } else { Err(Error::UnknownRule(quote_safely(id))) }
     }
 }
 
-fn pattern(kind: &str) -> Result<Pattern> {
-    Pattern::parse(kind).ok_or_else(|| {
+fn pattern(kind: &str) -> Result<EnvelopeKindPattern> {
+    EnvelopeKindPattern::parse(kind).ok_or_else(|| {
         Error::BadRule("type: one such as task.handoff, or all below one, such as task.*".to_owned())
     })
 }

@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use polyclaw_domain::audit::fingerprint;
-use polyclaw_domain::envelope::LARGEST;
+use polyclaw_domain::audit::content_hash;
+use polyclaw_domain::envelope::MAX_PAYLOAD_BYTES;
 use polyclaw_domain::id::InstanceId;
-use polyclaw_domain::redact::{Redactor, TOKEN_DIGITS};
+use polyclaw_domain::redact::{Redactor, TOKEN_HEX_DIGITS};
 use polyclaw_store::Tx;
 use polyclaw_store::registry::tokens;
 
@@ -56,7 +56,7 @@ impl Control {
 
     /// The tokens of this control plane that a message holds.
     async fn tokens_in(&self, letter: &Letter) -> Option<Arc<Redactor>> {
-        let payload = Some(letter.payload.to_string()).filter(|written| written.len() <= LARGEST);
+        let payload = Some(letter.payload.to_string()).filter(|written| written.len() <= MAX_PAYLOAD_BYTES);
         let words = [letter.correlation.as_ref(), letter.key.as_ref(), letter.trace.as_ref()];
         let texts = [Some(&letter.kind), payload.as_ref()].into_iter().chain(words);
         let candidates: Vec<String> = texts.flatten().flat_map(|text| like_tokens(text)).collect();
@@ -66,7 +66,7 @@ impl Control {
         let look = move |tx: &mut Tx<'_>| {
             let mut found = Vec::new();
             for one in &candidates {
-                if tokens::find(tx, &fingerprint(one.as_bytes()))?.is_some() {
+                if tokens::find(tx, &content_hash(one.as_bytes()))?.is_some() {
                     found.push(one.clone());
                 }
             }
@@ -79,7 +79,7 @@ impl Control {
 
 fn like_tokens(text: &str) -> impl Iterator<Item = String> {
     let runs = text.split(|c: char| !c.is_ascii_hexdigit());
-    runs.filter(|run| run.len() == TOKEN_DIGITS).map(str::to_owned)
+    runs.filter(|run| run.len() == TOKEN_HEX_DIGITS).map(str::to_owned)
 }
 
 fn stamp(place: &Place) -> Stamp {

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use polyclaw_domain::audit::Entry;
-use polyclaw_domain::envelope::{LARGEST, LONGEST_WORD, State, is_kind};
+use polyclaw_domain::audit::AuditEntry;
+use polyclaw_domain::envelope::{EnvelopeState, MAX_PAYLOAD_BYTES, MAX_WORD_LEN, is_kind};
 use polyclaw_domain::id::EnvelopeId;
-use polyclaw_domain::redact::{Redactor, quoted};
+use polyclaw_domain::redact::{Redactor, quote_safely};
 use polyclaw_store::registry::envelopes::{self, Accepted, Draft, Payload, Refused, Verdict};
 use serde_json::Value;
 
@@ -34,7 +34,7 @@ pub struct Letter {
 pub enum Sent {
     New(Accepted),
     /// The sender's key stands for an earlier one.
-    Repeated(EnvelopeId, State),
+    Repeated(EnvelopeId, EnvelopeState),
 }
 
 impl Control {
@@ -73,7 +73,7 @@ impl Control {
         self.check_word("idempotency_key", letter.key.as_deref(), known)?;
         self.check_word("trace_id", letter.trace.as_deref(), known)?;
         Ok(Draft {
-            id: EnvelopeId::new(self.ids.next()),
+            id: EnvelopeId::new(self.ids.next_id()),
             from,
             to: letter.to,
             kind: letter.kind,
@@ -89,12 +89,12 @@ impl Control {
     /// A word is compared: it can not be stored with something taken out of it.
     fn check_word(&self, name: &str, word: Option<&str>, known: &[Arc<Redactor>]) -> Result<()> {
         let Some(word) = word else { return Ok(()) };
-        let fits = (1..=LONGEST_WORD).contains(&word.len()) && !word.chars().any(char::is_control);
+        let fits = (1..=MAX_WORD_LEN).contains(&word.len()) && !word.chars().any(char::is_control);
         if !fits {
-            return Err(Error::BadMessage(format!("{name}: 1 to {LONGEST_WORD} bytes of plain text")));
+            return Err(Error::BadMessage(format!("{name}: 1 to {MAX_WORD_LEN} bytes of plain text")));
         }
-        let looks_like_one = matches!(self.broker.redactor().told(word), Cow::Owned(_));
-        if looks_like_one || known.iter().any(|redactor| redactor.has_value(word)) {
+        let looks_like_one = matches!(self.broker.redactor().redact_outbound_text(word), Cow::Owned(_));
+        if looks_like_one || known.iter().any(|redactor| redactor.contains_secret(word)) {
             return Err(Error::BadMessage(format!("{name}: it looks like a secret")));
         }
         Ok(())
@@ -102,11 +102,11 @@ impl Control {
 
     fn cleaned(&self, mut payload: Value, known: &[Arc<Redactor>]) -> Payload {
         let written = payload.to_string();
-        if written.len() > LARGEST {
+        if written.len() > MAX_PAYLOAD_BYTES {
             return Payload::TooLarge(written.len());
         }
-        known.iter().for_each(|redactor| redactor.values_in(&mut payload));
-        self.broker.redactor().payload(&mut payload);
+        known.iter().for_each(|redactor| redactor.redact_values_in(&mut payload));
+        self.broker.redactor().redact_payload(&mut payload);
         let json = payload.to_string();
         Payload::Clean { redacted: json != written, json }
     }
@@ -115,15 +115,15 @@ impl Control {
     pub(super) fn cleaned_words(&self, words: &str) -> String {
         const LONGEST: usize = 500;
         let words: String = words.chars().filter(|c| !c.is_control()).take(LONGEST).collect();
-        self.broker.redactor().told(&words).into_owned()
+        self.broker.redactor().redact_outbound_text(&words).into_owned()
     }
 }
 
 /// What the audit says of a message that was taken in.
-fn told(verdict: &Verdict, kind: &str, entry: &Entry) -> Option<Entry> {
+fn told(verdict: &Verdict, kind: &str, entry: &AuditEntry) -> Option<AuditEntry> {
     let Verdict::Accepted(accepted, _) = verdict else { return None };
     let detail = format!("{} → {}: {kind}", accepted.from.1, accepted.to.1);
-    Some(Entry { detail, ..entry.clone() })
+    Some(AuditEntry { detail, ..entry.clone() })
 }
 
 /// An instance writes for itself, an operator for any of them.
@@ -139,7 +139,7 @@ fn sender(by: &Caller, named: Option<&str>) -> Result<String> {
 impl From<Refused> for Error {
     fn from(refused: Refused) -> Self {
         match refused {
-            Refused::Unknown(word) => Self::UnknownInstance(quoted(&word)),
+            Refused::Unknown(word) => Self::UnknownInstance(quote_safely(&word)),
             Refused::Archived(name) => Self::Archived(name),
             Refused::TooLarge(bytes) => Self::PayloadTooLarge(bytes),
             Refused::TooManyHops(hop) => Self::MessageLoops(hop),

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use polyclaw_domain::envelope::Pattern;
+use polyclaw_domain::envelope::EnvelopeKindPattern;
 use polyclaw_domain::id::InstanceId;
-use polyclaw_domain::instance::Name;
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::instance::InstanceName;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::events::{self, Recorded};
 use polyclaw_store::registry::{self, Instance};
@@ -27,14 +27,14 @@ pub struct Interest {
     /// By id or name.
     pub instance: Option<String>,
     pub session: Option<SessionKey>,
-    pub kind: Option<Pattern>,
+    pub kind: Option<EnvelopeKindPattern>,
 }
 
 impl Interest {
     fn is_in(&self, event: &Recorded) -> bool {
         let session = self.session.as_ref().map(SessionKey::as_str);
         session.is_none_or(|wanted| event.session.as_deref() == Some(wanted))
-            && self.kind.as_ref().is_none_or(|kind| kind.fit(&event.kind).is_some())
+            && self.kind.as_ref().is_none_or(|kind| kind.match_specificity(&event.kind).is_some())
     }
 }
 
@@ -44,7 +44,7 @@ pub type Places = HashMap<InstanceId, i64>;
 #[derive(Clone, Debug)]
 pub struct Happened {
     pub instance: InstanceId,
-    pub name: Name,
+    pub name: InstanceName,
     pub event: Recorded,
 }
 

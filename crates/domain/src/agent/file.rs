@@ -11,7 +11,7 @@ pub fn to_toml(spec: &AgentSpec) -> Result<String, toml::ser::Error> {
     ))
 }
 
-pub fn of_toml(text: &str) -> Result<AgentSpec, toml::de::Error> {
+pub fn from_toml(text: &str) -> Result<AgentSpec, toml::de::Error> {
     nesting::check_toml(text).map_err(serde::de::Error::custom)?;
     toml::from_str(text)
 }
@@ -45,18 +45,18 @@ mod tests {
             "mcp": ["everything"],
         }))
         .unwrap();
-        assert_eq!(of_toml(&to_toml(&spec).unwrap()).unwrap(), spec);
+        assert_eq!(from_toml(&to_toml(&spec).unwrap()).unwrap(), spec);
     }
 
     proptest! {
         #[test]
         fn any_text_survives(name in any::<String>(), prompt in any::<String>(), entry in any::<String>()) {
-            let mut spec = AgentSpec::named(crate::id::AgentId::main());
+            let mut spec = AgentSpec::with_id(crate::id::AgentId::main());
             spec.name = name;
             spec.defaults.system_prompt = Some(prompt);
             spec.policy.tools.deny = vec![entry.clone()];
             spec.policy.tools.approvals.insert(entry, crate::policy::ApprovalMode::Always);
-            prop_assert_eq!(of_toml(&to_toml(&spec).unwrap()).unwrap(), spec);
+            prop_assert_eq!(from_toml(&to_toml(&spec).unwrap()).unwrap(), spec);
         }
     }
 }

@@ -2,20 +2,20 @@
 //! compile until somebody says here whether it grants anything.
 
 use super::{
-    AgentSpec, Budget, ContextPolicy, Defaults, Delegation, Isolation, MemberTools, MemoryScope, Policy,
-    Sandbox, SkillPolicy, Subagents, ToolPolicy, Workspace,
+    AgentBudget, AgentPolicy, AgentSpec, AgentWorkspace, ContextPolicy, DelegationPolicy, MemberTools,
+    MemoryScope, ModelSettings, SandboxSettings, SkillPolicy, SubagentPolicy, ToolIsolation, ToolPolicy,
 };
 use crate::id::AgentId;
-use crate::policy::{ApprovalMode, covers};
+use crate::policy::{ApprovalMode, entry_covers_tool};
 
 /// Whether `to` may do something that `from` may not. Where that is not plain, the answer is yes.
-pub fn widens(from: &AgentSpec, to: &AgentSpec, default: &AgentId) -> bool {
-    !widened(from, to, default).is_empty()
+pub fn widens_permissions(from: &AgentSpec, to: &AgentSpec, default: &AgentId) -> bool {
+    !widened_fields(from, to, default).is_empty()
 }
 
 /// The fields in which `to` may do more than `from`. The agent by default has tools of high risk without their being
 /// named.
-pub fn widened(from: &AgentSpec, to: &AgentSpec, default: &AgentId) -> Vec<&'static str> {
+pub fn widened_fields(from: &AgentSpec, to: &AgentSpec, default: &AgentId) -> Vec<&'static str> {
     let AgentSpec {
         // As what it is known, and what it is told: these grant nothing.
         agent_id: _,
@@ -35,7 +35,7 @@ pub fn widened(from: &AgentSpec, to: &AgentSpec, default: &AgentId) -> Vec<&'sta
         delegation,
         priority,
     } = to;
-    let Defaults {
+    let ModelSettings {
         model: _,
         fallbacks: _,
         temperature: _,
@@ -43,22 +43,22 @@ pub fn widened(from: &AgentSpec, to: &AgentSpec, default: &AgentId) -> Vec<&'sta
         reasoning_effort: _,
         system_prompt: _,
     } = defaults;
-    let Policy { tools, skills } = policy;
+    let AgentPolicy { tools, skills } = policy;
     let is_open = from.agent_id == *default && is_open(&from.policy.tools);
     let becomes_default = to.agent_id == *default && from.agent_id != *default;
     let found = [
         ("agent_id", becomes_default),
         ("policy.tools", has_more_tools(&from.policy.tools, tools, is_open)),
-        ("policy.tools.approval", asks_less(&from.policy.tools, tools)),
+        ("policy.tools.approval", asks_approval_less(&from.policy.tools, tools)),
         ("policy.skills", has_more_skills(&from.policy.skills, skills)),
         ("context_policy", remembers_more(from, to)),
         ("workspace", reaches_other_files(from, workspace, &to.agent_id)),
-        ("isolation", from.isolation == Isolation::Process && *isolation == Isolation::InProcess),
+        ("isolation", from.isolation == ToolIsolation::Process && *isolation == ToolIsolation::InProcess),
         ("sandbox", is_looser(&from.sandbox, sandbox)),
         ("budget", may_spend_more(&from.budget, budget)),
         ("mcp", !is_within(&from.mcp, mcp)),
-        ("subagents", begins_more(&from.subagents, subagents)),
-        ("delegation", gives_more_away(from.delegation.as_ref(), delegation.as_ref())),
+        ("subagents", spawns_more(&from.subagents, subagents)),
+        ("delegation", delegates_more(from.delegation.as_ref(), delegation.as_ref())),
         ("priority", *priority > from.priority),
     ];
     found.into_iter().filter(|(_, is_wider)| *is_wider).map(|(field, _)| field).collect()
@@ -76,8 +76,9 @@ fn has_more_tools(from: &ToolPolicy, to: &ToolPolicy, is_open: bool) -> bool {
     }
     let keeps_profile = from.profile == *profile;
     let is_granted = |entry: &String| {
-        let covering =
-            |known: &String| known == entry || (known != "*" && !entry.contains('*') && covers(known, entry));
+        let covering = |known: &String| {
+            known == entry || (known != "*" && !entry.contains('*') && entry_covers_tool(known, entry))
+        };
         from.allow.iter().any(covering)
     };
     let keeps_list = match from.allow.is_empty() {
@@ -89,7 +90,7 @@ fn has_more_tools(from: &ToolPolicy, to: &ToolPolicy, is_open: bool) -> bool {
 }
 
 /// A mode that is left out is the instance's, which is not known here: only the same or `always` is not less.
-fn asks_less(from: &ToolPolicy, to: &ToolPolicy) -> bool {
+fn asks_approval_less(from: &ToolPolicy, to: &ToolPolicy) -> bool {
     let is_less = |old: Option<ApprovalMode>, new: Option<ApprovalMode>| match (old, new) {
         (_, Some(ApprovalMode::Always)) => false,
         (Some(old), Some(new)) => new < old,
@@ -125,14 +126,14 @@ fn remembers_more(from: &AgentSpec, to: &AgentSpec) -> bool {
 }
 
 /// Each agent has a folder of its own unless another is named.
-fn reaches_other_files(from: &AgentSpec, to: &Workspace, id: &AgentId) -> bool {
-    let Workspace { dir, overlay: _ } = to;
+fn reaches_other_files(from: &AgentSpec, to: &AgentWorkspace, id: &AgentId) -> bool {
+    let AgentWorkspace { dir, overlay: _ } = to;
     let is_another_own_folder = dir.is_none() && from.agent_id != *id;
     is_another_own_folder || (dir.is_some() && *dir != from.workspace.dir)
 }
 
-fn is_looser(from: &Sandbox, to: &Sandbox) -> bool {
-    let Sandbox { mode, memory_mb, cpu_seconds, processes, file_mb, disk_mb, listen } = to;
+fn is_looser(from: &SandboxSettings, to: &SandboxSettings) -> bool {
+    let SandboxSettings { mode, memory_mb, cpu_seconds, processes, file_mb, disk_mb, listen } = to;
     let limits = [
         (from.memory_mb, *memory_mb),
         (from.cpu_seconds, *cpu_seconds),
@@ -144,15 +145,15 @@ fn is_looser(from: &Sandbox, to: &Sandbox) -> bool {
     *mode < from.mode || listens_now || limits.into_iter().any(|(old, new)| is_more(old, new))
 }
 
-fn may_spend_more(from: &Budget, to: &Budget) -> bool {
-    let Budget { tokens_per_day, usd_per_day, usd_per_turn } = to;
+fn may_spend_more(from: &AgentBudget, to: &AgentBudget) -> bool {
+    let AgentBudget { tokens_per_day, usd_per_day, usd_per_turn } = to;
     is_more(from.tokens_per_day, *tokens_per_day)
         || is_more(from.usd_per_day, *usd_per_day)
         || is_more(from.usd_per_turn, *usd_per_turn)
 }
 
-fn begins_more(from: &Subagents, to: &Subagents) -> bool {
-    let Subagents {
+fn spawns_more(from: &SubagentPolicy, to: &SubagentPolicy) -> bool {
+    let SubagentPolicy {
         allow_agents,
         max_spawn_depth,
         max_children_per_agent,
@@ -173,8 +174,8 @@ fn begins_more(from: &Subagents, to: &Subagents) -> bool {
 
 /// A delegate works with its own rights, and so do those it gives work on to. With no more names and no more depth
 /// nobody else is reached, however long the chain is.
-fn gives_more_away(from: Option<&Delegation>, to: Option<&Delegation>) -> bool {
-    let Some(Delegation { allow_agents, max_concurrent, max_depth }) = to else { return false };
+fn delegates_more(from: Option<&DelegationPolicy>, to: Option<&DelegationPolicy>) -> bool {
+    let Some(DelegationPolicy { allow_agents, max_concurrent, max_depth }) = to else { return false };
     let Some(from) = from else { return !allow_agents.is_empty() };
     !lists_no_more(&from.allow_agents, allow_agents)
         || *max_concurrent > from.max_concurrent
@@ -184,7 +185,8 @@ fn gives_more_away(from: Option<&Delegation>, to: Option<&Delegation>) -> bool {
 /// `*` is every agent here, and none elsewhere.
 fn lists_no_more(from: &[String], to: &[String]) -> bool {
     let is_every = from.iter().any(|entry| entry == "*");
-    to.iter().all(|entry| from.contains(entry) || (is_every && crate::a2a::remote(entry).is_none()))
+    to.iter()
+        .all(|entry| from.contains(entry) || (is_every && crate::a2a::remote_agent_name(entry).is_none()))
 }
 
 fn is_within(from: &[String], to: &[String]) -> bool {
@@ -219,7 +221,7 @@ mod tests {
     }
 
     fn is_wider(from: &AgentSpec, to: &AgentSpec) -> bool {
-        widens(from, to, &AgentId::main())
+        widens_permissions(from, to, &AgentId::main())
     }
 
     #[test]
@@ -252,17 +254,18 @@ mod tests {
 
     #[test]
     fn the_agent_by_default_has_every_tool_and_to_become_it_is_more() {
-        let main = AgentSpec::named(AgentId::main());
+        let main = AgentSpec::with_id(AgentId::main());
         let with_shell = AgentSpec { agent_id: AgentId::main(), ..tools(json!({ "allow": ["shell"] })) };
         assert!(!is_wider(&main, &with_shell));
-        let found = widened(&spec(json!({})), &main, &AgentId::main());
+        let found = widened_fields(&spec(json!({})), &main, &AgentId::main());
         assert_eq!(found, ["agent_id", "context_policy", "workspace"]);
     }
 
     #[test]
     fn another_agent_has_files_and_memories_of_its_own() {
         let another = |more: Value| AgentSpec { agent_id: AgentId::parse("hr").unwrap(), ..spec(more) };
-        let found = |to: &AgentSpec| widened(&spec(json!({ "workspace": "/shared" })), to, &AgentId::main());
+        let found =
+            |to: &AgentSpec| widened_fields(&spec(json!({ "workspace": "/shared" })), to, &AgentId::main());
         assert_eq!(found(&another(json!({}))), ["context_policy", "workspace"]);
         let without_memory = json!({ "workspace": "/shared", "context_policy": { "memory": false } });
         assert!(found(&another(without_memory)).is_empty(), "the same folder, and nothing remembered");
@@ -298,14 +301,14 @@ mod tests {
         for (field, value) in more.as_object().unwrap() {
             let mut changed = base();
             changed[field] = value.clone();
-            let found = widened(&spec(base()), &spec(changed.clone()), &AgentId::main());
+            let found = widened_fields(&spec(base()), &spec(changed.clone()), &AgentId::main());
             assert!(found.iter().any(|name| name.starts_with(field.as_str())), "{field}: {found:?}");
             assert!(
                 !is_wider(&spec(changed), &spec(base())) || ["workspace", "policy"].contains(&field.as_str()),
                 "back again: {field}"
             );
         }
-        let found = widened(&spec(base()), &spec(more), &AgentId::main());
+        let found = widened_fields(&spec(base()), &spec(more), &AgentId::main());
         assert_eq!(found.len(), 12, "{found:?}");
     }
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Defaults;
+use super::ModelSettings;
 use crate::provider::{ModelRef, ReasoningEffort};
 
 /// A model, and perhaps its temperature and what is tried when it fails.
@@ -22,14 +22,14 @@ impl From<ModelRef> for ModelChoice {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Form {
+enum ModelChoiceInput {
     Text(String),
-    Table(Table),
+    Table(ModelChoiceTable),
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Table {
+struct ModelChoiceTable {
     /// `provider/model` in one word, in the place of both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     primary: Option<String>,
@@ -48,9 +48,15 @@ impl<'de> Deserialize<'de> for ModelChoice {
         use serde::de::Error;
         let shape =
             "a model is \"provider/model\", {provider, model, temperature?, fallbacks?} or {primary, …}";
-        match Form::deserialize(deserializer).map_err(|_| D::Error::custom(shape))? {
-            Form::Text(text) => ModelRef::parse(&text).map(Self::from).map_err(D::Error::custom),
-            Form::Table(Table { primary, provider, model, temperature, fallbacks }) => {
+        match ModelChoiceInput::deserialize(deserializer).map_err(|_| D::Error::custom(shape))? {
+            ModelChoiceInput::Text(text) => ModelRef::parse(&text).map(Self::from).map_err(D::Error::custom),
+            ModelChoiceInput::Table(ModelChoiceTable {
+                primary,
+                provider,
+                model,
+                temperature,
+                fallbacks,
+            }) => {
                 let named = match (primary, provider, model) {
                     (Some(primary), None, None) => primary,
                     (None, Some(provider), Some(model)) => format!("{provider}/{model}"),
@@ -72,7 +78,7 @@ impl Serialize for ModelChoice {
         }
         let ModelRef { provider, model } = model;
         let (provider, model) = (Some(provider), Some(model));
-        Table { primary: None, provider, model, temperature, fallbacks }.serialize(serializer)
+        ModelChoiceTable { primary: None, provider, model, temperature, fallbacks }.serialize(serializer)
     }
 }
 
@@ -109,7 +115,11 @@ impl JsonSchema for ModelChoice {
 }
 
 /// What the fields of a table and those beside it say together. Nothing is silently overridden.
-pub fn merged<T: PartialEq>(what: &str, inside: Option<T>, beside: Option<T>) -> Result<Option<T>, String> {
+pub fn merge_setting<T: PartialEq>(
+    what: &str,
+    inside: Option<T>,
+    beside: Option<T>,
+) -> Result<Option<T>, String> {
     match (inside, beside) {
         (Some(inside), Some(beside)) if inside != beside => {
             Err(format!("{what} is given twice: in the model's table, and beside it"))
@@ -121,7 +131,7 @@ pub fn merged<T: PartialEq>(what: &str, inside: Option<T>, beside: Option<T>) ->
 /// [`Defaults`] as people and programs write them.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Written {
+pub(super) struct ModelSettingsInput {
     /// `provider/model`, or `{provider, model, temperature?, fallbacks?}`; the instance's default where none is named.
     model: Option<ModelChoice>,
     /// Tried in order when the model fails.
@@ -133,19 +143,20 @@ pub(super) struct Written {
     system_prompt: Option<String>,
 }
 
-impl TryFrom<Written> for Defaults {
+impl TryFrom<ModelSettingsInput> for ModelSettings {
     type Error = String;
 
-    fn try_from(written: Written) -> Result<Self, String> {
-        let Written { model, fallbacks, temperature, max_tokens, reasoning_effort, system_prompt } = written;
+    fn try_from(written: ModelSettingsInput) -> Result<Self, String> {
+        let ModelSettingsInput { model, fallbacks, temperature, max_tokens, reasoning_effort, system_prompt } =
+            written;
         let inside = model.clone();
         let (warmth, others) = inside.map_or((None, None), |choice| (choice.temperature, choice.fallbacks));
         // What is written of a stored agent always has its fallbacks, also when there are none.
         let fallbacks = fallbacks.filter(|list| others.is_none() || !list.is_empty());
         Ok(Self {
             model: model.map(|choice| choice.model),
-            fallbacks: merged("fallbacks", others, fallbacks)?.unwrap_or_default(),
-            temperature: merged("temperature", warmth, temperature)?,
+            fallbacks: merge_setting("fallbacks", others, fallbacks)?.unwrap_or_default(),
+            temperature: merge_setting("temperature", warmth, temperature)?,
             max_tokens,
             reasoning_effort,
             system_prompt,
@@ -159,7 +170,7 @@ mod tests {
 
     use super::*;
 
-    fn read(value: serde_json::Value) -> Result<Defaults, String> {
+    fn read(value: serde_json::Value) -> Result<ModelSettings, String> {
         serde_json::from_value(value).map_err(|error| error.to_string())
     }
 

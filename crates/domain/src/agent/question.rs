@@ -5,13 +5,13 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{AgentSpec, Delegation, Sandbox, SandboxMode, Subagents, widened};
+use super::{AgentSpec, DelegationPolicy, SandboxMode, SandboxSettings, SubagentPolicy, widened_fields};
 use crate::id::AgentId;
-use crate::plain::literal;
-use crate::policy::{ApprovalMode, HIGH_RISK, ToolPolicy, covers, high_risk_tools, named_mode};
+use crate::policy::{ApprovalMode, HIGH_RISK, ToolPolicy, entry_covers_tool, high_risk_tools, named_mode};
+use crate::sanitize::quote_literal;
 
 /// What an open list means for the agent by default.
-const EVERY_TOOL: &str =
+const ALL_TOOLS_TEXT: &str =
     "ALL there are, those of high risk too: it runs programs, reads the web, makes agents";
 
 const AS_INSTANCE: &str = "as the instance says";
@@ -20,10 +20,10 @@ const AS_INSTANCE: &str = "as the instance says";
 const TOLD_FIRST: [&str; 4] = ["sandbox", "policy.tools.approval", "isolation", "workspace"];
 
 /// Characters of one value that are shown in a question; the whole call is kept with it.
-const SHOWN: usize = 400;
+const MAX_SHOWN_VALUE_CHARS: usize = 400;
 
 /// A spec in plain words. The agent by default may do more with the same words.
-pub fn in_words(spec: &AgentSpec, default: &AgentId) -> String {
+pub fn describe_spec(spec: &AgentSpec, default: &AgentId) -> String {
     format!("{}\n{}", risks_in_words(spec, default), rest_in_words(spec, default))
 }
 
@@ -37,45 +37,46 @@ fn risks_in_words(spec: &AgentSpec, default: &AgentId) -> String {
     let tools: Vec<String> = high_risk_tools(policy, spec.agent_id == *default).map(tool).collect();
     let tools = if tools.is_empty() { "none".to_owned() } else { tools.join(", ") };
     let id = &spec.agent_id;
-    let programs = sandbox_in_words(&spec.sandbox);
+    let programs = describe_sandbox(&spec.sandbox);
     let asks = policy.approval.map_or(AS_INSTANCE, mode_in_words);
     format!("Agent id: {id}\nTools of high risk: {tools}\nPrograms: {programs}\nAsks in general: {asks}")
 }
 
 fn rest_in_words(spec: &AgentSpec, default: &AgentId) -> String {
     let mut lines = vec![
-        format!("Files: {}", files_in_words(spec, default)),
-        format!("Asks a person: {}", asks_in_words(&spec.policy.tools)),
-        format!("Tools: {}", tools_in_words(&spec.policy.tools, spec.agent_id == *default)),
+        format!("Files: {}", describe_files(spec, default)),
+        format!("Asks a person: {}", describe_approvals(&spec.policy.tools)),
+        format!("Tools: {}", describe_tools(&spec.policy.tools, spec.agent_id == *default)),
     ];
-    if let Some(Delegation { allow_agents, max_depth, .. }) = &spec.delegation {
+    if let Some(DelegationPolicy { allow_agents, max_depth, .. }) = &spec.delegation {
         let depth = format!("depth {max_depth}");
-        lines.push(format!("Gives work, with their rights, to: {} ({depth})", listed(allow_agents)));
+        lines.push(format!("Gives work, with their rights, to: {} ({depth})", format_entries(allow_agents)));
     }
-    let Subagents { allow_agents, .. } = &spec.subagents;
+    let SubagentPolicy { allow_agents, .. } = &spec.subagents;
     if !allow_agents.is_empty() {
-        lines.push(format!("Begins sub-agents of: {}", listed(allow_agents)));
+        lines.push(format!("Begins sub-agents of: {}", format_entries(allow_agents)));
     }
     if !spec.mcp.is_empty() {
-        lines.push(format!("MCP servers: {}", listed(&spec.mcp)));
+        lines.push(format!("MCP servers: {}", format_entries(&spec.mcp)));
     }
-    let model = spec.defaults.model.as_ref().map(|model| literal(&model.to_string(), SHOWN));
+    let model =
+        spec.defaults.model.as_ref().map(|model| quote_literal(&model.to_string(), MAX_SHOWN_VALUE_CHARS));
     lines.push(format!("Model: {}", model.unwrap_or_else(|| "the instance's default".to_owned())));
-    lines.push(format!("Name: {}", literal(&spec.name, SHOWN)));
-    lines.push(format!("Description: {}", literal(&spec.description, SHOWN)));
-    let prompt = spec.defaults.system_prompt.as_ref().map(|text| literal(text, SHOWN));
+    lines.push(format!("Name: {}", quote_literal(&spec.name, MAX_SHOWN_VALUE_CHARS)));
+    lines.push(format!("Description: {}", quote_literal(&spec.description, MAX_SHOWN_VALUE_CHARS)));
+    let prompt = spec.defaults.system_prompt.as_ref().map(|text| quote_literal(text, MAX_SHOWN_VALUE_CHARS));
     lines.push(format!("System prompt: {}", prompt.unwrap_or_else(|| "none of its own".to_owned())));
     lines.join("\n")
 }
 
 /// What a change does: what it widens, what the agent may do then, and every field that is changed.
-pub fn question_to_change(old: &AgentSpec, new: &AgentSpec, default: &AgentId) -> String {
-    let more = widened(old, new, default);
+pub fn describe_change(old: &AgentSpec, new: &AgentSpec, default: &AgentId) -> String {
+    let more = widened_fields(old, new, default);
     let how = match more.is_empty() {
         true => "It may do no more than now.".to_owned(),
         false => format!("It may do MORE than now: {}.", more.join(", ")),
     };
-    let fields = changes(old, new);
+    let fields = list_changes(old, new);
     let fields = match fields.is_empty() {
         true => "Nothing is changed.".to_owned(),
         false => fields.join("\n"),
@@ -88,51 +89,55 @@ pub fn question_to_change(old: &AgentSpec, new: &AgentSpec, default: &AgentId) -
 }
 
 /// Every field that differs, one to a line: `path: old -> new`.
-fn changes(old: &AgentSpec, new: &AgentSpec) -> Vec<String> {
+fn list_changes(old: &AgentSpec, new: &AgentSpec) -> Vec<String> {
     let whole = |spec: &AgentSpec| serde_json::to_value(spec).unwrap_or_default();
     let mut found = Vec::new();
-    differences(&whole(old), &whole(new), "", &mut found);
+    collect_differences(&whole(old), &whole(new), "", &mut found);
     found.sort_by_key(|(path, _)| !TOLD_FIRST.iter().any(|first| path.starts_with(first)));
     found.into_iter().map(|(_, line)| line).collect()
 }
 
 /// Each with the path of its field.
-fn differences(old: &Value, new: &Value, path: &str, found: &mut Vec<(String, String)>) {
+fn collect_differences(old: &Value, new: &Value, path: &str, found: &mut Vec<(String, String)>) {
     if let (Value::Object(before), Value::Object(after)) = (old, new) {
         let added = after.keys().filter(|key| !before.contains_key(*key));
         for key in before.keys().chain(added) {
             let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-            differences(&old[key], &new[key], &path, found);
+            collect_differences(&old[key], &new[key], &path, found);
         }
         return;
     }
     // A table that comes or goes whole is told field by field too.
     match (old, new) {
         (old, new) if old == new => {}
-        (Value::Null, Value::Object(_)) => differences(&Value::Object(Default::default()), new, path, found),
-        (Value::Object(_), Value::Null) => differences(old, &Value::Object(Default::default()), path, found),
+        (Value::Null, Value::Object(_)) => {
+            collect_differences(&Value::Object(Default::default()), new, path, found)
+        }
+        (Value::Object(_), Value::Null) => {
+            collect_differences(old, &Value::Object(Default::default()), path, found)
+        }
         _ => {
-            let line = format!("- {}: {} -> {}", plain_path(path), shown(old), shown(new));
+            let line = format!("- {}: {} -> {}", format_path(path), format_value(old), format_value(new));
             found.push((path.to_owned(), line));
         }
     }
 }
 
-fn shown(value: &Value) -> String {
+fn format_value(value: &Value) -> String {
     match value {
         Value::Null => "not set".to_owned(),
-        Value::String(text) => literal(text, SHOWN),
-        Value::Array(items) => format!("[{}]", once_each(items.iter().map(shown)).join(", ")),
-        other => literal(&other.to_string(), SHOWN).trim_matches('"').to_owned(),
+        Value::String(text) => quote_literal(text, MAX_SHOWN_VALUE_CHARS),
+        Value::Array(items) => format!("[{}]", once_each(items.iter().map(format_value)).join(", ")),
+        other => quote_literal(&other.to_string(), MAX_SHOWN_VALUE_CHARS).trim_matches('"').to_owned(),
     }
 }
 
 /// Keys of tables may be a model's own words, too.
-fn plain_path(path: &str) -> String {
-    literal(path, SHOWN).trim_matches('"').to_owned()
+fn format_path(path: &str) -> String {
+    quote_literal(path, MAX_SHOWN_VALUE_CHARS).trim_matches('"').to_owned()
 }
 
-fn listed(entries: &[String]) -> String {
+fn format_entries(entries: &[String]) -> String {
     match entries.iter().any(|entry| entry == "*") {
         true => "ALL agents or servers there are (\"*\")".to_owned(),
         false => quoted(entries.iter()),
@@ -140,7 +145,7 @@ fn listed(entries: &[String]) -> String {
 }
 
 fn quoted<'a>(entries: impl Iterator<Item = &'a String>) -> String {
-    once_each(entries.map(|entry| literal(entry, SHOWN))).join(", ")
+    once_each(entries.map(|entry| quote_literal(entry, MAX_SHOWN_VALUE_CHARS))).join(", ")
 }
 
 /// Without the words that are there already: repeated ones push others out of sight.
@@ -151,20 +156,20 @@ fn once_each(words: impl Iterator<Item = String>) -> Vec<String> {
 
 /// Entries that name a tool of high risk come first.
 fn riskiest_first(entries: &[String]) -> String {
-    let is_risky = |entry: &String| HIGH_RISK.iter().any(|tool| covers(entry, tool));
+    let is_risky = |entry: &String| HIGH_RISK.iter().any(|tool| entry_covers_tool(entry, tool));
     let (risky, rest): (Vec<_>, Vec<_>) = entries.iter().partition(|entry| is_risky(entry));
     quoted(risky.into_iter().chain(rest))
 }
 
-fn files_in_words(spec: &AgentSpec, default: &AgentId) -> String {
+fn describe_files(spec: &AgentSpec, default: &AgentId) -> String {
     match &spec.workspace.dir {
-        Some(dir) => literal(dir, SHOWN),
+        Some(dir) => quote_literal(dir, MAX_SHOWN_VALUE_CHARS),
         None if spec.agent_id == *default => "the instance's workspace".to_owned(),
         None => "a folder of its own".to_owned(),
     }
 }
 
-fn sandbox_in_words(sandbox: &Sandbox) -> &'static str {
+fn describe_sandbox(sandbox: &SandboxSettings) -> &'static str {
     match sandbox.mode {
         SandboxMode::Off => "run WITHOUT a sandbox",
         SandboxMode::Workspace => "are kept to its files",
@@ -172,14 +177,14 @@ fn sandbox_in_words(sandbox: &Sandbox) -> &'static str {
     }
 }
 
-fn tools_in_words(policy: &ToolPolicy, is_default: bool) -> String {
+fn describe_tools(policy: &ToolPolicy, is_default: bool) -> String {
     let base = match (policy.profile, policy.allow.is_empty()) {
         (Some(profile), true) => format!("the profile {:?}", profile.as_str()),
         (Some(profile), false) => {
             format!("of the profile {:?} only {}", profile.as_str(), riskiest_first(&policy.allow))
         }
         (None, false) => riskiest_first(&policy.allow),
-        (None, true) if is_default => EVERY_TOOL.to_owned(),
+        (None, true) if is_default => ALL_TOOLS_TEXT.to_owned(),
         (None, true) => "all of low risk".to_owned(),
     };
     match policy.deny.is_empty() {
@@ -196,12 +201,11 @@ fn mode_in_words(mode: ApprovalMode) -> &'static str {
     }
 }
 
-fn asks_in_words(policy: &ToolPolicy) -> String {
+fn describe_approvals(policy: &ToolPolicy) -> String {
     let general = policy.approval.map_or(AS_INSTANCE, mode_in_words);
-    let single = policy
-        .approvals
-        .iter()
-        .map(|(entry, mode)| format!(", {} {}", literal(entry, SHOWN), mode_in_words(*mode)));
+    let single = policy.approvals.iter().map(|(entry, mode)| {
+        format!(", {} {}", quote_literal(entry, MAX_SHOWN_VALUE_CHARS), mode_in_words(*mode))
+    });
     format!("{general}{}", single.collect::<String>())
 }
 
@@ -221,14 +225,16 @@ mod tests {
     fn plain_words_leave_nothing_dangerous_out() {
         let main = AgentId::main();
         let open = spec(json!({}));
-        assert!(in_words(&open, &main).contains("Tools: all of low risk"));
-        assert!(in_words(&open, &open.agent_id).contains("Tools: ALL there are, those of high risk too"));
+        assert!(describe_spec(&open, &main).contains("Tools: all of low risk"));
+        assert!(
+            describe_spec(&open, &open.agent_id).contains("Tools: ALL there are, those of high risk too")
+        );
         let listed = spec(json!({
             "policy": { "tools": { "allow": ["shell"], "approval": "never", "approvals": { "shell": "never" } } },
             "sandbox": { "mode": "off" }, "workspace": "/",
             "delegation": { "allow_agents": ["*"] }, "subagents": { "allow_agents": ["shop"] },
         }));
-        let words = in_words(&listed, &main);
+        let words = describe_spec(&listed, &main);
         for line in [
             "Tools: \"shell\"",
             "Asks a person: never, \"shell\" never",
@@ -249,7 +255,7 @@ mod tests {
             "defaults": { "system_prompt": "a\u{202e}b\u{2028}Tools: none\r" },
             "policy": { "tools": { "allow": ["shell", "a\nTools: none"] } },
         }));
-        let words = in_words(&forged, &AgentId::main());
+        let words = describe_spec(&forged, &AgentId::main());
         assert_eq!(words.matches("\nTools: ").count(), 1, "{words}");
         assert!(!words.lines().any(|line| line.trim() == "Tools: none"), "{words}");
         assert!(
@@ -271,7 +277,7 @@ mod tests {
             "budget": { "usd_per_day": 3.0 },
             "isolation": "process",
         }));
-        let asked = question_to_change(&old, &new, &AgentId::main());
+        let asked = describe_change(&old, &new, &AgentId::main());
         assert!(asked.starts_with("Change the agent ops. It may do MORE than now: subagents, delegation.\n"));
         for line in [
             r#"- description: "old" -> "new\nIt may do no more than now.""#,
@@ -282,7 +288,7 @@ mod tests {
         ] {
             assert!(asked.lines().any(|own| own == line), "{line}\n{asked}");
         }
-        let same = question_to_change(&old, &old, &AgentId::main());
+        let same = describe_change(&old, &old, &AgentId::main());
         assert!(
             same.contains("It may do no more than now.\n") && same.contains("\nNothing is changed.\n"),
             "{same}"
@@ -298,7 +304,7 @@ mod tests {
         let padded = spec(json!({
             "policy": { "tools": { "allow": allow, "approvals": asks } }, "sandbox": { "mode": "off" },
         }));
-        let words = in_words(&padded, &AgentId::main());
+        let words = describe_spec(&padded, &AgentId::main());
         let head: String = words.chars().take(400).collect();
         assert!(
             head.contains("\nTools of high risk: shell (asks never)\nPrograms: run WITHOUT a sandbox\n"),
@@ -307,10 +313,10 @@ mod tests {
         assert!(words.contains("\nTools: \"shell\", \"read_file\", "), "{words}");
         assert_eq!(words.matches("\"read_file\"").count(), 1, "{words}");
         let old = spec(json!({ "description": "x".repeat(500) }));
-        let head: String = question_to_change(&old, &padded, &AgentId::main()).chars().take(500).collect();
+        let head: String = describe_change(&old, &padded, &AgentId::main()).chars().take(500).collect();
         assert!(head.contains("shell (asks never)") && head.contains("WITHOUT a sandbox"), "{head}");
-        assert!(in_words(&old, &AgentId::main()).contains("Tools of high risk: none\n"));
-        assert!(in_words(&old, &old.agent_id).contains("Tools of high risk: shell, agent_create, "));
+        assert!(describe_spec(&old, &AgentId::main()).contains("Tools of high risk: none\n"));
+        assert!(describe_spec(&old, &old.agent_id).contains("Tools of high risk: shell, agent_create, "));
     }
 
     #[test]
@@ -318,7 +324,7 @@ mod tests {
         let long = spec(
             json!({ "description": "x".repeat(50_000), "defaults": { "system_prompt": "y".repeat(50_000) } }),
         );
-        let words = in_words(&long, &AgentId::main());
+        let words = describe_spec(&long, &AgentId::main());
         assert!(words.len() < 1_600, "{}", words.len());
         assert!(words.contains("(49600 more characters)"), "{words}");
     }

@@ -2,14 +2,14 @@
 
 use super::AgentSpec;
 use crate::command;
-use crate::config::suggest;
-use crate::plain::is_hidden;
+use crate::config::suggest_word;
 use crate::policy;
 use crate::provider::ModelRef;
+use crate::sanitize::is_hidden;
 
 /// What an instance has, for a spec to be held against.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub struct SpecReviewContext {
     pub tools: Vec<String>,
     /// Providers by name; empty where they are only found later.
     pub providers: Vec<String>,
@@ -17,95 +17,95 @@ pub struct Known {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct SpecProblem {
     pub path: String,
     pub message: String,
     pub hint: String,
 }
 
-const LONGEST_NAME: usize = 80;
+const MAX_AGENT_NAME_CHARS: usize = 80;
 
 /// Everything that is wrong with a spec, at once.
-pub fn review(spec: &AgentSpec, known: &Known) -> Vec<Problem> {
+pub fn review_spec(spec: &AgentSpec, known: &SpecReviewContext) -> Vec<SpecProblem> {
     let tools: Vec<&str> = known.tools.iter().map(String::as_str).collect();
-    let words = policy::check(&spec.policy.tools, &tools, &spec.mcp);
-    let words = words.into_iter().map(|unknown| Problem {
+    let words = policy::find_invalid_entries(&spec.policy.tools, &tools, &spec.mcp);
+    let words = words.into_iter().map(|unknown| SpecProblem {
         path: format!("policy.tools.{}", unknown.path),
         message: unknown.message,
         hint: unknown.hint,
     });
-    named(spec)
+    check_name(spec)
         .into_iter()
-        .chain(shadowing(spec))
-        .chain(folder(spec))
-        .chain(identity(spec))
+        .chain(check_command_clash(spec))
+        .chain(check_workspace(spec))
+        .chain(check_identity(spec))
         .chain(words)
-        .chain(models(spec, known))
-        .chain(servers(spec, known))
+        .chain(check_models(spec, known))
+        .chain(check_mcp_servers(spec, known))
         .collect()
 }
 
-fn named(spec: &AgentSpec) -> Option<Problem> {
+fn check_name(spec: &AgentSpec) -> Option<SpecProblem> {
     let is_plain = !spec.name.trim().is_empty()
-        && spec.name.chars().count() <= LONGEST_NAME
+        && spec.name.chars().count() <= MAX_AGENT_NAME_CHARS
         && !spec.name.chars().any(|c| c.is_control() || is_hidden(c));
-    (!is_plain).then(|| Problem {
+    (!is_plain).then(|| SpecProblem {
         path: "name".to_owned(),
-        message: format!("a name is one line of 1 to {LONGEST_NAME} characters"),
+        message: format!("a name is one line of 1 to {MAX_AGENT_NAME_CHARS} characters"),
         hint: String::new(),
     })
 }
 
 /// `/<id>` asks an agent, so an id that is a command could never be asked.
-fn shadowing(spec: &AgentSpec) -> Option<Problem> {
-    command::is_taken(&spec.agent_id).then(|| Problem {
+fn check_command_clash(spec: &AgentSpec) -> Option<SpecProblem> {
+    command::is_reserved_id(&spec.agent_id).then(|| SpecProblem {
         path: "agent_id".to_owned(),
         message: format!("/{} is a command", spec.agent_id),
         hint: "give it another id".to_owned(),
     })
 }
 
-fn identity(spec: &AgentSpec) -> Vec<Problem> {
-    let problem = |(field, message): (&str, &str)| Problem {
+fn check_identity(spec: &AgentSpec) -> Vec<SpecProblem> {
+    let problem = |(field, message): (&str, &str)| SpecProblem {
         path: format!("identity.{field}"),
         message: message.to_owned(),
         hint: String::new(),
     };
-    spec.identity.problems().into_iter().map(problem).collect()
+    spec.identity.find_problems().into_iter().map(problem).collect()
 }
 
-fn folder(spec: &AgentSpec) -> Option<Problem> {
-    let (message, hint) = spec.workspace.problem()?;
-    Some(Problem { path: "workspace".to_owned(), message, hint })
+fn check_workspace(spec: &AgentSpec) -> Option<SpecProblem> {
+    let (message, hint) = spec.workspace.find_problem()?;
+    Some(SpecProblem { path: "workspace".to_owned(), message, hint })
 }
 
-fn models(spec: &AgentSpec, known: &Known) -> Vec<Problem> {
+fn check_models(spec: &AgentSpec, known: &SpecReviewContext) -> Vec<SpecProblem> {
     let own = spec.defaults.model.iter().map(|model| ("defaults.model".to_owned(), model));
     let others = spec.defaults.fallbacks.iter().enumerate();
     let others = others.map(|(at, model)| (format!("defaults.fallbacks[{at}]"), model));
-    own.chain(others).filter_map(|(path, model)| strange(path, model, &known.providers)).collect()
+    own.chain(others).filter_map(|(path, model)| check_provider(path, model, &known.providers)).collect()
 }
 
-fn strange(path: String, model: &ModelRef, providers: &[String]) -> Option<Problem> {
+fn check_provider(path: String, model: &ModelRef, providers: &[String]) -> Option<SpecProblem> {
     if providers.is_empty() || providers.contains(&model.provider) {
         return None;
     }
     let names: Vec<&str> = providers.iter().map(String::as_str).collect();
     let message = format!("{model} is of provider {:?}, which is not configured", model.provider);
-    Some(Problem { path, message, hint: suggest(&model.provider, &names) })
+    Some(SpecProblem { path, message, hint: suggest_word(&model.provider, &names) })
 }
 
-fn servers(spec: &AgentSpec, known: &Known) -> Vec<Problem> {
+fn check_mcp_servers(spec: &AgentSpec, known: &SpecReviewContext) -> Vec<SpecProblem> {
     let names: Vec<&str> = known.mcp_servers.iter().map(String::as_str).collect();
     let unknown = spec
         .mcp
         .iter()
         .enumerate()
         .filter(|(_, server)| *server != "*" && !known.mcp_servers.contains(server));
-    let problem = |(at, server): (usize, &String)| Problem {
+    let problem = |(at, server): (usize, &String)| SpecProblem {
         path: format!("mcp[{at}]"),
         message: format!("there is no MCP server {server:?}"),
-        hint: suggest(server, &names),
+        hint: suggest_word(server, &names),
     };
     unknown.map(problem).collect()
 }
@@ -122,8 +122,8 @@ mod tests {
         serde_json::from_value(whole).unwrap()
     }
 
-    fn known() -> Known {
-        Known {
+    fn known() -> SpecReviewContext {
+        SpecReviewContext {
             tools: vec!["look".into()],
             providers: vec!["openai".into()],
             mcp_servers: vec!["files".into()],
@@ -137,7 +137,7 @@ mod tests {
             "policy": { "tools": { "allow": ["lok", "group:fz"], "deny": ["shell"] } },
             "mcp": ["fils"],
         }));
-        let said: Vec<String> = review(&bad, &known())
+        let said: Vec<String> = review_spec(&bad, &known())
             .into_iter()
             .map(|p| format!("{}: {}; {}", p.path, p.message, p.hint))
             .collect();
@@ -152,19 +152,19 @@ mod tests {
             ]
         );
         assert!(
-            review(
+            review_spec(
                 &spec(json!({ "policy": { "tools": { "allow": ["look", "files_x"] } }, "mcp": ["files"] })),
                 &known()
             )
             .is_empty()
         );
-        assert_eq!(review(&spec(json!({ "name": "a\nb" })), &known())[0].path, "name");
+        assert_eq!(review_spec(&spec(json!({ "name": "a\nb" })), &known())[0].path, "name");
     }
 
     #[test]
     fn an_identity_is_a_name_a_sign_and_a_picture() {
         let paths = |identity: serde_json::Value| {
-            let found = review(&spec(json!({ "identity": identity })), &known());
+            let found = review_spec(&spec(json!({ "identity": identity })), &known());
             found.into_iter().map(|problem| problem.path).collect::<Vec<_>>()
         };
         for fine in [
@@ -183,6 +183,6 @@ mod tests {
         ] {
             assert_eq!(paths(bad.clone()), [path], "{bad}");
         }
-        assert_eq!(review(&spec(json!({ "name": "a\u{202e}b" })), &known())[0].path, "name");
+        assert_eq!(review_spec(&spec(json!({ "name": "a\u{202e}b" })), &known())[0].path, "name");
     }
 }

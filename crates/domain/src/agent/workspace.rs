@@ -10,7 +10,7 @@ use crate::id::AgentId;
 
 /// Where its files are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Workspace {
+pub struct AgentWorkspace {
     /// Absolute, or below the instance's workspace, which is `.` itself. Left out, the agent by default has that one and
     /// every other a folder of its own beside it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -19,7 +19,7 @@ pub struct Workspace {
     pub overlay: bool,
 }
 
-impl Default for Workspace {
+impl Default for AgentWorkspace {
     fn default() -> Self {
         Self { dir: None, overlay: true }
     }
@@ -28,24 +28,24 @@ impl Default for Workspace {
 impl AgentSpec {
     /// The folder of its files, for an instance with this workspace and this agent by default. None but the default agent
     /// has the instance's workspace unless it says so: what others are told lies there.
-    pub fn folder(&self, instance: &Path, default: &AgentId) -> PathBuf {
+    pub fn workspace_folder(&self, instance: &Path, default: &AgentId) -> PathBuf {
         match &self.workspace.dir {
             Some(dir) => instance.join(dir),
             None if self.agent_id == *default => instance.to_owned(),
-            None => own_folder(instance, &self.agent_id),
+            None => default_agent_folder(instance, &self.agent_id),
         }
     }
 }
 
 /// The folder of an agent that names none: beside the instance's workspace, so that no other agent's files hold it.
-pub fn own_folder(instance: &Path, id: &AgentId) -> PathBuf {
+pub fn default_agent_folder(instance: &Path, id: &AgentId) -> PathBuf {
     let name = instance.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     instance.with_file_name(format!("{name}s")).join(id.as_str())
 }
 
-impl Workspace {
+impl AgentWorkspace {
     /// What is wrong with the folder: it must be one that is meant, and not lead out of the instance's workspace.
-    pub fn problem(&self) -> Option<(String, String)> {
+    pub fn find_problem(&self) -> Option<(String, String)> {
         let dir = self.dir.as_deref()?;
         if dir.split('/').any(|part| part == "..") {
             let message = format!("{dir:?} leads out of the folder it is named in");
@@ -60,36 +60,36 @@ impl Workspace {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Written {
+enum WorkspaceInput {
     Folder(String),
-    Whole(Whole),
+    Whole(WorkspaceTable),
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Whole {
+struct WorkspaceTable {
     dir: Option<String>,
-    #[serde(default = "yes")]
+    #[serde(default = "default_overlay")]
     overlay: bool,
 }
 
-fn yes() -> bool {
+fn default_overlay() -> bool {
     true
 }
 
-impl<'de> Deserialize<'de> for Workspace {
+impl<'de> Deserialize<'de> for AgentWorkspace {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let written = Written::deserialize(deserializer);
+        let written = WorkspaceInput::deserialize(deserializer);
         let written =
             written.map_err(|_| serde::de::Error::custom("workspace is a folder, or {dir, overlay}"))?;
         Ok(match written {
-            Written::Folder(dir) => Self { dir: Some(dir), overlay: true },
-            Written::Whole(Whole { dir, overlay }) => Self { dir, overlay },
+            WorkspaceInput::Folder(dir) => Self { dir: Some(dir), overlay: true },
+            WorkspaceInput::Whole(WorkspaceTable { dir, overlay }) => Self { dir, overlay },
         })
     }
 }
 
-impl JsonSchema for Workspace {
+impl JsonSchema for AgentWorkspace {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Workspace".into()
     }
@@ -122,9 +122,9 @@ mod tests {
     fn every_agent_but_the_default_one_has_a_folder_of_its_own() {
         let (root, main) = (Path::new("/home/x/workspace"), AgentId::main());
         let at = |id: &str, dir: Option<&str>| {
-            let mut spec = AgentSpec::named(AgentId::parse(id).unwrap());
+            let mut spec = AgentSpec::with_id(AgentId::parse(id).unwrap());
             spec.workspace.dir = dir.map(str::to_owned);
-            spec.folder(root, &main)
+            spec.workspace_folder(root, &main)
         };
         assert_eq!(at("main", None), root);
         assert_eq!(at("ops", None), Path::new("/home/x/workspaces/ops"));
@@ -136,7 +136,8 @@ mod tests {
 
     #[test]
     fn a_folder_leads_nowhere_else() {
-        let problem = |dir: &str| Workspace { dir: Some(dir.into()), overlay: true }.problem().is_some();
+        let problem =
+            |dir: &str| AgentWorkspace { dir: Some(dir.into()), overlay: true }.find_problem().is_some();
         for bad in ["..", "../../etc", "a/../..", "/srv/../etc", "~", "~/x"] {
             assert!(problem(bad), "{bad}");
         }

@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::agents::Agents;
-use super::name;
-use super::report::Report;
+use super::agents::AgentsConfig;
+use super::key_names;
+use super::report::ConfigReport;
 use super::secret::Secret;
 use crate::mcp::is_server_name;
 
 /// Agent2Agent: which agents others may ask, and whom elsewhere ours may. Nobody is asked or shown unless named here.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct A2a {
+pub struct A2aConfig {
     /// Agents that have a card and can be asked at `/a2a/<agent>`, with the instance's token. `*` is every agent.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub expose: Vec<String>,
@@ -25,13 +25,13 @@ pub struct A2a {
     /// Agents elsewhere, by a name of your choice: `[a2a.remote.billing]`. An agent whose `delegation.allow_agents` names
     /// `a2a:billing` may give it work.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub remote: BTreeMap<String, RemoteAgent>,
+    pub remote: BTreeMap<String, RemoteAgentConfig>,
 }
 
 /// An agent elsewhere that speaks A2A (JSON-RPC).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct RemoteAgent {
+pub struct RemoteAgentConfig {
     /// The address that its card names. The token goes there and nowhere else.
     #[schemars(url)]
     pub url: String,
@@ -44,25 +44,26 @@ pub struct RemoteAgent {
     pub idempotent: bool,
 }
 
-impl A2a {
-    pub(super) fn check(&self, agents: &Agents, report: &mut Report) {
-        agents.check_listed(self.expose.iter().enumerate(), "a2a.expose", report);
+impl A2aConfig {
+    pub(super) fn report_errors(&self, agents: &AgentsConfig, report: &mut ConfigReport) {
+        agents.check_agent_list(self.expose.iter().enumerate(), "a2a.expose", report);
         for name in self.remote.keys().filter(|name| !is_server_name(name)) {
             let hint = "use up to 32 lower-case letters, digits and -, beginning with a letter";
-            let path = name::join("a2a.remote", name);
-            report.error(&path, format!("{name:?} is not a name for a remote agent"), hint);
+            let path = key_names::join_key("a2a.remote", name);
+            report.add_error(&path, format!("{name:?} is not a name for a remote agent"), hint);
         }
-        let known: Vec<&str> = self.remote.keys().take(name::MAX_COMPARED).map(String::as_str).collect();
+        let known: Vec<&str> = self.remote.keys().take(key_names::MAX_COMPARED).map(String::as_str).collect();
         for (index, agent) in agents.list.iter().enumerate() {
             let named = agent.delegation.iter().flat_map(|rules| rules.allow_agents.iter().enumerate());
             for (at, entry) in named {
-                let Some(name) = crate::a2a::remote(entry).filter(|name| !self.remote.contains_key(*name))
+                let Some(name) =
+                    crate::a2a::remote_agent_name(entry).filter(|name| !self.remote.contains_key(*name))
                 else {
                     continue;
                 };
                 let path = format!("agents.list[{index}].delegation.allow_agents[{at}]");
                 let message = format!("there is no remote agent {name:?}");
-                report.error(&path, message, name::suggest(name, &known));
+                report.add_error(&path, message, key_names::suggest_word(name, &known));
             }
         }
     }

@@ -6,13 +6,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::name;
-use super::providers::{Provider, check_model};
-use super::report::Report;
-use super::tools::check_policy;
+use super::key_names;
+use super::providers::{ProviderConfig, check_model};
+use super::report::ConfigReport;
+use super::tools::report_policy_errors;
 use crate::agent::{
-    AgentSpec, Budget, ContextPolicy, Defaults, Delegation, Identity, Isolation, ModelChoice, Policy,
-    Sandbox, SkillPolicy, Subagents, ToolPolicy, Workspace,
+    AgentBudget, AgentIdentity, AgentPolicy, AgentSpec, AgentWorkspace, ContextPolicy, DelegationPolicy,
+    ModelChoice, ModelSettings, SandboxSettings, SkillPolicy, SubagentPolicy, ToolIsolation, ToolPolicy,
 };
 use crate::command::{self, menu_name};
 use crate::id::AgentId;
@@ -21,7 +21,7 @@ use crate::provider::{ModelRef, ReasoningEffort};
 /// The agents of the instance. Without a list there is one agent, `main`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Agents {
+pub struct AgentsConfig {
     /// The agent that answers where nothing names another. Needed where several are listed and none of them says
     /// `default = true`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,7 +29,7 @@ pub struct Agents {
     pub defaults: AgentDefaults,
     /// The agents: `[[agents.list]]`, or `[agents.entries.<id>]`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub list: Vec<Agent>,
+    pub list: Vec<AgentConfig>,
 }
 
 /// What an agent has where it does not say otherwise.
@@ -58,17 +58,17 @@ pub struct AgentDefaults {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<ReasoningEffort>,
     /// Where tools run: `in_process`, or in a worker `process` of their own.
-    pub isolation: Isolation,
+    pub isolation: ToolIsolation,
     /// What programs are kept to.
-    pub sandbox: Sandbox,
+    pub sandbox: SandboxSettings,
     /// What sub-agents an agent may begin.
-    pub subagents: Subagents,
+    pub subagents: SubagentPolicy,
 }
 
 /// One agent: `[[agents.list]]`. What it leaves out it takes from `agents.defaults`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Agent {
+pub struct AgentConfig {
     /// A lower-case word; it is part of session keys and the agent's command in chats.
     pub id: AgentId,
     /// The name people see. The id if left out.
@@ -108,28 +108,28 @@ pub struct Agent {
     /// The folder in which it reads and writes files: absolute, or below the instance's workspace, which is `.` itself.
     /// Left out, the default agent has the instance's workspace and every other a folder of its own.
     #[serde(default)]
-    pub workspace: Workspace,
+    pub workspace: AgentWorkspace,
     /// How it shows itself in chats.
     #[serde(default)]
-    pub identity: Identity,
+    pub identity: AgentIdentity,
     /// Where its tools run: `in_process`, or in a worker `process` of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub isolation: Option<Isolation>,
+    pub isolation: Option<ToolIsolation>,
     /// What its programs are kept to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sandbox: Option<Sandbox>,
+    pub sandbox: Option<SandboxSettings>,
     /// What it may spend.
     #[serde(default)]
-    pub budget: Budget,
+    pub budget: AgentBudget,
     /// MCP servers of the instance whose tools it may be given, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mcp: Vec<String>,
     /// What sub-agents it may begin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub subagents: Option<Subagents>,
+    pub subagents: Option<SubagentPolicy>,
     /// Whom it may give work to with `delegate_to_agent`. Nobody if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delegation: Option<Delegation>,
+    pub delegation: Option<DelegationPolicy>,
     /// Of the turns that wait in a lane, those of agents with a higher number start first. What has waited for half a
     /// minute counts as the most urgent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -139,7 +139,7 @@ pub struct Agent {
 
 /// An agent's own tables say what is other than in `agents.defaults`, key by key: a limit of its own takes none of the
 /// others away.
-pub(super) fn inherit(config: &mut Value) {
+pub(super) fn inherit_defaults(config: &mut Value) {
     for table in ["sandbox", "subagents"] {
         let shared = config.pointer(&format!("/agents/defaults/{table}"));
         let Some(shared) = shared.and_then(Value::as_object).cloned() else { continue };
@@ -153,49 +153,51 @@ pub(super) fn inherit(config: &mut Value) {
     }
 }
 
-impl Agent {
-    fn shown_name(&self) -> &str {
+impl AgentConfig {
+    fn display_name(&self) -> &str {
         self.name.as_deref().unwrap_or(self.id.as_str())
     }
 }
 
-impl Agents {
+impl AgentsConfig {
     /// The agent that answers where nothing names another.
-    pub fn default_id(&self) -> AgentId {
+    pub fn default_agent_id(&self) -> AgentId {
         let marked = self.list.iter().find(|agent| agent.default).or(self.list.first());
         self.default.clone().or_else(|| marked.map(|agent| agent.id.clone())).unwrap_or_else(AgentId::main)
     }
 
     /// Every agent there is, with what it leaves out taken from the defaults. Never empty.
-    pub fn specs(&self) -> Vec<AgentSpec> {
-        if let Some(main) = self.implicit() {
+    pub fn agent_specs(&self) -> Vec<AgentSpec> {
+        if let Some(main) = self.implicit_agent() {
             return vec![main];
         }
-        self.list.iter().map(|agent| self.spec(agent)).collect()
+        self.list.iter().map(|agent| self.build_spec(agent)).collect()
     }
 
     /// The agent there is when no agent is written here: `main`, made of the defaults.
-    pub fn implicit(&self) -> Option<AgentSpec> {
-        self.list.is_empty().then(|| AgentSpec { defaults: self.shared(), ..self.outset() })
+    pub fn implicit_agent(&self) -> Option<AgentSpec> {
+        self.list
+            .is_empty()
+            .then(|| AgentSpec { defaults: self.default_model_settings(), ..self.base_spec() })
     }
 
     /// What agents are kept to that say nothing about it. Their model and what it is told are looked up when they answer.
-    pub fn outset(&self) -> AgentSpec {
+    pub fn base_spec(&self) -> AgentSpec {
         AgentSpec {
             isolation: self.defaults.isolation,
             sandbox: self.defaults.sandbox.clone(),
             subagents: self.defaults.subagents.clone(),
-            ..AgentSpec::named(AgentId::main())
+            ..AgentSpec::with_id(AgentId::main())
         }
     }
 
-    fn spec(&self, agent: &Agent) -> AgentSpec {
-        let shared = self.shared();
+    fn build_spec(&self, agent: &AgentConfig) -> AgentSpec {
+        let shared = self.default_model_settings();
         AgentSpec {
             agent_id: agent.id.clone(),
-            name: agent.shown_name().to_owned(),
+            name: agent.display_name().to_owned(),
             description: agent.description.clone().unwrap_or_default(),
-            defaults: Defaults {
+            defaults: ModelSettings {
                 fallbacks: own_fallbacks(agent).unwrap_or(shared.fallbacks),
                 temperature: own_temperature(agent).or(shared.temperature),
                 model: agent.model.as_ref().map(|choice| choice.model.clone()).or(shared.model),
@@ -203,7 +205,7 @@ impl Agents {
                 reasoning_effort: agent.reasoning_effort.or(shared.reasoning_effort),
                 system_prompt: agent.system_prompt.clone().or(shared.system_prompt),
             },
-            policy: Policy { tools: agent.tools.clone(), skills: agent.skills.clone() },
+            policy: AgentPolicy { tools: agent.tools.clone(), skills: agent.skills.clone() },
             context_policy: agent.context_policy.clone(),
             workspace: agent.workspace.clone(),
             identity: agent.identity.clone(),
@@ -217,7 +219,7 @@ impl Agents {
         }
     }
 
-    fn shared(&self) -> Defaults {
+    fn default_model_settings(&self) -> ModelSettings {
         let AgentDefaults {
             model,
             mut fallbacks,
@@ -233,13 +235,14 @@ impl Agents {
         }
         let temperature = temperature.or(model.as_ref().and_then(|choice| choice.temperature));
         let model = model.map(|choice| choice.model);
-        Defaults { model, fallbacks, temperature, max_tokens, reasoning_effort, system_prompt }
+        ModelSettings { model, fallbacks, temperature, max_tokens, reasoning_effort, system_prompt }
     }
 
     /// A rule elsewhere names an agent: it must be one of ours, or one that was made while the instance ran.
-    pub(super) fn check_named(&self, id: &AgentId, path: &str, report: &mut Report) {
-        if let Some(hint) = self.unless_listed(id, report).filter(|_| report.is_sound("agents")) {
-            report.unknown_agent(id, path, hint);
+    pub(super) fn check_agent_exists(&self, id: &AgentId, path: &str, report: &mut ConfigReport) {
+        if let Some(hint) = self.missing_agent_hint(id, report).filter(|_| report.is_section_sound("agents"))
+        {
+            report.add_unknown_agent(id, path, hint);
         }
     }
 
@@ -252,133 +255,155 @@ impl Agents {
     }
 
     /// The nearest names, if this is none of the file's agents.
-    fn unless_listed(&self, id: &AgentId, report: &Report) -> Option<String> {
+    fn missing_agent_hint(&self, id: &AgentId, report: &ConfigReport) -> Option<String> {
         if report.knows_agent(id) {
             return None;
         }
         let main = AgentId::main();
         let listed = self.list.iter().map(|agent| &agent.id);
-        let mut names: Vec<&str> = listed.take(name::MAX_COMPARED).map(AgentId::as_str).collect();
+        let mut names: Vec<&str> = listed.take(key_names::MAX_COMPARED).map(AgentId::as_str).collect();
         if names.is_empty() {
             names.push(main.as_str());
         }
-        Some(name::suggest(id.as_str(), &names))
+        Some(key_names::suggest_word(id.as_str(), &names))
     }
 
-    pub(super) fn check(&self, providers: &BTreeMap<String, Provider>, report: &mut Report) {
+    pub(super) fn report_errors(
+        &self,
+        providers: &BTreeMap<String, ProviderConfig>,
+        report: &mut ConfigReport,
+    ) {
         self.check_unique(report);
         self.check_default(report);
-        for (path, model) in self.models() {
+        for (path, model) in self.models_with_paths() {
             check_model(model, &path, providers, report);
         }
-        self.check_twice(report);
+        self.check_duplicate_settings(report);
         for (index, agent) in self.list.iter().enumerate() {
-            if command::is_taken(&agent.id) {
+            if command::is_reserved_id(&agent.id) {
                 let message = format!("/{} is a command, so no agent can have this id", agent.id);
-                report.error(&format!("agents.list[{index}].id"), message, "give it another id");
+                report.add_error(&format!("agents.list[{index}].id"), message, "give it another id");
             }
-            check_policy(&format!("agents.list[{index}].tools"), &agent.tools, &agent.mcp, report);
-            self.check_family(agent, &format!("agents.list[{index}]"), report);
-            for (field, message) in agent.identity.problems() {
-                report.error(&format!("agents.list[{index}].identity.{field}"), message, "");
+            report_policy_errors(&format!("agents.list[{index}].tools"), &agent.tools, &agent.mcp, report);
+            self.check_child_agents(agent, &format!("agents.list[{index}]"), report);
+            for (field, message) in agent.identity.find_problems() {
+                report.add_error(&format!("agents.list[{index}].identity.{field}"), message, "");
             }
-            if let Some((message, hint)) = agent.workspace.problem() {
-                report.error(&format!("agents.list[{index}].workspace"), message, hint);
+            if let Some((message, hint)) = agent.workspace.find_problem() {
+                report.add_error(&format!("agents.list[{index}].workspace"), message, hint);
             }
         }
     }
 
-    fn check_family(&self, agent: &Agent, path: &str, report: &mut Report) {
+    fn check_child_agents(&self, agent: &AgentConfig, path: &str, report: &mut ConfigReport) {
         let begun = agent.subagents.iter().map(|rules| ("subagents", &rules.allow_agents));
         let given = agent.delegation.iter().map(|rules| ("delegation", &rules.allow_agents));
         for (key, list) in begun.chain(given) {
             // Agents elsewhere are looked up where they are named.
-            let is_here = |entry: &String| key == "subagents" || crate::a2a::remote(entry).is_none();
+            let is_here =
+                |entry: &String| key == "subagents" || crate::a2a::remote_agent_name(entry).is_none();
             let here = list.iter().enumerate().filter(|(_, entry)| is_here(entry));
-            self.check_listed(here, &format!("{path}.{key}.allow_agents"), report);
+            self.check_agent_list(here, &format!("{path}.{key}.allow_agents"), report);
         }
     }
 
     /// Entries of a list that say which agents, with their places in it.
-    pub(super) fn check_listed<'a>(
+    pub(super) fn check_agent_list<'a>(
         &self,
         entries: impl Iterator<Item = (usize, &'a String)>,
         path: &str,
-        report: &mut Report,
+        report: &mut ConfigReport,
     ) {
         for (at, entry) in entries.filter(|(_, entry)| *entry != "*") {
             let place = format!("{path}[{at}]");
             match AgentId::parse(entry) {
-                Ok(id) => self.check_named(&id, &place, report),
-                Err(error) => report.error(&place, error.to_string(), "name an agent, or `*` for all"),
+                Ok(id) => self.check_agent_exists(&id, &place, report),
+                Err(error) => report.add_error(&place, error.to_string(), "name an agent, or `*` for all"),
             }
         }
     }
 
     /// What stands in a model's table and beside it must be the same.
-    fn check_twice(&self, report: &mut Report) {
+    fn check_duplicate_settings(&self, report: &mut ConfigReport) {
         let defaults = &self.defaults;
         let shared = Some(&defaults.fallbacks).filter(|list| !list.is_empty());
-        twice("agents.defaults", defaults.model.as_ref(), defaults.temperature, shared, report);
+        report_duplicate_settings(
+            "agents.defaults",
+            defaults.model.as_ref(),
+            defaults.temperature,
+            shared,
+            report,
+        );
         for (index, agent) in self.list.iter().enumerate() {
             let path = format!("agents.list[{index}]");
-            twice(&path, agent.model.as_ref(), agent.temperature, agent.fallbacks.as_ref(), report);
+            report_duplicate_settings(
+                &path,
+                agent.model.as_ref(),
+                agent.temperature,
+                agent.fallbacks.as_ref(),
+                report,
+            );
         }
     }
 
     /// Looks each agent up among the earlier ones by a map: comparing all pairs takes minutes for a file of 20,000 agents.
-    fn check_unique(&self, report: &mut Report) {
+    fn check_unique(&self, report: &mut ConfigReport) {
         let (mut ids, mut words, mut names) = (HashMap::new(), HashMap::new(), HashMap::new());
         for (index, agent) in self.list.iter().enumerate() {
             let path = |index: usize, key: &str| format!("agents.list[{index}].{key}");
             let word = menu_name(&agent.id);
             let by_id = earlier(&mut ids, agent.id.as_str(), index);
             let by_word = earlier(&mut words, word.clone(), index).filter(|_| by_id.is_none());
-            let by_name = earlier(&mut names, agent.shown_name(), index);
+            let by_name = earlier(&mut names, agent.display_name(), index);
             let by_name = by_name.filter(|other| by_id.or(by_word) != Some(*other));
-            let first = |other: usize, report: &Report| {
+            let first = |other: usize, report: &ConfigReport| {
                 let line = report.line_of(&path(other, "id"));
                 line.map(|line| format!("the first one is in line {line}")).unwrap_or_default()
             };
             if let Some(other) = by_id {
                 let message = format!("there are two agents \"{}\"", agent.id);
-                report.error(&path(index, "id"), message, first(other, report));
+                report.add_error(&path(index, "id"), message, first(other, report));
             }
             if let Some(other) = by_word {
                 let twin = &self.list[other].id;
                 let message = format!("\"{twin}\" and \"{}\" are both /{word} in menus", agent.id);
-                report.error(&path(index, "id"), message, "give one of them another id");
+                report.add_error(&path(index, "id"), message, "give one of them another id");
             }
             if let Some(other) = by_name {
-                let message = format!("there are two agents named {:?}", agent.shown_name());
-                report.error(&path(index, "name"), message, first(other, report));
+                let message = format!("there are two agents named {:?}", agent.display_name());
+                report.add_error(&path(index, "name"), message, first(other, report));
             }
         }
     }
 
-    fn check_default(&self, report: &mut Report) {
-        let unknown = self.default.as_ref().and_then(|id| Some((id, self.unless_listed(id, report)?)));
-        if let Some((id, hint)) = unknown.filter(|_| report.is_sound("agents")) {
-            report.error("agents.default", format!("there is no agent \"{id}\""), hint);
+    fn check_default(&self, report: &mut ConfigReport) {
+        let unknown = self.default.as_ref().and_then(|id| Some((id, self.missing_agent_hint(id, report)?)));
+        if let Some((id, hint)) = unknown.filter(|_| report.is_section_sound("agents")) {
+            report.add_error("agents.default", format!("there is no agent \"{id}\""), hint);
         }
         if self.list.len() > 1 && self.default.is_none() && self.list.iter().all(|agent| !agent.default) {
             let first = &self.list[0].id;
             let hint = format!("add default = \"{first}\" to [agents], or default = true to one of them");
-            report.error("agents.list", "there are several agents, and none is the default", hint);
+            report.add_error("agents.list", "there are several agents, and none is the default", hint);
         }
-        let chosen = self.default_id();
+        let chosen = self.default_agent_id();
         let others = self.list.iter().enumerate().filter(|(_, agent)| agent.default && agent.id != chosen);
         for (index, agent) in others {
             let message = format!("\"{}\" and \"{chosen}\" cannot both be the default", agent.id);
-            report.error(&format!("agents.list[{index}].default"), message, "keep one of them");
+            report.add_error(&format!("agents.list[{index}].default"), message, "keep one of them");
         }
     }
 
-    fn models(&self) -> Vec<(String, &ModelRef)> {
-        let mut models = listed("agents.defaults", self.defaults.model.as_ref(), &self.defaults.fallbacks);
+    fn models_with_paths(&self) -> Vec<(String, &ModelRef)> {
+        let mut models =
+            choice_with_paths("agents.defaults", self.defaults.model.as_ref(), &self.defaults.fallbacks);
         for (index, agent) in self.list.iter().enumerate() {
             let fallbacks = agent.fallbacks.as_deref().unwrap_or_default();
-            models.extend(listed(&format!("agents.list[{index}]"), agent.model.as_ref(), fallbacks));
+            models.extend(choice_with_paths(
+                &format!("agents.list[{index}]"),
+                agent.model.as_ref(),
+                fallbacks,
+            ));
         }
         models
     }
@@ -390,21 +415,21 @@ fn earlier<K: Eq + std::hash::Hash>(seen: &mut HashMap<K, usize>, key: K, index:
     (first != index).then_some(first)
 }
 
-fn own_fallbacks(agent: &Agent) -> Option<Vec<ModelRef>> {
+fn own_fallbacks(agent: &AgentConfig) -> Option<Vec<ModelRef>> {
     let inside = agent.model.as_ref().and_then(|choice| choice.fallbacks.clone());
     agent.fallbacks.clone().or(inside)
 }
 
-fn own_temperature(agent: &Agent) -> Option<f64> {
+fn own_temperature(agent: &AgentConfig) -> Option<f64> {
     agent.temperature.or(agent.model.as_ref().and_then(|choice| choice.temperature))
 }
 
-fn twice(
+fn report_duplicate_settings(
     path: &str,
     model: Option<&ModelChoice>,
     temperature: Option<f64>,
     fallbacks: Option<&Vec<ModelRef>>,
-    report: &mut Report,
+    report: &mut ConfigReport,
 ) {
     let Some(inside) = model else { return };
     let differs = [
@@ -419,11 +444,11 @@ fn twice(
     ];
     for (key, _) in differs.into_iter().filter(|(_, differs)| *differs) {
         let message = format!("{key} is given twice: here, and in the model's table");
-        report.error(&format!("{path}.{key}"), message, "keep one of them");
+        report.add_error(&format!("{path}.{key}"), message, "keep one of them");
     }
 }
 
-fn listed<'a>(
+fn choice_with_paths<'a>(
     path: &str,
     model: Option<&'a ModelChoice>,
     fallbacks: &'a [ModelRef],

@@ -1,24 +1,24 @@
 //! `[channels]`: where messages come from and answers go.
 
-mod check;
 mod mapping;
 mod platforms;
+mod validation;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::agents::Agents;
-use super::name;
-use super::report::Report;
+use super::agents::AgentsConfig;
+use super::key_names;
+use super::report::ConfigReport;
 use super::secret::Secret;
-use crate::admission::Access;
-use crate::channel::WEBHOOK;
+use crate::admission::AccountAccess;
+use crate::channel::WEBHOOK_CHANNEL;
 use crate::id::AgentId;
 
-pub use mapping::{Mapping, Post};
-pub use platforms::{Discord, Matrix, Slack, SlackMode, Telegram, Whatsapp};
+pub use mapping::{WebhookMapping, WebhookPost};
+pub use platforms::{DiscordConfig, MatrixConfig, SlackConfig, SlackMode, TelegramConfig, WhatsappConfig};
 
 /// The account of a channel that is meant where none is named, if it has one of this name, or none at all.
 pub const DEFAULT_ACCOUNT: &str = "default";
@@ -26,25 +26,25 @@ pub const DEFAULT_ACCOUNT: &str = "default";
 /// Where messages come from and answers go.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Channels {
+pub struct ChannelsConfig {
     /// Programs that post messages to `/hooks/<name>`: `[channels.webhook.<name>]`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub webhook: BTreeMap<String, Webhook>,
+    pub webhook: BTreeMap<String, WebhookConfig>,
     /// Telegram bots: `[channels.telegram.<account>]`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub telegram: BTreeMap<String, Telegram>,
+    pub telegram: BTreeMap<String, TelegramConfig>,
     /// Discord bots: `[channels.discord.<account>]`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub discord: BTreeMap<String, Discord>,
+    pub discord: BTreeMap<String, DiscordConfig>,
     /// Slack apps: `[channels.slack.<account>]`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub slack: BTreeMap<String, Slack>,
+    pub slack: BTreeMap<String, SlackConfig>,
     /// WhatsApp numbers of the Cloud API: `[channels.whatsapp.<account>]`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub whatsapp: BTreeMap<String, Whatsapp>,
+    pub whatsapp: BTreeMap<String, WhatsappConfig>,
     /// Matrix users: `[channels.matrix.<account>]`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub matrix: BTreeMap<String, Matrix>,
+    pub matrix: BTreeMap<String, MatrixConfig>,
     /// The account of each platform that has been the default one so far. It is no setting: the store remembers it.
     #[serde(skip)]
     remembered: BTreeMap<String, String>,
@@ -61,7 +61,7 @@ pub struct AccountsInUse {
 
 /// The default account of one platform, as it was settled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SettledAccount {
+pub struct DefaultAccountChoice {
     pub channel: &'static str,
     pub account: String,
     /// There are several, and nothing but the alphabet has chosen this one.
@@ -71,7 +71,7 @@ pub struct SettledAccount {
 /// A program that posts messages to `/hooks/<name>`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Webhook {
+pub struct WebhookConfig {
     /// Messages must be signed with this secret (HMAC-SHA256).
     pub secret: Secret,
     /// The agent that answers. If left out, bindings say it, and else it is the default agent.
@@ -89,40 +89,40 @@ pub struct Webhook {
     #[serde(default)]
     pub idempotent: bool,
     /// Where the message is in what the program posts. Without it a post is `text`, `id`, `peer` and `thread`.
-    #[serde(default, skip_serializing_if = "Mapping::is_empty")]
-    pub map: Mapping,
+    #[serde(default, skip_serializing_if = "WebhookMapping::is_empty")]
+    pub map: WebhookMapping,
 }
 
-impl Channels {
+impl ChannelsConfig {
     /// Who may write to each account of each platform: channel, account, rules.
-    pub fn access(&self) -> impl Iterator<Item = (&'static str, &str, &Access)> {
-        fn each<'a, T>(
+    pub fn account_accesses(&self) -> impl Iterator<Item = (&'static str, &str, &AccountAccess)> {
+        fn each_account<'a, T>(
             channel: &'static str,
             accounts: &'a BTreeMap<String, T>,
-            access: fn(&T) -> &Access,
-        ) -> impl Iterator<Item = (&'static str, &'a str, &'a Access)> {
+            access: fn(&T) -> &AccountAccess,
+        ) -> impl Iterator<Item = (&'static str, &'a str, &'a AccountAccess)> {
             accounts.iter().map(move |(name, account)| (channel, name.as_str(), access(account)))
         }
-        each("telegram", &self.telegram, |account| &account.access)
-            .chain(each("discord", &self.discord, |account| &account.access))
-            .chain(each("slack", &self.slack, |account| &account.access))
-            .chain(each("whatsapp", &self.whatsapp, |account| &account.access))
-            .chain(each("matrix", &self.matrix, |account| &account.access))
+        each_account("telegram", &self.telegram, |account| &account.access)
+            .chain(each_account("discord", &self.discord, |account| &account.access))
+            .chain(each_account("slack", &self.slack, |account| &account.access))
+            .chain(each_account("whatsapp", &self.whatsapp, |account| &account.access))
+            .chain(each_account("matrix", &self.matrix, |account| &account.access))
     }
 
-    pub fn has(&self, channel: &str, account: &str) -> bool {
+    pub fn has_account(&self, channel: &str, account: &str) -> bool {
         (channel == "webhook" && self.webhook.contains_key(account))
-            || self.access().any(|(known, name, _)| (known, name) == (channel, account))
+            || self.account_accesses().any(|(known, name, _)| (known, name) == (channel, account))
     }
 
     /// The accounts alone, whoever may write to them.
     pub fn without_access(&self) -> Self {
         let mut accounts = self.clone();
-        accounts.telegram.values_mut().for_each(|account| account.access = Access::default());
-        accounts.discord.values_mut().for_each(|account| account.access = Access::default());
-        accounts.slack.values_mut().for_each(|account| account.access = Access::default());
-        accounts.whatsapp.values_mut().for_each(|account| account.access = Access::default());
-        accounts.matrix.values_mut().for_each(|account| account.access = Access::default());
+        accounts.telegram.values_mut().for_each(|account| account.access = AccountAccess::default());
+        accounts.discord.values_mut().for_each(|account| account.access = AccountAccess::default());
+        accounts.slack.values_mut().for_each(|account| account.access = AccountAccess::default());
+        accounts.whatsapp.values_mut().for_each(|account| account.access = AccountAccess::default());
+        accounts.matrix.values_mut().for_each(|account| account.access = AccountAccess::default());
         accounts.remembered.clear();
         accounts
     }
@@ -132,20 +132,20 @@ impl Channels {
     pub fn default_accounts(&self) -> BTreeMap<&'static str, &str> {
         self.accounts_by_channel()
             .into_iter()
-            .map(|(channel, names)| (channel, self.choose(channel, &names).0))
+            .map(|(channel, names)| (channel, self.choose_default(channel, &names).0))
             .collect()
     }
 
     /// Takes over what is known of default accounts, so that an account that is added never takes another's place.
-    pub fn settle_defaults(&mut self, known: &AccountsInUse) -> Vec<SettledAccount> {
+    pub fn apply_default_accounts(&mut self, known: &AccountsInUse) -> Vec<DefaultAccountChoice> {
         self.remembered.clone_from(&known.in_use);
         self.remembered.extend(known.recorded.clone());
-        let settled: Vec<SettledAccount> = self
+        let settled: Vec<DefaultAccountChoice> = self
             .accounts_by_channel()
             .into_iter()
             .map(|(channel, names)| {
-                let (account, is_guessed) = self.choose(channel, &names);
-                SettledAccount { channel, account: account.to_owned(), is_guessed }
+                let (account, is_guessed) = self.choose_default(channel, &names);
+                DefaultAccountChoice { channel, account: account.to_owned(), is_guessed }
             })
             .collect();
         self.remembered = settled.iter().map(|one| (one.channel.to_owned(), one.account.clone())).collect();
@@ -155,8 +155,9 @@ impl Channels {
     /// Every account by its channel, and whether it says that it is the default one.
     fn accounts_by_channel(&self) -> BTreeMap<&'static str, Vec<(&str, bool)>> {
         let mut channels: BTreeMap<&'static str, Vec<(&str, bool)>> = BTreeMap::new();
-        let hooks = self.webhook.keys().map(|name| (WEBHOOK, name.as_str(), false));
-        let accounts = self.access().map(|(channel, account, access)| (channel, account, access.default));
+        let hooks = self.webhook.keys().map(|name| (WEBHOOK_CHANNEL, name.as_str(), false));
+        let accounts =
+            self.account_accesses().map(|(channel, account, access)| (channel, account, access.default));
         for (channel, account, is_default) in accounts.chain(hooks) {
             channels.entry(channel).or_default().push((account, is_default));
         }
@@ -171,7 +172,7 @@ impl Channels {
         self.accounts_by_channel().into_iter().map(names).collect()
     }
 
-    fn choose<'a>(&self, channel: &str, names: &[(&'a str, bool)]) -> (&'a str, bool) {
+    fn choose_default<'a>(&self, channel: &str, names: &[(&'a str, bool)]) -> (&'a str, bool) {
         let named = |wanted: &str| names.iter().find(|(name, _)| *name == wanted);
         let remembered = self.remembered.get(channel).and_then(|account| named(account));
         let said = names.iter().find(|(_, is_default)| *is_default).or(remembered);
@@ -181,30 +182,30 @@ impl Channels {
         }
     }
 
-    pub(super) fn check(&self, agents: &Agents, report: &mut Report) {
+    pub(super) fn report_errors(&self, agents: &AgentsConfig, report: &mut ConfigReport) {
         self.check_platforms(report);
         for (channel, names) in self.accounts_by_channel() {
             let marked: Vec<&str> =
                 names.iter().filter(|(_, is_default)| *is_default).map(|(name, _)| *name).collect();
             if let [_, second, ..] = marked[..] {
                 let message = format!("{channel} has more than one default account: {}", marked.join(", "));
-                let path = name::join(&format!("channels.{channel}"), second);
-                report.error(&format!("{path}.default"), message, "leave default = true in one of them");
+                let path = key_names::join_key(&format!("channels.{channel}"), second);
+                report.add_error(&format!("{path}.default"), message, "leave default = true in one of them");
             }
         }
         for (hook, webhook) in &self.webhook {
-            let path = name::join("channels.webhook", hook);
+            let path = key_names::join_key("channels.webhook", hook);
             if hook.is_empty() || !hook.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-') {
                 let message = format!("{hook:?} cannot be part of the address /hooks/<name>");
-                report.error(&path, message, "use letters, digits, '_' and '-'");
+                report.add_error(&path, message, "use letters, digits, '_' and '-'");
             }
             if let Some(agent) = &webhook.agent {
-                agents.check_named(agent, &format!("{path}.agent"), report);
+                agents.check_agent_exists(agent, &format!("{path}.agent"), report);
             }
-            webhook.map.check(&format!("{path}.map"), report);
+            webhook.map.report_errors(&format!("{path}.map"), report);
             if webhook.reply_secret.is_some() && webhook.reply_url.is_none() {
                 let message = "there is a secret to sign answers with, but no reply_url to post them to";
-                report.error(&format!("{path}.reply_secret"), message, "add reply_url, or take this out");
+                report.add_error(&format!("{path}.reply_secret"), message, "add reply_url, or take this out");
             }
         }
     }
@@ -215,7 +216,7 @@ mod tests {
     use super::*;
     use crate::config::load;
 
-    fn channels(accounts: &[(&str, &str)]) -> Channels {
+    fn channels(accounts: &[(&str, &str)]) -> ChannelsConfig {
         let table = |(name, more): &(&str, &str)| {
             format!("[channels.telegram.{name}]\nbot_token = \"1:{name}\"\nallow_from = [\"1\"]\n{more}\n")
         };
@@ -229,7 +230,7 @@ mod tests {
         };
         let mut channels = channels(accounts);
         let one = channels
-            .settle_defaults(&AccountsInUse { recorded: known(recorded), in_use: known(in_use) })
+            .apply_default_accounts(&AccountsInUse { recorded: known(recorded), in_use: known(in_use) })
             .remove(0);
         assert_eq!(channels.default_accounts()["telegram"], one.account);
         (one.account, one.is_guessed)

@@ -5,18 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::agents::Agents;
-use super::channels::Channels;
-use super::name;
-use super::report::Report;
-use crate::channel::Address;
+use super::agents::AgentsConfig;
+use super::channels::ChannelsConfig;
+use super::key_names;
+use super::report::ConfigReport;
+use crate::channel::ChatAddress;
 use crate::id::AgentId;
 use crate::schedule::{InvalidSchedule, Schedule};
 
 /// A message that an agent gets at set times, in the conversation `cron:<id>`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Cron {
+pub struct CronJobConfig {
     /// Its name, of `a-z`, `0-9`, `_` and `-`.
     pub id: String,
     /// When: a cron expression (`30 8 * * 1-5`), `every 10m`, or `at 2026-12-01 09:00`.
@@ -36,7 +36,7 @@ pub struct Cron {
     #[serde(default)]
     pub catch_up: CatchUp,
     /// Whether it runs at all.
-    #[serde(default = "yes")]
+    #[serde(default = "default_enabled")]
     pub enabled: bool,
 }
 
@@ -71,9 +71,9 @@ pub struct DeliverTo {
 /// nothing, and without such a file no model is asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Heartbeat {
+pub struct HeartbeatConfig {
     /// How often, such as `30m`; or a cron expression.
-    #[serde(default = "half_an_hour")]
+    #[serde(default = "default_heartbeat_interval")]
     pub every: String,
     /// The zone of a cron expression. UTC if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,46 +83,46 @@ pub struct Heartbeat {
     pub deliver_to: Option<DeliverTo>,
 }
 
-fn yes() -> bool {
+fn default_enabled() -> bool {
     true
 }
 
-fn half_an_hour() -> String {
+fn default_heartbeat_interval() -> String {
     "30m".to_owned()
 }
 
-impl Cron {
+impl CronJobConfig {
     /// Up to 64 of `a-z`, `0-9`, `_` and `-`.
-    pub fn is_name(id: &str) -> bool {
+    pub fn is_job_name(id: &str) -> bool {
         let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
         !id.is_empty() && id.len() <= 64 && id.chars().all(word)
     }
 
-    pub fn schedule(&self) -> Result<Schedule, InvalidSchedule> {
+    pub fn parse_schedule(&self) -> Result<Schedule, InvalidSchedule> {
         Schedule::parse(&self.schedule, self.timezone.as_deref())
     }
 }
 
-impl Heartbeat {
-    pub fn schedule(&self) -> Result<Schedule, InvalidSchedule> {
-        Schedule::parse(&self.rule(), self.timezone.as_deref())
+impl HeartbeatConfig {
+    pub fn parse_schedule(&self) -> Result<Schedule, InvalidSchedule> {
+        Schedule::parse(&self.schedule_text(), self.timezone.as_deref())
     }
 
-    fn rule(&self) -> String {
+    fn schedule_text(&self) -> String {
         let is_cron = self.every.contains(char::is_whitespace);
         if is_cron { self.every.clone() } else { format!("every {}", self.every) }
     }
 }
 
 impl DeliverTo {
-    pub fn address(&self, channels: &Channels) -> Address {
+    pub fn resolve_address(&self, channels: &ChannelsConfig) -> ChatAddress {
         let usual = channels.default_accounts().get(self.channel.as_str()).copied().unwrap_or_default();
-        self.address_by(usual)
+        self.address_with_default(usual)
     }
 
     /// The same where the account that is meant without one is known.
-    pub fn address_by(&self, usual: &str) -> Address {
-        Address {
+    pub fn address_with_default(&self, usual: &str) -> ChatAddress {
+        ChatAddress {
             channel: self.channel.clone(),
             account: self.account.clone().unwrap_or_else(|| usual.to_owned()),
             peer: self.peer.clone(),
@@ -130,14 +130,14 @@ impl DeliverTo {
         }
     }
 
-    fn check(&self, path: &str, accounts: &Accounts<'_>, report: &mut Report) {
+    fn report_errors(&self, path: &str, accounts: &Accounts<'_>, report: &mut ConfigReport) {
         let usual = accounts.usual.get(self.channel.as_str()).copied().unwrap_or_default();
-        let address = self.address_by(usual);
+        let address = self.address_with_default(usual);
         let names = accounts.names.get(address.channel.as_str());
         if !names.is_some_and(|names| names.contains(address.account.as_str())) {
             let message =
                 format!("there is no account {:?} of channel {:?}", address.account, address.channel);
-            report.error(path, message, "add it under [channels], or name one that is there");
+            report.add_error(path, message, "add it under [channels], or name one that is there");
         }
     }
 }
@@ -149,24 +149,33 @@ struct Accounts<'a> {
 }
 
 impl<'a> Accounts<'a> {
-    fn of(channels: &'a Channels) -> Self {
+    fn of(channels: &'a ChannelsConfig) -> Self {
         Self { usual: channels.default_accounts(), names: channels.accounts_by_name() }
     }
 }
 
-pub(super) fn check(jobs: &[Cron], agents: &Agents, channels: &Channels, report: &mut Report) {
+pub(super) fn check_cron_jobs(
+    jobs: &[CronJobConfig],
+    agents: &AgentsConfig,
+    channels: &ChannelsConfig,
+    report: &mut ConfigReport,
+) {
     let (mut seen, accounts) = (BTreeSet::new(), Accounts::of(channels));
     for (at, job) in jobs.iter().enumerate() {
         let path = format!("cron[{at}]");
-        if !Cron::is_name(&job.id) {
+        if !CronJobConfig::is_job_name(&job.id) {
             let message = format!("{:?} cannot be the name of a job", job.id);
-            report.error(&format!("{path}.id"), message, "use up to 64 of a-z, 0-9, '_' and '-'");
+            report.add_error(&format!("{path}.id"), message, "use up to 64 of a-z, 0-9, '_' and '-'");
         }
         if !seen.insert(&job.id) {
-            report.error(&format!("{path}.id"), format!("there are two jobs {:?}", job.id), "rename one");
+            report.add_error(&format!("{path}.id"), format!("there are two jobs {:?}", job.id), "rename one");
         }
         if job.message.trim().is_empty() {
-            report.error(&format!("{path}.message"), "there is nothing to tell the agent", "write a message");
+            report.add_error(
+                &format!("{path}.message"),
+                "there is nothing to tell the agent",
+                "write a message",
+            );
         }
         check_schedule(
             |zone| Schedule::parse(&job.schedule, zone),
@@ -175,30 +184,35 @@ pub(super) fn check(jobs: &[Cron], agents: &Agents, channels: &Channels, report:
             report,
         );
         if let Some(agent) = &job.agent {
-            agents.check_named(agent, &format!("{path}.agent"), report);
+            agents.check_agent_exists(agent, &format!("{path}.agent"), report);
         }
         if let Some(to) = &job.deliver_to {
-            to.check(&format!("{path}.deliver_to"), &accounts, report);
+            to.report_errors(&format!("{path}.deliver_to"), &accounts, report);
         }
     }
 }
 
 pub(super) fn check_heartbeats(
-    beats: &BTreeMap<String, Heartbeat>,
-    agents: &Agents,
-    channels: &Channels,
-    report: &mut Report,
+    beats: &BTreeMap<String, HeartbeatConfig>,
+    agents: &AgentsConfig,
+    channels: &ChannelsConfig,
+    report: &mut ConfigReport,
 ) {
     let accounts = Accounts::of(channels);
     for (agent, beat) in beats {
-        let path = name::join("heartbeat", agent);
+        let path = key_names::join_key("heartbeat", agent);
         match AgentId::parse(agent) {
-            Ok(agent) => agents.check_named(&agent, &path, report),
-            Err(error) => report.error(&path, error.to_string(), "name one of the agents"),
+            Ok(agent) => agents.check_agent_exists(&agent, &path, report),
+            Err(error) => report.add_error(&path, error.to_string(), "name one of the agents"),
         }
-        check_schedule(|zone| Schedule::parse(&beat.rule(), zone), &beat.timezone, (&path, "every"), report);
+        check_schedule(
+            |zone| Schedule::parse(&beat.schedule_text(), zone),
+            &beat.timezone,
+            (&path, "every"),
+            report,
+        );
         if let Some(to) = &beat.deliver_to {
-            to.check(&format!("{path}.deliver_to"), &accounts, report);
+            to.report_errors(&format!("{path}.deliver_to"), &accounts, report);
         }
     }
 }
@@ -208,15 +222,15 @@ fn check_schedule(
     parse: impl Fn(Option<&str>) -> Result<Schedule, InvalidSchedule>,
     zone: &Option<String>,
     (path, key): (&str, &str),
-    report: &mut Report,
+    report: &mut ConfigReport,
 ) {
     let mut parsed = parse(zone.as_deref());
     if let Err(error @ InvalidSchedule::Zone(_)) = &parsed {
-        report.error(&format!("{path}.timezone"), error.to_string(), "write a name like Europe/Berlin");
+        report.add_error(&format!("{path}.timezone"), error.to_string(), "write a name like Europe/Berlin");
         parsed = parse(None);
     }
     if let Err(error) = parsed {
         let hint = "write `30 8 * * 1-5`, `every 10m` or `at 2026-12-01 09:00`";
-        report.error(&format!("{path}.{key}"), error.to_string(), hint);
+        report.add_error(&format!("{path}.{key}"), error.to_string(), hint);
     }
 }

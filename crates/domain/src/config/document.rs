@@ -3,17 +3,17 @@
 mod json;
 mod toml;
 
-use super::name;
+use super::key_names;
 use crate::nesting;
 
-pub(super) struct Node {
+pub(super) struct ConfigNode {
     pub line: usize,
     /// The path as the user wrote it, for messages: `agents.entries.ops.systemPrompt`.
     pub written: String,
-    pub kind: Kind,
+    pub kind: NodeKind,
 }
 
-pub(super) enum Kind {
+pub(super) enum NodeKind {
     Null,
     Bool(bool),
     Int(i64),
@@ -21,11 +21,11 @@ pub(super) enum Kind {
     Text(String),
     /// TOML has dates; no setting is one.
     Date,
-    List(Vec<Node>),
-    Table(Vec<(String, Node)>),
+    List(Vec<ConfigNode>),
+    Table(Vec<(String, ConfigNode)>),
 }
 
-pub(super) struct Syntax {
+pub(super) struct SyntaxError {
     pub line: Option<usize>,
     pub message: String,
 }
@@ -36,30 +36,30 @@ pub(super) fn is_json(text: &str, file: &str) -> bool {
     looks_so || file.ends_with(".json") || file.ends_with(".json5")
 }
 
-pub(super) fn read(text: &str, file: &str) -> Result<Node, Syntax> {
+pub(super) fn parse_document(text: &str, file: &str) -> Result<ConfigNode, SyntaxError> {
     let json = is_json(text, file);
     let text = text.trim_start_matches('\u{feff}');
     let depth = if json { nesting::check_json(text) } else { nesting::check_toml(text) };
-    depth.map_err(|deep| Syntax { line: Some(deep.line), message: deep.to_string() })?;
-    let mut root = if json { json::read(text)? } else { toml::read(text)? };
+    depth.map_err(|deep| SyntaxError { line: Some(deep.line), message: deep.to_string() })?;
+    let mut root = if json { json::parse_document(text)? } else { toml::parse_document(text)? };
     root.name(String::new());
-    root.list_entries();
+    root.merge_agent_entries();
     Ok(root)
 }
 
-impl Node {
-    fn new(line: usize, kind: Kind) -> Self {
+impl ConfigNode {
+    fn new(line: usize, kind: NodeKind) -> Self {
         Self { line, written: String::new(), kind }
     }
 
     fn name(&mut self, path: String) {
         match &mut self.kind {
-            Kind::Table(entries) => {
+            NodeKind::Table(entries) => {
                 for (key, node) in entries {
-                    node.name(name::join(&path, key));
+                    node.name(key_names::join_key(&path, key));
                 }
             }
-            Kind::List(items) => {
+            NodeKind::List(items) => {
                 for (index, node) in items.iter_mut().enumerate() {
                     node.name(format!("{path}[{index}]"));
                 }
@@ -71,55 +71,57 @@ impl Node {
 
     /// `agents.entries` (a table by id) is another spelling of `agents.list`. Each node keeps the path it was
     /// written under, so messages still name the entry.
-    fn list_entries(&mut self) {
-        let Some(Kind::Table(agents)) = self.child("agents").map(|node| &mut node.kind) else { return };
+    fn merge_agent_entries(&mut self) {
+        let Some(NodeKind::Table(agents)) = self.child_mut("agents").map(|node| &mut node.kind) else {
+            return;
+        };
         let Some(at) = agents.iter().position(|(key, node)| key == "entries" && node.is_table()) else {
             return;
         };
         let (_, entries) = agents.remove(at);
         let (line, written) = (entries.line, entries.written.clone());
-        let Kind::Table(entries) = entries.kind else { return };
+        let NodeKind::Table(entries) = entries.kind else { return };
         let items = entries.into_iter().map(|(id, node)| node.with_id(id));
         match agents.iter_mut().find(|(key, _)| key == "list").map(|(_, node)| &mut node.kind) {
-            Some(Kind::List(list)) => list.extend(items),
+            Some(NodeKind::List(list)) => list.extend(items),
             _ => {
-                let list = Node { line, written, kind: Kind::List(items.collect()) };
+                let list = ConfigNode { line, written, kind: NodeKind::List(items.collect()) };
                 agents.push(("list".to_owned(), list));
             }
         }
     }
 
     fn with_id(mut self, id: String) -> Self {
-        if let Kind::Table(keys) = &mut self.kind {
-            let node = Self { line: self.line, written: self.written.clone(), kind: Kind::Text(id) };
+        if let NodeKind::Table(keys) = &mut self.kind {
+            let node = Self { line: self.line, written: self.written.clone(), kind: NodeKind::Text(id) };
             keys.insert(0, ("id".to_owned(), node));
         }
         self
     }
 
-    fn child(&mut self, key: &str) -> Option<&mut Self> {
-        let Kind::Table(entries) = &mut self.kind else { return None };
+    fn child_mut(&mut self, key: &str) -> Option<&mut Self> {
+        let NodeKind::Table(entries) = &mut self.kind else { return None };
         entries.iter_mut().find(|(name, _)| name == key).map(|(_, node)| node)
     }
 
     fn is_table(&self) -> bool {
-        matches!(self.kind, Kind::Table(_))
+        matches!(self.kind, NodeKind::Table(_))
     }
 }
 
-impl Kind {
+impl NodeKind {
     /// A whole number may come as `1e3`.
-    fn number(value: f64) -> Self {
-        const EXACT: f64 = 9_007_199_254_740_992.0;
+    fn from_number(value: f64) -> Self {
+        const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
         #[allow(clippy::cast_possible_truncation)]
-        if value.fract() == 0.0 && value.abs() <= EXACT {
+        if value.fract() == 0.0 && value.abs() <= MAX_EXACT_INTEGER {
             Self::Int(value as i64)
         } else {
             Self::Float(value)
         }
     }
 
-    pub fn noun(&self) -> &'static str {
+    pub fn type_phrase(&self) -> &'static str {
         match self {
             Self::Null => "nothing",
             Self::Bool(_) => "true or false",
@@ -134,14 +136,14 @@ impl Kind {
 }
 
 /// Byte offset → line number, counted from 1.
-struct Lines(Vec<usize>);
+struct LineIndex(Vec<usize>);
 
-impl Lines {
-    fn of(text: &str) -> Self {
+impl LineIndex {
+    fn for_text(text: &str) -> Self {
         Self(text.match_indices('\n').map(|(offset, _)| offset).collect())
     }
 
-    fn at(&self, offset: usize) -> usize {
+    fn line_at(&self, offset: usize) -> usize {
         self.0.partition_point(|newline| *newline < offset) + 1
     }
 }

@@ -1,11 +1,11 @@
 //! Values from outside the file: `${NAME}` in any text, and references where a secret is meant.
 
-use super::report::Fault;
-use super::secret::HIDDEN;
+use super::report::ConfigFault;
+use super::secret::SECRET_MASK;
 
 /// Something outside the config file that it refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source<'a> {
+pub enum ExternalReference<'a> {
     /// An environment variable.
     Env(&'a str),
     /// The content of a file.
@@ -17,22 +17,22 @@ pub enum Source<'a> {
 }
 
 /// Fetches what the config refers to, or says in a few words why not (`is not set`, `permission denied`).
-pub type Lookup<'a> = &'a dyn Fn(Source<'_>) -> Result<String, String>;
+pub type ReferenceLookup<'a> = &'a dyn Fn(ExternalReference<'_>) -> Result<String, String>;
 
 /// A text with every `${NAME}` replaced, and the values that came in with their names.
-pub(super) struct Expanded {
+pub(super) struct ExpandedText {
     pub text: String,
     pub used: Vec<(String, String)>,
 }
 
 /// Replaces `${NAME}`; `$${NAME}` stays as `${NAME}`. Anything else after a `$` is ordinary text, because
 /// prompts are full of it. What comes in is not looked at again.
-pub(super) fn expand(text: &str, lookup: Lookup<'_>) -> Result<Expanded, Fault> {
-    let mut out = Expanded { text: String::with_capacity(text.len()), used: Vec::new() };
+pub(super) fn expand_variables(text: &str, lookup: ReferenceLookup<'_>) -> Result<ExpandedText, ConfigFault> {
+    let mut out = ExpandedText { text: String::with_capacity(text.len()), used: Vec::new() };
     let mut rest = text;
     while let Some(at) = rest.find("${") {
         let (before, reference) = rest.split_at(at);
-        let Some(name) = variable(reference) else {
+        let Some(name) = variable_name(reference) else {
             out.text.push_str(&rest[..at + 2]);
             rest = &rest[at + 2..];
             continue;
@@ -42,7 +42,7 @@ pub(super) fn expand(text: &str, lookup: Lookup<'_>) -> Result<Expanded, Fault> 
             out.text.push_str(kept);
             out.text.push_str(whole);
         } else {
-            let value = environment(name, lookup)?;
+            let value = read_env_variable(name, lookup)?;
             out.text.push_str(before);
             out.text.push_str(&value);
             out.used.push((value, whole.to_owned()));
@@ -54,54 +54,54 @@ pub(super) fn expand(text: &str, lookup: Lookup<'_>) -> Result<Expanded, Fault> 
 }
 
 /// The value of a secret setting. Messages never hold it.
-pub(super) fn secret(text: &str, lookup: Lookup<'_>) -> Result<String, Fault> {
-    let expanded = expand(text, lookup)?.text;
+pub(super) fn resolve_secret(text: &str, lookup: ReferenceLookup<'_>) -> Result<String, ConfigFault> {
+    let expanded = expand_variables(text, lookup)?.text;
     // The reference is recognised in what the file says, so that a variable cannot smuggle one in.
     let named = |kind: &str| expanded[kind.len() + 1..].trim();
     let value = match text.split_once(':') {
-        Some((kind @ "env", _)) => environment(named(kind), lookup)?,
-        Some((kind @ "file", _)) => content(named(kind), lookup)?,
-        Some((kind @ "keyring", _)) => keyring(named(kind), lookup)?,
-        Some((kind @ "secret", _)) => stored(named(kind), lookup)?,
+        Some((kind @ "env", _)) => read_env_variable(named(kind), lookup)?,
+        Some((kind @ "file", _)) => read_secret_file(named(kind), lookup)?,
+        Some((kind @ "keyring", _)) => read_keyring(named(kind), lookup)?,
+        Some((kind @ "secret", _)) => read_stored_secret(named(kind), lookup)?,
         _ => expanded,
     };
-    if value == HIDDEN {
-        return Err(Fault::new("this is a hidden secret, not its value", REFERENCES));
+    if value == SECRET_MASK {
+        return Err(ConfigFault::new("this is a hidden secret, not its value", REFERENCE_HINT));
     }
     if value.is_empty() {
-        return Err(Fault::new("the secret is empty", REFERENCES));
+        return Err(ConfigFault::new("the secret is empty", REFERENCE_HINT));
     }
     Ok(value)
 }
 
-const REFERENCES: &str = "use env:NAME, file:/path, keyring:name, secret:name or the value itself";
+const REFERENCE_HINT: &str = "use env:NAME, file:/path, keyring:name, secret:name or the value itself";
 
-fn keyring(name: &str, lookup: Lookup<'_>) -> Result<String, Fault> {
-    lookup(Source::Keyring(name)).map_err(|why| {
+fn read_keyring(name: &str, lookup: ReferenceLookup<'_>) -> Result<String, ConfigFault> {
+    lookup(ExternalReference::Keyring(name)).map_err(|why| {
         let hint =
             format!("put it there, or keep it with `polyclaw secrets set {name}` and write secret:{name}");
-        Fault::new(format!("keyring entry {name}: {why}"), hint)
+        ConfigFault::new(format!("keyring entry {name}: {why}"), hint)
     })
 }
 
-fn stored(name: &str, lookup: Lookup<'_>) -> Result<String, Fault> {
-    lookup(Source::Stored(name)).map_err(|why| {
+fn read_stored_secret(name: &str, lookup: ReferenceLookup<'_>) -> Result<String, ConfigFault> {
+    lookup(ExternalReference::Stored(name)).map_err(|why| {
         let hint =
             format!("`polyclaw secrets set {name}` keeps it, `polyclaw secrets list` shows what there is");
-        Fault::new(format!("secret {name}: {why}"), hint)
+        ConfigFault::new(format!("secret {name}: {why}"), hint)
     })
 }
 
-fn environment(name: &str, lookup: Lookup<'_>) -> Result<String, Fault> {
-    lookup(Source::Env(name)).map_err(|why| {
+fn read_env_variable(name: &str, lookup: ReferenceLookup<'_>) -> Result<String, ConfigFault> {
+    lookup(ExternalReference::Env(name)).map_err(|why| {
         let hint = format!("set {name} where the instance starts, or take the reference out");
-        Fault::new(format!("environment variable {name} {why}"), hint)
+        ConfigFault::new(format!("environment variable {name} {why}"), hint)
     })
 }
 
-fn content(path: &str, lookup: Lookup<'_>) -> Result<String, Fault> {
-    let text = lookup(Source::File(path)).map_err(|why| {
-        Fault::new(
+fn read_secret_file(path: &str, lookup: ReferenceLookup<'_>) -> Result<String, ConfigFault> {
+    let text = lookup(ExternalReference::File(path)).map_err(|why| {
+        ConfigFault::new(
             format!("secret file {path}: {why}"),
             "write the secret into it, readable by you only (0600)",
         )
@@ -110,7 +110,7 @@ fn content(path: &str, lookup: Lookup<'_>) -> Result<String, Fault> {
 }
 
 /// The name in a text that starts with `${NAME}`.
-fn variable(reference: &str) -> Option<&str> {
+fn variable_name(reference: &str) -> Option<&str> {
     let name = &reference[2..reference.find('}')?];
     let word = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     let start = name.chars().next().is_some_and(|c| !c.is_ascii_digit());
@@ -121,16 +121,16 @@ fn variable(reference: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn lookup(source: Source<'_>) -> Result<String, String> {
+    fn lookup(source: ExternalReference<'_>) -> Result<String, String> {
         match source {
-            Source::Env("NAME") => Ok("ada".to_owned()),
-            Source::Env("NESTED") => Ok("${NAME} env:NAME".to_owned()),
-            Source::Env(_) => Err("is not set".to_owned()),
-            Source::File("/run/ada") => Ok("from file\n".to_owned()),
-            Source::File(_) => Err("no such file".to_owned()),
-            Source::Keyring("ada") => Ok("from keyring".to_owned()),
-            Source::Stored("ada") => Ok("from store".to_owned()),
-            Source::Keyring(_) | Source::Stored(_) => Err("is not there".to_owned()),
+            ExternalReference::Env("NAME") => Ok("ada".to_owned()),
+            ExternalReference::Env("NESTED") => Ok("${NAME} env:NAME".to_owned()),
+            ExternalReference::Env(_) => Err("is not set".to_owned()),
+            ExternalReference::File("/run/ada") => Ok("from file\n".to_owned()),
+            ExternalReference::File(_) => Err("no such file".to_owned()),
+            ExternalReference::Keyring("ada") => Ok("from keyring".to_owned()),
+            ExternalReference::Stored("ada") => Ok("from store".to_owned()),
+            ExternalReference::Keyring(_) | ExternalReference::Stored(_) => Err("is not there".to_owned()),
         }
     }
 
@@ -143,7 +143,7 @@ mod tests {
             ("${x%y} ${} ${1} ${a b} $NAME", "${x%y} ${} ${1} ${a b} $NAME"),
             ("ü${NAME}ü", "üadaü"),
         ] {
-            assert_eq!(expand(text, &lookup).map(|out| out.text).ok().as_deref(), Some(expected));
+            assert_eq!(expand_variables(text, &lookup).map(|out| out.text).ok().as_deref(), Some(expected));
         }
     }
 
@@ -159,7 +159,7 @@ mod tests {
             ("secret:ada", "from store"),
             ("secret:${NAME}", "from store"),
         ] {
-            assert_eq!(secret(text, &lookup).ok().as_deref(), Some(expected));
+            assert_eq!(resolve_secret(text, &lookup).ok().as_deref(), Some(expected));
         }
     }
 
@@ -171,7 +171,8 @@ mod tests {
             ("env:BOB", "environment variable BOB is not set"),
             ("file:/run/bob", "secret file /run/bob: no such file"),
         ] {
-            let fault = secret(text, &lookup).err().map(|fault| (fault.message, fault.hint.is_empty()));
+            let fault =
+                resolve_secret(text, &lookup).err().map(|fault| (fault.message, fault.hint.is_empty()));
             assert_eq!(fault, Some((message.to_owned(), false)));
         }
     }

@@ -5,19 +5,19 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::report::Report;
+use super::report::ConfigReport;
 
 /// Where the instance listens, and who may talk to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Gateway {
+pub struct GatewayConfig {
     /// The address to listen on. The default is reached from this machine only.
     pub bind: IpAddr,
     /// The port to listen on, for the API, the web chat and webhooks.
     #[schemars(range(min = 1))]
     pub port: u16,
     /// Whether callers must show the instance's token.
-    pub auth: Auth,
+    pub auth: GatewayAuth,
     /// Host names under which the instance is reached besides its own address, such as the name of a reverse
     /// proxy. A request for any other host is refused: it may come from a page that rebinds its name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -29,7 +29,7 @@ pub struct Gateway {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Auth {
+pub enum GatewayAuth {
     /// Every call needs `Authorization: Bearer <token>`.
     #[default]
     Token,
@@ -37,21 +37,21 @@ pub enum Auth {
     Off,
 }
 
-impl Default for Gateway {
+impl Default for GatewayConfig {
     fn default() -> Self {
         Self {
             bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
             port: 18801,
-            auth: Auth::Token,
+            auth: GatewayAuth::Token,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
         }
     }
 }
 
-impl Gateway {
+impl GatewayConfig {
     /// Where it is reached from this machine: one that listens everywhere, on loopback.
-    pub fn local(&self) -> SocketAddr {
+    pub fn local_address(&self) -> SocketAddr {
         let loopback = match self.bind {
             IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
             IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
@@ -59,16 +59,16 @@ impl Gateway {
         SocketAddr::new(if self.bind.is_unspecified() { loopback } else { self.bind }, self.port)
     }
 
-    pub(super) fn check(&self, report: &mut Report) {
-        if self.auth == Auth::Off && !self.bind.is_loopback() {
+    pub(super) fn report_errors(&self, report: &mut ConfigReport) {
+        if self.auth == GatewayAuth::Off && !self.bind.is_loopback() {
             let message =
                 format!("no token is asked for, but {} can be reached from other machines", self.bind);
-            report.error("gateway.auth", message, r#"write auth = "token", or bind = "127.0.0.1""#);
+            report.add_error("gateway.auth", message, r#"write auth = "token", or bind = "127.0.0.1""#);
         }
         for (index, host) in self.allowed_hosts.iter().enumerate() {
             if host.is_empty() || host.contains(['/', '*']) || host.contains(char::is_whitespace) {
                 let hint = "write the name alone, like chat.example.com";
-                report.error(
+                report.add_error(
                     &format!("gateway.allowed_hosts[{index}]"),
                     format!("{host:?} is not a host name"),
                     hint,
@@ -79,7 +79,7 @@ impl Gateway {
             self.allowed_origins.iter().enumerate().filter(|(_, origin)| !is_origin(origin))
         {
             let hint = "write scheme and host alone, like https://chat.example.com";
-            report.error(
+            report.add_error(
                 &format!("gateway.allowed_origins[{index}]"),
                 format!("{origin:?} is not a web origin"),
                 hint,

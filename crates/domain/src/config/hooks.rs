@@ -3,13 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::report::Report;
+use super::report::ConfigReport;
 use super::secret::Secret;
 
 /// A program or an address that is told what happens, after it has happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Hook {
+pub struct HookConfig {
     /// What it is told of.
     pub on: Vec<HookEvent>,
     /// The program and its arguments. It gets the event as JSON on its standard input.
@@ -23,11 +23,11 @@ pub struct Hook {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<Secret>,
     /// Only of sessions whose key this pattern fits, such as `agent:main:*`.
-    #[serde(default = "every")]
+    #[serde(default = "default_sessions")]
     pub sessions: String,
     /// How long it may take, in seconds; then it is ended.
     #[schemars(range(min = 1, max = 600))]
-    #[serde(default = "ten")]
+    #[serde(default = "default_timeout_seconds")]
     pub timeout_seconds: u32,
 }
 
@@ -67,22 +67,22 @@ impl HookEvent {
     }
 }
 
-fn every() -> String {
+fn default_sessions() -> String {
     "*".to_owned()
 }
 
-fn ten() -> u32 {
+fn default_timeout_seconds() -> u32 {
     10
 }
 
-pub(super) fn check(hooks: &[Hook], report: &mut Report) {
+pub(super) fn check_hooks(hooks: &[HookConfig], report: &mut ConfigReport) {
     for (at, hook) in hooks.iter().enumerate() {
         let path = format!("hooks[{at}]");
         if hook.on.is_empty() {
-            report.error(&path, "it is told of nothing", "add on = [\"turn.done\"]");
+            report.add_error(&path, "it is told of nothing", "add on = [\"turn.done\"]");
         }
         if hook.command.is_empty() == hook.url.is_none() {
-            report.error(
+            report.add_error(
                 &path,
                 "a hook has a command or a url, one of them",
                 "add the one, or take the other out",
@@ -90,7 +90,7 @@ pub(super) fn check(hooks: &[Hook], report: &mut Report) {
         }
         if hook.secret.is_some() && hook.url.is_none() {
             let message = "there is a secret to sign posts with, but no url to post to";
-            report.error(&format!("{path}.secret"), message, "add url, or take this out");
+            report.add_error(&format!("{path}.secret"), message, "add url, or take this out");
         }
     }
 }

@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::agents::Agents;
-use super::name;
-use super::report::Report;
+use super::agents::AgentsConfig;
+use super::key_names;
+use super::report::ConfigReport;
 use super::secret::Secret;
 use crate::mcp::is_server_name;
 
 /// MCP servers. An agent has the tools of those it names (`mcp = ["github"]`, or `["*"]`), and of no other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Mcp {
+pub struct McpConfig {
     /// The servers, by a name of your choice: `[mcp.servers.github]`. Their tools are called `mcp_<name>_<tool>`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub servers: BTreeMap<String, McpServer>,
@@ -131,21 +131,22 @@ pub enum McpApproval {
 /// Each is a program of its own, and every word of a tool list is compared with all their names.
 const MAX_SERVERS: usize = 500;
 
-impl Mcp {
-    pub fn names(&self) -> Vec<String> {
+impl McpConfig {
+    pub fn server_names(&self) -> Vec<String> {
         self.servers.keys().take(MAX_SERVERS).cloned().collect()
     }
 
-    pub(super) fn check(&self, agents: &Agents, report: &mut Report) {
+    pub(super) fn report_errors(&self, agents: &AgentsConfig, report: &mut ConfigReport) {
         if self.servers.len() > MAX_SERVERS {
             let message =
                 format!("there are {} servers, and at most {MAX_SERVERS} can be used", self.servers.len());
-            report.error("mcp.servers", message, "take some out");
+            report.add_error("mcp.servers", message, "take some out");
         }
         for (name, server) in &self.servers {
-            server.check(&name::join("mcp.servers", name), name, report);
+            server.report_errors(&key_names::join_key("mcp.servers", name), name, report);
         }
-        let known: Vec<&str> = self.servers.keys().take(name::MAX_COMPARED).map(String::as_str).collect();
+        let known: Vec<&str> =
+            self.servers.keys().take(key_names::MAX_COMPARED).map(String::as_str).collect();
         for (index, agent) in agents.list.iter().enumerate() {
             let unknown = agent
                 .mcp
@@ -154,7 +155,11 @@ impl Mcp {
                 .filter(|(_, name)| *name != "*" && !self.servers.contains_key(name.as_str()));
             for (at, name) in unknown {
                 let path = format!("agents.list[{index}].mcp[{at}]");
-                report.error(&path, format!("there is no MCP server {name:?}"), name::suggest(name, &known));
+                report.add_error(
+                    &path,
+                    format!("there is no MCP server {name:?}"),
+                    key_names::suggest_word(name, &known),
+                );
             }
         }
     }
@@ -170,31 +175,43 @@ impl McpSandbox {
 }
 
 impl McpServer {
-    fn check(&self, path: &str, own_name: &str, report: &mut Report) {
+    fn report_errors(&self, path: &str, own_name: &str, report: &mut ConfigReport) {
         if !is_server_name(own_name) {
             let hint = "use up to 32 lower-case letters, digits and -, beginning with a letter";
-            report.error(path, format!("{own_name:?} is not a name for an MCP server"), hint);
+            report.add_error(path, format!("{own_name:?} is not a name for an MCP server"), hint);
         }
         match (&self.command, &self.url) {
             (None, None) => {
-                report.error(path, "it has neither a command nor a url", "add the one that it is reached by");
+                report.add_error(
+                    path,
+                    "it has neither a command nor a url",
+                    "add the one that it is reached by",
+                );
             }
-            (Some(_), Some(_)) => report.error(path, "it has a command and a url", "keep one of them"),
+            (Some(_), Some(_)) => report.add_error(path, "it has a command and a url", "keep one of them"),
             (Some(_), None) if !self.headers.is_empty() => {
-                report.error(&format!("{path}.headers"), "only a server with a url has headers", "use env");
+                report.add_error(
+                    &format!("{path}.headers"),
+                    "only a server with a url has headers",
+                    "use env",
+                );
             }
             (None, Some(_)) if !self.env.is_empty() || !self.args.is_empty() || self.cwd.is_some() => {
-                report.error(path, "args, env and cwd are for a server with a command", "take them out");
+                report.add_error(path, "args, env and cwd are for a server with a command", "take them out");
             }
             (None, Some(_)) if !self.readable.is_empty() || !self.writable.is_empty() => {
-                report.error(path, "readable and writable are for a server with a command", "take them out");
+                report.add_error(
+                    path,
+                    "readable and writable are for a server with a command",
+                    "take them out",
+                );
             }
             _ => {}
         }
         for (key, paths) in [("readable", &self.readable), ("writable", &self.writable)] {
             for (at, wrong) in paths.iter().enumerate().filter(|(_, path)| !is_folder_path(path)) {
                 let message = format!("{wrong:?} is not an absolute path of a file or folder");
-                report.error(
+                report.add_error(
                     &format!("{path}.{key}[{at}]"),
                     message,
                     "write it out, such as \"/srv/documents\"",

@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::name;
-use super::providers::{Provider, check_model};
-use super::report::Report;
-use crate::budget::Price;
+use super::key_names;
+use super::providers::{ProviderConfig, check_model};
+use super::report::ConfigReport;
+use crate::budget::ModelPrice;
 use crate::provider::ModelRef;
 
 /// What is known about one model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Model {
+pub struct ModelConfig {
     /// How many tokens the model takes, prompt and answer together. History is compacted before it is full.
     #[schemars(range(min = 1024))]
     pub context_window: u64,
@@ -33,26 +33,26 @@ pub struct Model {
     pub cached_usd_per_million: Option<f64>,
 }
 
-impl Model {
+impl ModelConfig {
     /// `None`: nobody said what it costs.
-    pub fn price(&self) -> Option<Price> {
-        Some(Price {
+    pub fn price(&self) -> Option<ModelPrice> {
+        Some(ModelPrice {
             input: self.input_usd_per_million?,
             output: self.output_usd_per_million?,
             cached: self.cached_usd_per_million,
         })
     }
 
-    fn check(&self, path: &str, report: &mut Report) {
+    fn report_errors(&self, path: &str, report: &mut ConfigReport) {
         let given = [self.input_usd_per_million, self.output_usd_per_million, self.cached_usd_per_million];
         if self.price().is_none() && given.iter().any(Option::is_some) {
             let message = "a price needs input_usd_per_million and output_usd_per_million";
-            report.error(path, message, "give both; 0 is a price, too");
+            report.add_error(path, message, "give both; 0 is a price, too");
         }
     }
 }
 
-impl Default for Model {
+impl Default for ModelConfig {
     fn default() -> Self {
         Self {
             context_window: 128_000,
@@ -63,17 +63,17 @@ impl Default for Model {
     }
 }
 
-pub(super) fn check(
-    models: &BTreeMap<String, Model>,
-    providers: &BTreeMap<String, Provider>,
-    report: &mut Report,
+pub(super) fn check_models(
+    models: &BTreeMap<String, ModelConfig>,
+    providers: &BTreeMap<String, ProviderConfig>,
+    report: &mut ConfigReport,
 ) {
     for (key, model) in models {
-        let path = name::join("models", key);
-        model.check(&path, report);
+        let path = key_names::join_key("models", key);
+        model.report_errors(&path, report);
         match ModelRef::parse(key) {
             Ok(model) => check_model(&model, &path, providers, report),
-            Err(error) => report.error(&path, error.to_string(), ""),
+            Err(error) => report.add_error(&path, error.to_string(), ""),
         }
     }
 }

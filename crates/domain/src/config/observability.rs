@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// What the instance tells about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Observability {
+pub struct ObservabilityConfig {
     /// How much is logged: this level and the ones above it.
     pub log_level: LogLevel,
     /// How a log line is written.

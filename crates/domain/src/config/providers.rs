@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::name;
-use super::report::Report;
+use super::key_names;
+use super::report::ConfigReport;
 use super::secret::Secret;
 use crate::provider::ModelRef;
 
 /// A service that answers as models. Its name is the first part of a model's: `<name>/<model>`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Provider {
+pub struct ProviderConfig {
     /// Which protocol the service speaks. May be left out where the provider's name is one of the kinds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<ProviderKind>,
@@ -54,7 +54,7 @@ pub enum ProviderKind {
 }
 
 impl ProviderKind {
-    const NAMED: [(&str, Self); 9] = [
+    const KIND_NAMES: [(&str, Self); 9] = [
         ("openai", Self::Openai),
         ("anthropic", Self::Anthropic),
         ("gemini", Self::Gemini),
@@ -67,27 +67,27 @@ impl ProviderKind {
     ];
 }
 
-impl Provider {
+impl ProviderConfig {
     /// The kind as written, else the one the provider is named after.
-    pub fn kind(&self, name: &str) -> Option<ProviderKind> {
+    pub fn resolve_kind(&self, name: &str) -> Option<ProviderKind> {
         let named =
-            || ProviderKind::NAMED.into_iter().find(|(known, _)| *known == name).map(|(_, kind)| kind);
+            || ProviderKind::KIND_NAMES.into_iter().find(|(known, _)| *known == name).map(|(_, kind)| kind);
         self.kind.or_else(named)
     }
 
-    fn check(&self, own_name: &str, report: &mut Report) {
-        let path = name::join("providers", own_name);
+    fn report_errors(&self, own_name: &str, report: &mut ConfigReport) {
+        let path = key_names::join_key("providers", own_name);
         if own_name.is_empty() || own_name.contains('/') || own_name.contains(char::is_whitespace) {
-            report.error(
+            report.add_error(
                 &path,
                 "a provider's name has no slashes and no spaces",
                 "it is the part before the first / of a model",
             );
         }
-        match self.kind(own_name) {
+        match self.resolve_kind(own_name) {
             None => {
                 let hint = r#"add one, like kind = "openai_compatible""#;
-                report.error(
+                report.add_error(
                     &path,
                     format!("{own_name:?} is not a known kind of provider, and no kind is given"),
                     hint,
@@ -95,26 +95,30 @@ impl Provider {
             }
             Some(ProviderKind::OpenaiCompatible) if self.base_url.is_none() => {
                 let hint = r#"add it, like base_url = "http://127.0.0.1:8080/v1""#;
-                report.error(&path, "base_url is missing, and openai_compatible has no usual address", hint);
+                report.add_error(
+                    &path,
+                    "base_url is missing, and openai_compatible has no usual address",
+                    hint,
+                );
             }
             Some(_) => {}
         }
     }
 }
 
-pub(super) fn check(providers: &BTreeMap<String, Provider>, report: &mut Report) {
+pub(super) fn check_providers(providers: &BTreeMap<String, ProviderConfig>, report: &mut ConfigReport) {
     for (name, provider) in providers {
-        provider.check(name, report);
+        provider.report_errors(name, report);
     }
 }
 
 /// The provider's name of the models inside the program.
-pub(super) const EMBEDDED: &str = "embedded";
+pub(super) const EMBEDDED_PROVIDER: &str = "embedded";
 
 /// Whether a provider can be there without a section: by a key in the environment, by a server on this machine, or
 /// inside the program.
 pub(super) fn needs_no_section(name: &str) -> bool {
-    name == EMBEDDED || ProviderKind::NAMED.iter().any(|(known, _)| *known == name)
+    name == EMBEDDED_PROVIDER || ProviderKind::KIND_NAMES.iter().any(|(known, _)| *known == name)
 }
 
 /// A model of a provider that is not configured could never answer. With no provider configured they are found
@@ -122,14 +126,15 @@ pub(super) fn needs_no_section(name: &str) -> bool {
 pub(super) fn check_model(
     model: &ModelRef,
     path: &str,
-    providers: &BTreeMap<String, Provider>,
-    report: &mut Report,
+    providers: &BTreeMap<String, ProviderConfig>,
+    report: &mut ConfigReport,
 ) {
     // The model inside the program needs no section of its own.
-    if providers.is_empty() || providers.contains_key(&model.provider) || model.provider == EMBEDDED {
+    if providers.is_empty() || providers.contains_key(&model.provider) || model.provider == EMBEDDED_PROVIDER
+    {
         return;
     }
-    let names: Vec<&str> = providers.keys().take(name::MAX_COMPARED).map(String::as_str).collect();
+    let names: Vec<&str> = providers.keys().take(key_names::MAX_COMPARED).map(String::as_str).collect();
     let message = format!("{model} is of provider {:?}, which is not configured", model.provider);
-    report.error(path, message, name::suggest(&model.provider, &names));
+    report.add_error(path, message, key_names::suggest_word(&model.provider, &names));
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::document::{Node, Syntax};
-use super::secret::{HIDDEN, Secret};
+use super::document::{ConfigNode, SyntaxError};
+use super::secret::{SECRET_MASK, Secret};
 use crate::id::AgentId;
 
 /// One thing that is wrong with a config file.
@@ -47,18 +47,18 @@ impl fmt::Display for ConfigErrors {
 impl std::error::Error for ConfigErrors {}
 
 /// A message and its hint, before the place is known. An empty hint is none.
-pub(super) struct Fault {
+pub(super) struct ConfigFault {
     pub message: String,
     pub hint: String,
 }
 
-impl Fault {
+impl ConfigFault {
     pub fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { message: message.into(), hint: hint.into() }
     }
 }
 
-struct Place {
+struct SettingLocation {
     line: usize,
     written: String,
 }
@@ -66,12 +66,12 @@ struct Place {
 /// More errors than this at once help nobody, and each is searched for every secret.
 const MAX_ERRORS: usize = 200;
 
-pub(super) struct Report {
+pub(super) struct ConfigReport {
     file: String,
     agents: BTreeSet<AgentId>,
     errors: Vec<ConfigError>,
     /// Settings present in the file, by their proper path.
-    places: BTreeMap<String, Place>,
+    places: BTreeMap<String, SettingLocation>,
     /// Sections that could not be read: what a rule says about their defaults is of no use to anybody.
     broken: BTreeSet<String>,
     /// Single values that could not be read.
@@ -90,7 +90,7 @@ pub struct UnknownAgent {
     pub error: ConfigError,
 }
 
-impl Report {
+impl ConfigReport {
     pub fn new(file: &str) -> Self {
         Self {
             file: file.to_owned(),
@@ -115,9 +115,9 @@ impl Report {
     }
 
     /// The same as [`Self::error`] about an agent that may still be known to the instance's database.
-    pub fn unknown_agent(&mut self, id: &AgentId, path: &str, hint: String) {
+    pub fn add_unknown_agent(&mut self, id: &AgentId, path: &str, hint: String) {
         let before = self.errors.len();
-        self.error(path, format!("there is no agent \"{id}\""), hint);
+        self.add_error(path, format!("there is no agent \"{id}\""), hint);
         let found = self.errors.split_off(before).into_iter();
         self.unknown_agents.extend(found.map(|error| UnknownAgent { id: id.clone(), error }));
     }
@@ -126,42 +126,43 @@ impl Report {
         std::mem::take(&mut self.unknown_agents)
     }
 
-    pub fn syntax(&mut self, syntax: Syntax) {
-        self.push(syntax.line, "", Fault::new(syntax.message, ""));
+    pub fn add_syntax_error(&mut self, syntax: SyntaxError) {
+        self.push_error(syntax.line, "", ConfigFault::new(syntax.message, ""));
     }
 
     /// Notes where a setting stands, for later rules about it.
-    pub fn place(&mut self, path: &str, node: &Node) {
-        self.places.insert(path.to_owned(), Place { line: node.line, written: node.written.clone() });
+    pub fn record_location(&mut self, path: &str, node: &ConfigNode) {
+        self.places
+            .insert(path.to_owned(), SettingLocation { line: node.line, written: node.written.clone() });
     }
 
     /// A value that cannot be read at all. It is left out; what a rule says about it is of no use to anybody.
-    pub fn unreadable(&mut self, path: &str, node: &Node, fault: Fault) {
+    pub fn add_unreadable_value(&mut self, path: &str, node: &ConfigNode, fault: ConfigFault) {
         self.unread.insert(path.to_owned());
         // Where something is missing in a list, what comes after it is not where the file has it.
         if path.ends_with(']') {
-            self.give_up(section(path));
+            self.mark_section_broken(section_name(path));
         }
-        self.push(Some(node.line), &node.written, fault);
+        self.push_error(Some(node.line), &node.written, fault);
     }
 
     /// Without what could not be read of it a section is none.
-    pub fn give_up(&mut self, section: &str) {
+    pub fn mark_section_broken(&mut self, section: &str) {
         self.broken.insert(section.to_owned());
     }
 
     /// A value that breaks a rule. What the file leaves out is blamed on the nearest thing around it.
-    pub fn error(&mut self, path: &str, message: impl Into<String>, hint: impl Into<String>) {
+    pub fn add_error(&mut self, path: &str, message: impl Into<String>, hint: impl Into<String>) {
         let around = |(end, _): (usize, &str)| self.unread.contains(&path[..end]);
         let is_unread = self.has_unread(path) || path.rmatch_indices(['.', '[']).any(around);
-        if self.is_given_up(section(path)) || is_unread {
+        if self.is_section_broken(section_name(path)) || is_unread {
             return;
         }
         let around = |end| self.places.get(&path[..end]).map(|place| place.line);
         let line = path.rmatch_indices(['.', '[']).find_map(|(end, _)| around(end));
         let exact = self.places.get(path).map(|place| (place.line, place.written.clone()));
         let (line, written) = exact.map_or((line, path.to_owned()), |(line, written)| (Some(line), written));
-        self.push(line, &written, Fault::new(message, hint));
+        self.push_error(line, &written, ConfigFault::new(message, hint));
     }
 
     /// The line a setting stands on, to point from one error to another place.
@@ -169,13 +170,13 @@ impl Report {
         self.places.get(path).map(|place| place.line)
     }
 
-    pub fn is_given_up(&self, section: &str) -> bool {
+    pub fn is_section_broken(&self, section: &str) -> bool {
         self.broken.contains(section)
     }
 
     /// All of it was read.
-    pub fn is_sound(&self, section: &str) -> bool {
-        !self.is_given_up(section) && !self.has_unread(section)
+    pub fn is_section_sound(&self, section: &str) -> bool {
+        !self.is_section_broken(section) && !self.has_unread(section)
     }
 
     /// Whether this or a part of it could not be read. Parts of a path follow it in the order of the set.
@@ -188,7 +189,7 @@ impl Report {
     }
 
     /// Keeps a value out of every message; `shown` stands for it.
-    pub fn hide(&mut self, value: &str, shown: &str) {
+    pub fn redact_value(&mut self, value: &str, shown: &str) {
         // A very short value is no secret, and hiding it would tear words apart.
         if value.len() >= 4 {
             self.hidden.push((value.to_owned(), shown.to_owned()));
@@ -196,8 +197,8 @@ impl Report {
     }
 
     /// The same for a secret, which is kept out of everything else, too.
-    pub fn hide_secret(&mut self, value: &str) {
-        self.hide(value, HIDDEN);
+    pub fn redact_secret(&mut self, value: &str) {
+        self.redact_value(value, SECRET_MASK);
         self.secrets.push(Secret::new(value));
     }
 
@@ -225,18 +226,18 @@ impl Report {
             }
         }
         if left_out > 0 {
-            self.push(None, "", Fault::new(format!("and {left_out} more errors"), ""));
+            self.push_error(None, "", ConfigFault::new(format!("and {left_out} more errors"), ""));
         }
         ConfigErrors(self.errors)
     }
 
-    fn push(&mut self, line: Option<usize>, path: &str, fault: Fault) {
+    fn push_error(&mut self, line: Option<usize>, path: &str, fault: ConfigFault) {
         let hint = Some(fault.hint).filter(|hint| !hint.is_empty());
         let (file, path) = (self.file.clone(), path.to_owned());
         self.errors.push(ConfigError { file, line, path, message: fault.message, hint });
     }
 }
 
-fn section(path: &str) -> &str {
+fn section_name(path: &str) -> &str {
     path.split(['.', '[']).next().unwrap_or_default()
 }

@@ -5,21 +5,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::agents::Agents;
-use super::channels::Channels;
-use super::name;
-use super::report::Report;
+use super::agents::AgentsConfig;
+use super::channels::ChannelsConfig;
+use super::key_names;
+use super::report::ConfigReport;
 use crate::channel;
 use crate::id::AgentId;
 use crate::provider::ModelRef;
-use crate::route::{ANY, Binding, Match};
+use crate::route::{Binding, BindingMatch, WILDCARD};
 
 /// Several agents that answer the same conversation: `"<peer id>" = ["agent", …]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Broadcast {
+pub struct BroadcastConfig {
     /// All at once, or one after the other.
-    pub strategy: Strategy,
+    pub strategy: BroadcastStrategy,
     /// One after the other, each is shown what those before it answered.
     pub see_previous: bool,
     /// The agents that answer a conversation, by the platform's id of it.
@@ -27,16 +27,16 @@ pub struct Broadcast {
     pub peers: BTreeMap<String, Vec<AgentId>>,
 }
 
-impl Default for Broadcast {
+impl Default for BroadcastConfig {
     fn default() -> Self {
-        Self { strategy: Strategy::default(), see_previous: true, peers: BTreeMap::new() }
+        Self { strategy: BroadcastStrategy::default(), see_previous: true, peers: BTreeMap::new() }
     }
 }
 
 /// In which order the agents of a broadcast group answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Strategy {
+pub enum BroadcastStrategy {
     /// All at once, none knowing of the others.
     #[default]
     Parallel,
@@ -47,15 +47,15 @@ pub enum Strategy {
 /// What decides where bindings do not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Routing {
+pub struct RoutingConfig {
     /// A model that chooses an agent by what is written. Off unless a model is named.
-    pub intent_classifier: Classifier,
+    pub intent_classifier: IntentClassifierConfig,
 }
 
 /// A model that chooses an agent by what is written, where only the default agent would answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Classifier {
+pub struct IntentClassifierConfig {
     /// The model that chooses, as `provider/model`. Without it there is no classifier.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelRef>,
@@ -64,7 +64,7 @@ pub struct Classifier {
     pub timeout_ms: u32,
 }
 
-impl Default for Classifier {
+impl Default for IntentClassifierConfig {
     fn default() -> Self {
         Self { model: None, timeout_ms: 500 }
     }
@@ -72,63 +72,71 @@ impl Default for Classifier {
 
 pub(super) fn check_bindings(
     bindings: &[Binding],
-    agents: &Agents,
-    channels: &Channels,
-    report: &mut Report,
+    agents: &AgentsConfig,
+    channels: &ChannelsConfig,
+    report: &mut ConfigReport,
 ) {
     let accounts = channels.accounts_by_name();
     for (at, binding) in bindings.iter().enumerate() {
         let path = format!("bindings[{at}]");
-        agents.check_named(&binding.agent_id, &format!("{path}.agent_id"), report);
-        let wanted = &binding.wanted;
-        if !channel::known().contains(&&*wanted.channel) {
+        agents.check_agent_exists(&binding.agent_id, &format!("{path}.agent_id"), report);
+        let wanted = &binding.match_rule;
+        if !channel::known_channels().contains(&&*wanted.channel) {
             let message = format!("{:?} is no channel", wanted.channel);
-            let hint = name::suggest(&wanted.channel, &channel::known());
-            report.error(&format!("{path}.match.channel"), message, hint);
+            let hint = key_names::suggest_word(&wanted.channel, &channel::known_channels());
+            report.add_error(&format!("{path}.match.channel"), message, hint);
         }
         if !wanted.roles.is_empty() && wanted.guild_id.is_none() {
             let message = "roles are those of a server, and none is named";
-            report.error(&format!("{path}.match.roles"), message, "add guild_id");
+            report.add_error(&format!("{path}.match.roles"), message, "add guild_id");
         }
-        check_account(wanted, &path, (channels, &accounts), report);
+        check_account_match(wanted, &path, (channels, &accounts), report);
     }
 }
 
 /// An account that is named has to be there. Of a platform that has none at all nothing is said: it may still come.
-fn check_account(
-    wanted: &Match,
+fn check_account_match(
+    wanted: &BindingMatch,
     path: &str,
-    (channels, accounts): (&Channels, &BTreeMap<&'static str, BTreeSet<&str>>),
-    report: &mut Report,
+    (channels, accounts): (&ChannelsConfig, &BTreeMap<&'static str, BTreeSet<&str>>),
+    report: &mut ConfigReport,
 ) {
-    let Some(named) = wanted.account_id.as_deref().filter(|named| *named != ANY) else { return };
-    let hook = channels.webhook.get(named).filter(|_| wanted.channel == channel::WEBHOOK);
+    let Some(named) = wanted.account_id.as_deref().filter(|named| *named != WILDCARD) else { return };
+    let hook = channels.webhook.get(named).filter(|_| wanted.channel == channel::WEBHOOK_CHANNEL);
     if hook.is_some_and(|hook| hook.agent.is_some()) {
         let message = format!("the webhook {named:?} names the agent that answers it: no binding is asked");
         let hint = format!("take the binding out, or channels.webhook.{named}.agent");
-        report.error(&format!("{path}.match.account_id"), message, hint);
+        report.add_error(&format!("{path}.match.account_id"), message, hint);
     }
     let names = accounts.get(&*wanted.channel).filter(|names| !names.contains(named));
-    if let Some(names) = names.filter(|_| report.is_sound("channels")) {
-        let names: Vec<&str> = names.iter().copied().take(name::MAX_COMPARED).collect();
+    if let Some(names) = names.filter(|_| report.is_section_sound("channels")) {
+        let names: Vec<&str> = names.iter().copied().take(key_names::MAX_COMPARED).collect();
         let message = format!("there is no {} account {named:?}", wanted.channel);
-        report.error(&format!("{path}.match.account_id"), message, name::suggest(named, &names));
+        report.add_error(
+            &format!("{path}.match.account_id"),
+            message,
+            key_names::suggest_word(named, &names),
+        );
     }
 }
 
-impl Broadcast {
-    pub(super) fn check(&self, agents: &Agents, report: &mut Report) {
+impl BroadcastConfig {
+    pub(super) fn report_errors(&self, agents: &AgentsConfig, report: &mut ConfigReport) {
         for (peer, listed) in &self.peers {
-            let path = name::join("broadcast", peer);
+            let path = key_names::join_key("broadcast", peer);
             if listed.is_empty() {
-                report.error(&path, "nobody is listed", "name the agents that answer here, or take it out");
+                report.add_error(
+                    &path,
+                    "nobody is listed",
+                    "name the agents that answer here, or take it out",
+                );
             }
             let mut seen = BTreeSet::new();
             for (at, agent) in listed.iter().enumerate() {
-                agents.check_named(agent, &format!("{path}[{at}]"), report);
+                agents.check_agent_exists(agent, &format!("{path}[{at}]"), report);
                 if !seen.insert(agent) {
                     let message = format!("\"{agent}\" is listed twice");
-                    report.error(&format!("{path}[{at}]"), message, "keep one of them");
+                    report.add_error(&format!("{path}[{at}]"), message, "keep one of them");
                 }
             }
         }

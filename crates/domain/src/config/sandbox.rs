@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::report::Report;
+use super::report::ConfigReport;
 
 /// What is the same for every agent's sandbox. How far each reaches is in `agents.defaults.sandbox` and the agent's own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -23,11 +23,11 @@ impl Default for SandboxConfig {
 }
 
 impl SandboxConfig {
-    pub(super) fn check(&self, report: &mut Report) {
+    pub(super) fn report_errors(&self, report: &mut ConfigReport) {
         for (index, path) in self.readable.iter().enumerate() {
             if !path.starts_with('/') || path.trim_matches('/').is_empty() {
                 let message = format!("{path:?} is not an absolute path of a folder");
-                report.error(
+                report.add_error(
                     &format!("sandbox.readable[{index}]"),
                     message,
                     "write it out, such as \"/opt/tools\"",
@@ -40,7 +40,7 @@ impl SandboxConfig {
 /// The worker processes of agents with `isolation = "process"`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Workers {
+pub struct WorkerPoolConfig {
     /// Workers of one workspace that stay when nothing is to do.
     pub min: u16,
     /// Workers at once, over all agents.
@@ -57,16 +57,16 @@ pub struct Workers {
     pub calls: u32,
 }
 
-impl Default for Workers {
+impl Default for WorkerPoolConfig {
     fn default() -> Self {
         Self { min: 0, max: 8, idle_seconds: 60, wait_seconds: 30, calls: 200 }
     }
 }
 
-impl Workers {
-    pub(super) fn check(&self, report: &mut Report) {
+impl WorkerPoolConfig {
+    pub(super) fn report_errors(&self, report: &mut ConfigReport) {
         if self.min > self.max {
-            report.error(
+            report.add_error(
                 "workers.min",
                 "there can not be more idle workers than workers",
                 "lower min, or raise max",

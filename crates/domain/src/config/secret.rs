@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize, Serializer};
 
 /// What is shown in place of a secret.
-pub(super) const HIDDEN: &str = "***";
+pub(super) const SECRET_MASK: &str = "***";
 
 /// A secret. It prints, logs and serializes as `***`; only [`Secret::expose`] shows it.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
@@ -26,19 +26,19 @@ impl Secret {
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(HIDDEN)
+        f.write_str(SECRET_MASK)
     }
 }
 
 impl fmt::Display for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(HIDDEN)
+        f.write_str(SECRET_MASK)
     }
 }
 
 impl Serialize for Secret {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(HIDDEN)
+        serializer.serialize_str(SECRET_MASK)
     }
 }
 

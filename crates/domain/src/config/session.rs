@@ -1,23 +1,23 @@
 //! `[session]`: how conversations are kept apart.
 
+mod dm_sharing;
 mod maintenance;
-mod shared;
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use maintenance::{Maintenance, Mode};
+pub use maintenance::{MaintenanceConfig, MaintenanceMode};
 
-use super::name;
-use super::report::Report;
+use super::key_names;
+use super::report::ConfigReport;
 use crate::scope::DmScope;
 
 /// How conversations are kept apart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Session {
+pub struct SessionConfig {
     /// The last part of the key of an agent's main conversation: `agent:<id>:<main_key>`.
     pub main_key: String,
     /// How conversations with single persons are kept apart. Left out: `main` while one person alone can write, and
@@ -31,48 +31,48 @@ pub struct Session {
     /// Lets several people share an agent's main conversation: each sees what the others write.
     pub allow_shared_dm: bool,
     /// What becomes of conversations that nobody uses any more.
-    pub maintenance: Maintenance,
+    pub maintenance: MaintenanceConfig,
 }
 
-impl Default for Session {
+impl Default for SessionConfig {
     fn default() -> Self {
         Self {
             main_key: "main".to_owned(),
             dm_scope: None,
             identity_links: BTreeMap::new(),
             allow_shared_dm: false,
-            maintenance: Maintenance::default(),
+            maintenance: MaintenanceConfig::default(),
         }
     }
 }
 
-impl Session {
-    pub(super) fn check(&self, report: &mut Report) {
+impl SessionConfig {
+    pub(super) fn report_errors(&self, report: &mut ConfigReport) {
         let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
         if self.main_key.is_empty() || self.main_key.len() > 64 || !self.main_key.chars().all(word) {
             let message = format!("{:?} cannot be part of a session key", self.main_key);
-            report.error("session.main_key", message, "use up to 64 of a-z, 0-9, '_' and '-'");
+            report.add_error("session.main_key", message, "use up to 64 of a-z, 0-9, '_' and '-'");
         }
-        self.check_links(report);
+        self.check_identity_links(report);
     }
 
-    fn check_links(&self, report: &mut Report) {
+    fn check_identity_links(&self, report: &mut ConfigReport) {
         let mut known: BTreeMap<&str, &str> = BTreeMap::new();
         for (person, ids) in &self.identity_links {
-            let path = name::join("session.identity_links", person);
+            let path = key_names::join_key("session.identity_links", person);
             if person.is_empty() || person.contains(':') {
                 let message = format!("{person:?} cannot be a person's name");
-                report.error(&path, message, "use a word without ':'");
+                report.add_error(&path, message, "use a word without ':'");
             }
             for (at, id) in ids.iter().enumerate() {
                 let place = format!("{path}[{at}]");
                 if !id.split_once(':').is_some_and(|(channel, id)| !channel.is_empty() && !id.is_empty()) {
                     let message = format!("{id:?} names no sender");
-                    report.error(&place, message, "write channel:id, such as telegram:123");
+                    report.add_error(&place, message, "write channel:id, such as telegram:123");
                 }
                 if let Some(other) = known.insert(id, person).filter(|other| other != person) {
                     let message = format!("{id:?} is both {other:?} and {person:?}");
-                    report.error(&place, message, "keep one of them");
+                    report.add_error(&place, message, "keep one of them");
                 }
             }
         }

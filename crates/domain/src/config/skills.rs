@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::report::Report;
-use crate::skill::Told;
+use super::report::ConfigReport;
+use crate::skill::SkillListLimits;
 
 /// Where skills are found besides the workspaces and `<home>/skills`, and how many an agent is told of. Which of them it
 /// has is each agent's `skills`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Skills {
+pub struct SkillsConfig {
     /// More folders of skills for all agents: absolute, or below the home. Looked at after `<home>/skills`, in this
     /// order; the nearest of a name is used.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -25,30 +25,34 @@ pub struct Skills {
     pub max_listed_chars: u32,
 }
 
-impl Default for Skills {
+impl Default for SkillsConfig {
     fn default() -> Self {
         Self { folders: Vec::new(), max_listed: 64, max_listed_chars: 12_000 }
     }
 }
 
-impl Skills {
+impl SkillsConfig {
     /// The folders behind `<home>/skills`.
-    pub fn folders(&self, home: &Path) -> Vec<PathBuf> {
+    pub fn skill_folders(&self, home: &Path) -> Vec<PathBuf> {
         self.folders.iter().map(|folder| home.join(folder)).collect()
     }
 
-    pub fn told(&self) -> Told {
+    pub fn list_limits(&self) -> SkillListLimits {
         let whole = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
-        Told { skills: whole(self.max_listed), chars: whole(self.max_listed_chars) }
+        SkillListLimits { skills: whole(self.max_listed), chars: whole(self.max_listed_chars) }
     }
 
-    pub(super) fn check(&self, report: &mut Report) {
+    pub(super) fn report_errors(&self, report: &mut ConfigReport) {
         for (at, folder) in self.folders.iter().enumerate() {
             let path = format!("skills.folders[{at}]");
             if folder.trim().is_empty() {
-                report.error(&path, "it names no folder", "write a path, or take it out");
+                report.add_error(&path, "it names no folder", "write a path, or take it out");
             } else if folder.starts_with('~') {
-                report.error(&path, "a ~ means nothing here", "write the path whole, or one below the home");
+                report.add_error(
+                    &path,
+                    "a ~ means nothing here",
+                    "write the path whole, or one below the home",
+                );
             }
         }
     }

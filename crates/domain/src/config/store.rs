@@ -3,13 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::report::Report;
+use super::report::ConfigReport;
 use super::secret::Secret;
 
 /// Where the instance keeps its state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Store {
+pub struct StoreConfig {
     /// `postgres://user:password@host/database`, best as a reference: `env:DATABASE_URL`. Without it the state is
     /// in SQLite files below the instance's home.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -20,14 +20,14 @@ pub struct Store {
     pub wait_seconds: Option<u32>,
 }
 
-impl Store {
-    pub(super) fn check(&self, report: &mut Report) {
+impl StoreConfig {
+    pub(super) fn report_errors(&self, report: &mut ConfigReport) {
         let known = |url: &Secret| {
             ["postgres://", "postgresql://"].iter().any(|scheme| url.expose().starts_with(scheme))
         };
         if self.url.as_ref().is_some_and(|url| !known(url)) {
             let hint = "leave it out to use SQLite below the instance's home";
-            report.error("store.url", "this is not a postgres:// address", hint);
+            report.add_error("store.url", "this is not a postgres:// address", hint);
         }
     }
 }

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::report::Report;
+use super::report::ConfigReport;
 use super::secret::Secret;
 
 /// Traces for an OpenTelemetry collector: when turns, model calls and tool calls began and ended, and what caused them. Never
 /// what was said. Off unless an endpoint is named here or in `OTEL_EXPORTER_OTLP_ENDPOINT`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Telemetry {
+pub struct TelemetryConfig {
     /// The collector's address for OTLP over HTTP, such as `http://127.0.0.1:4318`; `/v1/traces` is added.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
@@ -24,12 +24,12 @@ pub struct Telemetry {
     pub service_name: Option<String>,
 }
 
-impl Telemetry {
-    pub(super) fn check(&self, report: &mut Report) {
+impl TelemetryConfig {
+    pub(super) fn report_errors(&self, report: &mut ConfigReport) {
         let fits = |url: &String| url.starts_with("http://") || url.starts_with("https://");
         if self.endpoint.as_ref().is_some_and(|url| !fits(url)) {
             let hint = "write it as http://127.0.0.1:4318";
-            report.error("telemetry.endpoint", "this is not an http:// or https:// address", hint);
+            report.add_error("telemetry.endpoint", "this is not an http:// or https:// address", hint);
         }
     }
 }

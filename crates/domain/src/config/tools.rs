@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::name;
-use super::report::Report;
+use super::key_names;
+use super::report::ConfigReport;
 use super::secret::Secret;
 use crate::channel;
-use crate::policy::{self, ApprovalMode, Profile, Rules, ToolPolicy};
+use crate::policy::{self, ApprovalMode, ToolPolicy, ToolProfile, ToolRules};
 use crate::relay::AgentToAgent;
 
 /// What tools may do, for all agents together. An agent's own rules can only narrow it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Tools {
+pub struct ToolsConfig {
     /// Lets web tools reach loopback and private addresses. Off, so that no web page can talk an agent into
     /// reading from your network.
     pub allow_private_addresses: bool,
@@ -24,7 +24,7 @@ pub struct Tools {
     pub disabled: Vec<String>,
     /// Only the tools of this profile: `minimal`, `messaging`, `coding` or `full`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub profile: Option<Profile>,
+    pub profile: Option<ToolProfile>,
     /// The only tools agents may have: names, `group:…`, or patterns in which `*` stands for any text. All if empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
@@ -59,9 +59,9 @@ pub struct Tools {
     pub web_search: Option<WebSearch>,
 }
 
-impl Tools {
-    pub fn rules(&self) -> Rules {
-        Rules {
+impl ToolsConfig {
+    pub fn tool_rules(&self) -> ToolRules {
+        ToolRules {
             policy: ToolPolicy {
                 profile: self.profile,
                 allow: self.allow.clone(),
@@ -75,34 +75,39 @@ impl Tools {
         }
     }
 
-    pub(super) fn check(&self, servers: &[String], report: &mut Report) {
-        let rules = self.rules();
+    pub(super) fn report_errors(&self, servers: &[String], report: &mut ConfigReport) {
+        let rules = self.tool_rules();
         let disabled = ToolPolicy { deny: rules.disabled, ..ToolPolicy::default() };
-        for unknown in policy::check(&disabled, &[], servers) {
-            report.error(&unknown.path.replace("deny", "tools.disabled"), unknown.message, unknown.hint);
+        for unknown in policy::find_invalid_entries(&disabled, &[], servers) {
+            report.add_error(&unknown.path.replace("deny", "tools.disabled"), unknown.message, unknown.hint);
         }
-        check_policy("tools", &rules.policy, servers, report);
+        report_policy_errors("tools", &rules.policy, servers, report);
         for (at, pattern) in self.message_to.iter().enumerate() {
             let channel = pattern.split(':').next().unwrap_or_default();
             if pattern.matches(':').count() < 2
-                || !(channel.contains('*') || channel::known().contains(&channel))
+                || !(channel.contains('*') || channel::known_channels().contains(&channel))
             {
                 let message = format!("{pattern:?} names no conversation");
                 let hint = "write channel:account:peer, such as \"telegram:default:*\"";
-                report.error(&format!("tools.message_to[{at}]"), message, hint);
+                report.add_error(&format!("tools.message_to[{at}]"), message, hint);
             }
         }
-        check_policy("tools.subagents", &rules.subagents, servers, report);
+        report_policy_errors("tools.subagents", &rules.subagents, servers, report);
         for (pattern, policy) in &rules.senders {
-            check_policy(&name::join("tools.senders", pattern), policy, servers, report);
+            report_policy_errors(&key_names::join_key("tools.senders", pattern), policy, servers, report);
         }
-        self.web_search.iter().for_each(|search| search.check(report));
+        self.web_search.iter().for_each(|search| search.report_errors(report));
     }
 }
 
-pub(super) fn check_policy(path: &str, policy: &ToolPolicy, servers: &[String], report: &mut Report) {
-    for unknown in policy::check(policy, &[], servers) {
-        report.error(&format!("{path}.{}", unknown.path), unknown.message, unknown.hint);
+pub(super) fn report_policy_errors(
+    path: &str,
+    policy: &ToolPolicy,
+    servers: &[String],
+    report: &mut ConfigReport,
+) {
+    for unknown in policy::find_invalid_entries(policy, &[], servers) {
+        report.add_error(&format!("{path}.{}", unknown.path), unknown.message, unknown.hint);
     }
 }
 
@@ -131,15 +136,23 @@ pub enum SearchKind {
 }
 
 impl WebSearch {
-    fn check(&self, report: &mut Report) {
+    fn report_errors(&self, report: &mut ConfigReport) {
         match self.kind {
             SearchKind::Searxng if self.url.is_none() => {
                 let hint = r#"add it, like url = "http://127.0.0.1:8888""#;
-                report.error("tools.web_search", "url is missing, and SearXNG has no usual address", hint);
+                report.add_error(
+                    "tools.web_search",
+                    "url is missing, and SearXNG has no usual address",
+                    hint,
+                );
             }
             SearchKind::Brave | SearchKind::Tavily if self.api_key.is_none() => {
                 let hint = r#"add it, like api_key = "env:SEARCH_API_KEY""#;
-                report.error("tools.web_search", "api_key is missing, and this service asks for one", hint);
+                report.add_error(
+                    "tools.web_search",
+                    "api_key is missing, and this service asks for one",
+                    hint,
+                );
             }
             _ => {}
         }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The limits of one turn. A turn that reaches one ends, frees its session, and says so in one sentence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Turns {
+pub struct TurnsConfig {
     /// How often the model may call tools and be called again.
     #[schemars(range(min = 1))]
     pub max_rounds: u32,
@@ -30,7 +30,7 @@ pub struct Turns {
     pub automatic_budget: u32,
 }
 
-impl Default for Turns {
+impl Default for TurnsConfig {
     fn default() -> Self {
         Self {
             max_rounds: 50,

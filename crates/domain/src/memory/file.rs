@@ -3,46 +3,46 @@
 
 use serde_json::{Map, Value};
 
-use super::{FACT, Memory, derived_key};
+use super::{DEFAULT_MEMORY_KIND, MemoryEntry, derived_key};
 use crate::agent::MemoryScope;
 use crate::id::{AgentId, MemoryId};
-use crate::key::SessionKey;
+use crate::session_key::SessionKey;
 use crate::time::Millis;
 
 /// Before the JSON that says all of a memory but its text.
-const MARK: &str = "<!-- polyclaw ";
-const MARK_END: &str = " -->";
+const ENTRY_MARK: &str = "<!-- polyclaw ";
+const ENTRY_MARK_END: &str = " -->";
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
-pub struct Unreadable {
+pub struct MemoryFileError {
     pub line: usize,
     pub why: String,
 }
 
 /// Whose memories a file written by hand becomes.
 #[derive(Clone, Debug)]
-pub struct Owner {
+pub struct MemoryFileOwner {
     pub agent: AgentId,
     pub session: SessionKey,
     pub scope: MemoryScope,
     pub now: Millis,
 }
 
-pub fn to_jsonl(memories: &[Memory]) -> String {
+pub fn to_jsonl(memories: &[MemoryEntry]) -> String {
     let lines = memories.iter().filter_map(|memory| serde_json::to_string(memory).ok());
     lines.map(|line| line + "\n").collect()
 }
 
-pub fn from_jsonl(text: &str) -> Result<Vec<Memory>, Unreadable> {
+pub fn from_jsonl(text: &str) -> Result<Vec<MemoryEntry>, MemoryFileError> {
     let lines = (1..).zip(text.split('\n')).filter(|(_, line)| !line.trim().is_empty());
     let read = |(line, text): (usize, &str)| {
-        serde_json::from_str(text).map_err(|error| Unreadable { line, why: error.to_string() })
+        serde_json::from_str(text).map_err(|error| MemoryFileError { line, why: error.to_string() })
     };
     lines.map(read).collect()
 }
 
-pub fn to_markdown(memories: &[Memory]) -> String {
+pub fn to_markdown(memories: &[MemoryEntry]) -> String {
     let mut text = String::from("# Memory\n");
     for memory in memories {
         let mut head = serde_json::to_value(memory).unwrap_or_default();
@@ -53,35 +53,37 @@ pub fn to_markdown(memories: &[Memory]) -> String {
         // A `>` in a key must not end the comment.
         let head = head.to_string().replace('>', "\\u003e");
         let title = memory.key.replace(['\n', '\r'], " ");
-        text.push_str(&format!("\n## {title}\n{MARK}{head}{MARK_END}\n{}\n", memory.content));
+        text.push_str(&format!("\n## {title}\n{ENTRY_MARK}{head}{ENTRY_MARK_END}\n{}\n", memory.content));
     }
     text
 }
 
 /// Reads what `to_markdown` writes back whole, and what people write as they wrote it.
-pub fn from_markdown(text: &str, owner: &Owner) -> Result<Vec<Memory>, Unreadable> {
+pub fn from_markdown(text: &str, owner: &MemoryFileOwner) -> Result<Vec<MemoryEntry>, MemoryFileError> {
     let lines: Vec<&str> = text.split('\n').collect();
-    let (mut memories, mut loose, mut heading, mut at) = (Vec::new(), Loose::new(owner), String::new(), 0);
+    let (mut memories, mut loose, mut heading, mut at) =
+        (Vec::new(), LooseMemoryParser::new(owner), String::new(), 0);
     while let Some(line) = lines.get(at) {
         at += 1;
-        if let Some(head) = line.strip_prefix(MARK) {
-            let (memory, length) = marked(head, &lines[at..]).map_err(|why| Unreadable { line: at, why })?;
+        if let Some(head) = line.strip_prefix(ENTRY_MARK) {
+            let (memory, length) =
+                parse_marked_entry(head, &lines[at..]).map_err(|why| MemoryFileError { line: at, why })?;
             memories.push(memory);
             at += length;
         } else if let Some(title) = line.strip_prefix('#') {
-            loose.end(&heading, &mut memories);
+            loose.finish_item(&heading, &mut memories);
             heading = title.trim_start_matches('#').trim().to_owned();
         } else {
-            loose.line(line, &heading, &mut memories);
+            loose.push_line(line, &heading, &mut memories);
         }
     }
-    loose.end(&heading, &mut memories);
+    loose.finish_item(&heading, &mut memories);
     Ok(memories)
 }
 
 /// One memory from its comment and the lines after it, and how many those are.
-fn marked(head: &str, after: &[&str]) -> Result<(Memory, usize), String> {
-    let head = head.strip_suffix(MARK_END).ok_or("the comment is cut off")?;
+fn parse_marked_entry(head: &str, after: &[&str]) -> Result<(MemoryEntry, usize), String> {
+    let head = head.strip_suffix(ENTRY_MARK_END).ok_or("the comment is cut off")?;
     let mut head: Map<String, Value> = serde_json::from_str(head).map_err(|error| error.to_string())?;
     let count = head.remove("lines").and_then(|count| count.as_u64()).and_then(|n| usize::try_from(n).ok());
     let count = count.ok_or("it does not say how many lines belong to it")?;
@@ -92,24 +94,24 @@ fn marked(head: &str, after: &[&str]) -> Result<(Memory, usize), String> {
 }
 
 /// Items and paragraphs, gathered line by line.
-struct Loose<'a> {
-    owner: &'a Owner,
+struct LooseMemoryParser<'a> {
+    owner: &'a MemoryFileOwner,
     text: String,
     /// What is gathered began as an item of a list.
     is_item: bool,
 }
 
-impl<'a> Loose<'a> {
-    fn new(owner: &'a Owner) -> Self {
+impl<'a> LooseMemoryParser<'a> {
+    fn new(owner: &'a MemoryFileOwner) -> Self {
         Self { owner, text: String::new(), is_item: false }
     }
 
-    fn line(&mut self, line: &str, heading: &str, memories: &mut Vec<Memory>) {
+    fn push_line(&mut self, line: &str, heading: &str, memories: &mut Vec<MemoryEntry>) {
         let line = line.trim_end();
         let item = ["- ", "* ", "+ "].iter().find_map(|mark| line.strip_prefix(mark));
-        let item = item.or_else(|| self.numbered(line));
+        let item = item.or_else(|| self.strip_list_number(line));
         if item.is_some() || line.is_empty() {
-            self.end(heading, memories);
+            self.finish_item(heading, memories);
             self.is_item = item.is_some();
         }
         let line = item.unwrap_or(line).trim();
@@ -122,7 +124,7 @@ impl<'a> Loose<'a> {
     }
 
     /// The text of `1. text` or `1) text`. Inside a paragraph only a 1 begins a list: "on the\n12. of May" goes on.
-    fn numbered<'b>(&self, line: &'b str) -> Option<&'b str> {
+    fn strip_list_number<'b>(&self, line: &'b str) -> Option<&'b str> {
         let digits = line.bytes().take_while(u8::is_ascii_digit).count();
         let (number, rest) = line.split_at(digits);
         let rest = rest.strip_prefix(". ").or_else(|| rest.strip_prefix(") "))?;
@@ -130,21 +132,21 @@ impl<'a> Loose<'a> {
         (begins && (1..=3).contains(&digits)).then_some(rest)
     }
 
-    fn end(&mut self, heading: &str, memories: &mut Vec<Memory>) {
+    fn finish_item(&mut self, heading: &str, memories: &mut Vec<MemoryEntry>) {
         let content = std::mem::take(&mut self.text);
         if content.is_empty() {
             return;
         }
         let metadata = (!heading.is_empty()).then(|| ("heading".to_owned(), heading.into()));
         let key = derived_key("import", &format!("{heading} {content}"));
-        memories.push(Memory {
+        memories.push(MemoryEntry {
             // Named by what it says, so that the same file twice is the same memories.
             id: MemoryId::new(format!("{}-{key}", self.owner.agent)),
             agent: self.owner.agent.clone(),
             session: self.owner.session.clone(),
             scope: self.owner.scope,
             key,
-            kind: FACT.to_owned(),
+            kind: DEFAULT_MEMORY_KIND.to_owned(),
             content,
             metadata: metadata.into_iter().collect(),
             created_at: self.owner.now,
@@ -159,17 +161,17 @@ mod tests {
 
     use super::*;
 
-    fn owner() -> Owner {
+    fn owner() -> MemoryFileOwner {
         let agent = AgentId::main();
         let session = SessionKey::main(&agent);
-        Owner { agent, session, scope: MemoryScope::Agent, now: Millis(7) }
+        MemoryFileOwner { agent, session, scope: MemoryScope::Agent, now: Millis(7) }
     }
 
-    fn memory(key: &str, content: &str) -> Memory {
-        Memory {
+    fn memory(key: &str, content: &str) -> MemoryEntry {
+        MemoryEntry {
             id: MemoryId::new("m1"),
             agent: AgentId::main(),
-            session: SessionKey::direct(&AgentId::main(), "chat", "a b"),
+            session: SessionKey::for_direct(&AgentId::main(), "chat", "a b"),
             scope: MemoryScope::Session,
             key: key.into(),
             kind: "fact".into(),

@@ -1,26 +1,26 @@
 //! Before old history is folded: what of it is worth keeping for good.
 
 /// Facts taken from one folding at the most.
-const MOST_FACTS: usize = 12;
+const MAX_FACTS: usize = 12;
 /// Longest fact, in characters: what is longer is a story, and stays in the summary.
-const MOST_CHARS: usize = 400;
+const MAX_FACT_CHARS: usize = 400;
 /// Longest answer, in tokens.
-pub const ANSWER_TOKENS: u32 = 600;
+pub const MAX_ANSWER_TOKENS: u32 = 600;
 
 /// What is asked of the model.
-pub const SYSTEM: &str = "The conversation you are given is about to be shortened. List the facts in it that stay true \
+pub const FLUSH_SYSTEM_PROMPT: &str = "The conversation you are given is about to be shortened. List the facts in it that stay true \
 and useful in later conversations: who people are, preferences, decisions, names, numbers, dates, standing requests. \
 Leave out small talk, secrets such as passwords and keys, what tools printed, and what only mattered at the time. \
 Write one fact a line, each starting with \"- \", each a whole sentence that can be understood alone. \
 If there is none, answer NONE.";
 
 /// The facts of an answer. Whatever else a model writes around them is not kept.
-pub fn facts(answer: &str) -> Vec<String> {
+pub fn parse_facts(answer: &str) -> Vec<String> {
     let listed = answer.lines().filter_map(|line| line.trim_start().strip_prefix("- ").map(str::trim));
-    let kept = listed.filter(|fact| !fact.is_empty() && fact.chars().count() <= MOST_CHARS);
+    let kept = listed.filter(|fact| !fact.is_empty() && fact.chars().count() <= MAX_FACT_CHARS);
     let mut facts: Vec<String> = Vec::new();
     for fact in kept {
-        if facts.len() < MOST_FACTS && !facts.iter().any(|known| known == fact) {
+        if facts.len() < MAX_FACTS && !facts.iter().any(|known| known == fact) {
             facts.push(fact.to_owned());
         }
     }
@@ -37,9 +37,9 @@ mod tests {
             "Here they are:\n- Ana lives in Porto.\n  - Ana lives in Porto.\n- \n- {}\nNONE",
             "x".repeat(401)
         );
-        assert_eq!(facts(&answer), ["Ana lives in Porto."]);
-        assert!(facts("NONE").is_empty());
+        assert_eq!(parse_facts(&answer), ["Ana lives in Porto."]);
+        assert!(parse_facts("NONE").is_empty());
         let many: String = (0..40).map(|n| format!("- fact {n}\n")).collect();
-        assert_eq!(facts(&many).len(), MOST_FACTS);
+        assert_eq!(parse_facts(&many).len(), MAX_FACTS);
     }
 }

@@ -2,10 +2,10 @@
 //! neighbours, so that a word of two characters is found wherever it stands.
 
 /// Words of a question that are looked up at the most.
-const MOST_WORDS: usize = 24;
+const MAX_QUERY_WORDS: usize = 24;
 
 /// Said in every question and every answer: looking them up finds everything.
-const COMMON: &str = " a about all am an and any anybody anyone anything are as at be been but by can could did do does for from \
+const STOP_WORDS: &str = " a about all am an and any anybody anyone anything are as at be been but by can could did do does for from \
     get give had has have her him his how i if in into is it its just know let like me my no not of on or our \
     out please say she should so some tell than that the their them then there these they this those to up us \
     was we were what when where which who whom whose why will with would you your again s t re ve ll d m don \
@@ -18,19 +18,19 @@ fn is_unspaced(c: char) -> bool {
 }
 
 /// The text as the index is to read it; `None` where that is the text itself.
-pub fn for_index(text: &str) -> Option<String> {
+pub fn index_text(text: &str) -> Option<String> {
     if !text.chars().any(is_unspaced) {
         return None;
     }
     let mut cut = String::with_capacity(text.len() * 2);
-    for run in runs(text) {
+    for run in script_runs(text) {
         match run {
-            Run::Spaced(piece) => cut.push_str(piece),
-            Run::Unspaced(piece) => {
+            ScriptRun::Spaced(piece) => cut.push_str(piece),
+            ScriptRun::Unspaced(piece) => {
                 // The last character begins no pair, so it stands for itself.
                 let last = piece.char_indices().next_back().map_or("", |(at, _)| &piece[at..]);
                 let alone = (last.len() < piece.len()).then_some(last);
-                for word in pairs(piece).chain(alone) {
+                for word in char_bigrams(piece).chain(alone) {
                     cut.push(' ');
                     cut.push_str(word);
                 }
@@ -43,48 +43,48 @@ pub fn for_index(text: &str) -> Option<String> {
 
 /// The words of a question that are worth looking up, each as FTS5 writes it: quoted, so that nothing in a question is
 /// taken for an operator.
-pub fn for_query(text: &str) -> Vec<String> {
+pub fn query_words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
-    for run in runs(text) {
+    for run in script_runs(text) {
         match run {
-            Run::Spaced(piece) => {
+            ScriptRun::Spaced(piece) => {
                 let found = piece.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-                words.extend(found.filter(|word| !is_common(word)).map(|word| format!("\"{word}\"")));
+                words.extend(found.filter(|word| !is_stop_word(word)).map(|word| format!("\"{word}\"")));
             }
             // One character alone is the beginning of a pair.
-            Run::Unspaced(piece) if piece.chars().count() == 1 => words.push(format!("\"{piece}\"*")),
-            Run::Unspaced(piece) => words.extend(pairs(piece).map(|pair| format!("\"{pair}\""))),
+            ScriptRun::Unspaced(piece) if piece.chars().count() == 1 => words.push(format!("\"{piece}\"*")),
+            ScriptRun::Unspaced(piece) => words.extend(char_bigrams(piece).map(|pair| format!("\"{pair}\""))),
         }
     }
     let mut seen = std::collections::HashSet::new();
     words.retain(|word| seen.insert(word.to_lowercase()));
-    words.truncate(MOST_WORDS);
+    words.truncate(MAX_QUERY_WORDS);
     words
 }
 
-fn is_common(word: &str) -> bool {
-    COMMON.contains(&format!(" {} ", word.to_lowercase()))
+fn is_stop_word(word: &str) -> bool {
+    STOP_WORDS.contains(&format!(" {} ", word.to_lowercase()))
 }
 
-enum Run<'a> {
+enum ScriptRun<'a> {
     Spaced(&'a str),
     Unspaced(&'a str),
 }
 
 /// The text in pieces of one manner of writing.
-fn runs(text: &str) -> impl Iterator<Item = Run<'_>> {
+fn script_runs(text: &str) -> impl Iterator<Item = ScriptRun<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let unspaced = is_unspaced(rest.chars().next()?);
         let end = rest.find(|c| is_unspaced(c) != unspaced).unwrap_or(rest.len());
         let (run, tail) = rest.split_at(end);
         rest = tail;
-        Some(if unspaced { Run::Unspaced(run) } else { Run::Spaced(run) })
+        Some(if unspaced { ScriptRun::Unspaced(run) } else { ScriptRun::Spaced(run) })
     })
 }
 
 /// Each two neighbours; a character without one stands alone.
-fn pairs(run: &str) -> impl Iterator<Item = &str> {
+fn char_bigrams(run: &str) -> impl Iterator<Item = &str> {
     let starts: Vec<usize> = run.char_indices().map(|(at, _)| at).chain([run.len()]).collect();
     let width = 2.min(starts.len() - 1);
     (0..starts.len() - width).map(move |at| &run[starts[at]..starts[at + width]])
@@ -98,27 +98,27 @@ mod tests {
 
     #[test]
     fn spaced_text_is_left_and_unspaced_text_is_cut_into_pairs() {
-        assert_eq!(for_index("Café au lait"), None);
-        assert_eq!(for_index("我住在北京 since 2019").unwrap(), " 我住 住在 在北 北京 京  since 2019");
-        assert_eq!(for_index("猫").unwrap(), " 猫 ");
-        assert_eq!(for_index("東京タワー").unwrap(), " 東京 京タ タワ ワー ー ");
+        assert_eq!(index_text("Café au lait"), None);
+        assert_eq!(index_text("我住在北京 since 2019").unwrap(), " 我住 住在 在北 北京 京  since 2019");
+        assert_eq!(index_text("猫").unwrap(), " 猫 ");
+        assert_eq!(index_text("東京タワー").unwrap(), " 東京 京タ タワ ワー ー ");
     }
 
     #[test]
     fn a_question_is_the_words_that_tell_something() {
-        assert_eq!(for_query("What is my dog's name, dog?"), ["\"dog\"", "\"name\""]);
-        assert!(for_query("what is it").is_empty());
-        assert_eq!(for_query("Did anyone ever have babies?"), ["\"babies\""]);
-        assert_eq!(for_query("北京 猫"), ["\"北京\"", "\"猫\"*"]);
-        assert_eq!(for_query("a\" OR NEAR(x) NOT *:-^ col:y"), ["\"NEAR\"", "\"x\"", "\"col\"", "\"y\""]);
+        assert_eq!(query_words("What is my dog's name, dog?"), ["\"dog\"", "\"name\""]);
+        assert!(query_words("what is it").is_empty());
+        assert_eq!(query_words("Did anyone ever have babies?"), ["\"babies\""]);
+        assert_eq!(query_words("北京 猫"), ["\"北京\"", "\"猫\"*"]);
+        assert_eq!(query_words("a\" OR NEAR(x) NOT *:-^ col:y"), ["\"NEAR\"", "\"x\"", "\"col\"", "\"y\""]);
     }
 
     proptest! {
         #[test]
         fn every_text_can_be_cut(text in any::<String>()) {
-            for_index(&text);
+            index_text(&text);
             let quoted = |word: &String| word.starts_with('"') && word.matches('"').count() == 2;
-            prop_assert!(for_query(&text).iter().all(quoted));
+            prop_assert!(query_words(&text).iter().all(quoted));
         }
     }
 }

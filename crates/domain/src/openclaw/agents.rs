@@ -2,19 +2,19 @@
 
 use serde_json::{Map, Value, json};
 
-use super::models::Models;
-use super::names::{Renamed, name_all};
-use super::notes::Notes;
-use super::part::Part;
-use super::{put, tools};
+use super::agent_names::{AgentRenames, rename_agents};
+use super::models::OpenclawModels;
+use super::notes::TranslationNotes;
+use super::source_table::SourceTable;
+use super::{insert_nonempty, tools};
 use crate::id::AgentId;
 
 /// Folders of a workspace that are not an agent's.
-const RESERVED: [&str; 2] = ["skills", "agents"];
+const RESERVED_FOLDERS: [&str; 2] = ["skills", "agents"];
 
 /// Where the files of an agent are, and where they go.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Files {
+pub struct OpenclawAgentFiles {
     pub id: AgentId,
     /// Its id there.
     pub called: String,
@@ -26,62 +26,68 @@ pub struct Files {
     pub dir: Option<String>,
 }
 
-impl Files {
+impl OpenclawAgentFiles {
     /// Whether its id can be the name of a folder and of nothing else.
     pub fn has_folder(&self) -> bool {
         !self.called.starts_with('.') && !self.called.contains(['/', '\\', '\0'])
     }
 }
 
-pub(super) struct Roster {
+pub(super) struct AgentRoster {
     pub agents: Value,
     pub heartbeats: Value,
-    pub files: Vec<Files>,
-    pub renamed: Renamed,
+    pub files: Vec<OpenclawAgentFiles>,
+    pub renamed: AgentRenames,
 }
 
-pub(super) fn read(whole: &mut Part, models: &mut Models, notes: &mut Notes) -> Roster {
-    let mut section = whole.part("agents", notes);
+pub(super) fn translate_agents(
+    whole: &mut SourceTable,
+    models: &mut OpenclawModels,
+    notes: &mut TranslationNotes,
+) -> AgentRoster {
+    let mut section = whole.take_table("agents", notes);
     // The first generation had one agent, in a section of its own.
-    let older = whole.part("agent", notes);
-    let own = section.part("defaults", notes);
-    let mut defaults = if own.is_empty() { older } else { own.over(&older) };
-    for (alias, model) in short_names(&mut defaults, notes) {
-        models.alias(alias, model);
+    let older = whole.take_table("agent", notes);
+    let own = section.take_table("defaults", notes);
+    let mut defaults = if own.is_empty() { older } else { own.overlay_on(&older) };
+    for (alias, model) in read_model_aliases(&mut defaults, notes) {
+        models.add_alias(alias, model);
     }
-    let listed = listed(&mut section, notes);
-    let renamed = name_all(&listed, notes);
-    let shared = defaults.text("workspace", notes);
-    let mut roster = Roster { agents: json!({}), heartbeats: json!({}), files: Vec::new(), renamed };
-    let every = defaults.part("heartbeat", notes);
+    let listed = read_agent_list(&mut section, notes);
+    let renamed = rename_agents(&listed, notes);
+    let shared = defaults.take_text("workspace", notes);
+    let mut roster = AgentRoster { agents: json!({}), heartbeats: json!({}), files: Vec::new(), renamed };
+    let every = defaults.take_table("heartbeat", notes);
     let mut table = Map::new();
-    let mut whole = section_defaults(defaults, &roster.renamed, models, notes);
-    if let Some(default) = section.text("default", notes).and_then(|id| roster.renamed.find(&id).cloned()) {
-        put(&mut table, "default", default.as_str());
+    let mut whole = translate_defaults(defaults, &roster.renamed, models, notes);
+    if let Some(default) =
+        section.take_text("default", notes).and_then(|id| roster.renamed.find_agent(&id).cloned())
+    {
+        insert_nonempty(&mut table, "default", default.as_str());
     }
     let mut list: Vec<Value> = Vec::new();
     for (called, part) in listed {
-        let Some(id) = roster.renamed.find(&called).cloned() else { continue };
-        list.push(agent(&mut roster, (id, called), part, &every, models, notes));
+        let Some(id) = roster.renamed.find_agent(&called).cloned() else { continue };
+        list.push(translate_agent(&mut roster, (id, called), part, &every, models, notes));
     }
     if list.is_empty() {
         roster.renamed.add_main();
         let main = (AgentId::main(), "main".to_owned());
-        list.push(agent(&mut roster, main, Part::default(), &every, models, notes));
+        list.push(translate_agent(&mut roster, main, SourceTable::default(), &every, models, notes));
     }
-    let default = one_default(&mut list, &table);
-    place(&mut roster.files, &mut list, default, shared.as_deref());
-    distinct_names(&mut list, notes);
+    let default = ensure_one_default(&mut list, &table);
+    assign_folders(&mut roster.files, &mut list, default, shared.as_deref());
+    ensure_distinct_names(&mut list, notes);
     whole.retain(|_, value| !super::is_empty(value));
-    put(&mut table, "defaults", whole);
-    put(&mut table, "list", list);
-    section.rest("agents have defaults and a list", notes);
+    insert_nonempty(&mut table, "defaults", whole);
+    insert_nonempty(&mut table, "list", list);
+    section.note_rest("agents have defaults and a list", notes);
     roster.agents = Value::Object(table);
     roster
 }
 
 /// Several agents and none that answers first: the first one does, as it did there. Where it is in the list comes back.
-fn one_default(list: &mut [Value], table: &Map<String, Value>) -> usize {
+fn ensure_one_default(list: &mut [Value], table: &Map<String, Value>) -> usize {
     let marked = list.iter().position(|agent| agent["default"] == true);
     // A second one would be refused.
     for other in list.iter_mut().skip(marked.map_or(usize::MAX, |at| at + 1)) {
@@ -100,171 +106,202 @@ fn one_default(list: &mut [Value], table: &Map<String, Value>) -> usize {
 }
 
 /// Two agents of one name could not be told apart.
-fn distinct_names(list: &mut [Value], notes: &mut Notes) {
+fn ensure_distinct_names(list: &mut [Value], notes: &mut TranslationNotes) {
     let mut seen: Vec<String> =
         list.iter().filter_map(|agent| agent["id"].as_str().map(str::to_owned)).collect();
     for agent in list {
         let id = agent["id"].as_str().unwrap_or_default().to_owned();
         let Some(name) = agent["name"].as_str().map(str::to_owned) else { continue };
         if name != id && seen.contains(&name) {
-            notes.change(&format!("agents.{id}.name"), "another agent is called that: it goes by its id");
+            notes.note_changed(
+                &format!("agents.{id}.name"),
+                "another agent is called that: it goes by its id",
+            );
             agent["name"] = json!(id);
         }
         seen.push(name);
     }
 }
 
-fn listed(section: &mut Part, notes: &mut Notes) -> Vec<(String, Part)> {
-    let mut listed: Vec<(String, Part)> = section.part("entries", notes).parts(notes);
-    let path = section.at("list");
-    let Some(items) = section.list("list", notes) else { return listed };
+fn read_agent_list(section: &mut SourceTable, notes: &mut TranslationNotes) -> Vec<(String, SourceTable)> {
+    let mut listed: Vec<(String, SourceTable)> = section.take_table("entries", notes).into_tables(notes);
+    let path = section.key_path("list");
+    let Some(items) = section.take_list("list", notes) else { return listed };
     for (at, item) in items.into_iter().enumerate() {
-        let mut part = Part::of(&format!("{path}[{at}]"), item, notes);
-        match part.text("id", notes) {
+        let mut part = SourceTable::from_value(&format!("{path}[{at}]"), item, notes);
+        match part.take_text("id", notes) {
             Some(id) if listed.iter().any(|(other, _)| *other == id) => {
-                part.rest("another agent has the same id", notes);
-                notes.ignore(&format!("{path}[{at}].id"), "another agent has the same id");
+                part.note_rest("another agent has the same id", notes);
+                notes.note_ignored(&format!("{path}[{at}].id"), "another agent has the same id");
             }
             Some(id) => listed.push((id, part)),
-            None => part.rest("it has no id", notes),
+            None => part.note_rest("it has no id", notes),
         }
     }
     listed
 }
 
 /// `models: {"provider/model": {alias: "short"}}`.
-fn short_names(defaults: &mut Part, notes: &mut Notes) -> Vec<(String, String)> {
+fn read_model_aliases(defaults: &mut SourceTable, notes: &mut TranslationNotes) -> Vec<(String, String)> {
     let mut names = Vec::new();
-    for (model, mut part) in defaults.part("models", notes).parts(notes) {
-        if let Some(alias) = part.text("alias", notes) {
-            notes.change(&part.at("alias"), "what used the short name has the model itself");
+    for (model, mut part) in defaults.take_table("models", notes).into_tables(notes) {
+        if let Some(alias) = part.take_text("alias", notes) {
+            notes.note_changed(&part.key_path("alias"), "what used the short name has the model itself");
             names.push((alias, model));
         }
-        part.rest("models are offered by their providers", notes);
+        part.note_rest("models are offered by their providers", notes);
     }
     names
 }
 
-fn section_defaults(
-    mut part: Part,
-    renamed: &Renamed,
-    models: &mut Models,
-    notes: &mut Notes,
+fn translate_defaults(
+    mut part: SourceTable,
+    renamed: &AgentRenames,
+    models: &mut OpenclawModels,
+    notes: &mut TranslationNotes,
 ) -> Map<String, Value> {
     let mut table = Map::new();
-    model(&mut part, &mut table, models, notes);
-    let children = part.part("subagents", notes);
-    put(&mut table, "subagents", subagents(children, renamed, models, notes));
-    part.rest("agents have no such default", notes);
+    translate_model(&mut part, &mut table, models, notes);
+    let children = part.take_table("subagents", notes);
+    insert_nonempty(&mut table, "subagents", translate_subagents(children, renamed, models, notes));
+    part.note_rest("agents have no such default", notes);
     table
 }
 
 /// A model, or a table of one and those to try after it. A single one has no others to try.
-fn model(part: &mut Part, table: &mut Map<String, Value>, models: &mut Models, notes: &mut Notes) {
-    let path = part.at("model");
-    match part.take("model") {
+fn translate_model(
+    part: &mut SourceTable,
+    table: &mut Map<String, Value>,
+    models: &mut OpenclawModels,
+    notes: &mut TranslationNotes,
+) {
+    let path = part.key_path("model");
+    match part.take_value("model") {
         Some(Value::String(text)) => {
-            put(table, "model", models.resolve(&path, &text, notes));
+            insert_nonempty(table, "model", models.resolve_model(&path, &text, notes));
             table.insert("fallbacks".to_owned(), json!([]));
         }
         Some(other) => {
-            let mut choice = Part::of(&path, other, notes);
-            let first = choice.text("primary", notes);
-            let first = first.and_then(|text| models.resolve(&choice.at("primary"), &text, notes));
-            put(table, "model", first);
-            let others = choice.texts("fallbacks", notes);
-            let at = choice.at("fallbacks");
-            let others = others.iter().filter_map(|text| models.resolve(&at, text, notes));
-            put(table, "fallbacks", others.collect::<Vec<_>>());
-            choice.rest("a model is one, and those to try after it", notes);
+            let mut choice = SourceTable::from_value(&path, other, notes);
+            let first = choice.take_text("primary", notes);
+            let first =
+                first.and_then(|text| models.resolve_model(&choice.key_path("primary"), &text, notes));
+            insert_nonempty(table, "model", first);
+            let others = choice.take_texts("fallbacks", notes);
+            let at = choice.key_path("fallbacks");
+            let others = others.iter().filter_map(|text| models.resolve_model(&at, text, notes));
+            insert_nonempty(table, "fallbacks", others.collect::<Vec<_>>());
+            choice.note_rest("a model is one, and those to try after it", notes);
         }
         None => {}
     }
 }
 
-fn subagents(
-    mut part: Part,
-    renamed: &Renamed,
-    models: &mut Models,
-    notes: &mut Notes,
+fn translate_subagents(
+    mut part: SourceTable,
+    renamed: &AgentRenames,
+    models: &mut OpenclawModels,
+    notes: &mut TranslationNotes,
 ) -> Map<String, Value> {
     let mut table = Map::new();
-    let allowed = part.texts("allowAgents", notes);
-    put(&mut table, "allow_agents", renamed.listed(&part.at("allowAgents"), &allowed, notes));
-    put(&mut table, "max_spawn_depth", part.bounded("maxSpawnDepth", (1, 5), notes));
-    put(&mut table, "max_children_per_agent", part.bounded("maxChildrenPerAgent", (1, 20), notes));
-    put(&mut table, "max_concurrent", part.bounded("maxConcurrent", (1, 1_000), notes));
-    put(&mut table, "run_timeout_seconds", part.bounded("runTimeoutSeconds", (1, 86_400), notes));
-    put(&mut table, "archive_after_minutes", part.bounded("archiveAfterMinutes", (0, 1_000_000), notes));
-    if let Some(text) = part.text("model", notes) {
-        put(&mut table, "model", models.resolve(&part.at("model"), &text, notes));
+    let allowed = part.take_texts("allowAgents", notes);
+    insert_nonempty(
+        &mut table,
+        "allow_agents",
+        renamed.rename_list(&part.key_path("allowAgents"), &allowed, notes),
+    );
+    insert_nonempty(&mut table, "max_spawn_depth", part.take_bounded("maxSpawnDepth", (1, 5), notes));
+    insert_nonempty(
+        &mut table,
+        "max_children_per_agent",
+        part.take_bounded("maxChildrenPerAgent", (1, 20), notes),
+    );
+    insert_nonempty(&mut table, "max_concurrent", part.take_bounded("maxConcurrent", (1, 1_000), notes));
+    insert_nonempty(
+        &mut table,
+        "run_timeout_seconds",
+        part.take_bounded("runTimeoutSeconds", (1, 86_400), notes),
+    );
+    insert_nonempty(
+        &mut table,
+        "archive_after_minutes",
+        part.take_bounded("archiveAfterMinutes", (0, 1_000_000), notes),
+    );
+    if let Some(text) = part.take_text("model", notes) {
+        insert_nonempty(&mut table, "model", models.resolve_model(&part.key_path("model"), &text, notes));
     }
-    let at = part.at("thinking");
-    match part.text("thinking", notes).as_deref() {
-        Some(effort @ ("low" | "medium" | "high")) => put(&mut table, "thinking", effort),
-        Some("minimal") => put(&mut table, "thinking", "low"),
-        Some("xhigh") => put(&mut table, "thinking", "high"),
-        Some(_) => notes.ignore(&at, "it is low, medium or high"),
+    let at = part.key_path("thinking");
+    match part.take_text("thinking", notes).as_deref() {
+        Some(effort @ ("low" | "medium" | "high")) => insert_nonempty(&mut table, "thinking", effort),
+        Some("minimal") => insert_nonempty(&mut table, "thinking", "low"),
+        Some("xhigh") => insert_nonempty(&mut table, "thinking", "high"),
+        Some(_) => notes.note_ignored(&at, "it is low, medium or high"),
         None => {}
     }
-    part.rest("sub-agents have no such setting", notes);
+    part.note_rest("sub-agents have no such setting", notes);
     table
 }
 
-fn agent(
-    roster: &mut Roster,
+fn translate_agent(
+    roster: &mut AgentRoster,
     (id, called): (AgentId, String),
-    mut part: Part,
-    every: &Part,
-    models: &mut Models,
-    notes: &mut Notes,
+    mut part: SourceTable,
+    every: &SourceTable,
+    models: &mut OpenclawModels,
+    notes: &mut TranslationNotes,
 ) -> Value {
     let mut table = Map::new();
-    put(&mut table, "id", id.as_str());
-    put(&mut table, "name", part.text("name", notes));
-    put(&mut table, "description", part.text("description", notes));
-    put(&mut table, "default", part.flag("default", notes));
-    put(&mut table, "system_prompt", part.text("systemPrompt", notes));
-    model(&mut part, &mut table, models, notes);
-    let mut shown = part.part("identity", notes);
+    insert_nonempty(&mut table, "id", id.as_str());
+    insert_nonempty(&mut table, "name", part.take_text("name", notes));
+    insert_nonempty(&mut table, "description", part.take_text("description", notes));
+    insert_nonempty(&mut table, "default", part.take_flag("default", notes));
+    insert_nonempty(&mut table, "system_prompt", part.take_text("systemPrompt", notes));
+    translate_model(&mut part, &mut table, models, notes);
+    let mut shown = part.take_table("identity", notes);
     let mut identity = Map::new();
     for key in ["name", "emoji", "avatar"] {
-        put(&mut identity, key, shown.text(key, notes));
+        insert_nonempty(&mut identity, key, shown.take_text(key, notes));
     }
-    shown.rest("an agent shows a name, an emoji and a picture", notes);
-    put(&mut table, "identity", identity);
-    put(&mut table, "tools", tools::policy(part.part("tools", notes), notes));
-    put(&mut table, "skills", skills(&mut part, notes));
-    let children = subagents(part.part("subagents", notes), &roster.renamed, models, notes);
-    put(&mut table, "subagents", children);
-    heartbeat(&mut roster.heartbeats, &id, part.part("heartbeat", notes), every, notes);
-    let workspace = part.text("workspace", notes);
-    roster.files.push(Files { id, called, workspace, usual: Vec::new(), dir: None });
-    part.part("sandbox", notes)
-        .rest("sandboxes differ: set sandbox.mode to off, workspace or strict yourself", notes);
-    part.rest("an agent has no such setting", notes);
+    shown.note_rest("an agent shows a name, an emoji and a picture", notes);
+    insert_nonempty(&mut table, "identity", identity);
+    insert_nonempty(&mut table, "tools", tools::translate_policy(part.take_table("tools", notes), notes));
+    insert_nonempty(&mut table, "skills", translate_skills(&mut part, notes));
+    let children = translate_subagents(part.take_table("subagents", notes), &roster.renamed, models, notes);
+    insert_nonempty(&mut table, "subagents", children);
+    translate_heartbeat(&mut roster.heartbeats, &id, part.take_table("heartbeat", notes), every, notes);
+    let workspace = part.take_text("workspace", notes);
+    roster.files.push(OpenclawAgentFiles { id, called, workspace, usual: Vec::new(), dir: None });
+    part.take_table("sandbox", notes)
+        .note_rest("sandboxes differ: set sandbox.mode to off, workspace or strict yourself", notes);
+    part.note_rest("an agent has no such setting", notes);
     Value::Object(table)
 }
 
 /// No list is every skill there is; an empty one is none.
-fn skills(part: &mut Part, notes: &mut Notes) -> Value {
-    let stated = part.take("skills");
+fn translate_skills(part: &mut SourceTable, notes: &mut TranslationNotes) -> Value {
+    let stated = part.take_value("skills");
     let is_none = stated.as_ref().and_then(Value::as_array).is_some_and(Vec::is_empty);
-    let mut again = Part::of(part.path(), json!({ "skills": stated }), notes);
-    match (is_none, again.texts("skills", notes)) {
+    let mut again = SourceTable::from_value(part.path(), json!({ "skills": stated }), notes);
+    match (is_none, again.take_texts("skills", notes)) {
         (true, _) => json!({ "deny": ["*"] }),
         (false, names) if names.is_empty() => Value::Null,
         (false, names) => json!({ "allow": names }),
     }
 }
 
-fn heartbeat(all: &mut Value, id: &AgentId, own: Part, every: &Part, notes: &mut Notes) {
+fn translate_heartbeat(
+    all: &mut Value,
+    id: &AgentId,
+    own: SourceTable,
+    every: &SourceTable,
+    notes: &mut TranslationNotes,
+) {
     if own.is_empty() && every.is_empty() {
         return;
     }
-    let mut part = own.over(every);
-    let pace = part.text("every", notes).unwrap_or_else(|| "30m".to_owned());
-    part.rest("a heartbeat has a pace, and says what it finds in the agent's main conversation", notes);
+    let mut part = own.overlay_on(every);
+    let pace = part.take_text("every", notes).unwrap_or_else(|| "30m".to_owned());
+    part.note_rest("a heartbeat has a pace, and says what it finds in the agent's main conversation", notes);
     // Nothing, as it is written there: never.
     if !pace.starts_with('0') {
         all[id.as_str()] = json!({ "every": pace });
@@ -273,7 +310,7 @@ fn heartbeat(all: &mut Value, id: &AgentId, own: Part, every: &Part, notes: &mut
 
 /// Where the files of each agent are and go. The folder that is stated for all is the default agent's own; those of the
 /// others are in it, or, as it was before, beside the default one.
-fn place(all: &mut [Files], list: &mut [Value], default: usize, shared: Option<&str>) {
+fn assign_folders(all: &mut [OpenclawAgentFiles], list: &mut [Value], default: usize, shared: Option<&str>) {
     let alone = all.len() == 1;
     for at in 0..all.len() {
         let (others, rest) = all.split_at_mut(at);
@@ -291,19 +328,21 @@ fn place(all: &mut [Files], list: &mut [Value], default: usize, shared: Option<&
             false => files.has_folder().then(|| format!("{folder}/{}", files.called)),
         };
         files.workspace = stated.or_else(|| shared.and_then(below));
-        files.dir = (!alone).then(|| dir(others, files));
+        files.dir = (!alone).then(|| choose_folder(others, files));
         if let (Some(dir), Value::Object(table)) = (&files.dir, agent) {
-            put(table, "workspace", dir.as_str());
+            insert_nonempty(table, "workspace", dir.as_str());
         }
     }
 }
 
 /// Agents that shared a folder do so here.
-fn dir(others: &[Files], files: &Files) -> String {
+fn choose_folder(others: &[OpenclawAgentFiles], files: &OpenclawAgentFiles) -> String {
     let same = others.iter().find(|other| files.workspace.is_some() && other.workspace == files.workspace);
     let id = &files.id;
-    same.and_then(|other| other.dir.clone()).unwrap_or_else(|| match RESERVED.contains(&id.as_str()) {
-        true => format!("{id}-files"),
-        false => id.to_string(),
+    same.and_then(|other| other.dir.clone()).unwrap_or_else(|| {
+        match RESERVED_FOLDERS.contains(&id.as_str()) {
+            true => format!("{id}-files"),
+            false => id.to_string(),
+        }
     })
 }

@@ -2,86 +2,91 @@
 
 use serde_json::{Map, Value};
 
-use super::names::Renamed;
-use super::notes::Notes;
-use super::part::Part;
-use super::put;
-use crate::config::Cron;
+use super::agent_names::AgentRenames;
+use super::insert_nonempty;
+use super::notes::TranslationNotes;
+use super::source_table::SourceTable;
+use crate::config::CronJobConfig;
 use crate::time::Millis;
 
-pub(super) fn read(file: Option<Value>, renamed: &Renamed, channels: &Value, notes: &mut Notes) -> Value {
+pub(super) fn translate_cron_jobs(
+    file: Option<Value>,
+    renamed: &AgentRenames,
+    channels: &Value,
+    notes: &mut TranslationNotes,
+) -> Value {
     let Some(file) = file else { return Value::Null };
-    let mut part = Part::of("cron/jobs.json", file, notes);
-    let jobs = part.list("jobs", notes);
-    if part.take("version").is_none() && jobs.is_none() {
-        notes.ignore("cron/jobs.json", "it lists no jobs");
+    let mut part = SourceTable::from_value("cron/jobs.json", file, notes);
+    let jobs = part.take_list("jobs", notes);
+    if part.take_value("version").is_none() && jobs.is_none() {
+        notes.note_ignored("cron/jobs.json", "it lists no jobs");
     }
-    part.rest("a file of schedules lists jobs", notes);
+    part.note_rest("a file of schedules lists jobs", notes);
     let Some(jobs) = jobs else { return Value::Null };
     let mut found: Vec<Value> = Vec::new();
     for (at, job) in jobs.into_iter().enumerate() {
-        let part = Part::of(&format!("cron/jobs.json.jobs[{at}]"), job, notes);
+        let part = SourceTable::from_value(&format!("cron/jobs.json.jobs[{at}]"), job, notes);
         let taken: Vec<&str> = found.iter().filter_map(|job| job["id"].as_str()).collect();
-        let job = self::job(part, (&taken, at), renamed, channels, notes);
+        let job = self::translate_job(part, (&taken, at), renamed, channels, notes);
         found.extend(job);
     }
     Value::Array(found)
 }
 
-fn job(
-    mut part: Part,
+fn translate_job(
+    mut part: SourceTable,
     (taken, at): (&[&str], usize),
-    renamed: &Renamed,
+    renamed: &AgentRenames,
     channels: &Value,
-    notes: &mut Notes,
+    notes: &mut TranslationNotes,
 ) -> Option<Value> {
     let path = part.path().to_owned();
-    let (id, name) = (part.text("id", notes), part.text("name", notes));
+    let (id, name) = (part.take_text("id", notes), part.take_text("name", notes));
     let mut table = Map::new();
-    put(&mut table, "id", own_id(&name.or(id).unwrap_or_default(), taken, at));
-    schedule(part.part("schedule", notes), &mut table, notes);
-    let mut payload = part.part("payload", notes);
-    payload.text("kind", notes);
-    let said = payload.text("message", notes).or_else(|| payload.text("text", notes));
-    let older = delivery_of(&mut payload, notes);
-    let older = Part::of(payload.path(), older, notes);
-    payload.rest("a schedule has a message for an agent", notes);
-    put(&mut table, "message", said);
-    if let Some(named) = part.text("agentId", notes) {
-        match renamed.find(&named) {
-            Some(agent) => put(&mut table, "agent", agent.as_str()),
-            None => notes.ignore(&part.at("agentId"), format!("there is no agent {named:?}")),
+    insert_nonempty(&mut table, "id", unique_job_id(&name.or(id).unwrap_or_default(), taken, at));
+    translate_schedule(part.take_table("schedule", notes), &mut table, notes);
+    let mut payload = part.take_table("payload", notes);
+    payload.take_text("kind", notes);
+    let said = payload.take_text("message", notes).or_else(|| payload.take_text("text", notes));
+    let older = legacy_delivery(&mut payload, notes);
+    let older = SourceTable::from_value(payload.path(), older, notes);
+    payload.note_rest("a schedule has a message for an agent", notes);
+    insert_nonempty(&mut table, "message", said);
+    if let Some(named) = part.take_text("agentId", notes) {
+        match renamed.find_agent(&named) {
+            Some(agent) => insert_nonempty(&mut table, "agent", agent.as_str()),
+            None => notes.note_ignored(&part.key_path("agentId"), format!("there is no agent {named:?}")),
         }
     }
-    put(&mut table, "enabled", part.flag("enabled", notes));
-    let delivery = part.part("delivery", notes);
+    insert_nonempty(&mut table, "enabled", part.take_flag("enabled", notes));
+    let delivery = part.take_table("delivery", notes);
     let delivery = if delivery.is_empty() { older } else { delivery };
-    put(&mut table, "deliver_to", target(delivery, channels, notes));
+    insert_nonempty(&mut table, "deliver_to", translate_target(delivery, channels, notes));
     // What the other program remembers about its runs.
     for key in ["state", "createdAtMs", "updatedAtMs", "createdAt", "updatedAt"] {
-        part.take(key);
+        part.take_value(key);
     }
-    part.rest("a schedule has a time, an agent and a message", notes);
-    let job: Option<Cron> = serde_json::from_value(Value::Object(table.clone())).ok();
-    if job.is_some_and(|job| job.schedule().is_ok()) {
+    part.note_rest("a schedule has a time, an agent and a message", notes);
+    let job: Option<CronJobConfig> = serde_json::from_value(Value::Object(table.clone())).ok();
+    if job.is_some_and(|job| job.parse_schedule().is_ok()) {
         return Some(Value::Object(table));
     }
-    notes.ignore(&path, "it has no time or no message that can be understood");
+    notes.note_ignored(&path, "it has no time or no message that can be understood");
     None
 }
 
 /// The first generation had it with the message.
-fn delivery_of(payload: &mut Part, notes: &mut Notes) -> Value {
+fn legacy_delivery(payload: &mut SourceTable, notes: &mut TranslationNotes) -> Value {
     let mut table = Map::new();
-    put(&mut table, "channel", payload.text("channel", notes));
-    put(&mut table, "to", payload.text("to", notes));
-    match payload.flag("deliver", notes) {
+    insert_nonempty(&mut table, "channel", payload.take_text("channel", notes));
+    insert_nonempty(&mut table, "to", payload.take_text("to", notes));
+    match payload.take_flag("deliver", notes) {
         Some(false) => Value::Null,
         _ => Value::Object(table),
     }
 }
 
-fn own_id(wanted: &str, taken: &[&str], at: usize) -> String {
+fn unique_job_id(wanted: &str, taken: &[&str], at: usize) -> String {
     let word = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c.to_ascii_lowercase() } else { '-' };
     let id: String = wanted.chars().map(word).take(48).collect();
     let id = id.trim_matches('-');
@@ -92,35 +97,35 @@ fn own_id(wanted: &str, taken: &[&str], at: usize) -> String {
     }
 }
 
-fn schedule(mut part: Part, table: &mut Map<String, Value>, notes: &mut Notes) {
-    let kind = part.text("kind", notes);
-    put(table, "timezone", part.text("tz", notes));
+fn translate_schedule(mut part: SourceTable, table: &mut Map<String, Value>, notes: &mut TranslationNotes) {
+    let kind = part.take_text("kind", notes);
+    insert_nonempty(table, "timezone", part.take_text("tz", notes));
     let rule = match kind.as_deref() {
         Some("every") => {
-            part.number("everyMs", notes).map(|length| format!("every {}s", (length / 1000).max(1)))
+            part.take_number("everyMs", notes).map(|length| format!("every {}s", (length / 1000).max(1)))
         }
         Some("at") => {
-            let moment = part.number("atMs", notes).and_then(|at| i64::try_from(at).ok()).map(Millis);
-            let written = part.text("at", notes);
+            let moment = part.take_number("atMs", notes).and_then(|at| i64::try_from(at).ok()).map(Millis);
+            let written = part.take_text("at", notes);
             moment.map(|at| at.to_string()).or(written).map(|moment| format!("at {moment}"))
         }
-        _ => part.text("expr", notes),
+        _ => part.take_text("expr", notes),
     };
-    put(table, "schedule", rule);
+    insert_nonempty(table, "schedule", rule);
     for key in ["anchorMs", "staggerMs"] {
-        if part.take(key).is_some() {
-            notes.ignore(&part.at(key), "times follow from the schedule alone");
+        if part.take_value(key).is_some() {
+            notes.note_ignored(&part.key_path(key), "times follow from the schedule alone");
         }
     }
-    part.rest("a time is a cron expression, a pace or a moment", notes);
+    part.note_rest("a time is a cron expression, a pace or a moment", notes);
 }
 
 /// Only to an account that came along; elsewhere the answer stays in the conversation.
-fn target(mut part: Part, channels: &Value, notes: &mut Notes) -> Value {
-    let (mode, channel) = (part.text("mode", notes), part.text("channel", notes));
-    let (peer, account) = (part.text("to", notes), part.text("accountId", notes));
+fn translate_target(mut part: SourceTable, channels: &Value, notes: &mut TranslationNotes) -> Value {
+    let (mode, channel) = (part.take_text("mode", notes), part.take_text("channel", notes));
+    let (peer, account) = (part.take_text("to", notes), part.take_text("accountId", notes));
     let path = part.path().to_owned();
-    part.rest("an answer goes to a channel and a conversation", notes);
+    part.note_rest("an answer goes to a channel and a conversation", notes);
     let (Some(channel), Some(peer)) = (channel, peer) else { return Value::Null };
     let account = account.map(|account| account.to_lowercase()).or_else(|| only_account(&channels[&channel]));
     let name = account.clone().unwrap_or_else(|| crate::config::DEFAULT_ACCOUNT.to_owned());
@@ -129,14 +134,14 @@ fn target(mut part: Part, channels: &Value, notes: &mut Notes) -> Value {
         return Value::Null;
     }
     if !known {
-        notes.ignore(&path, "its account is not here, so that answers stay inside");
+        notes.note_ignored(&path, "its account is not here, so that answers stay inside");
         return Value::Null;
     }
     let peer = peer.strip_prefix(&format!("{channel}:")).unwrap_or(&peer).to_owned();
     let mut table = Map::new();
-    put(&mut table, "channel", channel);
-    put(&mut table, "account", account);
-    put(&mut table, "peer", peer);
+    insert_nonempty(&mut table, "channel", channel);
+    insert_nonempty(&mut table, "account", account);
+    insert_nonempty(&mut table, "peer", peer);
     Value::Object(table)
 }
 

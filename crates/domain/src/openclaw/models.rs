@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::notes::Notes;
-use super::part::Part;
-use super::put;
-use super::secrets::{Secrets, without_password};
+use super::insert_nonempty;
+use super::notes::TranslationNotes;
+use super::secrets::{SecretCollector, strip_credentials};
+use super::source_table::SourceTable;
 use crate::provider::ModelRef;
 
 /// Providers that are known by name there, what we call them, and where their keys usually are.
-const KNOWN: [(&str, &str, &str); 11] = [
+const KNOWN_PROVIDERS: [(&str, &str, &str); 11] = [
     ("openai", "openai", "OPENAI_API_KEY"),
     ("anthropic", "anthropic", "ANTHROPIC_API_KEY"),
     ("google", "gemini", "GEMINI_API_KEY"),
@@ -35,7 +35,7 @@ const PROTOCOLS: [(&str, &str); 5] = [
 ];
 
 #[derive(Default)]
-pub(super) struct Models {
+pub(super) struct OpenclawModels {
     providers: Map<String, Value>,
     models: Map<String, Value>,
     /// Short names of models.
@@ -44,63 +44,86 @@ pub(super) struct Models {
     keys: BTreeMap<String, String>,
 }
 
-impl Models {
-    pub fn read(whole: &mut Part, secrets: &mut Secrets<'_>, notes: &mut Notes) -> Self {
+impl OpenclawModels {
+    pub fn from_config(
+        whole: &mut SourceTable,
+        secrets: &mut SecretCollector<'_>,
+        notes: &mut TranslationNotes,
+    ) -> Self {
         let mut read = Self::default();
-        for (_, provider, variable) in KNOWN {
+        for (_, provider, variable) in KNOWN_PROVIDERS {
             if !read.keys.contains_key(provider)
-                && let Some(reference) = secrets.usual(variable, notes)
+                && let Some(reference) = secrets.default_reference(variable, notes)
             {
                 read.keys.insert(provider.to_owned(), reference);
             }
         }
-        let mut section = whole.part("models", notes);
-        for (name, part) in section.part("providers", notes).parts(notes) {
-            read.provider(&name, part, secrets, notes);
+        let mut section = whole.take_table("models", notes);
+        for (name, part) in section.take_table("providers", notes).into_tables(notes) {
+            read.add_provider(&name, part, secrets, notes);
         }
-        section.rest("providers are listed, and nothing else is set for all of them", notes);
+        section.note_rest("providers are listed, and nothing else is set for all of them", notes);
         read
     }
 
-    fn provider(&mut self, name: &str, mut part: Part, secrets: &mut Secrets<'_>, notes: &mut Notes) {
+    fn add_provider(
+        &mut self,
+        name: &str,
+        mut part: SourceTable,
+        secrets: &mut SecretCollector<'_>,
+        notes: &mut TranslationNotes,
+    ) {
         let path = part.path().to_owned();
-        let address =
-            part.text("baseUrl", notes).map(|url| without_password(url, &part.at("baseUrl"), notes));
-        let protocol = part.text("api", notes);
-        let Some(kind) = kind_of(name, protocol.as_deref(), address.is_some()) else {
-            notes.ignore(&path, "it speaks no protocol that is known here");
+        let address = part
+            .take_text("baseUrl", notes)
+            .map(|url| strip_credentials(url, &part.key_path("baseUrl"), notes));
+        let protocol = part.take_text("api", notes);
+        let Some(kind) = provider_kind(name, protocol.as_deref(), address.is_some()) else {
+            notes.note_ignored(&path, "it speaks no protocol that is known here");
             return;
         };
-        let key = part.take("apiKey").and_then(|key| secrets.reference(&part.at("apiKey"), &key, notes));
+        let key = part
+            .take_value("apiKey")
+            .and_then(|key| secrets.translate_reference(&part.key_path("apiKey"), &key, notes));
         let key = key.or_else(|| self.keys.get(kind).cloned());
-        let listed = part.list("models", notes).unwrap_or_default();
+        let listed = part.take_list("models", notes).unwrap_or_default();
         let mut provider = Map::new();
-        put(&mut provider, "kind", kind);
-        put(&mut provider, "base_url", address);
-        put(&mut provider, "api_key", key);
-        let ids = self.catalog(name, &format!("{path}.models"), listed, notes);
-        put(&mut provider, "models", ids);
+        insert_nonempty(&mut provider, "kind", kind);
+        insert_nonempty(&mut provider, "base_url", address);
+        insert_nonempty(&mut provider, "api_key", key);
+        let ids = self.add_models(name, &format!("{path}.models"), listed, notes);
+        insert_nonempty(&mut provider, "models", ids);
         self.providers.insert(name.to_owned(), Value::Object(provider));
-        part.rest("a provider has a protocol, an address, a key and models", notes);
+        part.note_rest("a provider has a protocol, an address, a key and models", notes);
     }
 
     /// What is known about each model; the ids of all.
-    fn catalog(&mut self, provider: &str, path: &str, listed: Vec<Value>, notes: &mut Notes) -> Vec<String> {
+    fn add_models(
+        &mut self,
+        provider: &str,
+        path: &str,
+        listed: Vec<Value>,
+        notes: &mut TranslationNotes,
+    ) -> Vec<String> {
         let mut ids = Vec::new();
         for (at, item) in listed.into_iter().enumerate() {
-            let mut part = Part::of(&format!("{path}[{at}]"), item, notes);
-            let Some(id) = part.text("id", notes) else { continue };
+            let mut part = SourceTable::from_value(&format!("{path}[{at}]"), item, notes);
+            let Some(id) = part.take_text("id", notes) else { continue };
             let mut model = Map::new();
-            put(&mut model, "context_window", part.bounded("contextWindow", (1024, u64::MAX), notes));
-            let mut cost = part.part("cost", notes);
-            let price = |cost: &mut Part, key: &str| cost.take(key).filter(Value::is_number);
+            insert_nonempty(
+                &mut model,
+                "context_window",
+                part.take_bounded("contextWindow", (1024, u64::MAX), notes),
+            );
+            let mut cost = part.take_table("cost", notes);
+            let price = |cost: &mut SourceTable, key: &str| cost.take_value(key).filter(Value::is_number);
             if let (Some(input), Some(output)) = (price(&mut cost, "input"), price(&mut cost, "output")) {
-                put(&mut model, "input_usd_per_million", input);
-                put(&mut model, "output_usd_per_million", output);
-                put(&mut model, "cached_usd_per_million", price(&mut cost, "cacheRead"));
+                insert_nonempty(&mut model, "input_usd_per_million", input);
+                insert_nonempty(&mut model, "output_usd_per_million", output);
+                insert_nonempty(&mut model, "cached_usd_per_million", price(&mut cost, "cacheRead"));
             }
-            cost.rest("a price needs input and output, and has no more than a cached one", notes);
-            part.rest("of a model its window and its price are known", notes);
+            cost.note_rest("a price needs input and output, and has no more than a cached one", notes);
+            part.note_rest("of a model its window and its price are known", notes);
             if !model.is_empty() {
                 self.models.insert(format!("{provider}/{id}"), Value::Object(model));
             }
@@ -110,37 +133,44 @@ impl Models {
     }
 
     /// A file of keys, one for each account at a provider.
-    pub fn profiles(&mut self, mut file: Part, secrets: &mut Secrets<'_>, notes: &mut Notes) {
-        for (_, mut part) in file.part("profiles", notes).parts(notes) {
-            let (provider, key) =
-                (part.text("provider", notes), part.take("key").or_else(|| part.take("token")));
-            let at = part.at("key");
-            match (provider.as_deref().and_then(|name| kind_of(name, None, false)), key) {
+    pub fn add_profiles(
+        &mut self,
+        mut file: SourceTable,
+        secrets: &mut SecretCollector<'_>,
+        notes: &mut TranslationNotes,
+    ) {
+        for (_, mut part) in file.take_table("profiles", notes).into_tables(notes) {
+            let (provider, key) = (
+                part.take_text("provider", notes),
+                part.take_value("key").or_else(|| part.take_value("token")),
+            );
+            let at = part.key_path("key");
+            match (provider.as_deref().and_then(|name| provider_kind(name, None, false)), key) {
                 (Some(kind), Some(key)) if !self.keys.contains_key(kind) => {
-                    if let Some(reference) = secrets.reference(&at, &key, notes) {
+                    if let Some(reference) = secrets.translate_reference(&at, &key, notes) {
                         self.keys.insert(kind.to_owned(), reference);
                     }
                 }
-                (Some(_), Some(_)) => notes.leave(&at, "its provider has another key already"),
-                _ => notes.leave(part.path(), "it is not a key of a provider that is known here"),
+                (Some(_), Some(_)) => notes.note_left_behind(&at, "its provider has another key already"),
+                _ => notes.note_left_behind(part.path(), "it is not a key of a provider that is known here"),
             }
         }
     }
 
-    pub fn alias(&mut self, name: String, model: String) {
+    pub fn add_alias(&mut self, name: String, model: String) {
         self.aliases.insert(name, model);
     }
 
     /// A model whose provider is there, or is added.
-    pub fn resolve(&mut self, path: &str, text: &str, notes: &mut Notes) -> Option<String> {
+    pub fn resolve_model(&mut self, path: &str, text: &str, notes: &mut TranslationNotes) -> Option<String> {
         let full = self.aliases.get(text).cloned().unwrap_or_else(|| text.to_owned());
         let Ok(model) = ModelRef::parse(&full) else {
-            notes.ignore(path, "it is not provider/model, nor a short name of one");
+            notes.note_ignored(path, "it is not provider/model, nor a short name of one");
             return None;
         };
         if !self.providers.contains_key(&model.provider) {
-            let Some(kind) = kind_of(&model.provider, None, false) else {
-                notes.ignore(path, format!("the provider {:?} is not set up there", model.provider));
+            let Some(kind) = provider_kind(&model.provider, None, false) else {
+                notes.note_ignored(path, format!("the provider {:?} is not set up there", model.provider));
                 return None;
             };
             self.providers.insert(model.provider.clone(), json!({ "kind": kind }));
@@ -155,14 +185,14 @@ impl Models {
                 provider["api_key"] = json!(key);
             }
         }
-        put(config, "providers", self.providers);
-        put(config, "models", self.models);
+        insert_nonempty(config, "providers", self.providers);
+        insert_nonempty(config, "models", self.models);
     }
 }
 
 /// Which of our kinds a provider is.
-fn kind_of(name: &str, protocol: Option<&str>, has_address: bool) -> Option<&'static str> {
-    let known = KNOWN.iter().find(|(known, ..)| *known == name).map(|(_, kind, _)| *kind);
+fn provider_kind(name: &str, protocol: Option<&str>, has_address: bool) -> Option<&'static str> {
+    let known = KNOWN_PROVIDERS.iter().find(|(known, ..)| *known == name).map(|(_, kind, _)| *kind);
     let spoken =
         |protocol: &str| PROTOCOLS.iter().find(|(known, _)| *known == protocol).map(|(_, kind)| *kind);
     match protocol {
@@ -175,13 +205,14 @@ fn kind_of(name: &str, protocol: Option<&str>, has_address: bool) -> Option<&'st
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Provider;
+    use crate::config::ProviderConfig;
 
     #[test]
     fn every_kind_is_one_of_ours() {
-        let named = KNOWN.iter().map(|(_, kind, _)| *kind).chain(PROTOCOLS.iter().map(|(_, kind)| *kind));
+        let named =
+            KNOWN_PROVIDERS.iter().map(|(_, kind, _)| *kind).chain(PROTOCOLS.iter().map(|(_, kind)| *kind));
         for kind in named {
-            let provider: Provider = serde_json::from_value(json!({ "kind": kind })).unwrap();
+            let provider: ProviderConfig = serde_json::from_value(json!({ "kind": kind })).unwrap();
             assert!(provider.kind.is_some(), "{kind}");
         }
     }

@@ -2,67 +2,79 @@
 
 use serde_json::{Map, Value};
 
-use super::notes::Notes;
-use super::part::Part;
-use super::put;
+use super::insert_nonempty;
+use super::notes::TranslationNotes;
+use super::source_table::SourceTable;
 
-const SCOPES: [&str; 4] = ["main", "per-peer", "per-channel-peer", "per-account-channel-peer"];
+const DM_SCOPES: [&str; 4] = ["main", "per-peer", "per-channel-peer", "per-account-channel-peer"];
 
-pub(super) fn scope(part: &mut Part, notes: &mut Notes) -> Option<String> {
-    let scope = part.text("dmScope", notes)?;
-    if SCOPES.contains(&scope.as_str()) {
+pub(super) fn translate_dm_scope(part: &mut SourceTable, notes: &mut TranslationNotes) -> Option<String> {
+    let scope = part.take_text("dmScope", notes)?;
+    if DM_SCOPES.contains(&scope.as_str()) {
         return Some(scope);
     }
-    notes.ignore(&part.at("dmScope"), "there is no such scope");
+    notes.note_ignored(&part.key_path("dmScope"), "there is no such scope");
     None
 }
 
-pub(super) fn read(whole: &mut Part, notes: &mut Notes) -> Value {
-    let mut part = whole.part("session", notes);
+pub(super) fn translate_session(whole: &mut SourceTable, notes: &mut TranslationNotes) -> Value {
+    let mut part = whole.take_table("session", notes);
     let mut table = Map::new();
-    put(&mut table, "main_key", part.text("mainKey", notes));
-    put(&mut table, "dm_scope", scope(&mut part, notes));
-    put(&mut table, "identity_links", links(part.part("identityLinks", notes), notes));
-    put(&mut table, "maintenance", maintenance(part.part("maintenance", notes), notes));
-    part.rest("conversations have no such setting", notes);
+    insert_nonempty(&mut table, "main_key", part.take_text("mainKey", notes));
+    insert_nonempty(&mut table, "dm_scope", translate_dm_scope(&mut part, notes));
+    insert_nonempty(
+        &mut table,
+        "identity_links",
+        translate_links(part.take_table("identityLinks", notes), notes),
+    );
+    insert_nonempty(
+        &mut table,
+        "maintenance",
+        translate_maintenance(part.take_table("maintenance", notes), notes),
+    );
+    part.note_rest("conversations have no such setting", notes);
     Value::Object(table)
 }
 
-fn links(part: Part, notes: &mut Notes) -> Map<String, Value> {
+fn translate_links(part: SourceTable, notes: &mut TranslationNotes) -> Map<String, Value> {
     let mut links = Map::new();
     let mut known: Vec<String> = Vec::new();
-    for (path, person, value) in part.values() {
+    for (path, person, value) in part.into_values() {
         let ids: Vec<String> = serde_json::from_value(value).unwrap_or_default();
         let is_one = |id: &str| id.split_once(':').is_some_and(|(at, id)| !at.is_empty() && !id.is_empty());
         let (good, bad): (Vec<String>, Vec<String>) =
             ids.into_iter().partition(|id| is_one(id) && !known.contains(id));
         if !bad.is_empty() || good.is_empty() || person.contains(':') {
-            notes
-                .ignore(&path, "a person is a name without ':', and ids like telegram:1, each of one person");
+            notes.note_ignored(
+                &path,
+                "a person is a name without ':', and ids like telegram:1, each of one person",
+            );
         }
         if !good.is_empty() && !person.contains(':') {
             known.extend(good.clone());
-            put(&mut links, &person, good);
+            insert_nonempty(&mut links, &person, good);
         }
     }
     links
 }
 
-fn maintenance(mut part: Part, notes: &mut Notes) -> Map<String, Value> {
+fn translate_maintenance(mut part: SourceTable, notes: &mut TranslationNotes) -> Map<String, Value> {
     let mut table = Map::new();
-    match part.text("mode", notes).as_deref() {
-        Some(mode @ ("warn" | "enforce")) => put(&mut table, "mode", mode),
-        Some(_) => notes.ignore(&part.at("mode"), "it is warn or enforce"),
+    match part.take_text("mode", notes).as_deref() {
+        Some(mode @ ("warn" | "enforce")) => insert_nonempty(&mut table, "mode", mode),
+        Some(_) => notes.note_ignored(&part.key_path("mode"), "it is warn or enforce"),
         None => {}
     }
-    let (at, stated) = (part.at("pruneAfter"), part.text("pruneAfter", notes));
+    let (at, stated) = (part.key_path("pruneAfter"), part.take_text("pruneAfter", notes));
     let days = stated.as_deref().map(|text| text.strip_suffix('d').unwrap_or(text).parse::<u64>());
     match days {
-        Some(Ok(days)) => put(&mut table, "prune_after_days", days.clamp(1, 3650)),
-        Some(Err(_)) => notes.ignore(&at, "it is not a number of days"),
-        None => put(&mut table, "prune_after_days", part.bounded("pruneDays", (1, 3650), notes)),
+        Some(Ok(days)) => insert_nonempty(&mut table, "prune_after_days", days.clamp(1, 3650)),
+        Some(Err(_)) => notes.note_ignored(&at, "it is not a number of days"),
+        None => {
+            insert_nonempty(&mut table, "prune_after_days", part.take_bounded("pruneDays", (1, 3650), notes))
+        }
     }
-    put(&mut table, "max_entries", part.bounded("maxEntries", (1, 1_000_000), notes));
-    part.rest("unused conversations go by age and number", notes);
+    insert_nonempty(&mut table, "max_entries", part.take_bounded("maxEntries", (1, 1_000_000), notes));
+    part.note_rest("unused conversations go by age and number", notes);
     table
 }

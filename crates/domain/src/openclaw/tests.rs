@@ -1,11 +1,11 @@
 use serde_json::json;
 
 use super::*;
-use crate::config::{self, Config, Source};
+use crate::config::{self, Config, ExternalReference};
 
-fn translated(config: Value, with_secrets: bool) -> Translation {
+fn translated(config: Value, with_secrets: bool) -> OpenclawTranslation {
     let is_set = |name: &str| name == "SET_HERE";
-    translate(Inputs {
+    translate_config(OpenclawInputs {
         config,
         jobs: None,
         variables: Vec::new(),
@@ -17,11 +17,11 @@ fn translated(config: Value, with_secrets: bool) -> Translation {
 }
 
 /// As a daemon reads what came of it.
-fn loaded(translation: &Translation) -> Config {
+fn loaded(translation: &OpenclawTranslation) -> Config {
     let text = format!("{{\"schema\": 1, {}", &translation.config.to_string()[1..]);
-    let look_up = |source: Source<'_>| match source {
-        Source::Env("SET_HERE") => Ok("from-env".to_owned()),
-        Source::Stored(name) => {
+    let look_up = |source: ExternalReference<'_>| match source {
+        ExternalReference::Env("SET_HERE") => Ok("from-env".to_owned()),
+        ExternalReference::Stored(name) => {
             translation.secrets.get(name).map(|secret| secret.expose().to_owned()).ok_or("gone".to_owned())
         }
         _ => Err("is not set".to_owned()),
@@ -30,7 +30,7 @@ fn loaded(translation: &Translation) -> Config {
         .unwrap_or_else(|errors| panic!("{errors}\n{:#}", translation.config))
 }
 
-fn paths(notes: &[Note]) -> Vec<&str> {
+fn paths(notes: &[TranslationNote]) -> Vec<&str> {
     notes.iter().map(|note| note.path.as_str()).collect()
 }
 
@@ -54,7 +54,7 @@ fn both_generations_of_agents_mean_the_same() {
     assert_eq!(old.config, new.config);
     assert_eq!(old.agents, new.agents);
     let config = loaded(&new);
-    let spec = &config.agents.specs()[0];
+    let spec = &config.agents.agent_specs()[0];
     assert_eq!((spec.agent_id.as_str(), spec.name.as_str()), ("ops", "Ops"));
     assert_eq!(spec.defaults.model.as_ref().unwrap().to_string(), "openai/gpt-x");
     assert!(new.notes.ignored.is_empty(), "{:?}", new.notes);
@@ -62,7 +62,7 @@ fn both_generations_of_agents_mean_the_same() {
 
 /// Where each agent's files are looked for, as `stated else usual,usual`.
 fn looked_for(config: Value) -> Vec<String> {
-    let shown = |files: &Files| {
+    let shown = |files: &OpenclawAgentFiles| {
         format!("{} else {}", files.workspace.as_deref().unwrap_or_default(), files.usual.join(","))
     };
     translated(config, false).agents.iter().map(shown).collect()
@@ -239,7 +239,7 @@ fn schedules_have_a_time_an_agent_and_a_place_that_is_there() {
     let config = json!({ "agents": { "list": [{ "id": "ops" }] },
         "channels": { "telegram": { "botToken": "${SET_HERE}", "dmPolicy": "disabled" } } });
     let is_set = |name: &str| name == "SET_HERE";
-    let inputs = Inputs {
+    let inputs = OpenclawInputs {
         config,
         jobs: Some(jobs),
         variables: vec![],
@@ -248,7 +248,7 @@ fn schedules_have_a_time_an_agent_and_a_place_that_is_there() {
         is_set: &is_set,
         with_secrets: false,
     };
-    let translation = translate(inputs);
+    let translation = translate_config(inputs);
     let config = loaded(&translation);
     let ids: Vec<&str> = config.cron.iter().map(|job| job.id.as_str()).collect();
     assert_eq!(ids, ["morning-news", "morning-news-1"]);
@@ -263,9 +263,9 @@ fn schedules_have_a_time_an_agent_and_a_place_that_is_there() {
 
 #[test]
 fn what_was_said_is_what_people_and_agents_said() {
-    let line = |value: Value| said(&value).map(|said| (said.role, said.text));
+    let line = |value: Value| parse_line(&value).map(|said| (said.role, said.text));
     let user = json!({ "type": "message", "message": { "role": "user", "content": [{ "type": "text", "text": "hi" }] } });
-    assert_eq!(line(user), Some((crate::message::Role::User, "hi".to_owned())));
+    assert_eq!(line(user), Some((crate::message::MessageRole::User, "hi".to_owned())));
     assert_eq!(line(json!({ "role": "assistant", "content": "yes" })).unwrap().1, "yes");
     for nothing in [
         json!({ "type": "session", "id": "1" }),
@@ -286,7 +286,11 @@ fn what_was_said_is_what_people_and_agents_said() {
         ("cron:x", None),
         ("agent:ops", None),
     ] {
-        assert_eq!(key(there, &renamed).map(|key| key.to_string()).as_deref(), here, "{there}");
+        assert_eq!(
+            translate_session_key(there, &renamed).map(|key| key.to_string()).as_deref(),
+            here,
+            "{there}"
+        );
     }
 }
 
@@ -302,8 +306,8 @@ fn bindings_of_one_person_are_direct_and_a_channel_nobody_knows_is_left_out() {
     );
     assert_eq!(translation.config["bindings"][0]["match"]["peer"], json!({ "kind": "direct", "id": "7" }));
     let bound: Vec<_> =
-        loaded(&translation).bindings.into_iter().map(|one| one.wanted.peer.unwrap()).collect();
-    assert!(bound.iter().all(|peer| peer.kind == crate::arrival::PeerKind::Dm), "{bound:?}");
+        loaded(&translation).bindings.into_iter().map(|one| one.match_rule.peer.unwrap()).collect();
+    assert!(bound.iter().all(|peer| peer.kind == crate::inbound::PeerKind::Dm), "{bound:?}");
     assert_eq!(bound.len(), 2);
     assert!(paths(&translation.notes.ignored).contains(&"bindings[2].match.channel"));
 }

@@ -2,34 +2,34 @@
 
 use serde_json::Value;
 
-use super::names::Renamed;
-use crate::key::SessionKey;
-use crate::message::Role;
+use super::agent_names::AgentRenames;
+use crate::message::MessageRole;
+use crate::session_key::SessionKey;
 use crate::time::Millis;
 
 /// A line of a transcript that somebody wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
-    pub role: Role,
+pub struct ImportedLine {
+    pub role: MessageRole,
     pub text: String,
     pub at: Option<Millis>,
 }
 
 /// What a person or the agent said. Calls of tools, their results and notes of the other program are `None`: nothing of
 /// them could run again.
-pub fn said(line: &Value) -> Option<Said> {
+pub fn parse_line(line: &Value) -> Option<ImportedLine> {
     let message = line.get("message").filter(|inner| inner.is_object()).unwrap_or(line);
     let role = match message["role"].as_str()? {
-        "user" => Role::User,
-        "assistant" => Role::Assistant,
+        "user" => MessageRole::User,
+        "assistant" => MessageRole::Assistant,
         _ => return None,
     };
-    let text = text_of(&message["content"]);
-    let at = moment(&message["timestamp"]).or_else(|| moment(&line["timestamp"]));
-    Some(Said { role, text, at }).filter(|said| !said.text.trim().is_empty())
+    let text = content_text(&message["content"]);
+    let at = parse_moment(&message["timestamp"]).or_else(|| parse_moment(&line["timestamp"]));
+    Some(ImportedLine { role, text, at }).filter(|said| !said.text.trim().is_empty())
 }
 
-fn text_of(content: &Value) -> String {
+fn content_text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
         Value::Array(blocks) => {
@@ -40,21 +40,21 @@ fn text_of(content: &Value) -> String {
     }
 }
 
-fn moment(value: &Value) -> Option<Millis> {
+fn parse_moment(value: &Value) -> Option<Millis> {
     value.as_i64().map(Millis).or_else(|| Millis::parse(value.as_str()?))
 }
 
 /// The key of the same conversation here. One of a sub-agent or a schedule has none: its run ended there.
-pub fn key(text: &str, renamed: &Renamed) -> Option<SessionKey> {
+pub fn translate_session_key(text: &str, renamed: &AgentRenames) -> Option<SessionKey> {
     let parts: Vec<&str> = text.split(':').collect();
     match parts.as_slice() {
         ["agent", agent, rest @ ..]
             if !rest.is_empty() && !rest.contains(&"subagent") && !rest.contains(&"acp") =>
         {
-            let agent = renamed.find(agent)?;
+            let agent = renamed.find_agent(agent)?;
             let parts: Vec<&str> =
                 rest.iter().map(|part| if *part == "direct" { "dm" } else { *part }).collect();
-            SessionKey::parse(SessionKey::of(agent, &parts).as_str()).ok()
+            SessionKey::parse(SessionKey::from_parts(agent, &parts).as_str()).ok()
         }
         _ => None,
     }

@@ -1,18 +1,18 @@
 //! Who must agree to a call: whoever asked for it, or an owner. What changes who may do what, or what later turns are
 //! told, is an owner's to decide, whoever asks for it and through however many agents.
 
-use super::{ApprovalMode, Layers};
+use super::{ApprovalMode, PolicyLayers};
 use crate::authority::Authority;
-use crate::briefing::is_instruction;
-use crate::policy::covers;
-use crate::tool::{Consent, Risk, ToolCall, ToolSpec};
+use crate::briefing::is_instruction_file;
+use crate::policy::entry_covers_tool;
+use crate::tool::{ToolCall, ToolConsent, ToolRisk, ToolSpec};
 
 /// A program can write whatever its sandbox lets it, the files that agents are told among them.
-const SHELL: &str = "shell";
+const SHELL_TOOL: &str = "shell";
 
 /// Tools that ask an owner in turns of less authority than these have, beside those that ask anyway. What the API
 /// lets an operator do, an agent may do for one; what guests store stays in their own conversations.
-const ASKING: [(&str, &[Authority]); 9] = [
+const OWNER_APPROVAL_TOOLS: [(&str, &[Authority]); 9] = [
     ("agent_create", &[Authority::Guest, Authority::Operator]),
     ("agent_update", &[Authority::Guest, Authority::Operator]),
     ("cron_add", &[Authority::Guest, Authority::Operator]),
@@ -21,40 +21,43 @@ const ASKING: [(&str, &[Authority]); 9] = [
     ("memory_forget", &[Authority::Operator]),
     ("memory_store", &[Authority::Operator]),
     ("session_set_model", &[Authority::Guest]),
-    (SHELL, &[Authority::Guest, Authority::Operator]),
+    (SHELL_TOOL, &[Authority::Guest, Authority::Operator]),
 ];
 
 /// Who must agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Approver {
+pub enum RequiredApprover {
     /// Whoever asked for the turn, or an owner.
-    Asker,
+    Requester,
     Owner,
 }
 
 /// Who must agree to calls of this tool, if anybody must.
-pub fn approver(tool: &ToolSpec, authority: Authority) -> Approver {
-    let is_unconfined = tool.consent == Consent::AskPerson && tool.risk == Risk::High && !tool.confined;
-    match tool.consent == Consent::ByCall || is_unconfined || asks_below_owner(&tool.name, authority) {
-        true => Approver::Owner,
-        false => Approver::Asker,
+pub fn required_approver(tool: &ToolSpec, authority: Authority) -> RequiredApprover {
+    let is_unconfined =
+        tool.consent == ToolConsent::AskPerson && tool.risk == ToolRisk::High && !tool.confined;
+    match tool.consent == ToolConsent::ByCall || is_unconfined || needs_owner_approval(&tool.name, authority)
+    {
+        true => RequiredApprover::Owner,
+        false => RequiredApprover::Requester,
     }
 }
 
 /// Whether an owner must agree because those the turn works for may not do the same themselves.
-pub(super) fn lacks_authority(tool: &ToolSpec, layers: &Layers<'_>) -> bool {
-    let authority = Authority::of_senders(layers.senders);
-    asks_below_owner(&tool.name, authority) && !(tool.name == SHELL && tool.confined && is_waived(layers))
+pub(super) fn lacks_authority(tool: &ToolSpec, layers: &PolicyLayers<'_>) -> bool {
+    let authority = Authority::lowest_of_senders(layers.senders);
+    needs_owner_approval(&tool.name, authority)
+        && !(tool.name == SHELL_TOOL && tool.confined && is_waived(layers))
 }
 
-fn asks_below_owner(tool: &str, authority: Authority) -> bool {
-    ASKING.iter().any(|(name, whose)| *name == tool && whose.contains(&authority))
+fn needs_owner_approval(tool: &str, authority: Authority) -> bool {
+    OWNER_APPROVAL_TOOLS.iter().any(|(name, whose)| *name == tool && whose.contains(&authority))
 }
 
 /// The config says by name that nobody is asked about programs.
-fn is_waived(layers: &Layers<'_>) -> bool {
+fn is_waived(layers: &PolicyLayers<'_>) -> bool {
     let said = [&layers.rules.policy, layers.agent.policy].into_iter().flat_map(|policy| &policy.approvals);
-    let mut named = said.filter(|(entry, _)| *entry != "*" && covers(entry, SHELL));
+    let mut named = said.filter(|(entry, _)| *entry != "*" && entry_covers_tool(entry, SHELL_TOOL));
     named.any(|(_, mode)| *mode == ApprovalMode::Never)
 }
 
@@ -62,11 +65,11 @@ fn is_waived(layers: &Layers<'_>) -> bool {
 pub fn writes_instructions(call: &ToolCall) -> bool {
     let given = |field: &str| call.arguments[field].as_str().unwrap_or_default();
     match call.name.as_str() {
-        "write_file" | "edit_file" => is_instruction(given("path")),
+        "write_file" | "edit_file" => is_instruction_file(given("path")),
         "apply_patch" => {
             let headings =
                 given("patch").lines().filter_map(|line| line.strip_prefix("*** ")?.split_once(':'));
-            headings.into_iter().any(|(_, path)| is_instruction(path.trim()))
+            headings.into_iter().any(|(_, path)| is_instruction_file(path.trim()))
         }
         _ => false,
     }

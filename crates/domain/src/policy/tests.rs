@@ -1,14 +1,14 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::tool::Effect;
+use crate::tool::ToolEffect;
 
-fn tool(name: &str, risk: Risk, consent: Consent) -> ToolSpec {
+fn tool(name: &str, risk: ToolRisk, consent: ToolConsent) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
         description: String::new(),
         parameters: serde_json::json!({ "type": "object" }),
-        effect: Effect::Pure,
+        effect: ToolEffect::Pure,
         risk,
         consent,
         confined: true,
@@ -25,10 +25,10 @@ fn policy(allow: &[&str], deny: &[&str]) -> ToolPolicy {
 
 #[derive(Clone, Debug)]
 struct Case {
-    rules: Rules,
+    rules: ToolRules,
     agent: ToolPolicy,
     is_default: bool,
-    lent: Option<Lent>,
+    lent: Option<InheritedTools>,
     depth: u32,
     has_room: bool,
     senders: Vec<String>,
@@ -38,7 +38,7 @@ struct Case {
 
 impl Default for Case {
     fn default() -> Self {
-        let (rules, agent) = (Rules::default(), ToolPolicy::default());
+        let (rules, agent) = (ToolRules::default(), ToolPolicy::default());
         Self {
             rules,
             agent,
@@ -54,12 +54,12 @@ impl Default for Case {
 }
 
 impl Case {
-    fn with<T>(&self, look: impl FnOnce(&Layers<'_>) -> T) -> T {
+    fn with<T>(&self, look: impl FnOnce(&PolicyLayers<'_>) -> T) -> T {
         let id = AgentId::main();
-        look(&Layers {
+        look(&PolicyLayers {
             rules: &self.rules,
-            agent: Owner { id: &id, policy: &self.agent, is_default: self.is_default, in_config: true },
-            lent: self.lent.as_ref(),
+            agent: PolicyAgent { id: &id, policy: &self.agent, is_default: self.is_default, in_config: true },
+            inherited: self.lent.as_ref(),
             spawn_depth: self.depth,
             has_room: self.has_room,
             senders: &self.senders,
@@ -69,23 +69,23 @@ impl Case {
     }
 
     fn has(&self, tool: &ToolSpec) -> bool {
-        self.with(|layers| allows(tool, layers))
+        self.with(|layers| allows_tool(tool, layers))
     }
 
-    fn decided(&self, tool: &ToolSpec) -> Reason {
+    fn decided(&self, tool: &ToolSpec) -> ToolPolicyReason {
         self.with(|layers| {
-            let step = steps(tool, layers).find(|step| !step.rule.allows()).expect("a refusal");
-            Reason::of(&tool.name, &step, layers)
+            let step = policy_steps(tool, layers).find(|step| !step.rule.is_allowed()).expect("a refusal");
+            ToolPolicyReason::for_step(&tool.name, &step, layers)
         })
     }
 }
 
 fn plain(name: &str) -> ToolSpec {
-    tool(name, Risk::Low, Consent::NotNeeded)
+    tool(name, ToolRisk::Low, ToolConsent::NotNeeded)
 }
 
 fn shell() -> ToolSpec {
-    tool("shell", Risk::High, Consent::AskPerson)
+    tool("shell", ToolRisk::High, ToolConsent::AskPerson)
 }
 
 #[test]
@@ -104,10 +104,12 @@ fn lists_groups_profiles_and_patterns_name_tools() {
         ("*", "anything", true),
         ("read_", "read_file", false),
     ] {
-        assert_eq!(covers(entry, name), covered, "{entry} {name}");
+        assert_eq!(entry_covers_tool(entry, name), covered, "{entry} {name}");
     }
-    assert!(Profile::Full.lists("everything") && Profile::Coding.lists("shell"));
-    assert!(!Profile::Messaging.lists("shell") && !Profile::Minimal.lists("read_file"));
+    assert!(ToolProfile::Full.includes_tool("everything") && ToolProfile::Coding.includes_tool("shell"));
+    assert!(
+        !ToolProfile::Messaging.includes_tool("shell") && !ToolProfile::Minimal.includes_tool("read_file")
+    );
 }
 
 #[test]
@@ -117,11 +119,11 @@ fn a_session_has_what_it_was_lent_and_its_own_agent_allows_and_no_more() {
     let shell = shell();
     let lend = |case: &Case| {
         let listed = all.iter().chain([&shell]).map(|tool| -> &ToolSpec { tool });
-        case.with(|layers| Lent::of(listed, layers, crate::agent::SandboxMode::Workspace))
+        case.with(|layers| InheritedTools::from_layers(listed, layers, crate::agent::SandboxMode::Workspace))
     };
     let lent = lend(&owner);
     let full = ToolPolicy {
-        profile: Some(Profile::Full),
+        profile: Some(ToolProfile::Full),
         approval: Some(ApprovalMode::Never),
         ..policy(&[], &["edit_file"])
     };
@@ -131,7 +133,7 @@ fn a_session_has_what_it_was_lent_and_its_own_agent_allows_and_no_more() {
     assert_eq!(child.decided(&all[1]).rule, "lent.not_had");
     // What a person had to agree to there, a person has to agree to here: its own agent asks nobody.
     assert!(lent.asks.contains("shell") && child.has(&shell));
-    assert!(child.with(|layers| asks(&shell, layers)));
+    assert!(child.with(|layers| needs_approval(&shell, layers)));
     let alone = Case { can_ask: false, ..child.clone() };
     assert_eq!(alone.decided(&shell).rule, "approval.nobody_to_ask");
     // What it lends itself is no more than that, whoever is lent it.
@@ -145,7 +147,7 @@ fn what_is_of_high_risk_must_have_been_meant() {
     let granted = |agent: ToolPolicy, is_default, depth| {
         Case { agent, is_default, depth, ..Case::default() }.has(&shell())
     };
-    let full = ToolPolicy { profile: Some(Profile::Full), ..ToolPolicy::default() };
+    let full = ToolPolicy { profile: Some(ToolProfile::Full), ..ToolPolicy::default() };
     assert!(granted(ToolPolicy::default(), true, 0), "the default agent, with a person");
     assert!(!granted(ToolPolicy::default(), false, 0) && !granted(ToolPolicy::default(), true, 1));
     assert!(!granted(policy(&["*"], &[]), false, 0), "a bare star is not a name");
@@ -158,24 +160,24 @@ fn what_is_of_high_risk_must_have_been_meant() {
 /// Which tools a session has by its depth: at the top, in a child with room below, in a leaf.
 #[test]
 fn what_a_session_has_depends_on_how_deep_it_is() {
-    type Row = (&'static str, Risk, [Option<&'static str>; 3]);
+    type Row = (&'static str, ToolRisk, [Option<&'static str>; 3]);
     const NEVER: Option<&str> = Some("subagents.never");
     const NAMED: Option<&str> = Some("subagents.not_by_default");
     let table: [Row; 11] = [
-        ("sessions_spawn", Risk::Low, [None, None, Some("subagents.no_room")]),
-        ("sessions_list", Risk::Low, [None, None, NAMED]),
-        ("sessions_history", Risk::Low, [None, None, NAMED]),
-        ("sessions_send", Risk::Low, [None, NAMED, NAMED]),
-        ("sessions_yield", Risk::Low, [None, None, None]),
-        ("agents_wait", Risk::Low, [None, None, None]),
-        ("read_file", Risk::Low, [None, None, None]),
-        ("shell", Risk::High, [None, Some("risk.not_granted"), Some("risk.not_granted")]),
-        ("agent_create", Risk::Low, [None, NEVER, NEVER]),
-        ("cron_add", Risk::Low, [None, NEVER, NEVER]),
-        ("message", Risk::Low, [None, NEVER, NEVER]),
+        ("sessions_spawn", ToolRisk::Low, [None, None, Some("subagents.no_room")]),
+        ("sessions_list", ToolRisk::Low, [None, None, NAMED]),
+        ("sessions_history", ToolRisk::Low, [None, None, NAMED]),
+        ("sessions_send", ToolRisk::Low, [None, NAMED, NAMED]),
+        ("sessions_yield", ToolRisk::Low, [None, None, None]),
+        ("agents_wait", ToolRisk::Low, [None, None, None]),
+        ("read_file", ToolRisk::Low, [None, None, None]),
+        ("shell", ToolRisk::High, [None, Some("risk.not_granted"), Some("risk.not_granted")]),
+        ("agent_create", ToolRisk::Low, [None, NEVER, NEVER]),
+        ("cron_add", ToolRisk::Low, [None, NEVER, NEVER]),
+        ("message", ToolRisk::Low, [None, NEVER, NEVER]),
     ];
     for (name, risk, refused) in table {
-        let tool = tool(name, risk, Consent::NotNeeded);
+        let tool = tool(name, risk, ToolConsent::NotNeeded);
         for ((depth, has_room), expected) in [(0, true), (1, true), (2, false)].into_iter().zip(refused) {
             let case = Case { depth, has_room, ..Case::default() };
             let decided = (!case.has(&tool)).then(|| case.decided(&tool).rule);
@@ -187,16 +189,16 @@ fn what_a_session_has_depends_on_how_deep_it_is() {
 #[test]
 fn what_a_child_loses_by_default_comes_back_by_name_and_what_it_never_has_does_not() {
     let allow = ["*", "sessions_*", "shell", "agent_create", "cron_*", "message"];
-    let rules = Rules { subagents: policy(&allow, &[]), ..Rules::default() };
+    let rules = ToolRules { subagents: policy(&allow, &[]), ..ToolRules::default() };
     let case = Case { rules, agent: policy(&allow, &[]), depth: 2, has_room: false, ..Case::default() };
     for name in ["sessions_send", "sessions_list", "sessions_history"] {
         assert!(case.has(&plain(name)), "{name}");
     }
-    assert!(case.has(&tool("shell", Risk::High, Consent::NotNeeded)));
+    assert!(case.has(&tool("shell", ToolRisk::High, ToolConsent::NotNeeded)));
     for name in ["agent_create", "cron_add", "message", "sessions_spawn"] {
         assert!(!case.has(&plain(name)), "{name}");
     }
-    let star = Rules { subagents: policy(&["*"], &[]), ..Rules::default() };
+    let star = ToolRules { subagents: policy(&["*"], &[]), ..ToolRules::default() };
     let case = Case { rules: star, depth: 1, ..Case::default() };
     assert!(!case.has(&plain("sessions_send")), "a bare star is not a name");
     let change = case.decided(&plain("sessions_send")).change;
@@ -234,7 +236,7 @@ fn a_senders_rule_holds_for_every_sender_of_the_turn() {
 fn a_tool_that_asks_is_not_there_where_nobody_can_be_asked() {
     let mut case = Case { can_ask: false, ..Case::default() };
     assert_eq!(case.decided(&shell()).rule, "approval.nobody_to_ask");
-    assert!(!case.has(&tool("agent_create", Risk::Low, Consent::ByCall)));
+    assert!(!case.has(&tool("agent_create", ToolRisk::Low, ToolConsent::ByCall)));
     case.agent.approvals.insert("shell".to_owned(), ApprovalMode::Never);
     assert!(case.has(&shell()), "it does not ask any more");
     case.agent.approval = Some(ApprovalMode::Always);
@@ -254,7 +256,7 @@ fn an_agent_is_laxer_than_the_instance_only_where_that_says_nothing() {
         let mut case = Case::default();
         case.rules.policy.approval = instance;
         case.agent.approval = agent;
-        assert_eq!(case.with(|layers| asks(&shell(), layers)), asked, "{instance:?} {agent:?}");
+        assert_eq!(case.with(|layers| needs_approval(&shell(), layers)), asked, "{instance:?} {agent:?}");
     }
 }
 
@@ -262,7 +264,7 @@ fn an_agent_is_laxer_than_the_instance_only_where_that_says_nothing() {
 fn a_refusal_says_the_rule_where_it_is_set_and_the_line_that_changes_it() {
     let mut case = Case { agent: policy(&["read_file"], &[]), ..Case::default() };
     assert_eq!(
-        case.decided(&shell()).refusal("shell"),
+        case.decided(&shell()).refusal_text("shell"),
         "The tool 'shell' is not available here: the allow list does not name it (rule agent.allow). \
          Set in: tools.allow of the agent \"main\" in config.toml. To change it: \
          tools.allow = [\"read_file\", \"shell\"] under [[agents.list]] with id = \"main\" in config.toml."
@@ -271,7 +273,7 @@ fn a_refusal_says_the_rule_where_it_is_set_and_the_line_that_changes_it() {
     case.is_default = false;
     let line = case.decided(&shell()).change.unwrap();
     assert!(line.starts_with("tools.allow = [\"*\", \"shell\"]"), "{line}");
-    case.agent = ToolPolicy { profile: Some(Profile::Messaging), ..ToolPolicy::default() };
+    case.agent = ToolPolicy { profile: Some(ToolProfile::Messaging), ..ToolPolicy::default() };
     assert!(case.decided(&shell()).change.unwrap().contains("tools.profile = \"coding\""));
     case.rules.disabled = words(&["shell", "x"]);
     assert_eq!(case.decided(&shell()).change.unwrap(), "disabled = [\"x\"] under [tools] in config.toml");
@@ -280,7 +282,7 @@ fn a_refusal_says_the_rule_where_it_is_set_and_the_line_that_changes_it() {
 #[test]
 fn a_word_that_names_nothing_is_named_with_the_nearest() {
     let problems = |policy: &ToolPolicy| -> Vec<String> {
-        let found = check(policy, &["everything_echo"], &["files".to_owned()]);
+        let found = find_invalid_entries(policy, &["everything_echo"], &["files".to_owned()]);
         found.into_iter().map(|one| format!("{}: {}; {}", one.path, one.message, one.hint)).collect()
     };
     assert!(
@@ -295,11 +297,11 @@ fn a_word_that_names_nothing_is_named_with_the_nearest() {
     );
     assert!(problems(&policy(&["cron_edit"], &[]))[0].contains("there is no tool"));
     assert!(problems(&policy(&["image_view"], &[])).is_empty());
-    for profile in [Profile::Messaging, Profile::Coding, Profile::Full] {
+    for profile in [ToolProfile::Messaging, ToolProfile::Coding, ToolProfile::Full] {
         let reads = ToolPolicy { profile: Some(profile), ..policy(&["read_skill"], &[]) };
-        assert!(problems(&reads).is_empty() && profile.lists("read_skill"), "{profile:?}");
+        assert!(problems(&reads).is_empty() && profile.includes_tool("read_skill"), "{profile:?}");
     }
-    let idle = ToolPolicy { profile: Some(Profile::Minimal), ..policy(&["shell"], &[]) };
+    let idle = ToolPolicy { profile: Some(ToolProfile::Minimal), ..policy(&["shell"], &[]) };
     assert!(problems(&idle)[0].contains("not in the profile"));
     assert!(problems(&policy(&["message", "cron_add", "group:cron", "group:messaging"], &[])).is_empty());
 }
@@ -314,7 +316,7 @@ fn any_policy() -> impl Strategy<Value = ToolPolicy> {
         Just("*_file")
     ];
     let list = || prop::collection::vec(entry.clone().prop_map(str::to_owned), 0..3);
-    let profile = prop::option::of(prop::sample::select(Profile::ALL.to_vec()));
+    let profile = prop::option::of(prop::sample::select(ToolProfile::ALL.to_vec()));
     let mode = prop::sample::select(vec![ApprovalMode::Never, ApprovalMode::Unsafe, ApprovalMode::Always]);
     (list(), list(), profile, prop::option::of(mode)).prop_map(|(allow, deny, profile, approval)| {
         ToolPolicy { allow, deny, profile, approval, approvals: BTreeMap::new() }
@@ -323,8 +325,9 @@ fn any_policy() -> impl Strategy<Value = ToolPolicy> {
 
 fn any_tool() -> impl Strategy<Value = ToolSpec> {
     let name = prop::sample::select(vec!["shell", "read_file", "todo", "message", "other"]);
-    let risk = prop::sample::select(vec![Risk::Low, Risk::High]);
-    let consent = prop::sample::select(vec![Consent::NotNeeded, Consent::AskPerson, Consent::ByCall]);
+    let risk = prop::sample::select(vec![ToolRisk::Low, ToolRisk::High]);
+    let consent =
+        prop::sample::select(vec![ToolConsent::NotNeeded, ToolConsent::AskPerson, ToolConsent::ByCall]);
     (name, risk, consent).prop_map(|(name, risk, consent)| tool(name, risk, consent))
 }
 
@@ -334,7 +337,7 @@ prop_compose! {
         is_default in any::<bool>(), depth in 0u32..3, has_room in any::<bool>(), can_ask in any::<bool>(),
     ) -> Case {
         let senders = BTreeMap::from([("chat:*".to_owned(), sender)]);
-        let rules = Rules { policy: instance, disabled: Vec::new(), subagents, senders };
+        let rules = ToolRules { policy: instance, disabled: Vec::new(), subagents, senders };
         let senders = words(&["chat:a:b"]);
         Case { rules, agent, is_default, lent: None, depth, has_room, senders, can_ask, awaits_plan: false }
     }
@@ -378,7 +381,7 @@ proptest! {
 
     #[test]
     fn what_is_explained_is_what_is_decided(case in any_case(), tool in any_tool()) {
-        let told = case.with(|layers| steps(&tool, layers).map(|step| Reason::of(&tool.name, &step, layers)).collect::<Vec<_>>());
+        let told = case.with(|layers| policy_steps(&tool, layers).map(|step| ToolPolicyReason::for_step(&tool.name, &step, layers)).collect::<Vec<_>>());
         prop_assert_eq!(told.iter().all(|reason| reason.allows), case.has(&tool));
     }
 
@@ -386,6 +389,6 @@ proptest! {
     fn a_pattern_of_the_text_itself_matches(text in "[a-z_]{0,12}", at in 0usize..12) {
         let at = at.min(text.len());
         let pattern = format!("{}*{}", &text[..at], &text[at..]);
-        prop_assert!(matches(&text, &text) && matches(&pattern, &text));
+        prop_assert!(glob_matches(&text, &text) && glob_matches(&pattern, &text));
     }
 }

@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 
-use crate::arrival::Arrival;
 use crate::id::AgentId;
-use crate::route::{Router, Tier};
+use crate::inbound::InboundContext;
+use crate::route::{BindingTier, Router};
 
 /// What a binding asks for that the message is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Loss {
+pub enum BindingMismatch {
     Channel,
     Account,
     Peer,
@@ -22,8 +22,8 @@ pub enum Loss {
     Order,
 }
 
-impl Loss {
-    pub fn sentence(self) -> &'static str {
+impl BindingMismatch {
+    pub fn description(self) -> &'static str {
         match self {
             Self::Channel => "it is for another channel",
             Self::Account => "it is for another account",
@@ -38,51 +38,60 @@ impl Loss {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Candidate {
+pub struct BindingCandidate {
     /// The place of the binding in the config.
     pub binding: usize,
     pub agent: AgentId,
     /// Where it holds, or where it would.
-    pub tier: Tier,
+    pub tier: BindingTier,
     /// `None`: it answers.
-    pub loss: Option<Loss>,
+    pub loss: Option<BindingMismatch>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Explanation {
+pub struct BindingExplanation {
     pub agent: AgentId,
-    pub tier: Tier,
+    pub tier: BindingTier,
     pub binding: Option<usize>,
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<BindingCandidate>,
 }
 
 impl Router {
     /// The same choice, with every candidate. Looks at all bindings, so it is for people, not for messages.
-    pub fn explain(&self, arrival: &Arrival) -> Explanation {
-        let choice = self.choose(arrival);
+    pub fn explain_route(&self, arrival: &InboundContext) -> BindingExplanation {
+        let choice = self.choose_agent(arrival);
         let candidates = self.bindings.iter().enumerate().map(|(at, binding)| {
-            let (tier, failed) = self.standing(at, arrival);
-            let beaten = if tier == choice.tier { Loss::Order } else { Loss::Tier };
+            let (tier, failed) = self.tier_and_mismatch(at, arrival);
+            let beaten = if tier == choice.tier { BindingMismatch::Order } else { BindingMismatch::Tier };
             let wins = choice.binding == Some(at);
             let loss = failed.or((!wins).then_some(beaten));
-            Candidate { binding: at, agent: binding.agent_id.clone(), tier, loss }
+            BindingCandidate { binding: at, agent: binding.agent_id.clone(), tier, loss }
         });
         let candidates = candidates.collect();
-        Explanation { agent: choice.agent.clone(), tier: choice.tier, binding: choice.binding, candidates }
+        BindingExplanation {
+            agent: choice.agent.clone(),
+            tier: choice.tier,
+            binding: choice.binding,
+            candidates,
+        }
     }
 
     /// The closest tier at which a binding holds, or its own tier and what is missing there.
-    fn standing(&self, at: usize, arrival: &Arrival) -> (Tier, Option<Loss>) {
-        let wanted = &self.bindings[at].wanted;
-        let own = wanted.tier();
+    fn tier_and_mismatch(
+        &self,
+        at: usize,
+        arrival: &InboundContext,
+    ) -> (BindingTier, Option<BindingMismatch>) {
+        let wanted = &self.bindings[at].match_rule;
+        let own = wanted.binding_tier();
         let Some(index) = self.channels.get(&arrival.channel).filter(|_| wanted.channel == arrival.channel)
         else {
-            return (own, Some(Loss::Channel));
+            return (own, Some(BindingMismatch::Channel));
         };
-        let loss = self.loss(at, own, arrival, &index.default_account);
-        let through_parent = own == Tier::Peer
-            && loss == Some(Loss::Peer)
-            && self.loss(at, Tier::ParentPeer, arrival, &index.default_account).is_none();
-        if through_parent { (Tier::ParentPeer, None) } else { (own, loss) }
+        let loss = self.find_mismatch(at, own, arrival, &index.default_account);
+        let through_parent = own == BindingTier::Peer
+            && loss == Some(BindingMismatch::Peer)
+            && self.find_mismatch(at, BindingTier::ParentPeer, arrival, &index.default_account).is_none();
+        if through_parent { (BindingTier::ParentPeer, None) } else { (own, loss) }
     }
 }

@@ -1,23 +1,23 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::arrival::PeerKind;
+use crate::inbound::PeerKind;
 
 fn agent(id: &str) -> AgentId {
     AgentId::parse(id).unwrap()
 }
 
-fn peer(kind: PeerKind, id: &str) -> Option<Peer> {
-    Some(Peer { kind, id: id.into() })
+fn peer(kind: PeerKind, id: &str) -> Option<ChatPeer> {
+    Some(ChatPeer { kind, id: id.into() })
 }
 
-fn binding(id: &str, wanted: Match) -> Binding {
-    Binding { agent_id: agent(id), wanted, dm_scope: None }
+fn binding(id: &str, wanted: BindingMatch) -> Binding {
+    Binding { agent_id: agent(id), match_rule: wanted, dm_scope: None }
 }
 
 /// A match on one channel; what it names beside that is put over it.
-fn on(channel: &str) -> Match {
-    Match { channel: channel.into(), ..Match::default() }
+fn on(channel: &str) -> BindingMatch {
+    BindingMatch { channel: channel.into(), ..BindingMatch::default() }
 }
 
 fn router(bindings: Vec<Binding>) -> Router {
@@ -25,11 +25,11 @@ fn router(bindings: Vec<Binding>) -> Router {
 }
 
 /// A message in a thread of a channel of a server, by somebody with two roles.
-fn arrival() -> Arrival {
-    Arrival {
+fn arrival() -> InboundContext {
+    InboundContext {
         channel: "discord".into(),
         account: "default".into(),
-        peer: Peer { kind: PeerKind::Channel, id: "t1".into() },
+        peer: ChatPeer { kind: PeerKind::Channel, id: "t1".into() },
         parent: peer(PeerKind::Channel, "c1"),
         thread: None,
         guild: Some("g1".into()),
@@ -40,24 +40,24 @@ fn arrival() -> Arrival {
 }
 
 /// One binding of every tier but the last, the closest first, named after its tier.
-fn tiers() -> Vec<(Tier, Match)> {
+fn tiers() -> Vec<(BindingTier, BindingMatch)> {
     let guild = || Some("g1".to_owned());
     vec![
-        (Tier::Peer, Match { peer: peer(PeerKind::Group, "t1"), ..on("discord") }),
-        (Tier::ParentPeer, Match { peer: peer(PeerKind::Channel, "c1"), ..on("discord") }),
-        (Tier::PeerWildcard, Match { peer: peer(PeerKind::Channel, "*"), ..on("discord") }),
+        (BindingTier::Peer, BindingMatch { peer: peer(PeerKind::Group, "t1"), ..on("discord") }),
+        (BindingTier::ParentPeer, BindingMatch { peer: peer(PeerKind::Channel, "c1"), ..on("discord") }),
+        (BindingTier::PeerWildcard, BindingMatch { peer: peer(PeerKind::Channel, "*"), ..on("discord") }),
         (
-            Tier::GuildRoles,
-            Match { guild_id: guild(), roles: vec!["r9".into(), "r2".into()], ..on("discord") },
+            BindingTier::GuildRoles,
+            BindingMatch { guild_id: guild(), roles: vec!["r9".into(), "r2".into()], ..on("discord") },
         ),
-        (Tier::Guild, Match { guild_id: guild(), ..on("discord") }),
-        (Tier::Team, Match { team_id: Some("w1".into()), ..on("discord") }),
-        (Tier::Account, on("discord")),
-        (Tier::Channel, Match { account_id: Some("*".into()), ..on("discord") }),
+        (BindingTier::Guild, BindingMatch { guild_id: guild(), ..on("discord") }),
+        (BindingTier::Team, BindingMatch { team_id: Some("w1".into()), ..on("discord") }),
+        (BindingTier::Account, on("discord")),
+        (BindingTier::Channel, BindingMatch { account_id: Some("*".into()), ..on("discord") }),
     ]
 }
 
-fn word(tier: Tier) -> String {
+fn word(tier: BindingTier) -> String {
     tier.as_str().replace('_', "-")
 }
 
@@ -66,7 +66,7 @@ fn every_tier_beats_every_lower_one_whatever_the_order() {
     let all = tiers();
     for (above, (high, first)) in all.iter().enumerate() {
         let alone = router(vec![binding(&word(*high), first.clone())]);
-        assert_eq!(alone.choose(&arrival()).tier, *high);
+        assert_eq!(alone.choose_agent(&arrival()).tier, *high);
         for (low, second) in &all[above + 1..] {
             for flip in [false, true] {
                 let mut both =
@@ -75,26 +75,30 @@ fn every_tier_beats_every_lower_one_whatever_the_order() {
                     both.reverse();
                 }
                 let router = router(both);
-                let choice = router.choose(&arrival());
+                let choice = router.choose_agent(&arrival());
                 assert_eq!((choice.tier, choice.agent), (*high, &agent(&word(*high))), "over {low:?}");
             }
         }
     }
-    assert_eq!(router(vec![]).choose(&arrival()).tier, Tier::Default);
+    assert_eq!(router(vec![]).choose_agent(&arrival()).tier, BindingTier::Default);
 }
 
 #[test]
 fn among_equals_the_first_of_the_config_answers() {
     for (tier, wanted) in tiers() {
         let two = router(vec![binding("a", wanted.clone()), binding("b", wanted)]);
-        assert_eq!(two.choose(&arrival()).agent, &agent("a"), "{tier:?}");
-        assert_eq!(two.explain(&arrival()).candidates[1].loss, Some(Loss::Order), "{tier:?}");
+        assert_eq!(two.choose_agent(&arrival()).agent, &agent("a"), "{tier:?}");
+        assert_eq!(
+            two.explain_route(&arrival()).candidates[1].loss,
+            Some(BindingMismatch::Order),
+            "{tier:?}"
+        );
     }
 }
 
 #[test]
 fn all_that_a_binding_names_must_hold() {
-    let whole = Match {
+    let whole = BindingMatch {
         account_id: Some("default".into()),
         peer: peer(PeerKind::Channel, "t1"),
         guild_id: Some("g1".into()),
@@ -102,61 +106,64 @@ fn all_that_a_binding_names_must_hold() {
         team_id: Some("w1".into()),
         ..on("discord")
     };
-    let loss = |change: &dyn Fn(&mut Match)| {
+    let loss = |change: &dyn Fn(&mut BindingMatch)| {
         let mut wanted = whole.clone();
         change(&mut wanted);
-        router(vec![binding("a", wanted)]).explain(&arrival()).candidates[0].loss
+        router(vec![binding("a", wanted)]).explain_route(&arrival()).candidates[0].loss
     };
     assert_eq!(loss(&|_| {}), None);
-    assert_eq!(loss(&|wanted| wanted.channel = "slack".into()), Some(Loss::Channel));
-    assert_eq!(loss(&|wanted| wanted.account_id = Some("biz".into())), Some(Loss::Account));
-    assert_eq!(loss(&|wanted| wanted.peer = peer(PeerKind::Channel, "t2")), Some(Loss::Peer));
-    assert_eq!(loss(&|wanted| wanted.peer = peer(PeerKind::Dm, "t1")), Some(Loss::Peer));
-    assert_eq!(loss(&|wanted| wanted.guild_id = Some("g2".into())), Some(Loss::Guild));
-    assert_eq!(loss(&|wanted| wanted.roles = vec!["r3".into()]), Some(Loss::Roles));
-    assert_eq!(loss(&|wanted| wanted.team_id = Some("w2".into())), Some(Loss::Team));
+    assert_eq!(loss(&|wanted| wanted.channel = "slack".into()), Some(BindingMismatch::Channel));
+    assert_eq!(loss(&|wanted| wanted.account_id = Some("biz".into())), Some(BindingMismatch::Account));
+    assert_eq!(loss(&|wanted| wanted.peer = peer(PeerKind::Channel, "t2")), Some(BindingMismatch::Peer));
+    assert_eq!(loss(&|wanted| wanted.peer = peer(PeerKind::Dm, "t1")), Some(BindingMismatch::Peer));
+    assert_eq!(loss(&|wanted| wanted.guild_id = Some("g2".into())), Some(BindingMismatch::Guild));
+    assert_eq!(loss(&|wanted| wanted.roles = vec!["r3".into()]), Some(BindingMismatch::Roles));
+    assert_eq!(loss(&|wanted| wanted.team_id = Some("w2".into())), Some(BindingMismatch::Team));
 }
 
 #[test]
 fn an_omitted_account_is_the_default_one_and_a_star_is_every_one() {
-    let elsewhere = Arrival { account: "biz".into(), ..arrival() };
+    let elsewhere = InboundContext { account: "biz".into(), ..arrival() };
     let own = router(vec![binding("a", on("discord"))]);
-    assert_eq!(own.choose(&arrival()).tier, Tier::Account);
-    assert_eq!(own.choose(&elsewhere).tier, Tier::Default);
-    let any = Match { account_id: Some("*".into()), ..on("discord") };
-    assert_eq!(router(vec![binding("a", any)]).choose(&elsewhere).tier, Tier::Channel);
-    let named = Match { account_id: Some("*".into()), peer: peer(PeerKind::Channel, "t1"), ..on("discord") };
-    assert_eq!(router(vec![binding("a", named)]).choose(&elsewhere).tier, Tier::Peer);
+    assert_eq!(own.choose_agent(&arrival()).tier, BindingTier::Account);
+    assert_eq!(own.choose_agent(&elsewhere).tier, BindingTier::Default);
+    let any = BindingMatch { account_id: Some("*".into()), ..on("discord") };
+    assert_eq!(router(vec![binding("a", any)]).choose_agent(&elsewhere).tier, BindingTier::Channel);
+    let named =
+        BindingMatch { account_id: Some("*".into()), peer: peer(PeerKind::Channel, "t1"), ..on("discord") };
+    assert_eq!(router(vec![binding("a", named)]).choose_agent(&elsewhere).tier, BindingTier::Peer);
 }
 
 #[test]
 fn a_person_is_no_group() {
-    let dm = Arrival { peer: Peer { kind: PeerKind::Dm, id: "t1".into() }, parent: None, ..arrival() };
-    let groups = router(vec![binding("a", Match { peer: peer(PeerKind::Group, "*"), ..on("discord") })]);
-    assert_eq!(groups.choose(&dm).tier, Tier::Default);
-    assert_eq!(groups.choose(&arrival()).tier, Tier::PeerWildcard);
+    let dm =
+        InboundContext { peer: ChatPeer { kind: PeerKind::Dm, id: "t1".into() }, parent: None, ..arrival() };
+    let groups =
+        router(vec![binding("a", BindingMatch { peer: peer(PeerKind::Group, "*"), ..on("discord") })]);
+    assert_eq!(groups.choose_agent(&dm).tier, BindingTier::Default);
+    assert_eq!(groups.choose_agent(&arrival()).tier, BindingTier::PeerWildcard);
 }
 
 #[test]
 fn an_explanation_names_every_candidate() {
     let bindings = tiers().into_iter().map(|(tier, wanted)| binding(&word(tier), wanted)).collect();
-    let explained = router(bindings).explain(&arrival());
-    assert_eq!((explained.tier, explained.binding), (Tier::Peer, Some(0)));
+    let explained = router(bindings).explain_route(&arrival());
+    assert_eq!((explained.tier, explained.binding), (BindingTier::Peer, Some(0)));
     let losses: Vec<_> = explained.candidates.iter().map(|candidate| candidate.loss).collect();
     assert_eq!(losses[0], None);
-    assert!(losses[1..].iter().all(|loss| *loss == Some(Loss::Tier)), "{losses:?}");
+    assert!(losses[1..].iter().all(|loss| *loss == Some(BindingMismatch::Tier)), "{losses:?}");
 }
 
-fn some_match() -> impl Strategy<Value = Match> {
+fn some_match() -> impl Strategy<Value = BindingMatch> {
     let id =
         || prop::option::of(prop_oneof![Just("a".to_owned()), Just("b".to_owned()), Just("*".to_owned())]);
     let kind = prop_oneof![Just(PeerKind::Dm), Just(PeerKind::Group), Just(PeerKind::Channel)];
     let roles = prop::collection::vec(prop_oneof![Just("a".to_owned()), Just("b".to_owned())], 0..2);
     (id(), id(), kind, id(), roles, id()).prop_map(|(account_id, peer, kind, guild_id, roles, team_id)| {
-        Match {
+        BindingMatch {
             channel: "x".into(),
             account_id,
-            peer: peer.map(|id| Peer { kind, id }),
+            peer: peer.map(|id| ChatPeer { kind, id }),
             roles: if guild_id.is_some() { roles } else { vec![] },
             guild_id,
             team_id,
@@ -170,8 +177,8 @@ proptest! {
     fn indexes_change_nothing(wanted in prop::collection::vec(some_match(), 0..12), from in some_match(), parent in some_match()) {
         let bindings: Vec<_> = wanted.into_iter().map(|wanted| binding("a", wanted)).collect();
         let router = Router::new(bindings, AgentId::main(), |_| "a".to_owned());
-        let peer = from.peer.clone().unwrap_or(Peer { kind: PeerKind::Dm, id: "a".into() });
-        let arrival = Arrival {
+        let peer = from.peer.clone().unwrap_or(ChatPeer { kind: PeerKind::Dm, id: "a".into() });
+        let arrival = InboundContext {
             channel: "x".into(),
             account: from.account_id.unwrap_or_else(|| "a".into()),
             peer,
@@ -182,16 +189,16 @@ proptest! {
             roles: from.roles,
             sender: "u".into(),
         };
-        let explained = router.explain(&arrival);
-        let holding = |tier: &Tier| {
+        let explained = router.explain_route(&arrival);
+        let holding = |tier: &BindingTier| {
             let holds = |at: &usize| {
-                let own = router.bindings[*at].wanted.tier();
-                let reached = own == *tier || (own == Tier::Peer && *tier == Tier::ParentPeer);
-                reached && router.loss(*at, *tier, &arrival, "a").is_none()
+                let own = router.bindings[*at].match_rule.binding_tier();
+                let reached = own == *tier || (own == BindingTier::Peer && *tier == BindingTier::ParentPeer);
+                reached && router.find_mismatch(*at, *tier, &arrival, "a").is_none()
             };
             (0..router.bindings.len()).find(holds)
         };
-        let expected = Tier::ALL.iter().find_map(|tier| Some((*tier, holding(tier)?)));
-        prop_assert_eq!((explained.tier, explained.binding), expected.map_or((Tier::Default, None), |(tier, at)| (tier, Some(at))));
+        let expected = BindingTier::ALL.iter().find_map(|tier| Some((*tier, holding(tier)?)));
+        prop_assert_eq!((explained.tier, explained.binding), expected.map_or((BindingTier::Default, None), |(tier, at)| (tier, Some(at))));
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Why a member does nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Idle {
+pub enum IdleReason {
     /// It could take something up.
     Available,
     /// It holds a task, or waits for sessions of its own.
@@ -16,7 +16,7 @@ pub enum Idle {
     Failed,
 }
 
-impl Idle {
+impl IdleReason {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Available => "available",
@@ -29,7 +29,7 @@ impl Idle {
 
 /// What is known of a member as its turn ends.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Facts {
+pub struct MemberTurnFacts {
     pub turn_failed: bool,
     pub holds_task: bool,
     pub has_children: bool,
@@ -39,22 +39,24 @@ pub struct Facts {
     pub free: usize,
 }
 
-pub fn reason(facts: Facts) -> Idle {
+pub fn idle_reason(facts: MemberTurnFacts) -> IdleReason {
     match facts {
-        Facts { turn_failed: true, .. } => Idle::Failed,
-        Facts { holds_task: true, .. } | Facts { has_children: true, .. } => Idle::Waiting,
-        Facts { blocked: 1.., free: 0, .. } => Idle::Blocked,
-        _ => Idle::Available,
+        MemberTurnFacts { turn_failed: true, .. } => IdleReason::Failed,
+        MemberTurnFacts { holds_task: true, .. } | MemberTurnFacts { has_children: true, .. } => {
+            IdleReason::Waiting
+        }
+        MemberTurnFacts { blocked: 1.., free: 0, .. } => IdleReason::Blocked,
+        _ => IdleReason::Available,
     }
 }
 
 /// Whether the lead is woken now. While others are at work it is told with whatever wakes it next, so that a team
 /// that comes to rest costs its lead one turn, not one for each member. Who waits for sessions of its own goes on when
 /// they are done; who merely holds a task does not go on by itself.
-pub fn wakes_lead(facts: Facts, others_at_work: bool, is_shutting_down: bool) -> bool {
-    let idle = reason(facts);
-    let goes_on = idle == Idle::Waiting && facts.has_children;
-    !is_shutting_down && !goes_on && (idle == Idle::Failed || !others_at_work)
+pub fn should_wake_lead(facts: MemberTurnFacts, others_at_work: bool, is_shutting_down: bool) -> bool {
+    let idle = idle_reason(facts);
+    let goes_on = idle == IdleReason::Waiting && facts.has_children;
+    !is_shutting_down && !goes_on && (idle == IdleReason::Failed || !others_at_work)
 }
 
 #[cfg(test)]
@@ -63,35 +65,39 @@ mod tests {
 
     #[test]
     fn a_member_is_idle_for_a_reason() {
-        let none = Facts::default();
+        let none = MemberTurnFacts::default();
         for (facts, expected) in [
-            (none, Idle::Available),
-            (Facts { free: 2, blocked: 1, ..none }, Idle::Available),
-            (Facts { blocked: 1, ..none }, Idle::Blocked),
-            (Facts { holds_task: true, blocked: 1, ..none }, Idle::Waiting),
-            (Facts { has_children: true, ..none }, Idle::Waiting),
-            (Facts { turn_failed: true, holds_task: true, ..none }, Idle::Failed),
+            (none, IdleReason::Available),
+            (MemberTurnFacts { free: 2, blocked: 1, ..none }, IdleReason::Available),
+            (MemberTurnFacts { blocked: 1, ..none }, IdleReason::Blocked),
+            (MemberTurnFacts { holds_task: true, blocked: 1, ..none }, IdleReason::Waiting),
+            (MemberTurnFacts { has_children: true, ..none }, IdleReason::Waiting),
+            (MemberTurnFacts { turn_failed: true, holds_task: true, ..none }, IdleReason::Failed),
         ] {
-            assert_eq!(reason(facts), expected, "{facts:?}");
+            assert_eq!(idle_reason(facts), expected, "{facts:?}");
         }
     }
 
     #[test]
     fn only_the_last_to_rest_wakes_the_lead() {
-        let none = Facts::default();
-        let failed = Facts { turn_failed: true, ..none };
-        let holds = Facts { holds_task: true, ..none };
+        let none = MemberTurnFacts::default();
+        let failed = MemberTurnFacts { turn_failed: true, ..none };
+        let holds = MemberTurnFacts { holds_task: true, ..none };
         for (facts, others_at_work, expected) in [
             (none, false, true),
             (none, true, false),
             (failed, true, true),
             (holds, false, true),
             (holds, true, false),
-            (Facts { has_children: true, ..holds }, false, false),
-            (Facts { has_children: true, ..none }, false, false),
+            (MemberTurnFacts { has_children: true, ..holds }, false, false),
+            (MemberTurnFacts { has_children: true, ..none }, false, false),
         ] {
-            assert_eq!(wakes_lead(facts, others_at_work, false), expected, "{facts:?} {others_at_work}");
+            assert_eq!(
+                should_wake_lead(facts, others_at_work, false),
+                expected,
+                "{facts:?} {others_at_work}"
+            );
         }
-        assert!(!wakes_lead(failed, false, true), "none while shutting down");
+        assert!(!should_wake_lead(failed, false, true), "none while shutting down");
     }
 }

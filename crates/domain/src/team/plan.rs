@@ -38,7 +38,7 @@ impl PlanApproval {
     }
 
     /// What the member itself is told with every turn.
-    pub fn instruction(&self) -> &'static str {
+    pub fn member_instruction(&self) -> &'static str {
         match self {
             Self::Required => {
                 "Plan approval is required. You can only read for now. Work out a plan and send it with SendMessage, type \

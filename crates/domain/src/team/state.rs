@@ -1,32 +1,32 @@
 //! What a lead and its members are shown of their team with every turn. It is made anew from the rows each time and
 //! stored nowhere, so no compaction can lose it.
 
-use crate::plain;
-use crate::task::{Task, TaskState};
+use crate::sanitize;
+use crate::task::{TeamTask, TeamTaskState};
 
-use super::setback::Setback;
-use super::{Member, MemberState, Team};
+use super::failures::FailureStreak;
+use super::{MemberState, Team, TeamMember};
 
 /// Members, tasks and what is shown of them: enough to go on, never the whole ledger.
-const SHOWN_TASKS: usize = 12;
-const SHOWN_ENDED: usize = 5;
+const MAX_SHOWN_TASKS: usize = 12;
+const MAX_SHOWN_ENDED_TASKS: usize = 5;
 
 /// A member, and what it is doing.
 #[derive(Clone, Debug)]
-pub struct Standing {
-    pub member: Member,
+pub struct MemberStatus {
+    pub member: TeamMember,
     /// A turn of its session runs or is about to.
     pub is_working: bool,
     /// What it holds.
     pub tasks: Vec<String>,
     /// Its turns fail.
-    pub setback: Option<Setback>,
+    pub failures: Option<FailureStreak>,
     /// Letters to it that it has not read yet.
     pub unread: usize,
 }
 
-impl Standing {
-    pub fn word(&self) -> &'static str {
+impl MemberStatus {
+    pub fn status_word(&self) -> &'static str {
         match self.member.state {
             MemberState::Closed => "closed",
             MemberState::Lost => "lost",
@@ -38,7 +38,7 @@ impl Standing {
 
 /// How many tasks stand how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Counts {
+pub struct TaskCounts {
     pub pending: usize,
     pub blocked: usize,
     pub in_progress: usize,
@@ -46,22 +46,22 @@ pub struct Counts {
     pub failed: usize,
 }
 
-impl Counts {
-    pub fn of(tasks: &[Task]) -> Self {
+impl TaskCounts {
+    pub fn from_tasks(tasks: &[TeamTask]) -> Self {
         let mut counts = Self::default();
         for task in tasks {
             match task.state {
-                TaskState::Pending if !task.blocked_by.is_empty() => counts.blocked += 1,
-                TaskState::Pending => counts.pending += 1,
-                TaskState::Claimed | TaskState::InProgress => counts.in_progress += 1,
-                TaskState::Completed => counts.completed += 1,
-                TaskState::Failed => counts.failed += 1,
+                TeamTaskState::Pending if !task.blocked_by.is_empty() => counts.blocked += 1,
+                TeamTaskState::Pending => counts.pending += 1,
+                TeamTaskState::Claimed | TeamTaskState::InProgress => counts.in_progress += 1,
+                TeamTaskState::Completed => counts.completed += 1,
+                TeamTaskState::Failed => counts.failed += 1,
             }
         }
         counts
     }
 
-    pub fn all(&self) -> usize {
+    pub fn total_count(&self) -> usize {
         self.pending + self.blocked + self.in_progress + self.completed + self.failed
     }
 
@@ -70,7 +70,7 @@ impl Counts {
         self.pending + self.blocked + self.in_progress
     }
 
-    pub fn line(&self) -> String {
+    pub fn summary_line(&self) -> String {
         format!(
             "{} pending, {} in progress, {} blocked, {} done, {} failed of {}",
             self.pending,
@@ -78,14 +78,14 @@ impl Counts {
             self.blocked,
             self.completed,
             self.failed,
-            self.all()
+            self.total_count()
         )
     }
 }
 
 /// Whom the state of a team is shown to.
 #[derive(Clone, Copy, Debug)]
-pub enum Reader<'a> {
+pub enum TeamStateReader<'a> {
     Lead,
     /// By its name.
     Member(&'a str),
@@ -94,80 +94,91 @@ pub enum Reader<'a> {
 }
 
 /// The block. `tasks` are those that have not ended, `ended` the last that have.
-pub fn block(
+pub fn render_team_state(
     team: &Team,
-    reader: Reader<'_>,
-    members: &[Standing],
-    counts: Counts,
-    (tasks, ended): (&[Task], &[Task]),
+    reader: TeamStateReader<'_>,
+    members: &[MemberStatus],
+    counts: TaskCounts,
+    (tasks, ended): (&[TeamTask], &[TeamTask]),
 ) -> String {
     let mut lines = Vec::new();
-    if !matches!(reader, Reader::Person) {
+    if !matches!(reader, TeamStateReader::Person) {
         lines.push("=== TEAM STATE ===".to_owned());
     }
     lines.push(format!("Team: {} ({})", team.name, team.status.as_str()));
     if !team.description.is_empty() {
-        lines.push(format!("For: {}", plain::line(&team.description, 300)));
+        lines.push(format!("For: {}", sanitize::to_single_line(&team.description, 300)));
     }
-    if !matches!(reader, Reader::Person) {
+    if !matches!(reader, TeamStateReader::Person) {
         lines.push(format!("Team id: {}", team.id));
     }
-    if matches!(reader, Reader::Lead) {
+    if matches!(reader, TeamStateReader::Lead) {
         lines.push("Role: Team Lead".to_owned());
     }
     lines.push(match reader {
-        Reader::Person => match team.lead.agent() {
+        TeamStateReader::Person => match team.lead.agent_id() {
             Some(agent) => format!("Led by the agent {agent}"),
             None => "Led by a session without an agent".to_owned(),
         },
-        Reader::Lead => "You are its lead. Your teammates see nothing you say but what you send with SendMessage.".to_owned(),
-        Reader::Member(name) => format!(
+        TeamStateReader::Lead => "You are its lead. Your teammates see nothing you say but what you send with SendMessage.".to_owned(),
+        TeamStateReader::Member(name) => format!(
             "You are its member '{name}'. Nobody in the team sees what you say but by SendMessage; work is in TaskList."
         ),
     });
-    if let Reader::Member(name) = reader {
+    if let TeamStateReader::Member(name) = reader {
         let own = members.iter().find(|standing| standing.member.name == name);
-        lines.extend(own.and_then(|own| own.member.plan.as_ref()).map(|plan| plan.instruction().to_owned()));
+        lines.extend(
+            own.and_then(|own| own.member.plan.as_ref()).map(|plan| plan.member_instruction().to_owned()),
+        );
     }
     let active = members.iter().filter(|standing| standing.member.state == MemberState::Active).count();
     lines.push(format!("Active Members ({active}):"));
     lines.extend(members.iter().map(|standing| member_line(standing, reader)));
     lines.push(format!("Open tasks: {}", counts.open()));
-    lines.push(format!("Tasks: {}", counts.line()));
-    lines.extend(tasks.iter().take(SHOWN_TASKS).map(task_line));
-    if tasks.len() > SHOWN_TASKS {
-        let more = tasks.len() - SHOWN_TASKS;
+    lines.push(format!("Tasks: {}", counts.summary_line()));
+    lines.extend(tasks.iter().take(MAX_SHOWN_TASKS).map(task_line));
+    if tasks.len() > MAX_SHOWN_TASKS {
+        let more = tasks.len() - MAX_SHOWN_TASKS;
         lines.push(match reader {
-            Reader::Person => format!("  … {more} more"),
-            Reader::Lead | Reader::Member(_) => format!("  … {more} more, see TaskList"),
+            TeamStateReader::Person => format!("  … {more} more"),
+            TeamStateReader::Lead | TeamStateReader::Member(_) => format!("  … {more} more, see TaskList"),
         });
     }
     if !ended.is_empty() {
         lines.push("Last ended:".to_owned());
-        lines.extend(ended.iter().take(SHOWN_ENDED).map(task_line));
+        lines.extend(ended.iter().take(MAX_SHOWN_ENDED_TASKS).map(task_line));
     }
-    if !matches!(reader, Reader::Person) {
+    if !matches!(reader, TeamStateReader::Person) {
         lines.push("=== END TEAM STATE ===".to_owned());
     }
     lines.join("\n")
 }
 
-fn member_line(standing: &Standing, reader: Reader<'_>) -> String {
-    let Standing { member, tasks, .. } = standing;
-    let doing =
-        if tasks.is_empty() { String::new() } else { format!(": {}", plain::line(&tasks.join("; "), 160)) };
-    let plan = member.plan.as_ref().map(|plan| format!(", {}", plan.label())).unwrap_or_default();
-    let fails = standing.setback.as_ref().map(|setback| format!("; {}", setback.line())).unwrap_or_default();
-    let role = plain::line(&member.role, 60);
-    let about = match reader {
-        Reader::Person => role,
-        Reader::Lead | Reader::Member(_) => format!("{role}, {}", member.session),
+fn member_line(standing: &MemberStatus, reader: TeamStateReader<'_>) -> String {
+    let MemberStatus { member, tasks, .. } = standing;
+    let doing = if tasks.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", sanitize::to_single_line(&tasks.join("; "), 160))
     };
-    format!("- {} ({about}) {}{plan}{doing}{fails}", member.name, standing.word())
+    let plan = member.plan.as_ref().map(|plan| format!(", {}", plan.label())).unwrap_or_default();
+    let fails =
+        standing.failures.as_ref().map(|setback| format!("; {}", setback.summary_line())).unwrap_or_default();
+    let role = sanitize::to_single_line(&member.role, 60);
+    let about = match reader {
+        TeamStateReader::Person => role,
+        TeamStateReader::Lead | TeamStateReader::Member(_) => format!("{role}, {}", member.session),
+    };
+    format!("- {} ({about}) {}{plan}{doing}{fails}", member.name, standing.status_word())
 }
 
-fn task_line(task: &Task) -> String {
-    let mut line = format!("  #{} [{}] {}", task.no, task.state.as_str(), plain::line(task.title(), 100));
+fn task_line(task: &TeamTask) -> String {
+    let mut line = format!(
+        "  #{} [{}] {}",
+        task.no,
+        task.state.as_str(),
+        sanitize::to_single_line(task.display_title(), 100)
+    );
     if let Some(owner) = task.lease.as_ref().map(|lease| &lease.owner).or(task.ended_by.as_ref()) {
         line.push_str(&format!(" by {owner}"));
     }
@@ -176,7 +187,7 @@ fn task_line(task: &Task) -> String {
         line.push_str(&format!(" waits for {}", needs.join(", ")));
     }
     if let Some(summary) = task.summary.as_deref().filter(|_| task.state.has_ended()) {
-        line.push_str(&format!(": {}", plain::line(summary, 160)));
+        line.push_str(&format!(": {}", sanitize::to_single_line(summary, 160)));
     }
     line
 }

@@ -11,7 +11,7 @@ pub const TASK_COMPLETE: &str = "TaskComplete";
 pub const SEND_MESSAGE: &str = "SendMessage";
 pub const TEAM_STATUS: &str = "TeamStatus";
 
-const NAMES: [(&str, &str); 10] = [
+const TOOL_ALIASES: [(&str, &str); 10] = [
     (TEAM_CREATE, "team_create"),
     (TEAMMATE_SPAWN, "teammate_spawn"),
     (TEAM_SHUTDOWN, "team_shutdown"),
@@ -25,13 +25,13 @@ const NAMES: [(&str, &str); 10] = [
 ];
 
 /// The other name of a listed tool.
-pub fn alias(listed: &str) -> Option<&'static str> {
-    NAMES.iter().find(|(name, _)| *name == listed).map(|(_, alias)| *alias)
+pub fn tool_alias(listed: &str) -> Option<&'static str> {
+    TOOL_ALIASES.iter().find(|(name, _)| *name == listed).map(|(_, alias)| *alias)
 }
 
 /// The name a tool is listed under, for its other name.
-pub fn listed(alias: &str) -> Option<&'static str> {
-    NAMES.iter().find(|(_, other)| *other == alias).map(|(name, _)| *name)
+pub fn listed_tool_name(alias: &str) -> Option<&'static str> {
+    TOOL_ALIASES.iter().find(|(_, other)| *other == alias).map(|(name, _)| *name)
 }
 
 #[cfg(test)]
@@ -40,9 +40,9 @@ mod tests {
 
     #[test]
     fn both_names_lead_to_each_other() {
-        for (name, other) in NAMES {
-            assert_eq!((alias(name), listed(other)), (Some(other), Some(name)));
+        for (name, other) in TOOL_ALIASES {
+            assert_eq!((tool_alias(name), listed_tool_name(other)), (Some(other), Some(name)));
         }
-        assert_eq!((alias("shell"), listed("shell")), (None, None));
+        assert_eq!((tool_alias("shell"), listed_tool_name("shell")), (None, None));
     }
 }

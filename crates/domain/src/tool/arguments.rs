@@ -6,29 +6,29 @@ use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Consent, Effect, Risk, ToolSpec};
+use super::{ToolConsent, ToolEffect, ToolRisk, ToolSpec};
 
 /// Models send nothing at all for a tool whose arguments are all optional: that reads as an empty object.
-pub fn read<A: DeserializeOwned>(arguments: &Value) -> Result<A, serde_json::Error> {
+pub fn parse_arguments<A: DeserializeOwned>(arguments: &Value) -> Result<A, serde_json::Error> {
     let empty = Value::Object(serde_json::Map::new());
     let given = if arguments.is_null() { &empty } else { arguments };
     A::deserialize(given)
 }
 
 /// A specification for a tool that harms nothing and needs no one's agreement; callers raise what differs.
-pub fn spec<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
+pub fn build_tool_spec<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
         description: description.to_owned(),
-        parameters: schema::<A>(),
-        effect: Effect::Pure,
-        risk: Risk::Low,
-        consent: Consent::NotNeeded,
+        parameters: arguments_schema::<A>(),
+        effect: ToolEffect::Pure,
+        risk: ToolRisk::Low,
+        consent: ToolConsent::NotNeeded,
         confined: true,
     }
 }
 
-fn schema<A: JsonSchema>() -> Value {
+fn arguments_schema<A: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.meta_schema = None;
         settings.inline_subschemas = true;
@@ -36,13 +36,13 @@ fn schema<A: JsonSchema>() -> Value {
     let mut schema = settings.into_generator().into_root_schema_for::<A>();
     schema.remove("title");
     schema.remove("description");
-    RecursiveTransform(plain).transform(&mut schema);
+    RecursiveTransform(simplify_schema).transform(&mut schema);
     schema.to_value()
 }
 
 /// Several providers refuse `null` beside a type and formats such as `uint32`. An argument that may be left out
 /// says so by not being required; a `null` is still read.
-fn plain(schema: &mut Schema) {
+fn simplify_schema(schema: &mut Schema) {
     schema.remove("format");
     let Some(object) = schema.as_object_mut() else { return };
     if let Some(Value::Array(kinds)) = object.get_mut("type") {
@@ -76,13 +76,13 @@ mod tests {
             "properties": { "count": { "description": "How many.", "type": "integer", "minimum": 0 } },
             "additionalProperties": false,
         });
-        assert_eq!(schema::<Sample>(), expected);
+        assert_eq!(arguments_schema::<Sample>(), expected);
     }
 
     #[test]
     fn missing_arguments_are_an_empty_object_and_unknown_ones_are_named() {
-        assert!(read::<Sample>(&Value::Null).is_ok());
-        let error = read::<Sample>(&serde_json::json!({ "cuont": 1 })).unwrap_err();
+        assert!(parse_arguments::<Sample>(&Value::Null).is_ok());
+        let error = parse_arguments::<Sample>(&serde_json::json!({ "cuont": 1 })).unwrap_err();
         assert!(error.to_string().contains("cuont"), "{error}");
     }
 }

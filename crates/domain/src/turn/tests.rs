@@ -3,96 +3,104 @@ use serde_json::json;
 
 use super::*;
 
-const LIMITS: Limits = Limits { rounds: 5, repeats: 4 };
+const LIMITS: TurnLimits = TurnLimits { rounds: 5, repeats: 4 };
 
 fn call(id: &str) -> ToolCall {
     ToolCall { id: id.into(), name: "read".into(), arguments: json!({ "path": id }) }
 }
 
-fn replied(ids: &[&str]) -> Event {
-    Event::Replied { text: String::new(), calls: ids.iter().map(|id| call(id)).collect() }
+fn replied(ids: &[&str]) -> TurnEvent {
+    TurnEvent::Replied { text: String::new(), calls: ids.iter().map(|id| call(id)).collect() }
 }
 
-fn resulted(id: &str, steered: bool) -> Event {
-    Event::Resulted { call_id: id.into(), outcome: ToolOutcome::ok("x"), steered }
+fn resulted(id: &str, steered: bool) -> TurnEvent {
+    TurnEvent::Resulted { call_id: id.into(), outcome: ToolOutcome::ok("x"), steered }
 }
 
 #[test]
 fn text_without_calls_is_the_answer() {
     let mut turn = Turn::new(LIMITS);
-    assert_eq!(turn.step(Event::Began { steered: false }), Effect::CallModel);
-    let done = turn.step(Event::Replied { text: "hi".into(), calls: vec![] });
-    assert_eq!(done, Effect::Finish { text: "hi".into() });
+    assert_eq!(turn.apply_event(TurnEvent::Started { steered: false }), TurnEffect::CallModel);
+    let done = turn.apply_event(TurnEvent::Replied { text: "hi".into(), calls: vec![] });
+    assert_eq!(done, TurnEffect::Finish { text: "hi".into() });
 }
 
 #[test]
 fn calls_of_a_batch_run_in_order_then_the_model_is_asked_again() {
     let mut turn = Turn::new(LIMITS);
-    assert_eq!(turn.step(replied(&["a", "b"])), Effect::RunTool(call("a")));
-    assert_eq!(turn.step(resulted("a", false)), Effect::RunTool(call("b")));
-    assert_eq!(turn.step(resulted("b", false)), Effect::CallModel);
+    assert_eq!(turn.apply_event(replied(&["a", "b"])), TurnEffect::RunTool(call("a")));
+    assert_eq!(turn.apply_event(resulted("a", false)), TurnEffect::RunTool(call("b")));
+    assert_eq!(turn.apply_event(resulted("b", false)), TurnEffect::CallModel);
 }
 
 #[test]
 fn a_steer_skips_what_has_not_started_and_leaves_every_call_paired() {
     let mut turn = Turn::new(LIMITS);
-    turn.step(replied(&["a", "b", "c"]));
-    assert_eq!(turn.step(resulted("a", true)), Effect::Yield { skipped: vec![call("b"), call("c")] });
+    turn.apply_event(replied(&["a", "b", "c"]));
+    assert_eq!(
+        turn.apply_event(resulted("a", true)),
+        TurnEffect::Yield { skipped: vec![call("b"), call("c")] }
+    );
 }
 
 #[test]
 fn a_message_before_the_first_tool_result_does_not_steer() {
     let mut turn = Turn::new(LIMITS);
-    assert_eq!(turn.step(Event::Began { steered: true }), Effect::CallModel);
+    assert_eq!(turn.apply_event(TurnEvent::Started { steered: true }), TurnEffect::CallModel);
 }
 
 #[test]
 fn after_a_restart_the_turn_goes_on_where_it_stood() {
     let steps = || {
         vec![
-            Step::Called(vec![call("a"), call("b")]),
-            Step::Resulted { call_id: "a".into(), outcome: ToolOutcome::ok("x") },
+            TurnStep::Called(vec![call("a"), call("b")]),
+            TurnStep::Resulted { call_id: "a".into(), outcome: ToolOutcome::ok("x") },
         ]
     };
-    let mut turn = Turn::restore(LIMITS, steps());
-    assert_eq!(turn.step(Event::Began { steered: false }), Effect::RunTool(call("b")));
-    let mut steered = Turn::restore(LIMITS, steps());
-    assert_eq!(steered.step(Event::Began { steered: true }), Effect::Yield { skipped: vec![call("b")] });
+    let mut turn = Turn::restore_from_steps(LIMITS, steps());
+    assert_eq!(turn.apply_event(TurnEvent::Started { steered: false }), TurnEffect::RunTool(call("b")));
+    let mut steered = Turn::restore_from_steps(LIMITS, steps());
+    assert_eq!(
+        steered.apply_event(TurnEvent::Started { steered: true }),
+        TurnEffect::Yield { skipped: vec![call("b")] }
+    );
 }
 
 #[test]
 fn the_same_call_with_the_same_result_is_stopped_as_a_loop() {
-    let mut turn = Turn::new(Limits { rounds: 50, repeats: 4 });
+    let mut turn = Turn::new(TurnLimits { rounds: 50, repeats: 4 });
     let same = |id: &str| ToolCall { id: id.into(), name: "poll".into(), arguments: json!({}) };
     for n in 1..=4 {
         let id = n.to_string();
-        turn.step(Event::Replied { text: String::new(), calls: vec![same(&id)] });
-        let effect = turn.step(resulted(&id, false));
+        turn.apply_event(TurnEvent::Replied { text: String::new(), calls: vec![same(&id)] });
+        let effect = turn.apply_event(resulted(&id, false));
         match n {
-            4 => assert!(matches!(effect, Effect::Stop { reason: Stop::Loop { times: 4, .. }, .. })),
-            _ => assert_eq!(effect, Effect::CallModel),
+            4 => {
+                assert!(matches!(effect, TurnEffect::Stop { reason: StopReason::Loop { times: 4, .. }, .. }))
+            }
+            _ => assert_eq!(effect, TurnEffect::CallModel),
         }
     }
 }
 
 #[test]
 fn rounds_are_limited_and_the_last_calls_stay_paired() {
-    let mut turn = Turn::new(Limits { rounds: 1, repeats: 9 });
-    turn.step(replied(&["a"]));
-    turn.step(resulted("a", false));
-    let stop = turn.step(replied(&["b"]));
-    assert_eq!(stop, Effect::Stop { reason: Stop::TooManyRounds(1), skipped: vec![call("b")] });
+    let mut turn = Turn::new(TurnLimits { rounds: 1, repeats: 9 });
+    turn.apply_event(replied(&["a"]));
+    turn.apply_event(resulted("a", false));
+    let stop = turn.apply_event(replied(&["b"]));
+    assert_eq!(stop, TurnEffect::Stop { reason: StopReason::TooManyRounds(1), skipped: vec![call("b")] });
 }
 
 #[test]
 fn repeated_call_ids_become_distinct() {
     let mut turn = Turn::new(LIMITS);
     let mut first = vec![call("0"), call("0"), call("")];
-    turn.name_calls(&mut first);
+    turn.assign_call_ids(&mut first);
     assert_eq!(first.iter().map(|c| c.id.as_str()).collect::<Vec<_>>(), ["0", "0-2", "call"]);
-    turn.step(Event::Replied { text: String::new(), calls: first });
+    turn.apply_event(TurnEvent::Replied { text: String::new(), calls: first });
     let mut second = vec![call("0")];
-    turn.name_calls(&mut second);
+    turn.assign_call_ids(&mut second);
     assert_eq!(second[0].id, "0-3");
 }
 
@@ -104,16 +112,16 @@ proptest! {
         let (mut results, mut ended) = (0, 0);
         'turn: for (b, size) in batches.iter().enumerate() {
             let ids: Vec<String> = (0..*size).map(|i| format!("{b}-{i}")).collect();
-            let mut effect = turn.step(replied(&ids.iter().map(String::as_str).collect::<Vec<_>>()));
+            let mut effect = turn.apply_event(replied(&ids.iter().map(String::as_str).collect::<Vec<_>>()));
             loop {
                 match effect {
-                    Effect::RunTool(call) => {
+                    TurnEffect::RunTool(call) => {
                         let steered = steer_at == Some(results);
                         results += 1;
                         ended += 1;
-                        effect = turn.step(resulted(&call.id, steered));
+                        effect = turn.apply_event(resulted(&call.id, steered));
                     }
-                    Effect::Yield { skipped } => {
+                    TurnEffect::Yield { skipped } => {
                         ended += skipped.len();
                         prop_assert_eq!(ended, batches[..=b].iter().sum::<usize>());
                         break 'turn;

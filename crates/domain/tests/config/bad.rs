@@ -605,7 +605,7 @@ fn several_people_never_share_a_conversation_by_accident() {
         (String::new(), DmScope::Main),
     ]) {
         let config = toml(&text).unwrap();
-        assert_eq!(config.session.scope(&config.channels, &config.bindings), scope, "{text}");
+        assert_eq!(config.session.effective_dm_scope(&config.channels, &config.bindings), scope, "{text}");
     }
     for (text, is_refused) in refused.chain([
         (account("a", one), false),
@@ -722,7 +722,7 @@ fn an_account_that_could_never_work_is_refused() {
 fn an_agent_that_may_be_made_later_is_no_error_beside_a_real_one() {
     let text = "[turns]\nattempts = 0\n[channels.webhook.ci]\nsecret = \"s\"\nagent = \"later\"\n";
     let said = |errors: Vec<config::ConfigError>| errors.into_iter().map(|one| one.path).collect::<Vec<_>>();
-    let open = config::load_open(text, "config.toml", &crate::world).unwrap_err();
+    let open = config::load_with_unknown_agents(text, "config.toml", &crate::world).unwrap_err();
     assert_eq!(said(open.0), ["turns.attempts"]);
     let closed = toml(text).unwrap_err();
     assert_eq!(said(closed.0), ["turns.attempts", "channels.webhook.ci.agent"]);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use polyclaw_domain::config::{self, Source};
+use polyclaw_domain::config::{self, ExternalReference};
 
 use super::world;
 
@@ -27,8 +27,9 @@ fn every_example_of_the_guide_is_a_config() {
     for page in pages.filter(|page| page.extension().is_some_and(|extension| extension == "md")) {
         for example in examples(&page) {
             seen += 1;
-            let everything =
-                |source: Source<'_>| world(source).or_else(|_| Ok(format!("what is at {source:?}")));
+            let everything = |source: ExternalReference<'_>| {
+                world(source).or_else(|_| Ok(format!("what is at {source:?}")))
+            };
             let errors = config::load(&example, "config.toml", &everything)
                 .err()
                 .map(|errors| errors.0)

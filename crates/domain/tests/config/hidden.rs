@@ -1,7 +1,7 @@
 //! Secrets stay out of everything that is shown.
 
 use polyclaw_domain::config;
-use polyclaw_domain::redact::{MARK, Redactor};
+use polyclaw_domain::redact::{REDACTION_MARK, Redactor};
 
 use super::toml;
 
@@ -70,7 +70,7 @@ fn the_key_of_an_address_is_hidden_where_it_stands_alone() {
     );
     let secrets = loaded.unwrap().secrets;
     let redactor = Redactor::new(secrets.iter().map(config::Secret::expose));
-    assert_eq!(redactor.text("it is canary-query-4711"), format!("it is {MARK}"));
+    assert_eq!(redactor.redact_text("it is canary-query-4711"), format!("it is {REDACTION_MARK}"));
 }
 
 #[test]

@@ -7,22 +7,26 @@ mod hidden;
 mod large;
 mod reading;
 
-use polyclaw_domain::config::{self, Config, ConfigErrors, Source};
+use polyclaw_domain::config::{self, Config, ConfigErrors, ExternalReference};
 
 /// An outside world with a few variables and one file in it.
-fn world(source: Source<'_>) -> Result<String, String> {
+fn world(source: ExternalReference<'_>) -> Result<String, String> {
     match source {
-        Source::Env("OPENAI_API_KEY") => Ok("canary-env-4711".to_owned()),
-        Source::Env("CI_HOOK_SECRET") => Ok("canary-hook-4711".to_owned()),
-        Source::Env("BRAVE_API_KEY" | "WIKI_AUTH") => Ok("canary-tool-4711".to_owned()),
-        Source::Env("REGION") => Ok("eu-central".to_owned()),
-        Source::Env("DATABASE_URL") => Ok("postgres://me:canary-db-4711@localhost/claw".to_owned()),
-        Source::File("/run/secrets/hook") => Ok("canary-file-4711\n".to_owned()),
-        Source::Env(_) => Err("is not set".to_owned()),
-        Source::File(_) => Err("no such file".to_owned()),
-        Source::Keyring("bot") => Ok("canary-keyring-4711".to_owned()),
-        Source::Stored("bot") => Ok("canary-stored-4711".to_owned()),
-        Source::Keyring(_) | Source::Stored(_) => Err("there is none of that name".to_owned()),
+        ExternalReference::Env("OPENAI_API_KEY") => Ok("canary-env-4711".to_owned()),
+        ExternalReference::Env("CI_HOOK_SECRET") => Ok("canary-hook-4711".to_owned()),
+        ExternalReference::Env("BRAVE_API_KEY" | "WIKI_AUTH") => Ok("canary-tool-4711".to_owned()),
+        ExternalReference::Env("REGION") => Ok("eu-central".to_owned()),
+        ExternalReference::Env("DATABASE_URL") => {
+            Ok("postgres://me:canary-db-4711@localhost/claw".to_owned())
+        }
+        ExternalReference::File("/run/secrets/hook") => Ok("canary-file-4711\n".to_owned()),
+        ExternalReference::Env(_) => Err("is not set".to_owned()),
+        ExternalReference::File(_) => Err("no such file".to_owned()),
+        ExternalReference::Keyring("bot") => Ok("canary-keyring-4711".to_owned()),
+        ExternalReference::Stored("bot") => Ok("canary-stored-4711".to_owned()),
+        ExternalReference::Keyring(_) | ExternalReference::Stored(_) => {
+            Err("there is none of that name".to_owned())
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a config means once it is read.
 
 use polyclaw_domain::agent::{AgentSpec, SandboxMode};
-use polyclaw_domain::config::{self, Auth, Config, ProviderKind};
+use polyclaw_domain::config::{self, Config, GatewayAuth, ProviderKind};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::provider::{ModelRef, ReasoningEffort};
 use polyclaw_domain::time::Millis;
@@ -21,7 +21,7 @@ fn an_empty_file_is_the_default_config() {
 fn the_defaults_are_those_of_the_documentation() {
     let config = Config::default();
     assert_eq!((config.gateway.bind.to_string().as_str(), config.gateway.port), ("127.0.0.1", 18801));
-    assert_eq!(config.gateway.auth, Auth::Token);
+    assert_eq!(config.gateway.auth, GatewayAuth::Token);
     let lanes = &config.lanes;
     assert_eq!(
         (lanes.main, lanes.subagent, lanes.teammate, lanes.cron, lanes.internal_announce),
@@ -127,7 +127,7 @@ fn an_agent_takes_what_it_leaves_out_from_the_defaults() {
         "#,
     )
     .unwrap();
-    let specs = config.agents.specs();
+    let specs = config.agents.agent_specs();
     let model = |name: &str| ModelRef::parse(name).unwrap();
     let (plain, own) = (&specs[0], &specs[1]);
     assert_eq!((plain.name.as_str(), own.name.as_str()), ("plain", "Own"));
@@ -141,7 +141,7 @@ fn an_agent_takes_what_it_leaves_out_from_the_defaults() {
     assert_eq!(plain.defaults.reasoning_effort, Some(ReasoningEffort::Low));
     assert_eq!(own.defaults.reasoning_effort, Some(ReasoningEffort::High));
     assert!(plain.policy.tools.deny.is_empty() && own.policy.tools.deny == ["shell"]);
-    assert_eq!(config.agents.default_id(), plain.agent_id);
+    assert_eq!(config.agents.default_agent_id(), plain.agent_id);
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn a_table_of_an_agent_changes_its_own_keys_of_the_defaults_and_no_other() {
          [agents.defaults.subagents]\nmax_spawn_depth = 3\nmax_concurrent = 4\n\
          [[agents.list]]\nid = \"ops\"\nsandbox = { memory_mb = 128, processes = 9 }\nsubagents = { max_concurrent = 9 }\n",
     );
-    let spec = &config.unwrap().agents.specs()[0];
+    let spec = &config.unwrap().agents.agent_specs()[0];
     assert_eq!(
         (spec.sandbox.mode, spec.sandbox.memory_mb, spec.sandbox.processes),
         (SandboxMode::Strict, Some(128), Some(9))
@@ -160,27 +160,27 @@ fn a_table_of_an_agent_changes_its_own_keys_of_the_defaults_and_no_other() {
     let camel = json(
         r#"{agents: {defaults: {subagents: {maxSpawnDepth: 3}}, entries: {ops: {subagents: {maxConcurrent: 9}}}}}"#,
     );
-    let spec = &camel.unwrap().agents.specs()[0];
+    let spec = &camel.unwrap().agents.agent_specs()[0];
     assert_eq!((spec.subagents.max_spawn_depth, spec.subagents.max_concurrent), (3, 9));
 }
 
 #[test]
 fn a_home_that_names_no_agent_has_main() {
-    assert_eq!(Config::default().agents.default_id(), AgentId::main());
-    assert_eq!(Config::default().agents.specs(), [AgentSpec::named(AgentId::main())]);
-    let specs = toml("[agents.defaults]\nmodel = \"p/one\"").unwrap().agents.specs();
+    assert_eq!(Config::default().agents.default_agent_id(), AgentId::main());
+    assert_eq!(Config::default().agents.agent_specs(), [AgentSpec::with_id(AgentId::main())]);
+    let specs = toml("[agents.defaults]\nmodel = \"p/one\"").unwrap().agents.agent_specs();
     assert_eq!(specs[0].defaults.model, Some(ModelRef::parse("p/one").unwrap()));
 }
 
 #[test]
 fn one_agent_needs_no_default() {
-    assert_eq!(toml("[[agents.list]]\nid = \"ops\"").unwrap().agents.default_id().as_str(), "ops");
+    assert_eq!(toml("[[agents.list]]\nid = \"ops\"").unwrap().agents.default_agent_id().as_str(), "ops");
 }
 
 #[test]
 fn a_provider_named_after_its_kind_need_not_say_it() {
     let config = toml("[providers.anthropic]\n[providers.mine]\nkind = \"openai\"").unwrap();
-    let kind = |name: &str| config.providers[name].kind(name);
+    let kind = |name: &str| config.providers[name].resolve_kind(name);
     assert_eq!(
         (kind("anthropic"), kind("mine")),
         (Some(ProviderKind::Anthropic), Some(ProviderKind::Openai))
@@ -285,7 +285,7 @@ fn a_model_and_a_workspace_are_text_or_a_table() {
         "#,
     )
     .unwrap();
-    let specs = config.agents.specs();
+    let specs = config.agents.agent_specs();
     let shown = |n: usize| serde_json::to_value(&specs[n]).unwrap();
     assert_eq!(
         shown(0)["defaults"],
@@ -314,7 +314,7 @@ fn the_rules_about_tools_come_as_they_are_written() {
         "#,
     )
     .unwrap();
-    let rules = config.tools.rules();
+    let rules = config.tools.tool_rules();
     assert_eq!(
         (rules.policy.deny.as_slice(), rules.disabled.as_slice()),
         (&["shell".to_owned()][..], &["http_fetch".to_owned()][..])
@@ -343,7 +343,7 @@ fn rules_of_routing_are_read() {
         identity_links = { alice = ["telegram:1", "discord:2"] }
     "#;
     let config = toml(text).unwrap();
-    assert_eq!(config.bindings[0].wanted.roles, ["r1"]);
+    assert_eq!(config.bindings[0].match_rule.roles, ["r1"]);
     assert_eq!(config.broadcast.peers["120363@g.us"].len(), 2);
     assert_eq!(config.session.identity_links["alice"].len(), 2);
 }
@@ -372,7 +372,8 @@ fn an_account_of_a_platform_is_one_flat_table() {
     assert!(home.access.require_mention, "what is not said is as by default");
     assert_eq!(config.channels.default_accounts()["telegram"], "default");
     assert_eq!(config.channels.default_accounts()["matrix"], "m");
-    let accounts: Vec<_> = config.channels.access().map(|(channel, account, _)| (channel, account)).collect();
+    let accounts: Vec<_> =
+        config.channels.account_accesses().map(|(channel, account, _)| (channel, account)).collect();
     assert_eq!(accounts, [("telegram", "default"), ("telegram", "home"), ("matrix", "m")]);
 }
 
@@ -397,9 +398,9 @@ fn jobs_and_heartbeats_know_when_and_where() {
     )
     .expect("a good config");
     let job = &config.cron[0];
-    assert!(job.enabled && job.schedule().is_ok());
-    let to = job.deliver_to.as_ref().map(|to| to.address(&config.channels));
+    assert!(job.enabled && job.parse_schedule().is_ok());
+    let to = job.deliver_to.as_ref().map(|to| to.resolve_address(&config.channels));
     assert_eq!(to.map(|address| address.account), Some("home".to_owned()), "the only account is meant");
     let beat = config.heartbeat.values().next().expect("a heartbeat");
-    assert_eq!(beat.schedule().expect("a schedule").next(Millis(0)), Some(Millis(45 * 60_000)));
+    assert_eq!(beat.parse_schedule().expect("a schedule").next(Millis(0)), Some(Millis(45 * 60_000)));
 }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use polyclaw_domain::channel::Address;
+use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::policy::{self, Layers, Owner, Reason};
+use polyclaw_domain::policy::{self, PolicyAgent, PolicyLayers, ToolPolicyReason};
 use polyclaw_domain::session::Session;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::team::TeamRole;
 use polyclaw_domain::tool::{ToolScope, ToolSpec};
 use polyclaw_store::teams;
@@ -24,12 +24,12 @@ pub struct Explained {
     /// Whether a person is asked before each call.
     pub asks: bool,
     /// What every layer says, in order.
-    pub layers: Vec<Reason>,
+    pub layers: Vec<ToolPolicyReason>,
 }
 
 impl Explained {
     /// The layer that decided: the first that refuses, else the last that said something.
-    pub fn decided(&self) -> Option<&Reason> {
+    pub fn decided(&self) -> Option<&ToolPolicyReason> {
         let spoke = || self.layers.iter().rev().find(|reason| reason.set_in.is_some());
         self.layers.iter().find(|reason| !reason.allows).or_else(spoke).or(self.layers.first())
     }
@@ -75,7 +75,7 @@ impl Engine {
             return Ok(found);
         }
         let spec = self.agent(&agent).await?.spec;
-        let scope = ToolScope::of(&spec, SessionKey::main(&agent), &self.folder_of(&spec), true);
+        let scope = ToolScope::for_session(&spec, SessionKey::main(&agent), &self.folder_of(&spec), true);
         match self.is_of_another_server(scope, tool) {
             true => Err(Error::ServerNotNamed { tool: tool.to_owned(), agent }),
             false => Err(Error::UnknownTool(tool.to_owned())),
@@ -85,7 +85,7 @@ impl Engine {
     /// An agent that named every MCP server would have it.
     fn is_of_another_server(&self, scope: ToolScope, tool: &str) -> bool {
         let all = ToolScope { mcp: vec!["*".to_owned()], ..scope };
-        self.tools().list(&all).iter().any(|one| one.name == tool)
+        self.tools().list_tools(&all).iter().any(|one| one.name == tool)
     }
 
     pub(crate) async fn explain_in(
@@ -93,10 +93,10 @@ impl Engine {
         agent: &AgentId,
         place: Option<&Session>,
     ) -> Result<Vec<Explained>> {
-        let address: Option<&Address> = place.and_then(|session| session.address.as_ref());
-        let senders: Vec<String> = address.map(Address::sender).into_iter().collect();
+        let address: Option<&ChatAddress> = place.and_then(|session| session.address.as_ref());
+        let senders: Vec<String> = address.map(ChatAddress::sender_key).into_iter().collect();
         self.look_at_tools(agent, place, senders, |scope, layers| {
-            self.tools().list(scope).into_iter().map(|tool| explained(tool, layers)).collect()
+            self.tools().list_tools(scope).into_iter().map(|tool| explained(tool, layers)).collect()
         })
         .await
     }
@@ -109,7 +109,7 @@ impl Engine {
         senders: Vec<String>,
     ) -> Result<Vec<Explained>> {
         self.look_at_tools(agent, Some(place), senders, |scope, layers| {
-            self.tools().list(scope).into_iter().map(|tool| explained(tool, layers)).collect()
+            self.tools().list_tools(scope).into_iter().map(|tool| explained(tool, layers)).collect()
         })
         .await
     }
@@ -130,24 +130,24 @@ impl Engine {
         agent: &AgentId,
         place: Option<&Session>,
         senders: Vec<String>,
-        look: impl FnOnce(&ToolScope, &Layers<'_>) -> T,
+        look: impl FnOnce(&ToolScope, &PolicyLayers<'_>) -> T,
     ) -> Result<T> {
         let (stored, settings) = (self.agent(agent).await?, self.settings());
-        let address: Option<&Address> = place.and_then(|session| session.address.as_ref());
+        let address: Option<&ChatAddress> = place.and_then(|session| session.address.as_ref());
         let can_ask = place.is_none() || address.is_some_and(|address| can_ask(self, address));
         let session = place.map_or_else(|| SessionKey::main(agent), |session| session.key.clone());
-        let scope = ToolScope::of(&stored.spec, session, &self.folder_of(&stored.spec), can_ask);
-        let scope = place.map_or(scope.clone(), |session| scope.below(&stored.spec, session));
+        let scope = ToolScope::for_session(&stored.spec, session, &self.folder_of(&stored.spec), can_ask);
+        let scope = place.map_or(scope.clone(), |session| scope.for_child_session(&stored.spec, session));
         let awaits_plan = self.awaits_plan(place).await?;
-        let layers = Layers {
+        let layers = PolicyLayers {
             rules: &settings.tools,
-            agent: Owner {
+            agent: PolicyAgent {
                 id: agent,
                 policy: &stored.spec.policy.tools,
                 is_default: *agent == settings.default_agent,
                 in_config: self.is_written(&stored),
             },
-            lent: place.and_then(|session| session.lent.as_ref()),
+            inherited: place.and_then(|session| session.inherited.as_ref()),
             spawn_depth: place.map_or(0, |session| session.spawn_depth),
             has_room: scope.spawns,
             senders: &senders,
@@ -158,13 +158,14 @@ impl Engine {
     }
 }
 
-fn explained(tool: Arc<ToolSpec>, layers: &Layers<'_>) -> Explained {
-    let reasons: Vec<Reason> =
-        policy::steps(&tool, layers).map(|step| Reason::of(&tool.name, &step, layers)).collect();
+fn explained(tool: Arc<ToolSpec>, layers: &PolicyLayers<'_>) -> Explained {
+    let reasons: Vec<ToolPolicyReason> = policy::policy_steps(&tool, layers)
+        .map(|step| ToolPolicyReason::for_step(&tool.name, &step, layers))
+        .collect();
     Explained {
         agent: layers.agent.id.clone(),
         allowed: reasons.iter().all(|reason| reason.allows),
-        asks: policy::asks(&tool, layers),
+        asks: policy::needs_approval(&tool, layers),
         layers: reasons,
         tool,
     }

@@ -85,19 +85,19 @@ pub(super) fn put(folder: &Path, name: &str, text: &str) -> io::Result<()> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
-    use polyclaw_domain::agent::of_toml;
+    use polyclaw_domain::agent::from_toml;
 
     use super::*;
 
     #[tokio::test]
     async fn a_file_is_the_spec_and_goes_with_it() {
         let workspace = tempfile::tempdir().unwrap();
-        let mut spec = AgentSpec::named(AgentId::parse("ops").unwrap());
+        let mut spec = AgentSpec::with_id(AgentId::parse("ops").unwrap());
         let file = workspace.path().join("agents/ops/agent.toml");
         for description in ["one", "two"] {
             spec.description = description.to_owned();
             write(workspace.path(), &spec).await;
-            assert_eq!(of_toml(&std::fs::read_to_string(&file).unwrap()).unwrap(), spec);
+            assert_eq!(from_toml(&std::fs::read_to_string(&file).unwrap()).unwrap(), spec);
         }
         assert_eq!(
             std::fs::read_dir(file.parent().unwrap()).unwrap().count(),
@@ -117,7 +117,7 @@ mod tests {
         std::fs::write(outside.path().join(FILE), "theirs").unwrap();
         std::fs::create_dir(workspace.path().join("agents")).unwrap();
         std::os::unix::fs::symlink(outside.path(), workspace.path().join("agents/ops")).unwrap();
-        let spec = AgentSpec::named(AgentId::parse("ops").unwrap());
+        let spec = AgentSpec::with_id(AgentId::parse("ops").unwrap());
         write(workspace.path(), &spec).await;
         remove(workspace.path(), &spec.agent_id).await;
         assert_eq!(std::fs::read_to_string(outside.path().join(FILE)).unwrap(), "theirs");

@@ -66,7 +66,7 @@ mod tests {
     fn a_part_is_enough_where_it_fits_one_only() {
         let agents =
             [("ops", "Operations"), ("ops-night", "Night watch"), ("writer", "Ann")].map(|(id, name)| {
-                let mut spec = AgentSpec::named(AgentId::parse(id).unwrap_or_else(|_| AgentId::main()));
+                let mut spec = AgentSpec::with_id(AgentId::parse(id).unwrap_or_else(|_| AgentId::main()));
                 spec.name = name.to_owned();
                 Stored { spec, source: Source::Api, created_at: Millis(0), updated_at: Millis(0) }
             });

@@ -1,7 +1,7 @@
 //! What becomes of conversations when an agent goes, and when another comes under its id.
 
 use polyclaw_domain::agent::AgentSpec;
-use polyclaw_domain::delivery::{Policy, gate};
+use polyclaw_domain::delivery::{DeliveryPolicy, apply_gate};
 use polyclaw_domain::id::{AgentId, SessionId, TurnId};
 use polyclaw_domain::session::Session;
 use polyclaw_domain::time::Millis;
@@ -30,10 +30,12 @@ fn notice(
     (turn, n): (&TurnId, usize),
     at: (Millis, i64),
 ) -> Option<Parcel> {
-    let address = session.address.clone().filter(|address| !address.is_pulled() && !address.is_remote())?;
-    let policy = Policy { wanted: true, session_delivers: session.delivers, session_sends: session.sends };
+    let address =
+        session.address.clone().filter(|address| !address.is_pull_channel() && !address.is_remote())?;
+    let policy =
+        DeliveryPolicy { requested: true, session_delivers: session.delivers, session_sends: session.sends };
     let text = format!("The agent {gone} was removed. {} answers here again.", session.agent);
-    let outgoing = gate(Some(address), policy, text).ok()?;
+    let outgoing = apply_gate(Some(address), policy, text).ok()?;
     Some(Parcel::notice((&session.key, turn), n, &outgoing, at))
 }
 

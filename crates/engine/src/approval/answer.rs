@@ -1,9 +1,11 @@
 //! A person's answer to a question. Only this releases a call.
 
-use polyclaw_domain::approval::{Answerer, ApprovalState, Decision, Invalid, check};
-use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::approval::{
+    ApprovalDecision, ApprovalResponder, ApprovalState, InvalidApproval, check_responder,
+};
+use polyclaw_domain::event::{EventKind, NewEvent};
 use polyclaw_domain::id::ApprovalId;
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::approvals::{self, Approval};
 use polyclaw_store::{Tx, events};
 use serde_json::json;
@@ -18,9 +20,9 @@ use crate::family::is_below;
 /// Who answers, and what.
 #[derive(Clone, Debug)]
 pub struct Verdict {
-    pub decision: Decision,
+    pub decision: ApprovalDecision,
     pub reason: Option<String>,
-    pub by: Answerer,
+    pub by: ApprovalResponder,
     /// The fingerprint of what the person was shown, where they can say it.
     pub shown: Option<String>,
 }
@@ -30,7 +32,7 @@ enum Found {
     Decided(Approval),
     /// Somebody or the time was first; this is how it stands.
     TooLate(Approval),
-    NotYours(Approval, Invalid),
+    NotYours(Approval, InvalidApproval),
     Nothing,
 }
 
@@ -48,18 +50,18 @@ fn judge(
     id: &ApprovalId,
     mut verdict: Verdict,
 ) -> impl Fn(&mut Tx<'_>) -> polyclaw_store::Result<Found> + Send + use<> {
-    verdict.reason.iter_mut().for_each(|reason| engine.redactor().string(reason));
+    verdict.reason.iter_mut().for_each(|reason| engine.redactor().redact_in_place(reason));
     let (wanted, watch) = (id.clone(), Watch::of(engine));
     let now = watch.now;
     move |tx: &mut Tx<'_>| {
         let Some(asked) = approvals::get(tx, &wanted)? else { return Ok(Found::Nothing) };
-        if let Err(invalid) = check(asked.bound(), &verdict.by, verdict.shown.as_deref()) {
+        if let Err(invalid) = check_responder(asked.bound(), &verdict.by, verdict.shown.as_deref()) {
             events::record(tx, &refused_event(&asked, &verdict.by, invalid), now)?;
             return Ok(Found::NotYours(asked, invalid));
         }
         let state = match verdict.decision {
-            Decision::Approve => ApprovalState::Approved,
-            Decision::Deny => ApprovalState::Denied,
+            ApprovalDecision::Approve => ApprovalState::Approved,
+            ApprovalDecision::Deny => ApprovalState::Denied,
         };
         let by = verdict.by.name();
         let said = (verdict.reason.as_deref(), Some(&*by));
@@ -91,7 +93,7 @@ impl Found {
                 }))
             }
             Self::NotYours(approval, invalid) => {
-                tracing::warn!(approval.id = %approval.id, reason = invalid.sentence(), "an answer was refused");
+                tracing::warn!(approval.id = %approval.id, reason = invalid.user_message(), "an answer was refused");
                 Err(Error::NotYours(invalid))
             }
             Self::Nothing => Err(Error::UnknownApproval(id.to_string())),
@@ -99,20 +101,20 @@ impl Found {
     }
 }
 
-fn decided_event(approval: &Approval) -> Event {
+fn decided_event(approval: &Approval) -> NewEvent {
     let data = json!({ "approval_id": approval.id.as_str(), "tool": approval.tool, "state": approval.state.as_str(),
         "by": approval.decided_by });
     event(approval, data)
 }
 
-fn refused_event(approval: &Approval, by: &Answerer, invalid: Invalid) -> Event {
-    let data = json!({ "approval_id": approval.id.as_str(), "tool": approval.tool, "refused": invalid.sentence(),
+fn refused_event(approval: &Approval, by: &ApprovalResponder, invalid: InvalidApproval) -> NewEvent {
+    let data = json!({ "approval_id": approval.id.as_str(), "tool": approval.tool, "refused": invalid.user_message(),
         "by": by.name() });
     event(approval, data)
 }
 
-fn event(approval: &Approval, data: serde_json::Value) -> Event {
-    Event {
+fn event(approval: &Approval, data: serde_json::Value) -> NewEvent {
+    NewEvent {
         kind: EventKind::ApprovalDecided,
         session: Some(approval.session.clone()),
         turn: Some(approval.turn.clone()),
@@ -127,9 +129,9 @@ impl Engine {
     pub(crate) fn answer_deed(
         &self,
         session: &SessionKey,
-        decision: Decision,
+        decision: ApprovalDecision,
         rest: &str,
-        by: Answerer,
+        by: ApprovalResponder,
     ) -> Deed {
         let (id, why) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
         if id.is_empty() {
@@ -144,7 +146,7 @@ impl Engine {
                 && asked.session != session
                 && !is_below(tx, &session, &asked.session)?
             {
-                return Ok(Done::refused(Error::NotYours(Invalid::OtherConversation)));
+                return Ok(Done::refused(Error::NotYours(InvalidApproval::OtherConversation)));
             }
             Ok(match judge(tx)?.settled(&id) {
                 Ok(approval) => Done {
@@ -157,9 +159,9 @@ impl Engine {
     }
 }
 
-fn sentence(decision: Decision) -> &'static str {
+fn sentence(decision: ApprovalDecision) -> &'static str {
     match decision {
-        Decision::Approve => "Approved: it runs now.",
-        Decision::Deny => "Denied: the agent is told.",
+        ApprovalDecision::Approve => "Approved: it runs now.",
+        ApprovalDecision::Deny => "Denied: the agent is told.",
     }
 }

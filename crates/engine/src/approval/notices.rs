@@ -1,9 +1,9 @@
 //! The messages of a question: to the conversation that may answer it, or to the owners, and a word to whoever waits.
 
 use polyclaw_domain::approval as rules;
-use polyclaw_domain::channel::Address;
-use polyclaw_domain::delivery::{Policy, gate};
-use polyclaw_domain::plain::literal;
+use polyclaw_domain::channel::ChatAddress;
+use polyclaw_domain::delivery::{DeliveryPolicy, apply_gate};
+use polyclaw_domain::sanitize::quote_literal;
 use polyclaw_store::approvals::Approval;
 use polyclaw_store::outbox::Parcel;
 use polyclaw_store::{Tx, sessions};
@@ -28,9 +28,9 @@ when there is an answer. Another message from you withdraws the question.";
 /// Everything that is sent with a question, through the gate as everything.
 pub(super) async fn parcels_of(engine: &Engine, context: &Context, asked: &Approval) -> Driven<Vec<Parcel>> {
     if let Some(origin) = &asked.origin {
-        let text = rules::question(context.asking_name(), asked.id.as_str(), &asked.question);
+        let text = rules::format_question(context.asking_name(), asked.id.as_str(), &asked.question);
         let policy = policy_towards(context, origin);
-        let key = rules::message_key(asked.id.as_str());
+        let key = rules::question_key(asked.id.as_str());
         return Ok(passed(engine, (origin, policy), text, &label(context, asked, &key, 0)));
     }
     let Some(waiting) = asking_address(context) else { return Ok(Vec::new()) };
@@ -39,23 +39,23 @@ pub(super) async fn parcels_of(engine: &Engine, context: &Context, asked: &Appro
     let owners = owners(engine).await?;
     let notice = if owners.is_empty() { WAITS_UNSENT } else { WAITS };
     let mut found = passed(engine, (&waiting, policy), notice.to_owned(), &label(context, asked, &waits, 0));
-    let (key, text) = (rules::message_key(asked.id.as_str()), to_owner(context, asked));
-    let text = rules::question(context.asking_name(), asked.id.as_str(), &text);
+    let (key, text) = (rules::question_key(asked.id.as_str()), to_owner(context, asked));
+    let text = rules::format_question(context.asking_name(), asked.id.as_str(), &text);
     for owner in owners {
         let label = label(context, asked, &key, found.len());
-        found.extend(passed(engine, (&owner, Policy::OPEN), text.clone(), &label));
+        found.extend(passed(engine, (&owner, DeliveryPolicy::ALLOW_ALL), text.clone(), &label));
     }
     Ok(found)
 }
 
 /// A member sends nothing outside by itself, but its questions reach the people its team works for.
-fn policy_towards(context: &Context, to: &Address) -> Policy {
+fn policy_towards(context: &Context, to: &ChatAddress) -> DeliveryPolicy {
     let is_of_team = context.team_people.contains(to);
     if let Some(waiters) = context.waiters.as_ref().filter(|_| !is_of_team) {
         return waiters.policy;
     }
-    Policy {
-        wanted: true,
+    DeliveryPolicy {
+        requested: true,
         session_delivers: is_of_team || context.session.delivers,
         session_sends: is_of_team || context.session.sends,
     }
@@ -63,7 +63,7 @@ fn policy_towards(context: &Context, to: &Address) -> Policy {
 
 /// With whom it is for: an owner answers it somewhere else than it was asked for.
 fn to_owner(context: &Context, asked: &Approval) -> String {
-    let by: Vec<String> = context.asked_for_by().iter().map(|sender| literal(sender, 200)).collect();
+    let by: Vec<String> = context.asked_for_by().iter().map(|sender| quote_literal(sender, 200)).collect();
     format!("Asked for by {}, in the session {}.\n{}", by.join(", "), asked.session, asked.question)
 }
 
@@ -73,17 +73,22 @@ fn label<'a>(context: &'a Context, asked: &'a Approval, key: &'a str, first: usi
     Label { session, turn: &asked.turn, key, first, now: asked.created_at }
 }
 
-fn passed(engine: &Engine, (to, policy): (&Address, Policy), text: String, label: &Label<'_>) -> Vec<Parcel> {
-    let outgoing = gate(Some(to.clone()), policy, text);
+fn passed(
+    engine: &Engine,
+    (to, policy): (&ChatAddress, DeliveryPolicy),
+    text: String,
+    label: &Label<'_>,
+) -> Vec<Parcel> {
+    let outgoing = apply_gate(Some(to.clone()), policy, text);
     outgoing.map(|outgoing| parcels(engine, outgoing, label)).unwrap_or_default()
 }
 
 /// The private conversations in which owners of accounts have written. An address is never put together, so an owner
 /// who never wrote is asked in the command center and by the CLI alone.
-async fn owners(engine: &Engine) -> Driven<Vec<Address>> {
+async fn owners(engine: &Engine) -> Driven<Vec<ChatAddress>> {
     let accounts = engine.settings().reception.owners();
     let read = move |tx: &mut Tx<'_>| {
-        let mut found: Vec<Address> = Vec::new();
+        let mut found: Vec<ChatAddress> = Vec::new();
         for (channel, account, owners) in &accounts {
             let known = sessions::of_account(tx, channel, account, LOOKED_AT)?;
             let private = known.into_iter().filter(|session| session.key.is_private());

@@ -1,11 +1,11 @@
 //! Calls outside of any turn. They have no claim that a reservation could end with, so the purses are looked at
 //! before and paid from after: at worst such calls overspend by those under way at once.
 
-use polyclaw_domain::budget::{self as rules, Amount, Purse};
-use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::budget::{self as rules, BudgetAmount, BudgetScope};
+use polyclaw_domain::event::{EventKind, NewEvent};
 use polyclaw_domain::id::{AgentId, TurnId};
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::provider::{ModelRef, Prompt, Usage};
+use polyclaw_domain::provider::{ModelRef, Prompt, TokenUsage};
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::budgets::{self, Allowance};
 use polyclaw_store::{Tx, agents, events, usage};
 use serde_json::json;
@@ -26,9 +26,9 @@ impl Aside {
         let (settings, now) = (engine.settings(), engine.now());
         let spec = agents::get(tx, &self.agent)?.map(|stored| stored.spec);
         let purses = [
-            (Purse::Instance, Some(&settings.budget)),
-            (Purse::Agent(self.agent.to_string()), spec.as_ref().map(|spec| &spec.budget)),
-            (Purse::Session(self.session.to_string()), Some(&settings.session_budget)),
+            (BudgetScope::Instance, Some(&settings.budget)),
+            (BudgetScope::Agent(self.agent.to_string()), spec.as_ref().map(|spec| &spec.budget)),
+            (BudgetScope::Session(self.session.to_string()), Some(&settings.session_budget)),
         ];
         let set = purses.into_iter().filter_map(|(purse, budget)| allowance(&settings, purse, budget?, now));
         Ok(set.collect())
@@ -36,19 +36,19 @@ impl Aside {
 }
 
 /// What a call may come to, if every purse has something left. The reason that one has not is for the log.
-pub(crate) async fn afford(engine: &Engine, aside: &Aside, prompt: &Prompt) -> Result<Amount, String> {
+pub(crate) async fn afford(engine: &Engine, aside: &Aside, prompt: &Prompt) -> Result<BudgetAmount, String> {
     let price = engine.settings().prices.get(&aside.model).copied();
-    let (tokens, nanos) = rules::estimate(prompt, price);
-    let amount = Amount { tokens, nanos: nanos.unwrap_or(0) };
+    let (tokens, nanos) = rules::estimate_call(prompt, price);
+    let amount = BudgetAmount { tokens, nanos: nanos.unwrap_or(0) };
     let (asked, looked) = (aside.clone(), engine.clone());
     let read = move |tx: &mut Tx<'_>| {
         for one in asked.allowances(&looked, tx)? {
             let standing = budgets::standing(tx, &one)?;
             let used = standing.spent.plus(standing.reserved);
             if one.limits.nanos.is_some() && price.is_none() {
-                return Ok(Some(rules::unpriced(&asked.model.to_string())));
+                return Ok(Some(rules::unpriced_model_refusal(&asked.model.to_string())));
             }
-            if one.limits.reached(used).is_some() {
+            if one.limits.reached_limit(used).is_some() {
                 return Ok(Some(format!("the budget of {} is used up", one.purse.name())));
             }
         }
@@ -62,22 +62,22 @@ pub(crate) async fn afford(engine: &Engine, aside: &Aside, prompt: &Prompt) -> R
 }
 
 /// Stores what a call came to; what nobody knows is taken to be what it may have come to. Nobody waits for it.
-pub(crate) fn spend(engine: &Engine, aside: Aside, usage: Usage, estimate: Amount) {
-    let cost = engine.settings().prices.get(&aside.model).and_then(|price| price.cost(usage));
+pub(crate) fn spend(engine: &Engine, aside: Aside, usage: TokenUsage, estimate: BudgetAmount) {
+    let cost = engine.settings().prices.get(&aside.model).and_then(|price| price.usage_cost(usage));
     let (engine, turn) = (engine.clone(), TurnId::new(engine.next_id()));
     tokio::spawn(async move {
         let (looked, now) = (engine.clone(), engine.now());
         let write = move |tx: &mut Tx<'_>| {
             let allowances = aside.allowances(&looked, tx)?;
             let known = usage.input_tokens.zip(usage.output_tokens);
-            let amount = known.map_or(estimate, |(input, output)| Amount {
+            let amount = known.map_or(estimate, |(input, output)| BudgetAmount {
                 tokens: i64::try_from(input + output).unwrap_or(i64::MAX),
                 nanos: cost.unwrap_or(estimate.nanos),
             });
             for (purse, _) in budgets::settle(tx, &turn, &allowances, amount, known.is_none())? {
                 let data = json!({ "purse": purse.name() });
                 let session = Some(aside.session.clone());
-                let warned = Event {
+                let warned = NewEvent {
                     kind: EventKind::BudgetWarned,
                     session,
                     turn: None,

@@ -1,10 +1,10 @@
 //! Commands that change something. Each is a deed: done in one transaction with the receipt of whoever gave it.
 
-use polyclaw_domain::approval::Decision;
+use polyclaw_domain::approval::ApprovalDecision;
 use polyclaw_domain::id::SessionId;
-use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::schedule;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::{agents, sessions};
 
 use super::{Order, names};
@@ -30,8 +30,8 @@ impl Engine {
             "focus" => self.focus_deed(session, rest).await?,
             "unfocus" => self.unfocus_deed(session),
             "session" => self.ttl_deed(session, rest),
-            "approve" => self.answer_deed(session, Decision::Approve, rest, order.by.clone()),
-            "deny" => self.answer_deed(session, Decision::Deny, rest, order.by.clone()),
+            "approve" => self.answer_deed(session, ApprovalDecision::Approve, rest, order.by.clone()),
+            "deny" => self.answer_deed(session, ApprovalDecision::Deny, rest, order.by.clone()),
             _ => return Ok(None),
         }))
     }
@@ -149,7 +149,7 @@ impl Engine {
         };
         let ttl_ms = match length {
             "off" => None,
-            _ => match schedule::interval(length) {
+            _ => match schedule::parse_interval(length) {
                 Ok(millis) => Some(millis),
                 Err(why) => return say(format!("{length:?} is no length of time: {why}. {USAGE}")),
             },

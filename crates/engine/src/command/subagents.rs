@@ -1,13 +1,13 @@
 //! `/subagents`: what was begun below a session, for people.
 
-use polyclaw_domain::channel::Address;
+use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::{AgentId, RunId};
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::message::Role;
-use polyclaw_domain::plain;
-use polyclaw_domain::redact::quoted;
-use polyclaw_domain::run::{RunKind, RunStatus, Task, asked_in};
-use polyclaw_domain::time::length;
+use polyclaw_domain::message::MessageRole;
+use polyclaw_domain::redact::quote_safely;
+use polyclaw_domain::run::{RunKind, RunStatus, RunTask, reply_session_meta};
+use polyclaw_domain::sanitize;
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::time::format_duration;
 use polyclaw_store::{Tx, messages, runs, sessions};
 
 use super::{Order, names};
@@ -49,8 +49,8 @@ impl Engine {
         let line = |child: &Child| {
             let Child { number, run, depth, .. } = child;
             let indent = "  ".repeat(depth - 1);
-            let age = length(now.since(run.created_at));
-            let label = plain::line(&run.task.label, 60);
+            let age = format_duration(now.since(run.created_at));
+            let label = sanitize::to_single_line(&run.task.label, 60);
             format!("{number} {indent}{label} ({}) {}, {age} ago", run.agent, run.status.as_str())
         };
         let lines: Vec<String> = children.iter().filter(|child| child.is_listed).map(line).collect();
@@ -65,10 +65,10 @@ impl Engine {
         let lines = [
             format!("run {} ({}), trace {}", run.id, run.kind.as_str(), run.trace),
             format!("session {}, agent {}", run.child, run.agent),
-            format!("task {}", plain::line(&run.task.prompt, LINE_CHARS)),
+            format!("task {}", sanitize::to_single_line(&run.task.prompt, LINE_CHARS)),
             format!("{}, begun {}, ended {ended}", run.status.as_str(), run.created_at),
             format!("tokens {}", told(result.tokens.map(|tokens| tokens.to_string()))),
-            format!("result {}", plain::line(&result.text, LINE_CHARS)),
+            format!("result {}", sanitize::to_single_line(&result.text, LINE_CHARS)),
         ];
         Ok(lines.join("\n"))
     }
@@ -86,10 +86,10 @@ impl Engine {
         };
         let line = |message: &messages::Message| {
             let from = match message.role {
-                Role::User => message.origin.to_string(),
+                MessageRole::User => message.origin.to_string(),
                 other => other.as_str().to_owned(),
             };
-            format!("{from}: {}", plain::line(&message.text, LINE_CHARS))
+            format!("{from}: {}", sanitize::to_single_line(&message.text, LINE_CHARS))
         };
         Ok(found.iter().map(line).collect::<Vec<_>>().join("\n"))
     }
@@ -132,10 +132,10 @@ impl Engine {
         }
         let run = child.run;
         // Who asks from no chat reads the answer in this session.
-        let mut meta = order.place.is_none().then(|| asked_in(session));
-        order.authority.stamp(&mut meta);
+        let mut meta = order.place.is_none().then(|| reply_session_meta(session));
+        order.authority.write_to_meta(&mut meta);
         let how = Injection {
-            channel: order.place.map_or_else(Address::internal, |given| given.address.clone()),
+            channel: order.place.map_or_else(ChatAddress::internal, |given| given.address.clone()),
             deliver: order.place.is_some(),
             idempotency_key: format!("told:{}", self.key_of(order)),
             provenance: Provenance::Person(run.agent),
@@ -164,16 +164,16 @@ impl Engine {
             None => (owner.active_agent.clone(), rest),
         };
         let rules = self.agent(&owner.active_agent).await?.spec.subagents;
-        let label = plain::line(task, 60);
+        let label = sanitize::to_single_line(task, 60);
         let run = self
             .begin_run(Wish {
                 // Where several agents answer one letter, each begins one.
-                id: RunId::derived(&format!("{}-{session}", self.key_of(order))),
+                id: RunId::from_cause(&format!("{}-{session}", self.key_of(order))),
                 kind: RunKind::Subagent,
                 owner: owner.key,
                 asked: AskedBy::Person(order.place.map(|given| given.address.clone()), order.authority),
                 agent,
-                task: Task { label, prompt: task.to_owned(), ..Task::default() },
+                task: RunTask { label, prompt: task.to_owned(), ..RunTask::default() },
                 model: rules.model,
                 thinking: rules.thinking,
                 timeout_ms: i64::from(rules.run_timeout_seconds) * 1000,
@@ -186,7 +186,7 @@ impl Engine {
     }
 
     async fn named_agent(&self, name: &str) -> Result<AgentId> {
-        let id = AgentId::parse(name).map_err(|_| Error::UnknownAgent(quoted(name)))?;
+        let id = AgentId::parse(name).map_err(|_| Error::UnknownAgent(quote_safely(name)))?;
         Ok(self.agent(&id).await?.spec.agent_id)
     }
 

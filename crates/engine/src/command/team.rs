@@ -1,9 +1,9 @@
 //! `/team`: what teams are doing, in a chat.
 
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::mail::LetterKind;
-use polyclaw_domain::plain;
-use polyclaw_domain::team::{EVERYBODY, Member, MemberState, PlanApproval, Refusal, TeamStatus};
+use polyclaw_domain::sanitize;
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::team::{EVERYBODY_NAME, MemberState, PlanApproval, TeamMember, TeamRefusal, TeamStatus};
+use polyclaw_domain::team_message::TeamMessageKind;
 use polyclaw_store::{Tx, teams};
 
 use super::counted;
@@ -15,10 +15,10 @@ impl Engine {
     /// One team whole, or a line for each; or a message to somebody in one.
     pub(super) async fn team_command(&self, session: &SessionKey, rest: &str) -> Result<String> {
         match self.team_answer(session, rest).await {
-            Err(Error::Team(Refusal::Unknown(name))) => {
+            Err(Error::Team(TeamRefusal::Unknown(name))) => {
                 Ok(format!("There is no team '{name}'. /team lists the teams."))
             }
-            Err(Error::Team(Refusal::NotAMember(name))) => {
+            Err(Error::Team(TeamRefusal::NotAMember(name))) => {
                 Ok(format!("'{name}' is not a member of that team. /team <team> lists its members."))
             }
             answer => answer,
@@ -53,9 +53,9 @@ impl Engine {
             Addressed::Nobody => return Ok(USAGE.to_owned()),
         };
         let Some((to, text)) = line.split_once(' ') else { return Ok(USAGE.to_owned()) };
-        let is_broadcast = to == EVERYBODY;
+        let is_broadcast = to == EVERYBODY_NAME;
         let outgoing = Outgoing {
-            kind: if is_broadcast { LetterKind::Broadcast } else { LetterKind::Message },
+            kind: if is_broadcast { TeamMessageKind::Broadcast } else { TeamMessageKind::Message },
             to: (!is_broadcast).then(|| to.to_owned()),
             content: text.trim().to_owned(),
             summary: None,
@@ -89,7 +89,7 @@ impl Engine {
             Some(_) => return Ok(USAGE.to_owned()),
         };
         let outgoing = Outgoing {
-            kind: LetterKind::PlanApprovalResponse,
+            kind: TeamMessageKind::PlanApprovalResponse,
             to: Some(member.to_owned()),
             content: words.next().unwrap_or_default().to_owned(),
             summary: None,
@@ -156,7 +156,7 @@ impl Engine {
 /// A team on one line.
 fn team_line(view: &View) -> String {
     let working = view.members.iter().filter(|standing| standing.is_working).count();
-    let is_waiting = |member: &Member| {
+    let is_waiting = |member: &TeamMember| {
         member.state == MemberState::Active && matches!(member.plan, Some(PlanApproval::Submitted { .. }))
     };
     let plans = match view.members.iter().filter(|standing| is_waiting(&standing.member)).count() {
@@ -176,7 +176,7 @@ fn team_line(view: &View) -> String {
         view.team.name,
         view.team.status.as_str(),
         counted(view.members.len(), "member"),
-        view.counts.line(),
+        view.counts.summary_line(),
     )
 }
 
@@ -198,7 +198,7 @@ fn teams_with(tx: &mut Tx<'_>, lead: &SessionKey, name: &str) -> polyclaw_store:
     let (mut led, mut with) = (Vec::new(), Vec::new());
     for team in teams::led_by(tx, lead)?.into_iter().filter(|team| team.status != TeamStatus::Shutdown) {
         let members = teams::members(tx, &team.id)?;
-        let is_meant = |member: &Member| member.name == name || member.session.as_str() == name;
+        let is_meant = |member: &TeamMember| member.name == name || member.session.as_str() == name;
         if members.iter().any(|member| member.state == MemberState::Active && is_meant(member)) {
             with.push(team.name.clone());
         }
@@ -210,7 +210,7 @@ fn teams_with(tx: &mut Tx<'_>, lead: &SessionKey, name: &str) -> polyclaw_store:
 fn plan_text((team, member): (&str, &str), plan: Option<MemberPlan>) -> String {
     match plan {
         Some(MemberPlan { content: Some(content), .. }) => {
-            let content = plain::visible_controls(&content);
+            let content = sanitize::visible_controls(&content);
             format!(
                 "{content}\n\nAnswer with /team plan {team} {member} approve, or reject and what to change."
             )

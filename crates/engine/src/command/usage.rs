@@ -1,7 +1,7 @@
 //! `/usage`: what a session has used, as far as that is known.
 
 use polyclaw_domain::budget;
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::usage::{self, Total};
 
 use crate::core::Engine;
@@ -21,7 +21,7 @@ fn sentence(total: &Total) -> String {
     let (input, output) = (known(total.input_tokens), known(total.output_tokens));
     let mut said = format!("{} model call(s), {input} tokens in, {output} out", total.calls);
     if let Some(cost) = total.cost_nanos {
-        said += &format!(", ${:.4}", budget::usd(cost));
+        said += &format!(", ${:.4}", budget::nanos_to_usd(cost));
     }
     for (count, what) in [(total.unknown_calls, "usage"), (total.unpriced_calls, "cost")] {
         if count > 0 {

@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use polyclaw_domain::message::{Part, calls};
-use polyclaw_domain::plain;
-use polyclaw_domain::run::{Artifact, COMMIT, Run};
+use polyclaw_domain::message::{MessagePart, tool_calls};
+use polyclaw_domain::run::{Artifact, COMMIT, SubagentRun};
+use polyclaw_domain::sanitize;
 use polyclaw_domain::tool::ToolCall;
 use polyclaw_store::messages::Message;
 use polyclaw_store::{Tx, messages, runs, sessions};
@@ -18,7 +18,7 @@ const HEADINGS: [&str; 2] = ["*** Add File:", "*** Update File:"];
 
 pub(super) fn artifacts(
     tx: &mut Tx<'_>,
-    run: &Run,
+    run: &SubagentRun,
     commit: Option<&str>,
 ) -> polyclaw_store::Result<Vec<Artifact>> {
     let Some(session) = sessions::get(tx, &run.child)? else { return Ok(Vec::new()) };
@@ -38,10 +38,10 @@ fn files(stored: &[Message]) -> Vec<Artifact> {
     // A call that failed wrote nothing.
     let done: HashSet<&str> =
         stored.iter().flat_map(|message| &message.parts).filter_map(succeeded).collect();
-    let written = stored.iter().flat_map(|message| calls(&message.parts));
+    let written = stored.iter().flat_map(|message| tool_calls(&message.parts));
     let mut files: Vec<Artifact> = Vec::new();
     for path in written.filter(|call| done.contains(call.id.as_str())).flat_map(paths) {
-        let file = Artifact { kind: "file".to_owned(), path: plain::line(path, PATH_CHARS) };
+        let file = Artifact { kind: "file".to_owned(), path: sanitize::to_single_line(path, PATH_CHARS) };
         if files.len() < MOST && !files.contains(&file) {
             files.push(file);
         }
@@ -49,9 +49,9 @@ fn files(stored: &[Message]) -> Vec<Artifact> {
     files
 }
 
-fn succeeded(part: &Part) -> Option<&str> {
+fn succeeded(part: &MessagePart) -> Option<&str> {
     match part {
-        Part::ToolResult { call_id, is_error: false, .. } => Some(call_id),
+        MessagePart::ToolResult { call_id, is_error: false, .. } => Some(call_id),
         _ => None,
     }
 }

@@ -4,16 +4,18 @@ use std::sync::Arc;
 
 use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::authority::Authority;
-use polyclaw_domain::channel::{Address, INTERNAL};
-use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::channel::{ChatAddress, INTERNAL_CHANNEL};
+use polyclaw_domain::event::{EventKind, NewEvent};
 use polyclaw_domain::id::{AgentId, RunId, TraceId, TurnId};
-use polyclaw_domain::job::Lane;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::policy::Lent;
+use polyclaw_domain::job::JobLane;
+use polyclaw_domain::policy::InheritedTools;
 use polyclaw_domain::provider::{ModelRef, ReasoningEffort};
-use polyclaw_domain::relay::{self, Relay};
-use polyclaw_domain::run::{Audience, Limits, Run, RunKind, RunStatus, Task, TooMany};
+use polyclaw_domain::relay::{self, RelayRequest};
+use polyclaw_domain::run::{
+    RunAudience, RunKind, RunStatus, RunTask, SpawnLimitExceeded, SpawnLimits, SubagentRun,
+};
 use polyclaw_domain::session::Session;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::ToolScope;
 use polyclaw_store::{Tx, agents, jobs, runs, sessions};
@@ -38,7 +40,7 @@ pub(crate) struct Wish {
     pub owner: SessionKey,
     pub asked: AskedBy,
     pub agent: AgentId,
-    pub task: Task,
+    pub task: RunTask,
     pub model: Option<ModelRef>,
     pub thinking: Option<ReasoningEffort>,
     pub timeout_ms: i64,
@@ -54,7 +56,7 @@ pub(crate) struct Wish {
 pub(crate) enum AskedBy {
     Turn(TurnId),
     /// A person of this authority, by a command; the owner's answer to its announce goes there.
-    Person(Option<Address>, Authority),
+    Person(Option<ChatAddress>, Authority),
 }
 
 impl AskedBy {
@@ -71,7 +73,7 @@ struct Asker {
     agent: AgentId,
     hop: u32,
     trace: TraceId,
-    reply_to: Vec<Address>,
+    reply_to: Vec<ChatAddress>,
     asked_by: Vec<String>,
 }
 
@@ -79,21 +81,21 @@ struct Asker {
 struct New {
     uuid: String,
     /// What a sub-agent is lent by the turn that asks.
-    lent: Option<Lent>,
+    lent: Option<InheritedTools>,
     /// The commit at which its workspace stands; empty where there is none.
     commit: String,
 }
 
-type Begun = std::result::Result<(Run, Option<ingress::Stored>), Error>;
+type Begun = std::result::Result<(SubagentRun, Option<ingress::Stored>), Error>;
 
 impl Engine {
     /// Begins what is wished for, or finds that it was begun before.
-    pub(crate) async fn begin_run(&self, mut wish: Wish) -> Result<Run> {
+    pub(crate) async fn begin_run(&self, mut wish: Wish) -> Result<SubagentRun> {
         if self.is_draining() {
             return Err(Error::Draining);
         }
-        self.redactor().string(&mut wish.task.prompt);
-        self.redactor().string(&mut wish.task.label);
+        self.redactor().redact_in_place(&mut wish.task.prompt);
+        self.redactor().redact_in_place(&mut wish.task.label);
         let lent = match wish.kind {
             RunKind::Subagent => Some(self.lent_by(&wish.owner, wish.asked.turn()).await?),
             // Work is given to an agent as it is: whom an agent may give it to is a setting of its own. It has no
@@ -126,7 +128,7 @@ impl Engine {
     async fn workspace_commit(&self, agent: &AgentId) -> String {
         let Ok(stored) = self.agent(agent).await else { return String::new() };
         let key = SessionKey::main(agent);
-        let scope = ToolScope::of(&stored.spec, key, &self.settings().workspace, false);
+        let scope = ToolScope::for_session(&stored.spec, key, &self.settings().workspace, false);
         head(&scope.workspace).unwrap_or_default()
     }
 }
@@ -150,12 +152,14 @@ fn begin(
         Ok(asker) => asker,
         Err(refused) => return Ok(Err(refused)),
     };
-    let sent = Relay { from: wish.owner.clone(), hop: asker.hop + 1, automatic_turns: 0 };
-    if let Err(refusal) = relay::check(&sent, &SessionKey::of(&wish.agent, &[&new.uuid]), u32::MAX) {
+    let sent = RelayRequest { from: wish.owner.clone(), hop: asker.hop + 1, automatic_turns: 0 };
+    if let Err(refusal) =
+        relay::check_relay(&sent, &SessionKey::from_parts(&wish.agent, &[&new.uuid]), u32::MAX)
+    {
         return Ok(Err(Error::Relay(refusal)));
     }
     let own = agents::get(tx, &asker.agent)?.map(|stored| stored.spec);
-    let own = own.unwrap_or_else(|| AgentSpec::named(asker.agent.clone()));
+    let own = own.unwrap_or_else(|| AgentSpec::with_id(asker.agent.clone()));
     let Some(target) = agents::get(tx, &wish.agent)?.map(|stored| stored.spec) else {
         return Ok(Err(Error::UnknownAgent(wish.agent.to_string())));
     };
@@ -172,11 +176,11 @@ fn begin(
         return Ok(Err(Error::TooMany(wish.kind, refused)));
     }
     let audience = audience(tx, wish, &asker.reply_to)?;
-    let child_key = SessionKey::of(&wish.agent, &[wish.kind.as_str(), &new.uuid]);
-    let run = Run { audience, ..run(wish, asker, &own, child_key, fresh.now) };
+    let child_key = SessionKey::from_parts(&wish.agent, &[wish.kind.as_str(), &new.uuid]);
+    let run = SubagentRun { audience, ..run(wish, asker, &own, child_key, fresh.now) };
     // What the owner was lent itself holds for an agent it gives work to, too: nobody gives away what was not theirs.
-    let lent = new.lent.clone().or(owner.lent.clone());
-    sessions::ensure(tx, &Session { lent, ..child(&run, &owner, wish, fresh) })?;
+    let lent = new.lent.clone().or(owner.inherited.clone());
+    sessions::ensure(tx, &Session { inherited: lent, ..child(&run, &owner, wish, fresh) })?;
     runs::insert(tx, &run)?;
     runs::note_commit(tx, &run.id, &new.commit)?;
     let first = first_message(&run);
@@ -198,8 +202,9 @@ fn asker(
         AskedBy::Turn(turn) => turn,
         AskedBy::Person(address, authority) => {
             let agent = owner.active_agent.clone();
-            let reply_to: Vec<Address> = address.iter().cloned().collect();
-            let asked_by = reply_to.iter().map(Address::sender).chain(authority.mark()).collect();
+            let reply_to: Vec<ChatAddress> = address.iter().cloned().collect();
+            let asked_by =
+                reply_to.iter().map(ChatAddress::sender_key).chain(authority.sender_mark()).collect();
             return Ok(Ok(Asker { agent, hop: 0, trace: fresh.trace.clone(), reply_to, asked_by }));
         }
     };
@@ -211,9 +216,9 @@ fn asker(
     Ok(Ok(Asker { agent: job.agent, hop: job.hop, trace: job.trace, reply_to, asked_by }))
 }
 
-fn run(wish: &Wish, asker: Asker, own: &AgentSpec, child: SessionKey, now: Millis) -> Run {
+fn run(wish: &Wish, asker: Asker, own: &AgentSpec, child: SessionKey, now: Millis) -> SubagentRun {
     let archive_after_ms = Some(i64::from(own.subagents.archive_after_minutes) * 60_000);
-    Run {
+    SubagentRun {
         id: wish.id.clone(),
         kind: wish.kind,
         child,
@@ -223,7 +228,7 @@ fn run(wish: &Wish, asker: Asker, own: &AgentSpec, child: SessionKey, now: Milli
         owner_turn: wish.asked.turn().cloned(),
         trace: asker.trace,
         hop: asker.hop + 1,
-        task: Task { asked_by: asker.asked_by, ..wish.task.clone() },
+        task: RunTask { asked_by: asker.asked_by, ..wish.task.clone() },
         reply_to: asker.reply_to,
         awaited_by: wish.asked.turn().filter(|_| wish.is_awaited).cloned(),
         audience: None,
@@ -239,7 +244,7 @@ fn run(wish: &Wish, asker: Asker, own: &AgentSpec, child: SessionKey, now: Milli
 }
 
 /// What the child is told: by the agent that asks, or by the person who does.
-fn first_message(run: &Run) -> Injection {
+fn first_message(run: &SubagentRun) -> Injection {
     let relayed =
         Relayed { from: run.owner.clone(), hop: run.hop, trace: run.trace.clone(), way: Way::Begin };
     let between = Injection::between(run.caller.clone(), relayed, run.id.to_string());
@@ -257,16 +262,16 @@ fn check(
 ) -> std::result::Result<(), Error> {
     check_walls(owner, own, target)?;
     let (depth, limits) = match wish.kind {
-        RunKind::Subagent if !own.subagents.allows(&own.agent_id, &wish.agent) => {
+        RunKind::Subagent if !own.subagents.allows_agent(&own.agent_id, &wish.agent) => {
             return Err(Error::Family(format!(
                 "'{}' may not begin sub-agents that are '{}'; add it to subagents.allow_agents",
                 own.agent_id, wish.agent
             )));
         }
-        RunKind::Subagent => (owner.spawn_depth + 1, own.subagents.limits()),
+        RunKind::Subagent => (owner.spawn_depth + 1, own.subagents.spawn_limits()),
         RunKind::Delegate => (owner.delegation_depth + 1, delegation(own, &wish.agent)?),
     };
-    limits.check(depth, at_work).map_err(|refused| Error::TooMany(wish.kind, refused))
+    limits.check_spawn(depth, at_work).map_err(|refused| Error::TooMany(wish.kind, refused))
 }
 
 /// What an agent has at work is counted over all of its sessions.
@@ -274,21 +279,21 @@ fn check_at_once(
     tx: &mut Tx<'_>,
     kind: RunKind,
     own: &AgentSpec,
-) -> polyclaw_store::Result<std::result::Result<(), TooMany>> {
+) -> polyclaw_store::Result<std::result::Result<(), SpawnLimitExceeded>> {
     let most = match (kind, &own.delegation) {
         (RunKind::Subagent, _) => own.subagents.max_concurrent,
         (RunKind::Delegate, Some(rules)) => rules.max_concurrent,
         (RunKind::Delegate, None) => 0,
     };
     let at_work = runs::of_caller(tx, &own.agent_id, kind)?;
-    Ok(if at_work < most { Ok(()) } else { Err(TooMany::AtOnce(at_work, most)) })
+    Ok(if at_work < most { Ok(()) } else { Err(SpawnLimitExceeded::Concurrent(at_work, most)) })
 }
 
 /// Each agent above in the chain bounds how far the work it gave away is given on.
 fn check_chain(
     tx: &mut Tx<'_>,
     owner: &SessionKey,
-) -> polyclaw_store::Result<std::result::Result<(), TooMany>> {
+) -> polyclaw_store::Result<std::result::Result<(), SpawnLimitExceeded>> {
     let (mut at, mut depth) = (owner.clone(), 1);
     for _ in 0..LONGEST_CHAIN {
         let Some(run) = runs::of_child(tx, &at)? else { break };
@@ -297,7 +302,7 @@ fn check_chain(
             let spec = agents::get(tx, &run.caller)?.map(|stored| stored.spec);
             let most = spec.and_then(|spec| spec.delegation).map_or(0, |rules| rules.max_depth);
             if depth > most {
-                return Ok(Err(TooMany::Depth(depth, most)));
+                return Ok(Err(SpawnLimitExceeded::Depth(depth, most)));
             }
         }
         at = run.owner;
@@ -311,7 +316,7 @@ pub(crate) fn check_walls(
     own: &AgentSpec,
     target: &AgentSpec,
 ) -> std::result::Result<(), Error> {
-    let lent = owner.lent.as_ref().map_or(own.sandbox.mode, |lent| lent.sandbox);
+    let lent = owner.inherited.as_ref().map_or(own.sandbox.mode, |lent| lent.sandbox);
     match target.sandbox.mode < own.sandbox.mode.max(lent) {
         true => {
             let why = "a confined agent cannot begin one that is less confined (sandbox.mode)";
@@ -321,16 +326,17 @@ pub(crate) fn check_walls(
     }
 }
 
-fn delegation(own: &AgentSpec, target: &AgentId) -> std::result::Result<Limits, Error> {
-    let allowed = own.delegation.as_ref().filter(|rules| rules.allows(target) && own.agent_id != *target);
+fn delegation(own: &AgentSpec, target: &AgentId) -> std::result::Result<SpawnLimits, Error> {
+    let allowed =
+        own.delegation.as_ref().filter(|rules| rules.allows_agent(target) && own.agent_id != *target);
     // How many at once is counted for the agent, not for one of its sessions.
-    let limits = allowed.map(|rules| Limits { depth: rules.max_depth, children: u32::MAX });
+    let limits = allowed.map(|rules| SpawnLimits { depth: rules.max_depth, children: u32::MAX });
     limits.ok_or_else(|| Error::DelegationDenied(own.agent_id.to_string(), target.to_string()))
 }
 
 /// Tells that a run was not begun.
-fn refusal(wish: &Wish) -> Event {
-    Event {
+fn refusal(wish: &Wish) -> NewEvent {
+    NewEvent {
         kind: EventKind::RunRefused,
         session: Some(wish.owner.clone()),
         turn: wish.asked.turn().cloned(),
@@ -341,18 +347,19 @@ fn refusal(wish: &Wish) -> Event {
 }
 
 /// Nothing it says leaves by itself: its owner is told.
-fn child(run: &Run, owner: &Session, wish: &Wish, fresh: &Fresh) -> Session {
-    let begun = Session::begun(run.child.clone(), fresh.session.clone(), run.agent.clone(), fresh.now);
+fn child(run: &SubagentRun, owner: &Session, wish: &Wish, fresh: &Fresh) -> Session {
+    let begun =
+        Session::new_for_person(run.child.clone(), fresh.session.clone(), run.agent.clone(), fresh.now);
     Session {
         owner: Some(run.owner.clone()),
-        lane: Lane::Subagent,
+        lane: JobLane::Subagent,
         spawn_depth: owner.spawn_depth + 1,
         delegation_depth: owner.delegation_depth + u32::from(run.kind == RunKind::Delegate),
         delivers: false,
         sends: false,
         model_override: wish.model.clone(),
         thinking: wish.thinking,
-        address: Some(Address::internal()),
+        address: Some(ChatAddress::internal()),
         title: Some(run.task.label.clone()).filter(|label| !label.is_empty()),
         ..begun
     }
@@ -360,10 +367,14 @@ fn child(run: &Run, owner: &Session, wish: &Wish, fresh: &Fresh) -> Session {
 
 /// The conversation of the turn that asks, where its people are to see what is said. One that is itself shown in
 /// another hands its words on to that.
-fn audience(tx: &mut Tx<'_>, wish: &Wish, reply_to: &[Address]) -> polyclaw_store::Result<Option<Audience>> {
+fn audience(
+    tx: &mut Tx<'_>,
+    wish: &Wish,
+    reply_to: &[ChatAddress],
+) -> polyclaw_store::Result<Option<RunAudience>> {
     let Some(turn) = wish.asked.turn().filter(|_| wish.is_streamed) else { return Ok(None) };
     let own = runs::of_child(tx, &wish.owner)?.and_then(|run| run.audience);
-    Ok(Some(own.unwrap_or_else(|| Audience {
+    Ok(Some(own.unwrap_or_else(|| RunAudience {
         session_key: wish.owner.clone(),
         turn_id: turn.clone(),
         addresses: reply_to.to_vec(),
@@ -372,7 +383,7 @@ fn audience(tx: &mut Tx<'_>, wish: &Wish, reply_to: &[Address]) -> polyclaw_stor
 
 impl Engine {
     /// Where a turn answers, if anywhere.
-    pub async fn answers_at(&self, turn: &TurnId) -> Result<Option<Address>> {
+    pub async fn answers_at(&self, turn: &TurnId) -> Result<Option<ChatAddress>> {
         let turn = turn.clone();
         let places = self.db().read(move |tx: &mut Tx<'_>| reply_to(tx, &turn)).await?;
         Ok(places.into_iter().next())
@@ -380,11 +391,11 @@ impl Engine {
 }
 
 /// Where the turn that asks answers: people who wait for the end of the run wait there.
-pub(crate) fn reply_to(tx: &mut Tx<'_>, turn: &TurnId) -> polyclaw_store::Result<Vec<Address>> {
-    let mut places: Vec<Address> = Vec::new();
+pub(crate) fn reply_to(tx: &mut Tx<'_>, turn: &TurnId) -> polyclaw_store::Result<Vec<ChatAddress>> {
+    let mut places: Vec<ChatAddress> = Vec::new();
     for message in prompt::asked(tx, turn)? {
-        let own = message.address.filter(|address| message.deliver && address.channel != INTERNAL);
-        let carried = message.meta.as_ref().map(polyclaw_domain::run::reply_to).unwrap_or_default();
+        let own = message.address.filter(|address| message.deliver && address.channel != INTERNAL_CHANNEL);
+        let carried = message.meta.as_ref().map(polyclaw_domain::run::reply_addresses).unwrap_or_default();
         for address in own.into_iter().chain(carried) {
             if !places.contains(&address) {
                 places.push(address);
@@ -403,7 +414,7 @@ pub(crate) fn asked_by(
     let run = runs::of_child(tx, session)?;
     let asked = prompt::asked(tx, turn)?;
     let mut senders = prompt::senders(&asked.iter().collect::<Vec<_>>(), run.as_ref());
-    senders.extend(team::authority_of_teams(tx, session, turn)?.mark());
+    senders.extend(team::authority_of_teams(tx, session, turn)?.sender_mark());
     Ok(senders)
 }
 
@@ -413,7 +424,7 @@ pub(crate) fn authority_in(
     session: &SessionKey,
     turn: &TurnId,
 ) -> polyclaw_store::Result<Authority> {
-    let own = Authority::of_senders(&asked_by(tx, session, turn)?);
-    let lent = sessions::get(tx, session)?.and_then(|session| session.lent?.authority);
+    let own = Authority::lowest_of_senders(&asked_by(tx, session, turn)?);
+    let lent = sessions::get(tx, session)?.and_then(|session| session.inherited?.authority);
     Ok(lent.map_or(own, |above| above.min(own)))
 }

@@ -1,9 +1,9 @@
 //! The children of a session as people name them: by number, label, run or session key.
 
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::redact::quoted;
-use polyclaw_domain::run::{Run, RunStatus};
-use polyclaw_domain::session::Status;
+use polyclaw_domain::redact::quote_safely;
+use polyclaw_domain::run::{RunStatus, SubagentRun};
+use polyclaw_domain::session::SessionStatus;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::{Tx, runs, sessions};
 
 use crate::core::Engine;
@@ -19,7 +19,7 @@ const DEEPEST: usize = 8;
 pub(crate) struct Child {
     /// Its place among all that was ever begun below the session: it never changes.
     pub number: usize,
-    pub run: Run,
+    pub run: SubagentRun,
     /// How far below.
     pub depth: usize,
     /// Its session is there and not archived.
@@ -46,7 +46,7 @@ fn children(tx: &mut Tx<'_>, owner: &SessionKey) -> polyclaw_store::Result<Vec<C
         for key in &level {
             for run in runs::of_owner(tx, key, MOST.saturating_sub(found.len()))? {
                 let session = sessions::get(tx, &run.child)?;
-                let is_listed = session.is_some_and(|session| session.status == Status::Active);
+                let is_listed = session.is_some_and(|session| session.status == SessionStatus::Active);
                 below.push(run.child.clone());
                 found.push(Child { number: 0, run, depth, is_listed });
             }
@@ -60,7 +60,7 @@ fn children(tx: &mut Tx<'_>, owner: &SessionKey) -> polyclaw_store::Result<Vec<C
 
 /// Where several have one label, the one at work is meant.
 fn pick(children: Vec<Child>, which: &str) -> Result<Child> {
-    let unknown = || Error::UnknownRun(quoted(which));
+    let unknown = || Error::UnknownRun(quote_safely(which));
     let number = which.trim_start_matches('#').parse::<usize>().ok();
     let is_exact = |child: &Child| {
         Some(child.number) == number || child.run.id.as_str() == which || child.run.child.as_str() == which

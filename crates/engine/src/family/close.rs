@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use polyclaw_domain::budget::usd;
+use polyclaw_domain::budget::nanos_to_usd;
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::job::JobState;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::message::{Origin, Role};
-use polyclaw_domain::run::{Outcome, Run, RunKind, RunStatus};
+use polyclaw_domain::message::{MessageOrigin, MessageRole};
+use polyclaw_domain::run::{RunKind, RunOutcome, RunStatus, SubagentRun};
 use polyclaw_domain::sandbox::WorkerFault;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::messages::Message;
 use polyclaw_store::{Tx, agents, backlog, events, jobs, messages, runs, usage};
@@ -89,7 +89,7 @@ fn is_unfinished(tx: &mut Tx<'_>, session: &SessionKey, state: JobState) -> poly
     Ok(backlog::any_waiting(tx, session)? || !jobs::is_from_people(tx, &turn)?)
 }
 
-fn status(state: JobState, run: &Run, now: Millis) -> RunStatus {
+fn status(state: JobState, run: &SubagentRun, now: Millis) -> RunStatus {
     match state {
         JobState::Done => RunStatus::Ok,
         _ if run.deadline.is_some_and(|deadline| deadline <= now) => RunStatus::Timeout,
@@ -98,14 +98,14 @@ fn status(state: JobState, run: &Run, now: Millis) -> RunStatus {
     }
 }
 
-fn outcome(tx: &mut Tx<'_>, run: &Run, closing: &Closing) -> polyclaw_store::Result<Outcome> {
+fn outcome(tx: &mut Tx<'_>, run: &SubagentRun, closing: &Closing) -> polyclaw_store::Result<RunOutcome> {
     let mut text = match closing.error_code {
         Some(_) => said(tx, run, closing)?,
         None => closing.text.clone(),
     };
     if text.trim().is_empty() && !is_stopped_delegate(run, closing) {
         let stored = messages::of_turn(tx, &closing.turn)?;
-        let results = || stored.iter().rev().filter(|message| message.role == Role::Tool);
+        let results = || stored.iter().rev().filter(|message| message.role == MessageRole::Tool);
         let last = results().find(|message| is_meaningful_result(message)).or_else(|| results().next());
         text = last.map(|message| format!("(its last tool result) {}", message.text)).unwrap_or_default();
     }
@@ -114,11 +114,11 @@ fn outcome(tx: &mut Tx<'_>, run: &Run, closing: &Closing) -> polyclaw_store::Res
     let told = spent.as_ref().filter(|spent| spent.unknown_calls == 0);
     let priced = spent.as_ref().filter(|spent| spent.unpriced_calls == 0);
     let tokens = told.map(|spent| spent.input_tokens.unwrap_or(0) + spent.output_tokens.unwrap_or(0));
-    Ok(Outcome {
+    Ok(RunOutcome {
         text,
         error_code: closing.error_code.clone(),
         tokens: tokens.map(i64::unsigned_abs),
-        cost_usd: priced.and_then(|spent| spent.cost_nanos).map(usd),
+        cost_usd: priced.and_then(|spent| spent.cost_nanos).map(nanos_to_usd),
         artifacts: artifacts(tx, run, closing.commit.as_deref())?,
     })
 }
@@ -127,13 +127,13 @@ fn outcome(tx: &mut Tx<'_>, run: &Run, closing: &Closing) -> polyclaw_store::Res
 /// no result of the work it was given.
 fn worker_fault(tx: &mut Tx<'_>, turn: &TurnId) -> polyclaw_store::Result<Option<WorkerFault>> {
     let stored = messages::of_turn(tx, turn)?;
-    let last = stored.into_iter().rev().find(|message| message.role == Role::Tool);
+    let last = stored.into_iter().rev().find(|message| message.role == MessageRole::Tool);
     let fault = last.and_then(|message| message.meta?.pointer("/sandbox/facts/fault").cloned());
     Ok(fault.and_then(|fault| serde_json::from_value(fault).ok()))
 }
 
 /// What a child had said when it was cut off: the owner is told that, and not only that it was.
-fn said(tx: &mut Tx<'_>, run: &Run, closing: &Closing) -> polyclaw_store::Result<String> {
+fn said(tx: &mut Tx<'_>, run: &SubagentRun, closing: &Closing) -> polyclaw_store::Result<String> {
     let said = closing.said.whole(&messages::of_turn(tx, &closing.turn)?);
     Ok(match run.kind {
         _ if said.is_empty() && is_stopped_delegate(run, closing) => said,
@@ -145,20 +145,20 @@ fn said(tx: &mut Tx<'_>, run: &Run, closing: &Closing) -> polyclaw_store::Result
 }
 
 /// Its answer says beside its words that it was stopped: with no words there are none.
-fn is_stopped_delegate(run: &Run, closing: &Closing) -> bool {
+fn is_stopped_delegate(run: &SubagentRun, closing: &Closing) -> bool {
     run.kind == RunKind::Delegate && closing.state == JobState::Cancelled
 }
 
 fn end(
     tx: &mut Tx<'_>,
-    run: Run,
-    (status, outcome): (RunStatus, Outcome),
+    run: SubagentRun,
+    (status, outcome): (RunStatus, RunOutcome),
     fresh: &Fresh,
     settings: &Arc<Settings>,
     now: Millis,
 ) -> polyclaw_store::Result<Closed> {
     runs::end(tx, &run.id, status, &outcome, now)?;
-    let run = Run { status, result: Some(outcome), ..run };
+    let run = SubagentRun { status, result: Some(outcome), ..run };
     let mut closed =
         Closed { owner: run.owner.clone(), ready: None, notice: None, ended: Ended::of(&run, now) };
     tx.notify(&format!("session {}", run.owner))?;
@@ -171,7 +171,7 @@ fn end(
         return Ok(closed);
     }
     let name = name(tx, &run)?;
-    let line = run.line(&name);
+    let line = run.transcript_line(&name);
     let message = (&run.owner, line.as_str());
     let told = announce(&run, &name, runs::is_stopped(tx, &run.id)?, now);
     runs::announced(tx, &run.id)?;
@@ -201,13 +201,13 @@ fn end(
     Ok(closed)
 }
 
-fn record_told(tx: &mut Tx<'_>, run: &Run, now: Millis) -> polyclaw_store::Result<()> {
+fn record_told(tx: &mut Tx<'_>, run: &SubagentRun, now: Millis) -> polyclaw_store::Result<()> {
     let data = json!({ "run_id": run.id, "status": run.status, "from": run.child });
-    events::record(tx, &held::event(EventKind::AnnounceTold, run, data), now)
+    events::record(tx, &held::event(EventKind::AnnounceDelivered, run, data), now)
 }
 
 /// Whether the owner worked for another session itself, and that is over: it has ended, or it is stopped with all it began.
-fn is_nobody_left(tx: &mut Tx<'_>, run: &Run) -> polyclaw_store::Result<bool> {
+fn is_nobody_left(tx: &mut Tx<'_>, run: &SubagentRun) -> polyclaw_store::Result<bool> {
     if runs::outlived_its_owner(tx, run)? {
         return Ok(true);
     }
@@ -222,18 +222,18 @@ fn is_nobody_left(tx: &mut Tx<'_>, run: &Run) -> polyclaw_store::Result<bool> {
     Ok(runs::is_stopped(tx, &own.id)? || running.is_some_and(|job| job.cancel))
 }
 
-fn name(tx: &mut Tx<'_>, run: &Run) -> polyclaw_store::Result<String> {
+fn name(tx: &mut Tx<'_>, run: &SubagentRun) -> polyclaw_store::Result<String> {
     let found = agents::get(tx, &run.agent)?;
     Ok(found.map_or_else(|| run.agent.to_string(), |stored| stored.spec.name))
 }
 
-fn announce(run: &Run, name: &str, is_stopped: bool, now: Millis) -> Injection {
+fn announce(run: &SubagentRun, name: &str, is_stopped: bool, now: Millis) -> Injection {
     let hop = run.hop;
     let way = if is_stopped { Way::Stopped } else { Way::Announce };
     let relayed = Relayed { from: run.child.clone(), hop, trace: run.trace.clone(), way };
     // The way back is an injection too. It is counted in what is told, and not against the limit: an owner that begins
     // one child after another would else be cut off half-way.
-    let meta = Some(run.payload(name, hop + 1, now));
+    let meta = Some(run.announce_payload(name, hop + 1, now));
     Injection { meta, ..Injection::between(run.agent.clone(), relayed, run.announce_key()) }
 }
 
@@ -249,10 +249,10 @@ pub(crate) fn told_late(
         let name = name(tx, &run)?;
         lines.push(Message {
             id: polyclaw_domain::id::MessageId::new(run.announce_key()),
-            role: Role::User,
-            text: run.line(&name),
-            origin: Origin::Agent(run.agent.clone()),
-            meta: Some(run.payload(&name, run.hop + 1, now)),
+            role: MessageRole::User,
+            text: run.transcript_line(&name),
+            origin: MessageOrigin::Agent(run.agent.clone()),
+            meta: Some(run.announce_payload(&name, run.hop + 1, now)),
             idempotency_key: Some(run.announce_key()),
             ..line.clone()
         });
@@ -266,7 +266,7 @@ pub(crate) fn told_late(
 /// Ends a run whose child has no turn that could end it.
 pub(super) fn close_idle(
     tx: &mut Tx<'_>,
-    run: &Run,
+    run: &SubagentRun,
     fresh: &Fresh,
     settings: &Arc<Settings>,
 ) -> polyclaw_store::Result<Option<Closed>> {
@@ -274,6 +274,6 @@ pub(super) fn close_idle(
         return Ok(None);
     };
     let status = status(JobState::Cancelled, &open, fresh.now);
-    let outcome = Outcome { error_code: Some("stopped".to_owned()), ..Outcome::default() };
+    let outcome = RunOutcome { error_code: Some("stopped".to_owned()), ..RunOutcome::default() };
     end(tx, open, (status, outcome), fresh, settings, fresh.now).map(Some)
 }

@@ -1,11 +1,11 @@
 //! Announces that wait for a person: they are listed, taken up when one writes, or dismissed by one. None is dropped.
 
-use polyclaw_domain::delivery::{Policy, gate};
-use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::delivery::{DeliveryPolicy, apply_gate};
+use polyclaw_domain::event::{EventKind, NewEvent};
 use polyclaw_domain::id::{RunId, TurnId};
-use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::relay;
-use polyclaw_domain::run::{self, Run};
+use polyclaw_domain::run::{self, SubagentRun};
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::outbox::{self, Parcel};
 use polyclaw_store::{Tx, backlog, events, ingress, jobs, messages, runs, sessions};
@@ -27,8 +27,8 @@ pub(crate) struct HeldNotice {
     pub text: String,
 }
 
-pub(super) fn event(kind: EventKind, run: &Run, data: Value) -> Event {
-    Event {
+pub(super) fn event(kind: EventKind, run: &SubagentRun, data: Value) -> NewEvent {
+    NewEvent {
         kind,
         session: Some(run.owner.clone()),
         turn: None,
@@ -42,7 +42,7 @@ pub(super) fn event(kind: EventKind, run: &Run, data: Value) -> Event {
 /// stands behind something they were told of, needs no word.
 pub(super) fn notice(
     tx: &mut Tx<'_>,
-    (run, name): (&Run, &str),
+    (run, name): (&SubagentRun, &str),
     (turn, code): (&TurnId, &str),
     settings: &Settings,
     now: Millis,
@@ -55,10 +55,11 @@ pub(super) fn notice(
     // People are where the first of its line was asked for; an owner that is itself a child has none.
     let first = first_of_line(tx, run)?;
     let Some(owner) = sessions::get(tx, &first.owner)? else { return Ok(None) };
-    let policy = Policy { wanted: true, session_delivers: owner.delivers, session_sends: owner.sends };
+    let policy =
+        DeliveryPolicy { requested: true, session_delivers: owner.delivers, session_sends: owner.sends };
     let text = format!("The result of {name} waits: {why}. Write anything, and it is taken up.");
-    for (n, address) in first.reply_to.iter().filter(|address| !address.is_pulled()).enumerate() {
-        if let Ok(outgoing) = gate(Some(address.clone()), policy, text.clone()) {
+    for (n, address) in first.reply_to.iter().filter(|address| !address.is_pull_channel()).enumerate() {
+        if let Ok(outgoing) = apply_gate(Some(address.clone()), policy, text.clone()) {
             let about = (&first.owner, turn);
             outbox::push(tx, &Parcel::notice(about, n, &outgoing, (now, settings.delivery_ttl_ms)))?;
         }
@@ -67,7 +68,7 @@ pub(super) fn notice(
 }
 
 /// The run at the top, which a session of people asked for.
-fn first_of_line(tx: &mut Tx<'_>, run: &Run) -> polyclaw_store::Result<Run> {
+fn first_of_line(tx: &mut Tx<'_>, run: &SubagentRun) -> polyclaw_store::Result<SubagentRun> {
     let mut first = run.clone();
     for _ in 0..DEEPEST {
         match runs::of_child(tx, &first.owner)? {
@@ -108,12 +109,12 @@ pub(crate) fn release_below(
 
 impl Engine {
     /// Runs whose announce waits for a person, the oldest first.
-    pub async fn held_announces(&self, limit: usize) -> Result<Vec<Run>> {
+    pub async fn held_announces(&self, limit: usize) -> Result<Vec<SubagentRun>> {
         Ok(self.db().read(move |tx| runs::held(tx, limit)).await?)
     }
 
     /// A person has read a held announce: it stays as a line, and no turn is begun for it.
-    pub async fn dismiss_announce(&self, id: &RunId) -> Result<Run> {
+    pub async fn dismiss_announce(&self, id: &RunId) -> Result<SubagentRun> {
         let run = self.run_of_id(id).await?;
         let (wanted, now) = (run.clone(), self.now());
         let write = move |tx: &mut Tx<'_>| {
@@ -123,7 +124,7 @@ impl Engine {
             }
             if let Some((message, turn)) = messages::by_key(tx, &wanted.owner, &wanted.announce_key())? {
                 if let Some(mut meta) = messages::get(tx, &message)?.and_then(|message| message.meta) {
-                    run::dismiss(&mut meta);
+                    run::dismiss_announce(&mut meta);
                     messages::set_meta(tx, &message, &meta)?;
                 }
                 leave(tx, &wanted.owner, &turn, now)?;
@@ -136,7 +137,7 @@ impl Engine {
             return Err(Error::NotNow("its announce does not wait for a person".to_owned()));
         }
         self.hub.publish(&run.owner, FrameKind::Changed);
-        Ok(Run { held: None, ..run })
+        Ok(SubagentRun { held: None, ..run })
     }
 }
 

@@ -1,9 +1,9 @@
 //! What a session that is begun may use: no more than the turn that begins it.
 
-use polyclaw_domain::channel::Address;
+use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::TurnId;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::policy::Lent;
+use polyclaw_domain::policy::InheritedTools;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::tool::ToolSpec;
 use polyclaw_store::{Tx, jobs};
 
@@ -13,7 +13,7 @@ use crate::error::Result;
 
 impl Engine {
     /// What a turn of a session can lend. Where a person asks there is none: then it is what the session itself may use.
-    pub(crate) async fn lent_by(&self, owner: &SessionKey, turn: Option<&TurnId>) -> Result<Lent> {
+    pub(crate) async fn lent_by(&self, owner: &SessionKey, turn: Option<&TurnId>) -> Result<InheritedTools> {
         let session = self.session(owner).await?;
         let (wanted, key) = (turn.cloned(), owner.clone());
         let read = move |tx: &mut Tx<'_>| {
@@ -22,12 +22,16 @@ impl Engine {
             Ok(Some((job.agent, asked_by(tx, &key, turn)?)))
         };
         let (agent, senders) = self.db().read(read).await?.unwrap_or_else(|| {
-            let sender = session.address.as_ref().map(Address::sender);
+            let sender = session.address.as_ref().map(ChatAddress::sender_key);
             (session.active_agent.clone(), sender.into_iter().collect())
         });
         self.look_at_tools(&agent, Some(&session), senders, |scope, layers| {
-            let listed = self.tools().list(scope);
-            Lent::of(listed.iter().map(|tool| -> &ToolSpec { tool }), layers, scope.sandbox.mode)
+            let listed = self.tools().list_tools(scope);
+            InheritedTools::from_layers(
+                listed.iter().map(|tool| -> &ToolSpec { tool }),
+                layers,
+                scope.sandbox.mode,
+            )
         })
         .await
     }

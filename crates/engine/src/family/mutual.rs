@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::id::TurnId;
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::session_key::SessionKey;
 use serde_json::json;
 
 use crate::core::Engine;
@@ -82,7 +82,7 @@ mod tests {
     use polyclaw_domain::id::AgentId;
 
     fn key(name: &str) -> SessionKey {
-        SessionKey::of(&AgentId::main(), &[name])
+        SessionKey::from_parts(&AgentId::main(), &[name])
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::run::{Run, RunKind, RunStatus};
+use polyclaw_domain::run::{RunKind, RunStatus, SubagentRun};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::runs;
 use serde::Serialize;
@@ -31,7 +31,7 @@ pub(crate) struct Ended {
 
 impl Ended {
     /// Sub-agents are not given work by name: only delegations are counted.
-    pub fn of(run: &Run, now: Millis) -> Option<Self> {
+    pub fn of(run: &SubagentRun, now: Millis) -> Option<Self> {
         (run.kind == RunKind::Delegate).then(|| Self {
             caller: run.caller.clone(),
             target: run.agent.clone(),

@@ -1,9 +1,9 @@
 //! Sessions of runs that ended: archived after a while, or deleted where that was wished for. Only after the owner was
 //! told; what is used is left alone. The run with its result stays.
 
-use polyclaw_domain::event::{Event, EventKind};
-use polyclaw_domain::run::Run;
-use polyclaw_domain::session::Status;
+use polyclaw_domain::event::{EventKind, NewEvent};
+use polyclaw_domain::run::SubagentRun;
+use polyclaw_domain::session::SessionStatus;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::{Tx, events, jobs, runs, sessions};
 use serde_json::json;
@@ -35,7 +35,7 @@ impl Engine {
 }
 
 /// `false`: not now, or there is nothing to put away.
-fn put_away(tx: &mut Tx<'_>, run: &Run, now: Millis) -> polyclaw_store::Result<bool> {
+fn put_away(tx: &mut Tx<'_>, run: &SubagentRun, now: Millis) -> polyclaw_store::Result<bool> {
     if !sessions::lock(tx, &run.child)? {
         return runs::put_away(tx, &run.id).map(|()| false);
     }
@@ -44,10 +44,10 @@ fn put_away(tx: &mut Tx<'_>, run: &Run, now: Millis) -> polyclaw_store::Result<b
     }
     match run.is_deleted_after {
         true => sessions::delete(tx, &run.child)?,
-        false => sessions::set_status(tx, &run.child, Status::Archived)?,
+        false => sessions::set_status(tx, &run.child, SessionStatus::Archived)?,
     };
     runs::put_away(tx, &run.id)?;
-    let event = Event {
+    let event = NewEvent {
         kind: EventKind::SessionArchived,
         session: Some(run.child.clone()),
         turn: None,

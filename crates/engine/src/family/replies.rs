@@ -2,8 +2,8 @@
 //! end of what the earlier one only announced.
 
 use polyclaw_domain::id::TurnId;
-use polyclaw_domain::message::Role;
-use polyclaw_domain::run::{self, Run};
+use polyclaw_domain::message::MessageRole;
+use polyclaw_domain::run::{self, SubagentRun};
 use polyclaw_store::messages::Message;
 use polyclaw_store::{Tx, backlog, jobs, messages};
 
@@ -23,7 +23,7 @@ enum Share {
 /// The text that ends a run, with the replies before it that its owner has not been told.
 pub(super) fn with_earlier(
     tx: &mut Tx<'_>,
-    run: &Run,
+    run: &SubagentRun,
     last: &TurnId,
     text: String,
 ) -> polyclaw_store::Result<String> {
@@ -53,7 +53,7 @@ fn share(tx: &mut Tx<'_>, turn: &TurnId) -> polyclaw_store::Result<Share> {
     if !backlog::taken_by(tx, turn)?.is_empty() {
         return Ok(Share::Completes);
     }
-    let is_input = |message: &Message| message.role == Role::User && message.address.is_some();
+    let is_input = |message: &Message| message.role == MessageRole::User && message.address.is_some();
     let inputs: Vec<Message> = messages::of_turn(tx, turn)?.into_iter().filter(is_input).collect();
     let is_announce = |message: &Message| message.meta.as_ref().is_some_and(run::is_announce);
     Ok(match () {

@@ -1,9 +1,9 @@
 //! A session with everything that was begun from it, as it stands.
 
 use polyclaw_domain::id::TraceId;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::run::Run;
-use polyclaw_domain::session::{Session, Status};
+use polyclaw_domain::run::SubagentRun;
+use polyclaw_domain::session::{Session, SessionStatus};
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::sessions::Filter;
 use polyclaw_store::{Tx, jobs, runs, sessions, usage};
 use serde::Serialize;
@@ -28,7 +28,7 @@ pub struct Branch {
     pub session: Session,
     pub doing: Doing,
     /// What its owner asked of it.
-    pub run: Option<Run>,
+    pub run: Option<SubagentRun>,
     /// Of the run, else of its newest turn.
     pub trace: Option<TraceId>,
     /// Null where a provider did not say.
@@ -66,7 +66,8 @@ fn branch(tx: &mut Tx<'_>, session: Session, left: &mut usize) -> polyclaw_store
     };
     let spent = usage::of_session(tx, &key)?.filter(|spent| spent.unknown_calls == 0);
     let tokens = spent.map(|spent| spent.input_tokens.unwrap_or(0) + spent.output_tokens.unwrap_or(0));
-    let filter = Filter { owner: Some(key), status: Some(Status::Active), limit: *left, ..Filter::default() };
+    let filter =
+        Filter { owner: Some(key), status: Some(SessionStatus::Active), limit: *left, ..Filter::default() };
     let mut below = sessions::list(tx, &filter)?;
     *left = left.saturating_sub(below.len());
     below.sort_by(|a, b| (a.created_at, a.key.as_str()).cmp(&(b.created_at, b.key.as_str())));

@@ -4,8 +4,8 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use polyclaw_domain::id::{RunId, TurnId};
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::run::{Run, RunStatus};
+use polyclaw_domain::run::{RunStatus, SubagentRun};
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::{Tx, runs};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -58,7 +58,7 @@ impl Engine {
         ids: &[RunId],
         mode: Mode,
         limit: Duration,
-    ) -> Result<Vec<Run>> {
+    ) -> Result<Vec<SubagentRun>> {
         let deadline = Instant::now() + limit;
         let _wait = self.begin_wait((owner, turn), &self.children_of(ids).await?).await?;
         if let Some(running) = self.running_turn(turn) {
@@ -104,12 +104,12 @@ impl Engine {
         ids: &[RunId],
         mode: Mode,
         deadline: Instant,
-    ) -> Result<Vec<Run>> {
+    ) -> Result<Vec<SubagentRun>> {
         loop {
             let mut watch = self.hub.watch(owner);
             let is_over = Instant::now() >= deadline || self.is_draining();
             let found = self.note_waiting(ids.to_vec(), Some(turn.clone())).await?;
-            let ended = |run: &Run| run.status != RunStatus::Running;
+            let ended = |run: &SubagentRun| run.status != RunStatus::Running;
             let enough = match mode {
                 Mode::All => found.iter().all(ended),
                 Mode::Any => found.iter().any(ended),
@@ -128,7 +128,7 @@ impl Engine {
     }
 
     /// Reads the runs, and notes in those at work who waits for them.
-    async fn note_waiting(&self, ids: Vec<RunId>, turn: Option<TurnId>) -> Result<Vec<Run>> {
+    async fn note_waiting(&self, ids: Vec<RunId>, turn: Option<TurnId>) -> Result<Vec<SubagentRun>> {
         let write = move |tx: &mut Tx<'_>| {
             let mut found = Vec::new();
             for id in &ids {

@@ -2,9 +2,9 @@
 
 use polyclaw_domain::id::{ApprovalId, MessageId, RunId, TurnId};
 use polyclaw_domain::job::JobState;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::message::Origin;
-use polyclaw_domain::provider::Usage;
+use polyclaw_domain::message::MessageOrigin;
+use polyclaw_domain::provider::TokenUsage;
+use polyclaw_domain::session_key::SessionKey;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -35,7 +35,7 @@ pub enum FrameKind {
         message_id: MessageId,
         turn_id: TurnId,
         /// Who wrote it, as the transcript says it: `user` is a person.
-        origin: Origin,
+        origin: MessageOrigin,
         text: String,
         waiting: bool,
     },
@@ -117,7 +117,7 @@ pub enum FrameKind {
         message_id: Option<MessageId>,
         text: Option<String>,
         model: Option<String>,
-        usage: Usage,
+        usage: TokenUsage,
         error_code: Option<String>,
         /// The reply ended at the model's length limit.
         truncated: bool,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use polyclaw_domain::id::{RunId, TurnId};
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::session_key::SessionKey;
 
 use super::{Frame, FrameKind, Speaker};
 

@@ -1,11 +1,11 @@
 //! The one internal door: text for a session that no channel brought. It is kept, checked for loops and repeats, and a
 //! turn takes it up. Announces, sends between sessions, errands and what a person tells a child all come in here.
 
-use polyclaw_domain::channel::Address;
+use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::{AgentId, TurnId};
-use polyclaw_domain::job::Priority;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::message::Origin;
+use polyclaw_domain::job::JobPriority;
+use polyclaw_domain::message::MessageOrigin;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::Tx;
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ use crate::error::Result;
 #[derive(Clone, Debug)]
 pub struct Injection {
     /// Where the answer would go, whole: inside, but for errands.
-    pub channel: Address,
+    pub channel: ChatAddress,
     pub deliver: bool,
     /// The same key in the same session is the same message.
     pub idempotency_key: String,
@@ -32,7 +32,7 @@ pub enum Provenance {
     /// A session of this agent: how it came, and through how many.
     Agent(AgentId, Relayed),
     /// An agent of another instance, in a session of this agent: as whom it is shown, and how it came.
-    Remote(AgentId, Origin, Relayed),
+    Remote(AgentId, MessageOrigin, Relayed),
     /// The clock, for this agent.
     Clock(AgentId),
     /// A person, who named the session; it is of this agent.
@@ -43,7 +43,7 @@ impl Injection {
     /// From one session to another. Nothing of it leaves by itself.
     pub fn between(agent: AgentId, relayed: Relayed, idempotency_key: String) -> Self {
         Self {
-            channel: Address::internal(),
+            channel: ChatAddress::internal(),
             deliver: false,
             idempotency_key,
             provenance: Provenance::Agent(agent, relayed),
@@ -54,13 +54,13 @@ impl Injection {
     fn inbound(self, session: &SessionKey, message: &str) -> Inbound {
         let (agent, origin, priority, relayed) = match self.provenance {
             Provenance::Agent(agent, relayed) => {
-                (agent.clone(), Origin::Agent(agent), Priority::Background, Some(relayed))
+                (agent.clone(), MessageOrigin::Agent(agent), JobPriority::Background, Some(relayed))
             }
             Provenance::Remote(agent, origin, relayed) => {
-                (agent, origin, Priority::Background, Some(relayed))
+                (agent, origin, JobPriority::Background, Some(relayed))
             }
-            Provenance::Clock(agent) => (agent, Origin::Cron, Priority::Background, None),
-            Provenance::Person(agent) => (agent, Origin::User, Priority::Direct, None),
+            Provenance::Clock(agent) => (agent, MessageOrigin::Cron, JobPriority::Background, None),
+            Provenance::Person(agent) => (agent, MessageOrigin::User, JobPriority::Direct, None),
         };
         Inbound {
             origin,

@@ -1,12 +1,12 @@
 //! The transaction of an inbound message: its session, its place in the queue, its lines.
 
-use polyclaw_domain::backlog::{Admission, Load, MAX_WAITING, admit};
-use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::backlog::{BacklogAdmission, MAX_WAITING_ITEMS, SessionLoad, admit_message};
+use polyclaw_domain::event::{EventKind, NewEvent};
 use polyclaw_domain::id::{MessageId, TurnId};
-use polyclaw_domain::job::Lane;
-use polyclaw_domain::message::{Origin, Part, Role};
-use polyclaw_domain::relay::{self, Relay};
-use polyclaw_domain::session::{Session, Status};
+use polyclaw_domain::job::JobLane;
+use polyclaw_domain::message::{MessageOrigin, MessagePart, MessageRole};
+use polyclaw_domain::relay::{self, RelayRequest};
+use polyclaw_domain::session::{Session, SessionStatus};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::jobs::{Claim, Joining, Kind, NewJob};
 use polyclaw_store::messages::Message;
@@ -39,7 +39,8 @@ pub(crate) fn store(
     };
     let Some(standing) = enter(tx, inbound, fresh)? else { return Ok(Err(Refused::UnknownAgent)) };
     let session = &standing.session;
-    if session.lane == Lane::Teammate && session.status == Status::Archived && !is_announce(inbound) {
+    if session.lane == JobLane::Teammate && session.status == SessionStatus::Archived && !is_announce(inbound)
+    {
         return Ok(Err(Refused::MemberClosed));
     }
     let load = jobs::load(tx, &session.key)?;
@@ -99,15 +100,15 @@ struct Placed {
 fn place(
     tx: &mut Tx<'_>,
     (inbound, session): (&Inbound, &Session),
-    (load, held): (&Load, Option<&'static str>),
+    (load, held): (&SessionLoad, Option<&'static str>),
     fresh: &Fresh,
     here: &Here,
 ) -> polyclaw_store::Result<Option<Placed>> {
     let is_behind = load.running.is_some();
     let own = |waiting, claimed| Placed { turn: fresh.turn.clone(), waiting, held, claimed };
-    Ok(Some(match admit(&bounded(tx, inbound, load)?) {
-        Admission::Full => return Ok(None),
-        Admission::Join(turn) => {
+    Ok(Some(match admit_message(&bounded(tx, inbound, load)?) {
+        BacklogAdmission::Full => return Ok(None),
+        BacklogAdmission::Join(turn) => {
             join(tx, inbound, session, fresh, &turn)?;
             if inbound.origin.is_person() && jobs::resume(tx, &turn, is_behind)? {
                 runs::let_go_held(tx, &session.key)?;
@@ -117,8 +118,10 @@ fn place(
             let held = (waits && is_announce(inbound)).then_some(BEHIND_HELD);
             Placed { turn, waiting: is_behind || waits, held, claimed: None }
         }
-        Admission::Run if held.is_none() => own(false, begin(tx, &job(inbound, session, fresh), here)?),
-        Admission::Run | Admission::Hold => {
+        BacklogAdmission::Run if held.is_none() => {
+            own(false, begin(tx, &job(inbound, session, fresh), here)?)
+        }
+        BacklogAdmission::Run | BacklogAdmission::Hold => {
             jobs::insert(tx, &NewJob { held: true, ..job(inbound, session, fresh) })?;
             if held.is_some() {
                 jobs::wait_for_person(tx, &fresh.turn)?;
@@ -148,8 +151,8 @@ fn pass(
             (ingress::automatic_turns(tx, &relayed.trace)?, here.settings.automatic_budget)
         }
     };
-    let sent = Relay { from: relayed.from.clone(), hop: relayed.hop, automatic_turns };
-    match relay::check(&sent, &inbound.session, budget) {
+    let sent = RelayRequest { from: relayed.from.clone(), hop: relayed.hop, automatic_turns };
+    match relay::check_relay(&sent, &inbound.session, budget) {
         Ok(()) => Ok(Ok(None)),
         Err(refusal) if relayed.way == Way::Announce => Ok(Ok(Some(refusal.code()))),
         Err(refusal) => Ok(Err(Refused::Relay(refusal))),
@@ -171,14 +174,14 @@ fn count_automatic(
 
 /// The load as the sender's own bound counts it. People are never kept out by what agents, schedules and webhooks have
 /// sent, nor those by people; announces have no bound here and are merged when their turn starts.
-fn bounded(tx: &mut Tx<'_>, inbound: &Inbound, load: &Load) -> polyclaw_store::Result<Load> {
+fn bounded(tx: &mut Tx<'_>, inbound: &Inbound, load: &SessionLoad) -> polyclaw_store::Result<SessionLoad> {
     let waiting = match load.waiting {
         _ if is_announce(inbound) => 0,
-        few if few < MAX_WAITING => few,
+        few if few < MAX_WAITING_ITEMS => few,
         _ if inbound.origin.is_person() => jobs::waiting_counts(tx, &inbound.session)?.people,
         _ => jobs::waiting_counts(tx, &inbound.session)?.internal,
     };
-    Ok(Load { waiting, ..load.clone() })
+    Ok(SessionLoad { waiting, ..load.clone() })
 }
 
 fn is_announce(inbound: &Inbound) -> bool {
@@ -252,7 +255,7 @@ fn find_duplicate(tx: &mut Tx<'_>, inbound: &Inbound) -> polyclaw_store::Result<
         turn_id: message.turn,
         duplicate: true,
         waiting: false,
-        lane: Lane::Main,
+        lane: JobLane::Main,
         held: None,
         released: false,
     };
@@ -267,8 +270,12 @@ fn enter(tx: &mut Tx<'_>, inbound: &Inbound, fresh: &Fresh) -> polyclaw_store::R
     if agents::get(tx, &inbound.agent)?.is_none() {
         return Ok(None);
     }
-    let begun =
-        Session::begun(inbound.session.clone(), fresh.session.clone(), inbound.agent.clone(), fresh.now);
+    let begun = Session::new_for_person(
+        inbound.session.clone(),
+        fresh.session.clone(),
+        inbound.agent.clone(),
+        fresh.now,
+    );
     let session = Session { address: Some(inbound.address.clone()), title: title(&inbound.text), ..begun };
     sessions::ensure(tx, &session)?;
     sessions::enter(tx, &inbound.session, lines(inbound), fresh.now)
@@ -279,14 +286,14 @@ pub(super) fn lines(inbound: &Inbound) -> usize {
     inbound.tool_results.len() + usize::from(has_message(inbound))
 }
 
-fn lane(inbound: &Inbound, session: &Session) -> Lane {
+fn lane(inbound: &Inbound, session: &Session) -> JobLane {
     match inbound.origin {
         // Members of teams have a lane of their own, whatever wakes them.
-        _ if session.lane == Lane::Teammate => Lane::Teammate,
+        _ if session.lane == JobLane::Teammate => JobLane::Teammate,
         _ if inbound.relayed.as_ref().is_some_and(|relayed| relayed.way != Way::Begin) => {
-            Lane::InternalAnnounce
+            JobLane::InternalAnnounce
         }
-        Origin::Cron => Lane::Cron,
+        MessageOrigin::Cron => JobLane::Cron,
         _ => session.lane,
     }
 }
@@ -322,7 +329,7 @@ fn insert_messages(
         session: session.key.clone(),
         session_id: session.id.clone(),
         ticket,
-        role: Role::User,
+        role: MessageRole::User,
         text: inbound.text.clone(),
         parts: inbound.parts.clone(),
         origin: inbound.origin.clone(),
@@ -336,13 +343,16 @@ fn insert_messages(
     };
     let mut stored = Vec::with_capacity(lines(inbound));
     for (n, result) in inbound.tool_results.iter().enumerate() {
-        let part =
-            Part::ToolResult { call_id: result.call_id.clone(), name: result.name.clone(), is_error: false };
+        let part = MessagePart::ToolResult {
+            call_id: result.call_id.clone(),
+            name: result.name.clone(),
+            is_error: false,
+        };
         let first = n == 0 && !has_message(inbound);
         let message = Message {
             ticket,
             id: if first { fresh.message.clone() } else { MessageId::new(format!("{}-{n}", fresh.message)) },
-            role: Role::Tool,
+            role: MessageRole::Tool,
             text: result.content.clone(),
             parts: vec![part],
             idempotency_key: base.idempotency_key.clone().filter(|_| first),
@@ -371,8 +381,8 @@ fn tell(
     outbox::push(tx, &Parcel::notice((&session.key, turn), 0, word, (now, here.settings.delivery_ttl_ms)))
 }
 
-fn waiting_event(inbound: &Inbound, turn: &TurnId, waiting: usize) -> Event {
-    Event {
+fn waiting_event(inbound: &Inbound, turn: &TurnId, waiting: usize) -> NewEvent {
+    NewEvent {
         kind: EventKind::MessageWaiting,
         session: Some(inbound.session.clone()),
         turn: Some(turn.clone()),

@@ -72,7 +72,7 @@ impl Brain {
     }
 
     async fn embed_some(&self, embedder: &Arc<dyn Embedder>) -> Result<Made> {
-        let batch = embedder.batch().max(1);
+        let batch = embedder.batch_size().max(1);
         let waiting = self.db().await?.read(move |tx| brain::pending(tx, batch)).await?;
         if waiting.is_empty() {
             return Ok(Made::All);
@@ -116,15 +116,15 @@ async fn vectors(
     waiting: &[Waiting],
 ) -> std::result::Result<Vec<Quantised>, ProviderError> {
     let texts: Vec<String> = waiting.iter().map(|of| of.content.clone()).collect();
-    match embedder.embed(&texts).await {
+    match embedder.embed_texts(&texts).await {
         Ok(made) => Ok(made.iter().map(|vector| brain::quantise(vector)).collect()),
         Err(error) if !is_refusal(&error) => Err(error),
         Err(_) => {
             let mut made = Vec::with_capacity(texts.len());
             for text in texts {
-                let vector = match embedder.embed(std::slice::from_ref(&text)).await {
+                let vector = match embedder.embed_texts(std::slice::from_ref(&text)).await {
                     Ok(vectors) => vectors.into_iter().next().unwrap_or_default(),
-                    Err(error) if is_refusal(&error) => vec![0.0; embedder.dim()],
+                    Err(error) if is_refusal(&error) => vec![0.0; embedder.dimensions()],
                     Err(error) => return Err(error),
                 };
                 made.push(brain::quantise(&vector));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polyclaw_domain::event::EventKind;
-use polyclaw_domain::memory::{Memory, Viewer, derived_key, flush, usual_scope};
+use polyclaw_domain::memory::{MemoryEntry, MemoryViewer, default_scope, derived_key, flush};
 use polyclaw_domain::prompt;
 use polyclaw_domain::provider::{Prompt, PromptMessage};
 use polyclaw_store::{Tx, events};
@@ -29,9 +29,9 @@ impl Context {
         }
         let request = prompt::summary_request(None, &self.lines[..at], self.request_tokens(engine));
         let ask = Prompt {
-            system: flush::SYSTEM.to_owned(),
-            messages: vec![PromptMessage::user(request)],
-            max_tokens: Some(flush::ANSWER_TOKENS),
+            system: flush::FLUSH_SYSTEM_PROMPT.to_owned(),
+            messages: vec![PromptMessage::user_text(request)],
+            max_tokens: Some(flush::MAX_ANSWER_TOKENS),
             ..Prompt::default()
         };
         let reply = match self.ask_aside(engine, running, (ask, LIMITS)).await? {
@@ -42,7 +42,7 @@ impl Context {
                 return Ok(());
             }
         };
-        let facts = flush::facts(&reply.text);
+        let facts = flush::parse_facts(&reply.text);
         let kept = match self.remember(engine, &facts).await {
             Ok(()) => facts.len(),
             Err(error) => {
@@ -59,9 +59,9 @@ impl Context {
             return Ok(());
         }
         let policy = &self.spec.context_policy;
-        let viewer = Viewer::of(&self.scope.agent, &self.scope.session, policy);
-        let scope = usual_scope(widest_scope(&self.scope), &self.scope.session);
-        let memory = |fact: &String| Memory {
+        let viewer = MemoryViewer::for_session(&self.scope.agent, &self.scope.session, policy);
+        let scope = default_scope(widest_scope(&self.scope), &self.scope.session);
+        let memory = |fact: &String| MemoryEntry {
             key: derived_key("learnt", fact),
             metadata: [("source".to_owned(), "conversation".into())].into_iter().collect(),
             ..engine.brain().draft(&viewer, scope, fact.clone())

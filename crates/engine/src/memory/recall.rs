@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polyclaw_domain::memory::{Memory, Viewer};
-use polyclaw_domain::recall::{self, CANDIDATES, NEAR, Seq};
+use polyclaw_domain::memory::{MemoryEntry, MemoryViewer};
+use polyclaw_domain::recall::{self, CANDIDATES_PER_SEARCH, MIN_SIMILARITY, MemorySeq};
 use polyclaw_store::Tx;
 use polyclaw_store::brain::{self, Share};
 use tokio::time::{Instant, timeout_at};
@@ -22,7 +22,7 @@ const MOST_QUESTION: usize = 2_000;
 /// What is asked for, and by whom.
 pub struct Search<'a> {
     /// `None` is the operator, who sees everything.
-    pub viewer: Option<&'a Viewer>,
+    pub viewer: Option<&'a MemoryViewer>,
     pub text: &'a str,
     pub limit: usize,
 }
@@ -30,22 +30,28 @@ pub struct Search<'a> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recalled {
     /// Best first.
-    pub memories: Vec<Memory>,
+    pub memories: Vec<MemoryEntry>,
     /// Why what memories mean was not compared, where it was not.
     pub words_only: Option<&'static str>,
 }
 
 impl Brain {
     /// What fits a turn's question, within its budget and before its deadline.
-    pub async fn recall(&self, viewer: &Viewer, text: &str, budget_tokens: usize) -> Result<Recalled> {
-        let search = Search { viewer: Some(viewer), text, limit: CANDIDATES };
+    pub async fn recall(&self, viewer: &MemoryViewer, text: &str, budget_tokens: usize) -> Result<Recalled> {
+        let search = Search { viewer: Some(viewer), text, limit: CANDIDATES_PER_SEARCH };
         let (mut found, words_only) = self.found(&search, Instant::now() + DEADLINE).await?;
-        recall::once(&mut found);
-        Ok(Recalled { memories: recall::within_budget(found, budget_tokens, recall::MOST), words_only })
+        recall::dedupe_contents(&mut found);
+        Ok(Recalled {
+            memories: recall::take_within_budget(found, budget_tokens, recall::MAX_RECALLED_MEMORIES),
+            words_only,
+        })
     }
 
     /// The same without haste or budget, with the score of each.
-    pub async fn search(&self, search: &Search<'_>) -> Result<(Vec<(Memory, f64)>, Option<&'static str>)> {
+    pub async fn search(
+        &self,
+        search: &Search<'_>,
+    ) -> Result<(Vec<(MemoryEntry, f64)>, Option<&'static str>)> {
         let (mut found, words_only) = self.found(search, Instant::now() + PATIENCE).await?;
         found.truncate(search.limit);
         Ok((found, words_only))
@@ -55,7 +61,7 @@ impl Brain {
         &self,
         search: &Search<'_>,
         deadline: Instant,
-    ) -> Result<(Vec<(Memory, f64)>, Option<&'static str>)> {
+    ) -> Result<(Vec<(MemoryEntry, f64)>, Option<&'static str>)> {
         if self.is_empty() || self.db().await.map(|_| self.is_empty())? {
             return Ok((Vec::new(), None));
         }
@@ -73,18 +79,22 @@ impl Brain {
             Ok(vector) => self.by_meaning(owners, vector, deadline).await,
             Err(why) => (Vec::new(), Some(why)),
         };
-        let fused = recall::fuse(&by_words, &by_meaning);
+        let fused = recall::fuse_ranks(&by_words, &by_meaning);
         Ok((self.fetch(search.viewer, fused).await?, words_only))
     }
 
-    async fn by_words(&self, viewer: Option<&Viewer>, text: &str) -> Result<(Vec<Share>, Vec<Seq>)> {
+    async fn by_words(
+        &self,
+        viewer: Option<&MemoryViewer>,
+        text: &str,
+    ) -> Result<(Vec<Share>, Vec<MemorySeq>)> {
         let (viewer, text) = (viewer.cloned(), text.to_owned());
         let read = move |tx: &mut Tx<'_>| {
             let owners = match &viewer {
                 Some(viewer) => brain::owners(tx, viewer)?,
                 None => brain::all_owners(tx)?,
             };
-            let found = brain::by_words(tx, &owners, &text, CANDIDATES)?;
+            let found = brain::by_words(tx, &owners, &text, CANDIDATES_PER_SEARCH)?;
             Ok((owners, found))
         };
         Ok(self.db().await?.read(read).await?)
@@ -97,7 +107,7 @@ impl Brain {
     ) -> std::result::Result<(String, Vec<f32>), &'static str> {
         let embedder = self.embedder().ok_or("there is no embedding model")?;
         let texts = [text.to_owned()];
-        let embedded = timeout_at(deadline, embedder.embed(&texts)).await;
+        let embedded = timeout_at(deadline, embedder.embed_texts(&texts)).await;
         let vectors = embedded.map_err(|_| "the embedding model was slow")?.map_err(|error| {
             tracing::warn!(
                 class = error.class.as_str(),
@@ -119,15 +129,17 @@ impl Brain {
         owners: Vec<Share>,
         (model, vector): (String, Vec<f32>),
         deadline: Instant,
-    ) -> (Vec<Seq>, Option<&'static str>) {
+    ) -> (Vec<MemorySeq>, Option<&'static str>) {
         let vectors = Arc::clone(&self.vectors);
         let query = brain::quantise(&vector);
-        let read = move |tx: &mut Tx<'_>| vectors.nearest(tx, &model, &query, (&owners, CANDIDATES));
+        let read =
+            move |tx: &mut Tx<'_>| vectors.nearest(tx, &model, &query, (&owners, CANDIDATES_PER_SEARCH));
         let Ok(db) = self.db().await else { return (Vec::new(), Some("the file of memories failed")) };
         match timeout_at(deadline, db.read(read)).await {
-            Ok(Ok(found)) => {
-                (found.into_iter().filter(|(_, near)| *near >= NEAR).map(|(seq, _)| seq).collect(), None)
-            }
+            Ok(Ok(found)) => (
+                found.into_iter().filter(|(_, near)| *near >= MIN_SIMILARITY).map(|(seq, _)| seq).collect(),
+                None,
+            ),
             Ok(Err(error)) => {
                 tracing::warn!(%error, "vectors of memories could not be read");
                 (Vec::new(), Some("the file of memories failed"))
@@ -137,17 +149,22 @@ impl Brain {
     }
 
     /// The memories themselves, through the gate of whoever asks, weighed and in order.
-    async fn fetch(&self, viewer: Option<&Viewer>, fused: Vec<(Seq, f64)>) -> Result<Vec<(Memory, f64)>> {
+    async fn fetch(
+        &self,
+        viewer: Option<&MemoryViewer>,
+        fused: Vec<(MemorySeq, f64)>,
+    ) -> Result<Vec<(MemoryEntry, f64)>> {
         let (eyes, seqs) = (viewer.cloned(), fused.iter().map(|(seq, _)| *seq).collect::<Vec<_>>());
         let read = move |tx: &mut Tx<'_>| match &eyes {
             Some(viewer) => brain::fetch(tx, viewer, &seqs),
             None => brain::fetch_all(tx, &seqs),
         };
         let rows = self.db().await?.read(read).await?;
-        let score = |seq: Seq| fused.iter().find(|(known, _)| *known == seq).map_or(0.0, |(_, score)| *score);
-        let mut found: Vec<(Memory, f64)> =
+        let score =
+            |seq: MemorySeq| fused.iter().find(|(known, _)| *known == seq).map_or(0.0, |(_, score)| *score);
+        let mut found: Vec<(MemoryEntry, f64)> =
             rows.into_iter().map(|(seq, memory)| (memory, score(seq))).collect();
-        recall::weigh(&mut found, viewer, self.clock.now());
+        recall::weigh_candidates(&mut found, viewer, self.clock.now());
         Ok(found)
     }
 }

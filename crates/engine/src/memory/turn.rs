@@ -1,7 +1,7 @@
 //! What a turn remembers: looked up once, before its first model call, and shown in its prompts only.
 
 use polyclaw_domain::event::EventKind;
-use polyclaw_domain::memory::Viewer;
+use polyclaw_domain::memory::MemoryViewer;
 use polyclaw_domain::recall;
 use polyclaw_store::jobs::Claim;
 use serde_json::json;
@@ -23,7 +23,7 @@ pub(crate) struct Recall {
 impl Recall {
     pub fn of(recalled: &Recalled) -> Option<Self> {
         let memories = recalled.memories.len();
-        (memories > 0).then(|| Self { text: recall::render(&recalled.memories), memories })
+        (memories > 0).then(|| Self { text: recall::render_memories(&recalled.memories), memories })
     }
 }
 
@@ -53,7 +53,7 @@ impl Context {
         if budget == 0 {
             return None;
         }
-        let viewer = Viewer::of(&self.scope.agent, &self.scope.session, policy);
+        let viewer = MemoryViewer::for_session(&self.scope.agent, &self.scope.session, policy);
         match engine.brain().recall(&viewer, question, budget).await {
             Ok(recalled) => Some(recalled),
             Err(error) => {

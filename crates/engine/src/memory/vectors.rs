@@ -4,8 +4,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use polyclaw_domain::embedding::Product;
-use polyclaw_domain::recall::Seq;
+use polyclaw_domain::embedding::DotProductFn;
+use polyclaw_domain::recall::MemorySeq;
 use polyclaw_store::Tx;
 use polyclaw_store::brain::{self, Quantised, Share};
 
@@ -14,7 +14,7 @@ const ROW_BYTES: usize = 16;
 
 pub struct Vectors {
     most_bytes: usize,
-    product: Product,
+    product: DotProductFn,
     cache: RwLock<Option<Cache>>,
     /// Counts searches, so that whoever lets go knows whether there were any.
     uses: AtomicU64,
@@ -24,14 +24,14 @@ struct Cache {
     model: String,
     dim: usize,
     most: usize,
-    seqs: Vec<Seq>,
+    seqs: Vec<MemorySeq>,
     owners: Vec<i64>,
     scales: Vec<f32>,
     values: Vec<i8>,
 }
 
 impl Vectors {
-    pub fn new(most_bytes: usize, product: Product) -> Self {
+    pub fn new(most_bytes: usize, product: DotProductFn) -> Self {
         Self { most_bytes, product, cache: RwLock::default(), uses: AtomicU64::new(0) }
     }
 
@@ -42,7 +42,7 @@ impl Vectors {
         model: &str,
         query: &Quantised,
         (owners, limit): (&[Share], usize),
-    ) -> polyclaw_store::Result<Vec<(Seq, f32)>> {
+    ) -> polyclaw_store::Result<Vec<(MemorySeq, f32)>> {
         self.uses.fetch_add(1, Ordering::Relaxed);
         let dim = query.values.len();
         if let Some(cache) = self.lock().as_ref().filter(|cache| cache.is_of(model, dim)) {
@@ -57,7 +57,7 @@ impl Vectors {
     }
 
     /// A vector was stored.
-    pub fn put(&self, model: &str, (seq, owner): (Seq, i64), vector: &Quantised) {
+    pub fn put(&self, model: &str, (seq, owner): (MemorySeq, i64), vector: &Quantised) {
         let mut slot = self.change();
         if let Some(cache) = slot.as_mut().filter(|cache| cache.is_of(model, vector.values.len())) {
             cache.remove(seq);
@@ -66,7 +66,7 @@ impl Vectors {
     }
 
     /// Memories were changed or forgotten.
-    pub fn remove(&self, seqs: &[Seq]) {
+    pub fn remove(&self, seqs: &[MemorySeq]) {
         if seqs.is_empty() {
             return;
         }
@@ -122,7 +122,7 @@ impl Cache {
         self.model == model && self.dim == dim
     }
 
-    fn push(&mut self, seq: Seq, owner: i64, scale: f32, values: impl Iterator<Item = i8>) {
+    fn push(&mut self, seq: MemorySeq, owner: i64, scale: f32, values: impl Iterator<Item = i8>) {
         if self.seqs.len() >= self.most
             && let Some(oldest) = self.seqs.iter().min().copied()
         {
@@ -135,7 +135,7 @@ impl Cache {
         self.values.resize(self.seqs.len() * self.dim, 0);
     }
 
-    fn remove(&mut self, seq: Seq) {
+    fn remove(&mut self, seq: MemorySeq) {
         let Some(at) = self.seqs.iter().position(|known| *known == seq) else { return };
         let last = self.seqs.len() - 1;
         self.seqs.swap_remove(at);
@@ -150,8 +150,8 @@ impl Cache {
         query: &Quantised,
         owners: &[Share],
         limit: usize,
-        product: Product,
-    ) -> Vec<(Seq, f32)> {
+        product: DotProductFn,
+    ) -> Vec<(MemorySeq, f32)> {
         let mut owners: Vec<i64> = owners.iter().map(|share| share.owner).collect();
         owners.sort_unstable();
         let mut best = Best::new(limit);
@@ -175,7 +175,7 @@ fn near(dot: i32, scale: f32) -> f32 {
 /// The best so far. A new one is compared with the worst of them, which is nearly always all it takes.
 struct Best {
     limit: usize,
-    kept: Vec<(Seq, f32)>,
+    kept: Vec<(MemorySeq, f32)>,
     worst: f32,
 }
 
@@ -184,7 +184,7 @@ impl Best {
         Self { limit, kept: Vec::with_capacity(limit * 2), worst: f32::NEG_INFINITY }
     }
 
-    fn offer(&mut self, seq: Seq, near: f32) {
+    fn offer(&mut self, seq: MemorySeq, near: f32) {
         if near <= self.worst || self.limit == 0 {
             return;
         }
@@ -202,7 +202,7 @@ impl Best {
         }
     }
 
-    fn into_sorted(mut self) -> Vec<(Seq, f32)> {
+    fn into_sorted(mut self) -> Vec<(MemorySeq, f32)> {
         self.shrink();
         self.kept
     }
@@ -210,7 +210,7 @@ impl Best {
 
 #[cfg(test)]
 mod tests {
-    use polyclaw_domain::embedding::product;
+    use polyclaw_domain::embedding::dot_product;
     use polyclaw_store::Db;
 
     use super::*;
@@ -242,13 +242,13 @@ mod tests {
             cache.push(seq, owner, vector.scale, vector.values.into_iter());
         }
         let query = unit(&[1.0, 0.0, 0.0]);
-        let found = cache.nearest(&query, &[share(1)], 2, product);
+        let found = cache.nearest(&query, &[share(1)], 2, dot_product);
         assert_eq!(found.iter().map(|(seq, _)| *seq).collect::<Vec<_>>(), [1, 2]);
         assert!((found[0].1 - 1.0).abs() < 0.01, "{found:?}");
-        assert!(cache.nearest(&query, &[], 9, product).is_empty());
+        assert!(cache.nearest(&query, &[], 9, dot_product).is_empty());
         cache.remove(1);
         cache.remove(77);
-        assert_eq!(cache.nearest(&query, &[share(1), share(2)], 1, product)[0].0, 3);
+        assert_eq!(cache.nearest(&query, &[share(1), share(2)], 1, dot_product)[0].0, 3);
         assert_eq!(cache.values.len(), 9);
     }
 
@@ -265,7 +265,7 @@ mod tests {
     #[tokio::test]
     async fn what_nobody_asks_for_is_not_read_and_what_is_let_go_is_read_again() {
         let (db, vectors) =
-            (Db::brain_in_memory().unwrap(), std::sync::Arc::new(Vectors::new(1 << 20, product)));
+            (Db::brain_in_memory().unwrap(), std::sync::Arc::new(Vectors::new(1 << 20, dot_product)));
         vectors.put("m", (1, 1), &unit(&[1.0, 0.0]));
         assert_eq!(vectors.bytes(), 0, "nobody asked yet");
         let asked = std::sync::Arc::clone(&vectors);

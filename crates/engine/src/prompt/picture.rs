@@ -1,6 +1,6 @@
 //! The images of a conversation, read when a prompt shows them.
 
-use polyclaw_domain::media::{Image, MediaHash, SHOWN_BYTES};
+use polyclaw_domain::media::{Image, MAX_SHOWN_IMAGE_BYTES, MediaHash};
 use polyclaw_domain::prompt;
 use polyclaw_store::media;
 
@@ -16,7 +16,7 @@ impl Context {
         let known = std::mem::take(&mut self.gallery);
         let mut bytes = 0;
         for hash in newest {
-            if bytes > SHOWN_BYTES {
+            if bytes > MAX_SHOWN_IMAGE_BYTES {
                 break;
             }
             let found = match known.get(&hash).or_else(|| self.gallery.get(&hash)) {

@@ -2,10 +2,10 @@
 
 use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::authority::Authority;
-use polyclaw_domain::channel::Address;
+use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::{SessionId, TurnId};
-use polyclaw_domain::prompt::Line;
-use polyclaw_domain::run::Run;
+use polyclaw_domain::prompt::TranscriptLine;
+use polyclaw_domain::run::SubagentRun;
 use polyclaw_domain::session::Session;
 use polyclaw_domain::team::TeamRole;
 use polyclaw_store::agents::Source;
@@ -28,7 +28,7 @@ pub(crate) struct Rows {
     /// The config file has the spec.
     pub(super) in_config: bool,
     pub(super) compaction: Compaction,
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<TranscriptLine>,
     /// Only the lines after those that were known.
     pub(super) goes_on: bool,
     pub(super) stored: Vec<Message>,
@@ -36,10 +36,10 @@ pub(crate) struct Rows {
     pub(super) begun: Vec<Message>,
     pub(super) steered: bool,
     /// The run its session works on.
-    pub(super) run: Option<Run>,
+    pub(super) run: Option<SubagentRun>,
     pub(super) listeners: Option<Listeners>,
     /// Of a team's member: where the people are for whom the team works.
-    pub(super) team_people: Vec<Address>,
+    pub(super) team_people: Vec<ChatAddress>,
     /// Of a team's member: its plan is not approved yet.
     pub(super) awaits_plan: bool,
     /// The least that the teams it works for grant.
@@ -174,7 +174,7 @@ fn read_with(
 }
 
 /// Questions of a member are asked of those who wait for its lead. And whether its plan waits for approval.
-fn team_people(tx: &mut Tx<'_>, session: &Session) -> polyclaw_store::Result<(Vec<Address>, bool)> {
+fn team_people(tx: &mut Tx<'_>, session: &Session) -> polyclaw_store::Result<(Vec<ChatAddress>, bool)> {
     if session.team_role != Some(TeamRole::Member) {
         return Ok((Vec::new(), false));
     }

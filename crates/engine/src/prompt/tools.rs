@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::authority::Authority;
-use polyclaw_domain::channel::{Address, INTERNAL};
-use polyclaw_domain::policy::{self, Layers, Owner, Reason};
-use polyclaw_domain::redact::quoted;
-use polyclaw_domain::run::{self, Run};
+use polyclaw_domain::channel::{ChatAddress, INTERNAL_CHANNEL};
+use polyclaw_domain::policy::{self, PolicyAgent, PolicyLayers, ToolPolicyReason};
+use polyclaw_domain::redact::quote_safely;
+use polyclaw_domain::run::{self, SubagentRun};
 use polyclaw_domain::session::Session;
-use polyclaw_domain::tool::{Consent, Effect, Risk, ToolCall, ToolScope, ToolSpec};
+use polyclaw_domain::tool::{ToolCall, ToolConsent, ToolEffect, ToolRisk, ToolScope, ToolSpec};
 use polyclaw_store::messages::Message;
 
 use super::Context;
@@ -28,21 +28,21 @@ impl Context {
     /// Asks the one filter about every tool there is.
     pub(super) fn offer(&self, engine: &Engine, settings: &Settings) -> Vec<Offered> {
         let layers = self.layers(settings);
-        let listed = engine.tools().list(&self.scope).into_iter();
-        let allowed = listed.filter(|tool| policy::allows(tool, &layers));
-        allowed.map(|spec| Offered { asks: policy::asks(&spec, &layers), spec }).collect()
+        let listed = engine.tools().list_tools(&self.scope).into_iter();
+        let allowed = listed.filter(|tool| policy::allows_tool(tool, &layers));
+        allowed.map(|spec| Offered { asks: policy::needs_approval(&spec, &layers), spec }).collect()
     }
 
-    fn layers<'a>(&'a self, settings: &'a Settings) -> Layers<'a> {
-        Layers {
+    fn layers<'a>(&'a self, settings: &'a Settings) -> PolicyLayers<'a> {
+        PolicyLayers {
             rules: &settings.tools,
-            agent: Owner {
+            agent: PolicyAgent {
                 id: &self.spec.agent_id,
                 policy: &self.spec.policy.tools,
                 is_default: self.spec.agent_id == settings.default_agent,
                 in_config: self.in_config && !settings.is_implicit(&self.spec.agent_id),
             },
-            lent: self.session.lent.as_ref(),
+            inherited: self.session.inherited.as_ref(),
             spawn_depth: self.session.spawn_depth,
             has_room: self.scope.spawns,
             senders: &self.senders,
@@ -53,8 +53,8 @@ impl Context {
 
     /// The least that those this turn works for may decide.
     pub fn authority(&self) -> Authority {
-        let own = Authority::of_senders(&self.senders);
-        let lent = self.session.lent.as_ref().and_then(|lent| lent.authority);
+        let own = Authority::lowest_of_senders(&self.senders);
+        let lent = self.session.inherited.as_ref().and_then(|lent| lent.authority);
         lent.map_or(own, |above| above.min(own))
     }
 
@@ -72,19 +72,20 @@ impl Context {
         }
         let settings = engine.settings();
         let layers = self.layers(&settings);
-        let tools = engine.tools().list(&self.scope);
+        let tools = engine.tools().list_tools(&self.scope);
         let tool = tools.iter().find(|tool| tool.name == name);
-        let step = tool.and_then(|tool| policy::steps(tool, &layers).find(|step| !step.rule.allows()));
+        let step =
+            tool.and_then(|tool| policy::policy_steps(tool, &layers).find(|step| !step.rule.is_allowed()));
         match step {
-            Some(step) => Reason::of(name, &step, &layers).refusal(name),
-            None => format!("There is no tool '{}' here.", quoted(name)),
+            Some(step) => ToolPolicyReason::for_step(name, &step, &layers).refusal_text(name),
+            None => format!("There is no tool '{}' here.", quote_safely(name)),
         }
     }
 
     /// From here on it also works for people who may decide no more than this.
     pub fn lower_authority(&mut self, engine: &Engine, authority: Authority) {
         if authority < self.authority() {
-            self.senders.extend(authority.mark());
+            self.senders.extend(authority.sender_mark());
             self.scope.authority = self.authority();
             self.look_for_tools(engine);
         }
@@ -100,17 +101,18 @@ pub(super) fn scope(
     engine: &Engine,
     session: &Session,
     spec: &AgentSpec,
-    asked_by: &[&Address],
+    asked_by: &[&ChatAddress],
 ) -> ToolScope {
     let can_ask = asked_by.iter().any(|address| can_ask(engine, address));
-    ToolScope::of(spec, session.key.clone(), &engine.folder_of(spec), can_ask).below(spec, session)
+    ToolScope::for_session(spec, session.key.clone(), &engine.folder_of(spec), can_ask)
+        .for_child_session(spec, session)
 }
 
 /// Everyone a turn works for, as the rules about senders name them, each once, and the least authority among them.
-pub(crate) fn senders(asked: &[&Message], run: Option<&Run>) -> Vec<String> {
-    let written = asked.iter().filter_map(|message| message.address.as_ref()).map(Address::sender);
-    let marks = asked.iter().filter_map(|message| authority_of(message)?.mark());
-    let carried = asked.iter().filter_map(|message| message.meta.as_ref()).flat_map(run::asked_by);
+pub(crate) fn senders(asked: &[&Message], run: Option<&SubagentRun>) -> Vec<String> {
+    let written = asked.iter().filter_map(|message| message.address.as_ref()).map(ChatAddress::sender_key);
+    let marks = asked.iter().filter_map(|message| authority_of(message)?.sender_mark());
+    let carried = asked.iter().filter_map(|message| message.meta.as_ref()).flat_map(run::requested_by);
     let begun = run.into_iter().flat_map(|run| run.task.asked_by.iter().cloned());
     let mut senders: Vec<String> = Vec::new();
     for sender in written.chain(marks).chain(carried.map(str::to_owned)).chain(begun) {
@@ -124,18 +126,21 @@ pub(crate) fn senders(asked: &[&Message], run: Option<&Run>) -> Vec<String> {
 /// What whoever wrote an input may decide. Steps of the turn itself have no address.
 pub(crate) fn authority_of(message: &Message) -> Option<Authority> {
     let address = message.address.as_ref()?;
-    let is_local = address.is_pulled() || address.channel == INTERNAL;
-    Authority::of_message(&message.origin, message.meta.as_ref(), is_local)
+    let is_local = address.is_pull_channel() || address.channel == INTERNAL_CHANNEL;
+    Authority::from_message(&message.origin, message.meta.as_ref(), is_local)
 }
 
 /// The conversations that wait for this turn.
-pub(super) fn asked_by<'a>(stored: &'a [Message], begun: &'a [Message]) -> impl Iterator<Item = &'a Address> {
+pub(super) fn asked_by<'a>(
+    stored: &'a [Message],
+    begun: &'a [Message],
+) -> impl Iterator<Item = &'a ChatAddress> {
     stored.iter().chain(begun).filter_map(|message| message.address.as_ref())
 }
 
 /// Whether a person reads along there and can answer: in the terminal and on the page, and in every channel
 /// messages can be sent to. Behind the API there is a program.
-pub(crate) fn can_ask(engine: &Engine, address: &Address) -> bool {
+pub(crate) fn can_ask(engine: &Engine, address: &ChatAddress) -> bool {
     match address.channel.as_str() {
         "cli" | "web" => true,
         channel => engine.ports.channels.contains_key(channel),
@@ -155,9 +160,9 @@ pub(super) fn client_tools(stored: &[Message]) -> Vec<Arc<ToolSpec>> {
                 .get("parameters")
                 .cloned()
                 .unwrap_or_else(|| serde_json::json!({ "type": "object" })),
-            effect: Effect::Effect,
-            risk: Risk::Low,
-            consent: Consent::NotNeeded,
+            effect: ToolEffect::Effect,
+            risk: ToolRisk::Low,
+            consent: ToolConsent::NotNeeded,
             confined: false,
         }))
     };

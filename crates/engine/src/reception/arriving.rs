@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use polyclaw_domain::channel::Letter;
+use polyclaw_domain::channel::InboundMessage;
 
 #[derive(Default)]
 pub(crate) struct Arriving(Arc<Mutex<HashSet<Name>>>);
@@ -24,10 +24,10 @@ pub(super) struct Entered {
 
 impl Arriving {
     /// Nothing while another copy of it is being taken.
-    pub(super) fn enter(&self, letter: &Letter) -> Option<Entered> {
+    pub(super) fn enter(&self, letter: &InboundMessage) -> Option<Entered> {
         let name = Name {
-            channel: letter.arrival.channel.clone(),
-            account: letter.arrival.account.clone(),
+            channel: letter.context.channel.clone(),
+            account: letter.context.account.clone(),
             platform_id: letter.platform_id.clone(),
         };
         let is_first = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use polyclaw_domain::channel::{Attached, Letter};
-use polyclaw_domain::message::Part;
+use polyclaw_domain::channel::{AttachmentRef, InboundMessage};
+use polyclaw_domain::message::MessagePart;
 use tokio::time::timeout;
 
 use crate::core::Engine;
@@ -15,16 +15,18 @@ const PATIENCE: Duration = Duration::from_secs(15);
 
 impl Engine {
     /// In their order. Of what does not come in time the message says what it is.
-    pub(super) async fn parts(&self, letter: &Letter) -> Vec<Part> {
-        join_all(letter.attached.iter().map(|attached| self.part(letter, attached))).await
+    pub(super) async fn parts(&self, letter: &InboundMessage) -> Vec<MessagePart> {
+        join_all(letter.attachments.iter().map(|attached| self.part(letter, attached))).await
     }
 
-    async fn part(&self, letter: &Letter, attached: &Attached) -> Part {
-        let arrival = &letter.arrival;
+    async fn part(&self, letter: &InboundMessage, attached: &AttachmentRef) -> MessagePart {
+        let arrival = &letter.context;
         let fetched = match self.ports.channels.get(&arrival.channel) {
-            Some(channel) => timeout(PATIENCE, channel.fetch(&arrival.account, attached)).await.ok(),
+            Some(channel) => {
+                timeout(PATIENCE, channel.fetch_attachment(&arrival.account, attached)).await.ok()
+            }
             None => None,
         };
-        Part::Attachment(fetched.unwrap_or_else(|| attached.named()))
+        MessagePart::Attachment(fetched.unwrap_or_else(|| attached.to_attachment()))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use polyclaw_domain::channel::{Call, CallAnswer, Channel, MenuItem, Standing};
+use polyclaw_domain::channel::{ChannelAdapter, ConnectionState, MenuItem, WebhookRequest, WebhookResponse};
 use polyclaw_domain::command;
 use polyclaw_store::holders::Account;
 use tokio::task::JoinSet;
@@ -42,9 +42,9 @@ async fn offer(engine: &Engine) {
 }
 
 /// An account that fails takes nothing down with it.
-pub(super) async fn open(engine: Engine, (name, account): Account, channel: Arc<dyn Channel>) {
+pub(super) async fn open(engine: Engine, (name, account): Account, channel: Arc<dyn ChannelAdapter>) {
     let mut pause = FIRST_PAUSE;
-    while AssertUnwindSafe(channel.receive(&account, &engine)).catch_unwind().await.is_err() {
+    while AssertUnwindSafe(channel.receive_messages(&account, &engine)).catch_unwind().await.is_err() {
         let pause_s = pause.as_secs();
         tracing::error!(channel = name, account, pause_s, "an account failed and is opened again");
         tokio::time::sleep(pause).await;
@@ -79,7 +79,7 @@ impl Engine {
             let Some(port) = self.ports.channels.get(&channel).cloned() else { continue };
             let items = Arc::clone(&items);
             told.spawn(async move {
-                let answer = tokio::time::timeout(MENU, port.menu(&account, &items)).await;
+                let answer = tokio::time::timeout(MENU, port.set_command_menu(&account, &items)).await;
                 let why = match answer.unwrap_or_else(|_| Err("it took too long".to_owned())) {
                     Ok(()) => return None,
                     Err(why) => why,
@@ -98,12 +98,12 @@ impl Engine {
 
     /// How every account that is used stands with its platform: channel, account, standing. `None`: it is new in the
     /// config, and there from the next start on.
-    pub fn standings(&self) -> Vec<(String, String, Option<Standing>)> {
+    pub fn standings(&self) -> Vec<(String, String, Option<ConnectionState>)> {
         let mut accounts = self.settings().reception.accounts();
         accounts.sort();
         let standing = |(channel, account): (String, String)| {
             let port = self.ports.channels.get(&channel);
-            let standing = port.and_then(|port| port.standing(&account));
+            let standing = port.and_then(|port| port.connection_state(&account));
             let place = (channel, account);
             let standing = standing.map(|standing| self.seen_from_here(&place, standing));
             (place.0, place.1, standing)
@@ -114,7 +114,7 @@ impl Engine {
     async fn menu(&self) -> Result<Vec<MenuItem>> {
         let agents = self.agents().await?;
         let named = agents.iter().map(|stored| (&stored.spec.agent_id, stored.spec.description.as_str()));
-        let (items, left_out) = command::menu(named);
+        let (items, left_out) = command::build_menu(named);
         for id in left_out {
             tracing::warn!(agent.id = %id, "its name in the menu is taken: it is reached by typing /{id} only");
         }
@@ -122,8 +122,13 @@ impl Engine {
     }
 
     /// A call of a platform to one account. `None`: there is no such channel.
-    pub async fn called(&self, channel: &str, account: &str, call: Call) -> Option<CallAnswer> {
+    pub async fn called(
+        &self,
+        channel: &str,
+        account: &str,
+        call: WebhookRequest,
+    ) -> Option<WebhookResponse> {
         let port = self.ports.channels.get(channel)?;
-        Some(port.called(account, call, self).await)
+        Some(port.handle_webhook(account, call, self).await)
     }
 }

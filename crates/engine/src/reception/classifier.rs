@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use polyclaw_domain::arrival::Arrival;
-use polyclaw_domain::channel::Letter;
-use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::channel::InboundMessage;
+use polyclaw_domain::event::{EventKind, NewEvent};
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::intent::{self, Intent};
-use polyclaw_domain::plain;
-use polyclaw_domain::provider::{ModelRef, Prompt, Usage};
+use polyclaw_domain::inbound::InboundContext;
+use polyclaw_domain::intent::{self, IntentClassification};
+use polyclaw_domain::provider::{ModelRef, Prompt, TokenUsage};
+use polyclaw_domain::sanitize;
 use serde_json::json;
 
 use super::event;
@@ -33,13 +33,13 @@ pub(crate) struct Judgements(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
-    by_text: HashMap<String, (Intent, u64)>,
+    by_text: HashMap<String, (IntentClassification, u64)>,
     /// Counts uses, so that the one used longest ago is known.
     uses: u64,
 }
 
 impl Judgements {
-    fn get(&self, text: &str) -> Option<Intent> {
+    fn get(&self, text: &str) -> Option<IntentClassification> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.uses += 1;
         let now = kept.uses;
@@ -48,7 +48,7 @@ impl Judgements {
         Some(intent.clone())
     }
 
-    fn put(&self, text: String, intent: Intent) {
+    fn put(&self, text: String, intent: IntentClassification) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.uses += 1;
         let now = kept.uses;
@@ -67,7 +67,7 @@ impl Judgements {
 
 impl Engine {
     /// The agent a model is sure of. `None` leaves the default.
-    pub(super) async fn classify(&self, letter: &Letter, text: &str) -> Result<Option<AgentId>> {
+    pub(super) async fn classify(&self, letter: &InboundMessage, text: &str) -> Result<Option<AgentId>> {
         let settings = self.settings();
         let classifier = &settings.reception.classifier;
         let Some(model) = &classifier.model else { return Ok(None) };
@@ -77,13 +77,13 @@ impl Engine {
         if choices.len() < 2 {
             return Ok(None);
         }
-        let text = self.redactor().text(text).into_owned();
+        let text = self.redactor().redact_text(text).into_owned();
         let (judged, from) = match self.judgements.get(&text) {
             Some(intent) => (Ok(intent), "cache"),
             None => {
                 let patience = Duration::from_millis(classifier.timeout_ms.into());
-                let ask = intent::request(&choices, &text, &self.nonce());
-                (self.judge(model, ask, &letter.arrival, (&choices, patience)).await, "model")
+                let ask = intent::classifier_prompt(&choices, &text, &self.nonce());
+                (self.judge(model, ask, &letter.context, (&choices, patience)).await, "model")
             }
         };
         if let (Ok(intent), "model") = (&judged, from) {
@@ -97,17 +97,17 @@ impl Engine {
         &self,
         model: &ModelRef,
         ask: Prompt,
-        arrival: &Arrival,
+        arrival: &InboundContext,
         (choices, patience): (&[(AgentId, String)], Duration),
-    ) -> std::result::Result<Intent, String> {
+    ) -> std::result::Result<IntentClassification, String> {
         let settings = self.settings();
         let session = key_of(&settings.reception, &settings.default_agent, arrival);
         let aside = Aside { session, agent: settings.default_agent.clone(), model: model.clone() };
         let estimate = budget::afford(self, &aside, &ask).await?;
         let candidates = [model.clone()];
-        let asked = self.provider().stream(&candidates, &ask, &|_| {});
+        let asked = self.provider().stream_reply(&candidates, &ask, &|_| {});
         let Ok(reply) = tokio::time::timeout(patience, asked).await else {
-            budget::spend(self, aside, Usage::default(), estimate);
+            budget::spend(self, aside, TokenUsage::default(), estimate);
             return Err("it took too long".to_owned());
         };
         let clean = |error| redact::provider_error(&self.redactor(), error).message;
@@ -121,13 +121,13 @@ impl Engine {
     /// Logs the decision with its reason, and says whose it is.
     async fn conclude(
         &self,
-        judged: std::result::Result<Intent, String>,
+        judged: std::result::Result<IntentClassification, String>,
         from: &str,
-        (letter, text): (&Letter, &str),
+        (letter, text): (&InboundMessage, &str),
     ) -> Option<AgentId> {
         let (chosen, mut data) = match judged {
             Ok(intent) => {
-                let is_sure = intent.is_sure();
+                let is_sure = intent.is_confident();
                 let data = json!({ "layer": "classifier", "agent": intent.agent.as_str(), "from": from,
                     "confidence": intent.confidence, "reasoning": intent.reasoning, "used": is_sure });
                 (is_sure.then_some(intent.agent), data)
@@ -136,12 +136,12 @@ impl Engine {
         };
         // Which message it is about: the platform's id of it, and how it begins.
         data["platform_id"] = json!(letter.platform_id);
-        data["text"] = json!(plain::line(text, SHOWN));
+        data["text"] = json!(sanitize::to_single_line(text, SHOWN));
         let settings = self.settings();
         let agent = chosen.clone().unwrap_or_else(|| settings.default_agent.clone());
-        let session = Some(key_of(&settings.reception, &agent, &letter.arrival));
+        let session = Some(key_of(&settings.reception, &agent, &letter.context));
         let routed = event(EventKind::MessageRouted, data);
-        self.record(Event { session, agent: Some(agent), ..routed }).await;
+        self.record(NewEvent { session, agent: Some(agent), ..routed }).await;
         chosen
     }
 }

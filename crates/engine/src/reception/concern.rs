@@ -1,12 +1,12 @@
 //! What a command that is given in a chat concerns: the session the conversation has, and whatever else is at work
 //! for this very chat. Which agent it was given to makes no difference to whoever reads the answers here.
 
-use polyclaw_domain::arrival::Arrival;
-use polyclaw_domain::channel::{Address, Letter};
-use polyclaw_domain::command::{Command, parse};
+use polyclaw_domain::channel::{ChatAddress, InboundMessage};
+use polyclaw_domain::command::{ChatCommand, parse};
 use polyclaw_domain::id::{ApprovalId, TurnId};
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::inbound::InboundContext;
 use polyclaw_domain::session::Session;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::approvals::Approval;
 use polyclaw_store::{Tx, agents, jobs, messages, runs, sessions};
 
@@ -23,12 +23,12 @@ impl Engine {
     /// A command behind an agent's name, and the session that agent has with this chat.
     pub(super) async fn named_command<'a>(
         &self,
-        letter: &'a Letter,
+        letter: &'a InboundMessage,
         place: &Place,
-    ) -> Result<Option<(Place, (&'static Command, &'a str))>> {
+    ) -> Result<Option<(Place, (&'static ChatCommand, &'a str))>> {
         let Some((agent, behind)) = self.prefix(&letter.text).await? else { return Ok(None) };
         let Some(line) = parse(behind) else { return Ok(None) };
-        let key = key_of(&self.settings().reception, &agent, &letter.arrival);
+        let key = key_of(&self.settings().reception, &agent, &letter.context);
         let wanted = key.clone();
         let session = self.db().read(move |tx| sessions::get(tx, &wanted)).await?;
         // A name in front goes past a focus, as it does for a message.
@@ -40,7 +40,7 @@ impl Engine {
     pub(super) async fn beside(
         &self,
         command: &str,
-        letter: &Letter,
+        letter: &InboundMessage,
         own: &[SessionKey],
     ) -> Result<Vec<Target>> {
         let find = match command {
@@ -48,7 +48,7 @@ impl Engine {
             "new" => written_to,
             _ => return Ok(Vec::new()),
         };
-        let (settings, arrival, address) = (self.settings(), letter.arrival.clone(), letter.address.clone());
+        let (settings, arrival, address) = (self.settings(), letter.context.clone(), letter.address.clone());
         let read = move |tx: &mut Tx<'_>| {
             let known = conversations(tx, &settings.reception, &arrival)?;
             find(tx, known, &address)
@@ -72,17 +72,25 @@ pub(super) fn own(place: &Place, command: &str) -> SessionKey {
 }
 
 /// What every agent there is would have with this chat, whether anything was said there or not.
-fn conversations(tx: &mut Tx<'_>, rules: &Rules, arrival: &Arrival) -> polyclaw_store::Result<Vec<Target>> {
+fn conversations(
+    tx: &mut Tx<'_>,
+    rules: &Rules,
+    arrival: &InboundContext,
+) -> polyclaw_store::Result<Vec<Target>> {
     let ids = agents::list(tx)?.into_iter().map(|stored| stored.spec.agent_id);
     Ok(ids.map(|id| Target::new(key_of(rules, &id, arrival), id)).collect())
 }
 
 /// Sessions that a stop would end something in whose answer goes to this address.
-fn at_work(tx: &mut Tx<'_>, known: Vec<Target>, address: &Address) -> polyclaw_store::Result<Vec<Target>> {
+fn at_work(
+    tx: &mut Tx<'_>,
+    known: Vec<Target>,
+    address: &ChatAddress,
+) -> polyclaw_store::Result<Vec<Target>> {
     let mut found: Vec<Target> = Vec::new();
     for running in jobs::running(tx)? {
         if let Some(session) = works_for(tx, &running.session, &running.turn, address)? {
-            let agent = session.agent().unwrap_or(running.agent);
+            let agent = session.agent_id().unwrap_or(running.agent);
             found.push(Target::new(session, agent));
         }
     }
@@ -103,7 +111,7 @@ fn works_for(
     tx: &mut Tx<'_>,
     session: &SessionKey,
     turn: &TurnId,
-    address: &Address,
+    address: &ChatAddress,
 ) -> polyclaw_store::Result<Option<SessionKey>> {
     if reply_to(tx, turn)?.contains(address) {
         return Ok(Some(session.clone()));
@@ -119,7 +127,11 @@ fn works_for(
 }
 
 /// Sessions in whose conversation something was written from this address.
-fn written_to(tx: &mut Tx<'_>, known: Vec<Target>, address: &Address) -> polyclaw_store::Result<Vec<Target>> {
+fn written_to(
+    tx: &mut Tx<'_>,
+    known: Vec<Target>,
+    address: &ChatAddress,
+) -> polyclaw_store::Result<Vec<Target>> {
     let mut found = Vec::new();
     for target in known {
         if messages::is_written_from(tx, &target.session, address)? {

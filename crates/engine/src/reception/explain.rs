@@ -1,13 +1,13 @@
 //! `route explain`: who would answer a letter and why, by the code that decides. Nothing is changed and no model asked.
 
-use polyclaw_domain::admission::Admission;
-use polyclaw_domain::channel::Letter;
+use polyclaw_domain::admission::SenderAdmission;
+use polyclaw_domain::channel::InboundMessage;
 use polyclaw_domain::command::parse;
 use polyclaw_domain::id::{AgentId, SessionId};
-use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::ModelRef;
-use polyclaw_domain::route::{self, Tier};
+use polyclaw_domain::route::{self, BindingTier};
 use polyclaw_domain::session::Session;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::sessions;
 
 use super::route::{Layer, Routed, Target};
@@ -26,7 +26,7 @@ pub struct Explanation {
     /// It is this command.
     pub command: Option<&'static str>,
     /// What bindings say, whoever answers in the end.
-    pub bindings: route::Explanation,
+    pub bindings: route::BindingExplanation,
     /// A model would be asked whether another agent fits better.
     pub asks_classifier: bool,
     pub answers: Vec<Answerer>,
@@ -66,10 +66,10 @@ impl Hooked {
 }
 
 impl Engine {
-    pub async fn explain_route(&self, letter: &Letter) -> Result<Explanation> {
-        let (arrival, settings) = (&letter.arrival, self.settings());
+    pub async fn explain_route(&self, letter: &InboundMessage) -> Result<Explanation> {
+        let (arrival, settings) = (&letter.context, self.settings());
         let admission = self.admission(letter).await?;
-        if settings.reception.access_of(arrival).is_none() && !letter.address.is_pulled() {
+        if settings.reception.access_of(arrival).is_none() && !letter.address.is_pull_channel() {
             return Ok(self.undecided(letter, admission));
         }
         let place = self.place(arrival).await?;
@@ -92,14 +92,14 @@ impl Engine {
             admission,
             command,
             layer,
-            bindings: settings.reception.router.explain(arrival),
+            bindings: settings.reception.router.explain_route(arrival),
             asks_classifier: layer == Some(Layer::Default) && settings.reception.classifier.model.is_some(),
             answers,
         })
     }
 
     /// The same for what is posted to a hook, whose sessions are named after the hook.
-    pub async fn explain_hook(&self, hook: &Hooked, letter: &Letter) -> Result<Explanation> {
+    pub async fn explain_hook(&self, hook: &Hooked, letter: &InboundMessage) -> Result<Explanation> {
         let command = match hook.takes(&letter.text) {
             true => parse(&letter.text).map(|(command, _)| command.name),
             false => None,
@@ -119,12 +119,12 @@ impl Engine {
     async fn hooked(
         &self,
         hook: &Hooked,
-        letter: &Letter,
-        tier: Tier,
+        letter: &InboundMessage,
+        tier: BindingTier,
     ) -> Result<(Option<Layer>, Vec<Target>)> {
         let layer = match (hook.is_named, tier) {
             (true, _) => Layer::Hook,
-            (false, Tier::Default) => Layer::Default,
+            (false, BindingTier::Default) => Layer::Default,
             (false, _) => Layer::Binding,
         };
         let (key, address) = (hook.session.clone(), letter.address.clone());
@@ -148,36 +148,41 @@ impl Engine {
     }
 
     /// Nobody answers it.
-    fn undecided(&self, letter: &Letter, admission: &'static str) -> Explanation {
+    fn undecided(&self, letter: &InboundMessage, admission: &'static str) -> Explanation {
         Explanation {
             admission,
             layer: None,
             command: None,
-            bindings: self.settings().reception.router.explain(&letter.arrival),
+            bindings: self.settings().reception.router.explain_route(&letter.context),
             asks_classifier: false,
             answers: Vec::new(),
         }
     }
 
-    async fn admission(&self, letter: &Letter) -> Result<&'static str> {
-        if letter.address.is_pulled() {
+    async fn admission(&self, letter: &InboundMessage) -> Result<&'static str> {
+        if letter.address.is_pull_channel() {
             // Whoever holds the token is let in by the door itself.
             return Ok("admitted");
         }
         Ok(match self.admit(letter).await? {
-            Admission::Admitted => "admitted",
-            Admission::Pair => "pair",
-            Admission::Ignored(reason) => reason.as_str(),
+            SenderAdmission::Admitted => "admitted",
+            SenderAdmission::Pair => "pair",
+            SenderAdmission::Ignored(reason) => reason.as_str(),
         })
     }
 
     /// Looks at the session as it is, or as it would be begun.
-    async fn answerer(&self, target: Target, letter: &Letter) -> Result<Answerer> {
+    async fn answerer(&self, target: Target, letter: &InboundMessage) -> Result<Answerer> {
         let wanted = target.session.clone();
         let stored = self.db().read(move |tx| sessions::get(tx, &wanted)).await?;
         let begun = || Session {
             address: Some(letter.address.clone()),
-            ..Session::begun(target.session.clone(), SessionId::new(""), target.agent.clone(), self.now())
+            ..Session::new_for_person(
+                target.session.clone(),
+                SessionId::new(""),
+                target.agent.clone(),
+                self.now(),
+            )
         };
         let session = stored.unwrap_or_else(begun);
         let agent = target.by.as_ref().unwrap_or(&session.active_agent).clone();

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use polyclaw_domain::channel::Standing;
+use polyclaw_domain::channel::ConnectionState;
 use polyclaw_domain::id::NodeId;
 use polyclaw_store::Tx;
 use polyclaw_store::holders::{self, Account, Taker};
@@ -67,7 +67,7 @@ impl Engine {
     fn connecting(&self) -> Vec<Account> {
         let mut all = Vec::new();
         for (name, channel) in &self.ports.channels {
-            all.extend(channel.connecting().into_iter().map(|account| (name.clone(), account)));
+            all.extend(channel.connection_accounts().into_iter().map(|account| (name.clone(), account)));
         }
         all
     }
@@ -78,17 +78,20 @@ impl Engine {
     }
 
     fn connects(&self, (channel, account): &Account) -> bool {
-        self.ports.channels.get(channel).is_some_and(|channel| channel.connecting().contains(account))
+        self.ports
+            .channels
+            .get(channel)
+            .is_some_and(|channel| channel.connection_accounts().contains(account))
     }
 
     /// How an account stands, where another node may have it.
-    pub(super) fn seen_from_here(&self, account: &Account, standing: Standing) -> Standing {
+    pub(super) fn seen_from_here(&self, account: &Account, standing: ConnectionState) -> ConnectionState {
         if self.has(account) {
             return standing;
         }
         match self.holdings.lock().elsewhere.get(account) {
-            Some(node) => Standing::Elsewhere(node.family().to_owned()),
-            None => Standing::Opening,
+            Some(node) => ConnectionState::OnOtherNode(node.node_name().to_owned()),
+            None => ConnectionState::Connecting,
         }
     }
 }
@@ -173,7 +176,7 @@ async fn take(engine: &Engine, wanted: &[Account], is_due: bool) -> Result<Known
 
 /// It is this node, or was.
 fn is_of(node: &NodeId, taker: &Taker) -> bool {
-    *node == taker.node || taker.family.as_deref() == Some(node.family())
+    *node == taker.node || taker.family.as_deref() == Some(node.node_name())
 }
 
 async fn give_up(engine: &Engine) {

@@ -1,7 +1,7 @@
 //! Commands that come by a channel. They act on the sessions they concern; where these are several, on each.
 
-use polyclaw_domain::channel::Letter;
-use polyclaw_domain::command::{Command, Reach, Speaker, parse};
+use polyclaw_domain::channel::InboundMessage;
+use polyclaw_domain::command::{CallerRole, ChatCommand, RequiredRole, parse};
 use polyclaw_domain::id::SessionId;
 use polyclaw_domain::session::Session;
 use polyclaw_store::approvals::Approval;
@@ -21,7 +21,7 @@ const ANSWERS: [&str; 2] = ["approve", "deny"];
 
 impl Engine {
     /// What a command comes to; `None` if the letter is a message.
-    pub(super) async fn ordered(&self, letter: &Letter, place: &Place) -> Result<Option<Deed>> {
+    pub(super) async fn ordered(&self, letter: &InboundMessage, place: &Place) -> Result<Option<Deed>> {
         if let Some(line) = parse(&letter.text) {
             let order = self.order(letter, place, line);
             let concerned = self.concerned(letter, place, &order).await?;
@@ -38,26 +38,31 @@ impl Engine {
 
     fn order<'a>(
         &self,
-        letter: &'a Letter,
+        letter: &'a InboundMessage,
         place: &Place,
-        (command, rest): (&'static Command, &'a str),
+        (command, rest): (&'static ChatCommand, &'a str),
     ) -> Order<'a> {
-        let speaker = self.settings().reception.speaker(&letter.arrival);
+        let speaker = self.settings().reception.speaker(&letter.context);
         let given = Given { address: &letter.address, platform_id: Some(&letter.platform_id) };
         let by = answerer(speaker, &letter.address);
         let reachable = self.reachable(letter, place);
-        let authority = self.settings().reception.authority(&letter.arrival);
+        let authority = self.settings().reception.authority(&letter.context);
         Order { command, rest, speaker, by, place: Some(given), reachable, authority }
     }
 
     /// The sessions a command without a name in front concerns.
-    async fn concerned(&self, letter: &Letter, place: &Place, order: &Order<'_>) -> Result<Vec<Target>> {
+    async fn concerned(
+        &self,
+        letter: &InboundMessage,
+        place: &Place,
+        order: &Order<'_>,
+    ) -> Result<Vec<Target>> {
         let name = order.command.name;
         let here = Target::new(own(place, name), place.agent.clone());
         if order.command.is_general {
             return Ok(vec![here]);
         }
-        let several = group(&self.settings().reception, &letter.arrival);
+        let several = group(&self.settings().reception, &letter.context);
         if ANSWERS.contains(&name) {
             let asked = self.asked(order.rest).await?;
             return Ok(asking(order, asked, (here, several)));
@@ -82,7 +87,7 @@ impl Engine {
     /// The deeds on all sessions a command concerns, as one.
     async fn obeyed(
         &self,
-        letter: &Letter,
+        letter: &InboundMessage,
         place: &Place,
         (concerned, order): (Vec<Target>, &Order<'_>),
     ) -> Result<Deed> {
@@ -93,15 +98,16 @@ impl Engine {
             deeds.push((self.answered(&target.session, order).await?, target));
         }
         let deed = joined(deeds);
-        let reach = command.reach_with(order.rest);
-        let is_setting = SETTING.contains(&command.name) && reach != Reach::Anyone && speaker.may(reach);
+        let reach = command.required_role_for(order.rest);
+        let is_setting =
+            SETTING.contains(&command.name) && reach != RequiredRole::Anyone && speaker.may_run(reach);
         Ok(if is_setting { self.with_room(letter, place, deed) } else { deed })
     }
 
     /// A deed in a conversation in which nothing was said yet: its session is made for it.
-    fn with_room(&self, letter: &Letter, place: &Place, deed: Deed) -> Deed {
+    fn with_room(&self, letter: &InboundMessage, place: &Place, deed: Deed) -> Deed {
         let id = SessionId::new(self.next_id());
-        let begun = Session::begun(place.key.clone(), id, place.agent.clone(), self.now());
+        let begun = Session::new_for_person(place.key.clone(), id, place.agent.clone(), self.now());
         let session = Session { address: Some(letter.address.clone()), ..begun };
         Box::new(move |tx| {
             sessions::ensure(tx, &session)?;
@@ -119,10 +125,10 @@ fn asking(order: &Order<'_>, asked: Option<Approval>, own: (Target, Option<Vec<T
     if let Some(asked) = asked {
         let is_here = match &asked.origin {
             Some(origin) => order.place.is_some_and(|place| place.address == origin),
-            None => order.speaker == Speaker::Owner,
+            None => order.speaker == CallerRole::Owner,
         };
         if is_here {
-            let agent = asked.session.agent().unwrap_or(here.agent);
+            let agent = asked.session.agent_id().unwrap_or(here.agent);
             return vec![Target::new(asked.session, agent)];
         }
         if targets.len() > 1 {

@@ -2,11 +2,11 @@
 //! that the config names for them, and those that may do no more than the one that answers. Whom a binding leads to one
 //! agent also reaches no other agent's files and memories.
 
-use polyclaw_domain::agent::{AgentSpec, widens};
+use polyclaw_domain::agent::{AgentSpec, widens_permissions};
 use polyclaw_domain::authority::Authority;
-use polyclaw_domain::channel::Letter;
+use polyclaw_domain::channel::InboundMessage;
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::route::Tier;
+use polyclaw_domain::route::BindingTier;
 use polyclaw_store::agents::{self, Stored};
 
 use super::route::Place;
@@ -31,7 +31,7 @@ impl Reachable {
         let Self::From { routed, named, is_bound } = self else { return true };
         let spec = |id: &AgentId| listed.iter().map(|stored| &stored.spec).find(|spec| spec.agent_id == *id);
         let is_no_wider = |own: &AgentSpec, other: &AgentSpec| match is_bound {
-            true => !widens(own, other, default),
+            true => !widens_permissions(own, other, default),
             false => !has_more_rights(own, other, default),
         };
         let is_no_wider =
@@ -43,7 +43,8 @@ impl Reachable {
 /// Whether another agent may do more, its own files and memories aside: nobody was kept apart from them.
 fn has_more_rights(own: &AgentSpec, other: &AgentSpec, default: &AgentId) -> bool {
     let becomes_default = other.agent_id == *default && own.agent_id != *default;
-    becomes_default || widens(own, &AgentSpec { agent_id: own.agent_id.clone(), ..other.clone() }, default)
+    becomes_default
+        || widens_permissions(own, &AgentSpec { agent_id: own.agent_id.clone(), ..other.clone() }, default)
 }
 
 /// Told to whoever names an agent that is not theirs to ask.
@@ -55,17 +56,17 @@ pub(crate) fn refusal(wanted: &AgentId) -> String {
 
 impl Engine {
     /// What the writer of a letter can reach by name.
-    pub(super) fn reachable(&self, letter: &Letter, place: &Place) -> Reachable {
+    pub(super) fn reachable(&self, letter: &InboundMessage, place: &Place) -> Reachable {
         let settings = self.settings();
         let rules = &settings.reception;
-        if rules.authority(&letter.arrival) == Authority::Owner {
+        if rules.authority(&letter.context) == Authority::Owner {
             return Reachable::Every;
         }
-        let together = rules.group(&letter.arrival).unwrap_or_default().iter();
+        let together = rules.group(&letter.context).unwrap_or_default().iter();
         let allowed =
-            rules.access_of(&letter.arrival).map(|access| access.agents.as_slice()).unwrap_or_default();
+            rules.access_of(&letter.context).map(|access| access.agents.as_slice()).unwrap_or_default();
         let named = together.chain(allowed).cloned().collect();
-        let is_bound = place.tier != Tier::Default;
+        let is_bound = place.tier != BindingTier::Default;
         Reachable::From { routed: place.agent.clone(), named, is_bound }
     }
 

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use polyclaw_domain::channel::Letter;
+use polyclaw_domain::channel::InboundMessage;
 use polyclaw_domain::event::EventKind;
-use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::job::JobState;
+use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_store::rounds::{self, Round, Seat, Taken};
 use polyclaw_store::{Tx, backlog, events, jobs};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ impl Engine {
     /// A letter that several agents answer, or why not.
     pub(super) async fn take_round(
         &self,
-        letter: &Letter,
+        letter: &InboundMessage,
         targets: Vec<Target>,
         receipt: &Receipt,
     ) -> Result<()> {
@@ -55,15 +55,17 @@ impl Engine {
         let round = self.round(id, message, targets);
         let (id, now) = (round.id.clone(), round.created_at);
         let agents: Vec<&str> = round.seats.iter().map(|seat| seat.agent.as_str()).collect();
-        let begun =
-            event(EventKind::RoundBegun, json!({ "round": id, "agents": agents, "in_turn": round.in_turn }));
+        let begun = event(
+            EventKind::BroadcastStarted,
+            json!({ "round": id, "agents": agents, "in_turn": round.in_turn }),
+        );
         let keep = move |tx: &mut Tx<'_>| {
             rounds::insert(tx, &round)?;
             events::record(tx, &begun, now)?;
             Ok(Some(Done::said("")))
         };
         self.settle_with(receipt, keep).await?;
-        self.reach(KillPoint::RoundStored).await;
+        self.reach(KillPoint::BroadcastStored).await;
         if let Err(error) = self.advance(&id).await {
             tracing::warn!(%error, round = id, "a round waits");
         }
@@ -117,7 +119,7 @@ impl Engine {
             Err(error) if is_passing(&error) => return Err(error),
             Err(error) => self.refuse_seat(round, at, &error).await?,
         };
-        self.reach(KillPoint::SeatTaken).await;
+        self.reach(KillPoint::BroadcastTargetAccepted).await;
         let (id, noted) = (round.id.clone(), taken.clone());
         self.db().write(move |tx| rounds::take_seat(tx, &id, at, &noted)).await?;
         Ok(taken)

@@ -1,12 +1,12 @@
 //! Who answers a letter, and in which session. The same code decides and explains.
 
-use polyclaw_domain::arrival::Arrival;
-use polyclaw_domain::channel::{Letter, PULLED};
-use polyclaw_domain::command::{Unknown, bare_word, menu_name, slashed};
+use polyclaw_domain::channel::{InboundMessage, PULL_CHANNELS};
+use polyclaw_domain::command::{UnknownCommand, menu_name, split_command, unknown_command_word};
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::route::Tier;
+use polyclaw_domain::inbound::InboundContext;
+use polyclaw_domain::route::BindingTier;
 use polyclaw_domain::session::Session;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::{Tx, agents, messages, sessions};
 use serde::Serialize;
@@ -71,7 +71,7 @@ impl Target {
 pub(super) struct Place {
     pub agent: AgentId,
     pub key: SessionKey,
-    pub tier: Tier,
+    pub tier: BindingTier,
     /// The session, if something was said there before.
     pub session: Option<Session>,
 }
@@ -102,10 +102,10 @@ fn focus(
 }
 
 impl Engine {
-    pub(super) async fn place(&self, arrival: &Arrival) -> Result<Place> {
+    pub(super) async fn place(&self, arrival: &InboundContext) -> Result<Place> {
         let settings = self.settings();
         let rules = &settings.reception;
-        let choice = rules.router.choose(arrival);
+        let choice = rules.router.choose_agent(arrival);
         let key = rules.key(choice.agent, arrival, choice);
         let (agent, tier) = (choice.agent.clone(), choice.tier);
         let session = self.session_and_focus(&key).await?;
@@ -131,7 +131,7 @@ impl Engine {
         Ok(found.map(|(_, session)| session))
     }
 
-    pub(super) async fn route(&self, letter: &Letter, place: Place) -> Result<Routed> {
+    pub(super) async fn route(&self, letter: &InboundMessage, place: Place) -> Result<Routed> {
         let reachable = self.reachable(letter, &place);
         match self.without_classifier(letter, place).await? {
             Routed::One { target, text, layer: Layer::Default } => {
@@ -142,24 +142,24 @@ impl Engine {
     }
 
     /// Every step but the one that asks a model.
-    pub(super) async fn without_classifier(&self, letter: &Letter, place: Place) -> Result<Routed> {
-        let (arrival, text) = (&letter.arrival, letter.text.as_str());
+    pub(super) async fn without_classifier(&self, letter: &InboundMessage, place: Place) -> Result<Routed> {
+        let (arrival, text) = (&letter.context, letter.text.as_str());
         let settings = self.settings();
         let rules = &settings.reception;
         if let Some(unknown) = self.unknown_command(text).await? {
-            return Ok(Routed::Usage(unknown.sentence()));
+            return Ok(Routed::Usage(unknown.user_message()));
         }
         if let Some(targets) = group(rules, arrival) {
             return Ok(Routed::Several(targets));
         }
         if let Some((id, rest)) = self.prefix(text).await? {
-            if rest.is_empty() && letter.attached.is_empty() {
+            if rest.is_empty() && letter.attachments.is_empty() {
                 return Ok(Routed::Usage(format!("Say what {id} is to do: /{id} <message>")));
             }
             if !self.may_reach(&self.reachable(letter, &place), &id).await? {
                 return Ok(Routed::Usage(refusal(&id)));
             }
-            let session = match PULLED.contains(&arrival.channel.as_str()) {
+            let session = match PULL_CHANNELS.contains(&arrival.channel.as_str()) {
                 true => place.key,
                 false => key_of(rules, &id, arrival),
             };
@@ -169,7 +169,7 @@ impl Engine {
         let layer = match &place.session {
             Some(Session { focus: Some(_), .. }) => Layer::Focus,
             Some(session) if session.active_agent != session.agent => Layer::Active,
-            _ if place.tier == Tier::Default => Layer::Default,
+            _ if place.tier == BindingTier::Default => Layer::Default,
             _ => Layer::Binding,
         };
         let focus = place.session.and_then(|session| session.focus);
@@ -178,18 +178,20 @@ impl Engine {
     }
 
     /// What a line is that looks like a command and names neither one nor an agent. No model could make sense of it.
-    pub(super) async fn unknown_command(&self, text: &str) -> Result<Option<Unknown>> {
-        let Some(word) = bare_word(text) else { return Ok(None) };
+    pub(super) async fn unknown_command(&self, text: &str) -> Result<Option<UnknownCommand>> {
+        let Some(word) = unknown_command_word(text) else { return Ok(None) };
         if self.prefix(text).await?.is_some() {
             return Ok(None);
         }
         let listed = self.db().read(agents::list).await?;
-        Ok(Some(Unknown::new(word, listed.iter().map(|stored| &stored.spec.agent_id))))
+        Ok(Some(UnknownCommand::new(word, listed.iter().map(|stored| &stored.spec.agent_id))))
     }
 
     /// The agent named in front of a message, and the rest: by its id, or as a menu writes it.
     pub(super) async fn prefix<'a>(&self, text: &'a str) -> Result<Option<(AgentId, &'a str)>> {
-        let Some((word, rest)) = slashed(text).filter(|(word, _)| !word.is_empty()) else { return Ok(None) };
+        let Some((word, rest)) = split_command(text).filter(|(word, _)| !word.is_empty()) else {
+            return Ok(None);
+        };
         let (word, listed) = (word.to_ascii_lowercase(), self.db().read(agents::list).await?);
         let ids = || listed.iter().map(|stored| &stored.spec.agent_id);
         let found = ids().find(|id| id.as_str() == word).or_else(|| ids().find(|id| menu_name(id) == word));
@@ -199,14 +201,14 @@ impl Engine {
     /// A default that a model may replace by a better agent.
     async fn judged(
         &self,
-        letter: &Letter,
+        letter: &InboundMessage,
         target: Target,
         (text, reachable): (String, &Reachable),
     ) -> Result<Routed> {
         let settings = self.settings();
         match self.classify(letter, &text).await? {
             Some(agent) if agent != target.agent && self.may_reach(reachable, &agent).await? => {
-                let session = key_of(&settings.reception, &agent, &letter.arrival);
+                let session = key_of(&settings.reception, &agent, &letter.context);
                 let target = Target { by: Some(agent.clone()), ..Target::new(session, agent) };
                 Ok(Routed::One { target, text, layer: Layer::Classifier })
             }
@@ -215,7 +217,7 @@ impl Engine {
     }
 }
 
-pub(super) fn group(rules: &Rules, arrival: &Arrival) -> Option<Vec<Target>> {
+pub(super) fn group(rules: &Rules, arrival: &InboundContext) -> Option<Vec<Target>> {
     let listed = rules.group(arrival)?;
     let target = |agent: &AgentId| Target {
         by: Some(agent.clone()),
@@ -225,6 +227,6 @@ pub(super) fn group(rules: &Rules, arrival: &Arrival) -> Option<Vec<Target>> {
 }
 
 /// The conversation of an agent there, kept apart as the binding that holds there says.
-pub(super) fn key_of(rules: &Rules, agent: &AgentId, arrival: &Arrival) -> SessionKey {
-    rules.key(agent, arrival, rules.router.choose(arrival))
+pub(super) fn key_of(rules: &Rules, agent: &AgentId, arrival: &InboundContext) -> SessionKey {
+    rules.key(agent, arrival, rules.router.choose_agent(arrival))
 }

@@ -3,37 +3,39 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use polyclaw_domain::admission::Access;
-use polyclaw_domain::arrival::{Arrival, PeerKind};
+use polyclaw_domain::admission::AccountAccess;
 use polyclaw_domain::authority::Authority;
-use polyclaw_domain::channel::{Address, PULLED, WEBHOOK};
-use polyclaw_domain::command::Speaker;
-use polyclaw_domain::config::{Broadcast, Classifier, Config, DEFAULT_ACCOUNT, DeliverTo, Strategy};
+use polyclaw_domain::channel::{ChatAddress, PULL_CHANNELS, WEBHOOK_CHANNEL};
+use polyclaw_domain::command::CallerRole;
+use polyclaw_domain::config::{
+    BroadcastConfig, BroadcastStrategy, Config, DEFAULT_ACCOUNT, DeliverTo, IntentClassifierConfig,
+};
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::route::{Binding, Choice, Router};
-use polyclaw_domain::scope::{DmScope, Links, Scope};
+use polyclaw_domain::inbound::{InboundContext, PeerKind};
+use polyclaw_domain::route::{Binding, RouteChoice, Router};
+use polyclaw_domain::scope::{DmScope, IdentityLinks, SessionScope};
+use polyclaw_domain::session_key::SessionKey;
 
 #[derive(Clone, Debug)]
 pub struct Rules {
     /// By channel and account.
-    access: HashMap<(String, String), Access>,
+    access: HashMap<(String, String), AccountAccess>,
     pub(super) router: Router,
-    broadcast: Broadcast,
+    broadcast: BroadcastConfig,
     dm_scope: DmScope,
     main_key: String,
     /// Several people may share an agent's main conversation.
     allows_shared_dm: bool,
-    links: Links,
+    links: IdentityLinks,
     default_accounts: BTreeMap<String, String>,
     /// Programs that post messages, by name.
     webhooks: BTreeSet<String>,
-    pub(super) classifier: Classifier,
+    pub(super) classifier: IntentClassifierConfig,
 }
 
 impl Rules {
     pub fn of(config: &Config) -> Self {
-        let access = config.channels.access();
+        let access = config.channels.account_accesses();
         let named = config.channels.default_accounts();
         let default_accounts: BTreeMap<String, String> =
             named.into_iter().map(|(channel, account)| (channel.to_owned(), account.to_owned())).collect();
@@ -42,12 +44,12 @@ impl Rules {
             access: access
                 .map(|(channel, account, access)| ((channel.to_owned(), account.to_owned()), access.clone()))
                 .collect(),
-            router: Router::new(config.bindings.clone(), config.agents.default_id(), default),
+            router: Router::new(config.bindings.clone(), config.agents.default_agent_id(), default),
             broadcast: config.broadcast.clone(),
-            dm_scope: config.session.scope(&config.channels, &config.bindings),
+            dm_scope: config.session.effective_dm_scope(&config.channels, &config.bindings),
             main_key: config.session.main_key.clone(),
             allows_shared_dm: config.session.allow_shared_dm,
-            links: Links::new(&config.session.identity_links),
+            links: IdentityLinks::new(&config.session.identity_links),
             classifier: config.routing.intent_classifier.clone(),
             webhooks: config.channels.webhook.keys().cloned().collect(),
             default_accounts,
@@ -55,10 +57,10 @@ impl Rules {
     }
 
     /// The conversation that is meant, if there is such an account.
-    pub fn address(&self, to: &DeliverTo) -> Option<Address> {
+    pub fn address(&self, to: &DeliverTo) -> Option<ChatAddress> {
         let usual = self.default_accounts.get(&to.channel).map_or("", String::as_str);
-        let address = to.address_by(usual);
-        let is_hook = address.channel == WEBHOOK && self.webhooks.contains(&address.account);
+        let address = to.address_with_default(usual);
+        let is_hook = address.channel == WEBHOOK_CHANNEL && self.webhooks.contains(&address.account);
         let account = (address.channel.clone(), address.account.clone());
         (is_hook || self.access.contains_key(&account)).then_some(address)
     }
@@ -73,7 +75,7 @@ impl Rules {
         default_account(&self.default_accounts, channel)
     }
 
-    pub(super) fn access_of(&self, arrival: &Arrival) -> Option<&Access> {
+    pub(super) fn access_of(&self, arrival: &InboundContext) -> Option<&AccountAccess> {
         self.access.get(&(arrival.channel.clone(), arrival.account.clone()))
     }
 
@@ -92,24 +94,24 @@ impl Rules {
         found
     }
 
-    pub(super) fn authority(&self, arrival: &Arrival) -> Authority {
+    pub(super) fn authority(&self, arrival: &InboundContext) -> Authority {
         match self.speaker(arrival) {
-            Speaker::Owner => Authority::Owner,
-            Speaker::Alone | Speaker::AmongOthers => Authority::Guest,
+            CallerRole::Owner => Authority::Owner,
+            CallerRole::Alone | CallerRole::AmongOthers => Authority::Guest,
         }
     }
 
-    pub(super) fn speaker(&self, arrival: &Arrival) -> Speaker {
-        let owns = |access: &Access| access.owners.contains(&arrival.sender);
+    pub(super) fn speaker(&self, arrival: &InboundContext) -> CallerRole {
+        let owns = |access: &AccountAccess| access.owners.contains(&arrival.sender);
         match arrival.peer.kind {
-            _ if self.access_of(arrival).is_some_and(owns) => Speaker::Owner,
-            PeerKind::Dm => Speaker::Alone,
-            PeerKind::Group | PeerKind::Channel => Speaker::AmongOthers,
+            _ if self.access_of(arrival).is_some_and(owns) => CallerRole::Owner,
+            PeerKind::Dm => CallerRole::Alone,
+            PeerKind::Group | PeerKind::Channel => CallerRole::AmongOthers,
         }
     }
 
     /// The agents that all answer there. A thread is where its parent is.
-    pub(super) fn group(&self, arrival: &Arrival) -> Option<&[AgentId]> {
+    pub(super) fn group(&self, arrival: &InboundContext) -> Option<&[AgentId]> {
         let places = [Some(&arrival.peer), arrival.parent.as_ref()];
         places.into_iter().flatten().find_map(|place| self.listed(&arrival.channel, &place.id))
     }
@@ -123,7 +125,7 @@ impl Rules {
     }
 
     pub(super) fn is_sequential(&self) -> bool {
-        self.broadcast.strategy == Strategy::Sequential
+        self.broadcast.strategy == BroadcastStrategy::Sequential
     }
 
     pub(super) fn sees_previous(&self) -> bool {
@@ -132,27 +134,32 @@ impl Rules {
 
     /// The conversation an agent has with its owner.
     pub fn main_session(&self, agent: &AgentId) -> SessionKey {
-        SessionKey::of(agent, &[&self.main_key])
+        SessionKey::from_parts(agent, &[&self.main_key])
     }
 
     /// Whether several people may write in this conversation from chats of their own.
     pub(super) fn is_shared(&self, session: &SessionKey) -> bool {
-        let main = session.agent().map(|agent| self.main_session(&agent));
+        let main = session.agent_id().map(|agent| self.main_session(&agent));
         self.allows_shared_dm && main.as_ref() == Some(session)
     }
 
     /// The conversation of an agent with whoever wrote, kept apart as the binding says, or else the config.
-    pub(super) fn key(&self, agent: &AgentId, arrival: &Arrival, choice: Choice<'_>) -> SessionKey {
-        if PULLED.contains(&arrival.channel.as_str()) {
+    pub(super) fn key(
+        &self,
+        agent: &AgentId,
+        arrival: &InboundContext,
+        choice: RouteChoice<'_>,
+    ) -> SessionKey {
+        if PULL_CHANNELS.contains(&arrival.channel.as_str()) {
             return self.main_session(agent);
         }
-        let scope = Scope {
+        let scope = SessionScope {
             dm: choice.dm_scope.unwrap_or(self.dm_scope),
             main_key: &self.main_key,
             links: Some(&self.links),
             default_account: self.default_account(&arrival.channel),
         };
-        scope.key(agent, arrival)
+        scope.session_key(agent, arrival)
     }
 }
 

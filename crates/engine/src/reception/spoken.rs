@@ -1,13 +1,13 @@
 //! What is said in a session that is named with it: on the page, in the terminal, by the API and by webhooks. The order
 //! is that of every chat, several agents before one that is named in front; only who writes is known already.
 
-use polyclaw_domain::arrival::{Arrival, Peer, PeerKind};
-use polyclaw_domain::channel::{Address, WEBHOOK};
-use polyclaw_domain::hex::digest;
+use polyclaw_domain::channel::{ChatAddress, WEBHOOK_CHANNEL};
+use polyclaw_domain::hex::digest_words;
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::message::Origin;
-use polyclaw_domain::route::Tier;
+use polyclaw_domain::inbound::{ChatPeer, InboundContext, PeerKind};
+use polyclaw_domain::message::MessageOrigin;
+use polyclaw_domain::route::BindingTier;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::rounds::{self, Round, Taken};
 
 use super::reach::Reachable;
@@ -18,11 +18,11 @@ use crate::ingress::{Accepted, Inbound};
 use crate::receipt::Receipt;
 
 /// As the bindings see a message that comes by no platform.
-fn spoken_at(channel: &str, account: &str, peer: &str) -> Arrival {
-    Arrival {
+fn spoken_at(channel: &str, account: &str, peer: &str) -> InboundContext {
+    InboundContext {
         channel: channel.to_owned(),
         account: account.to_owned(),
-        peer: Peer { kind: PeerKind::Dm, id: peer.to_owned() },
+        peer: ChatPeer { kind: PeerKind::Dm, id: peer.to_owned() },
         parent: None,
         thread: None,
         guild: None,
@@ -35,13 +35,13 @@ fn spoken_at(channel: &str, account: &str, peer: &str) -> Arrival {
 impl Engine {
     /// Who answers somebody there where nothing but bindings decides.
     pub fn bound(&self, channel: &str, account: &str, peer: &str) -> AgentId {
-        self.settings().reception.router.choose(&spoken_at(channel, account, peer)).agent.clone()
+        self.settings().reception.router.choose_agent(&spoken_at(channel, account, peer)).agent.clone()
     }
 
     /// What somebody who is no owner reaches by name there.
-    pub(crate) fn reachable_from(&self, address: &Address, agent: &AgentId) -> Reachable {
+    pub(crate) fn reachable_from(&self, address: &ChatAddress, agent: &AgentId) -> Reachable {
         let arrival = spoken_at(&address.channel, &address.account, &address.peer);
-        let is_bound = self.settings().reception.router.choose(&arrival).tier != Tier::Default;
+        let is_bound = self.settings().reception.router.choose_agent(&arrival).tier != BindingTier::Default;
         Reachable::From { routed: agent.clone(), named: Vec::new(), is_bound }
     }
 
@@ -49,7 +49,8 @@ impl Engine {
     /// the agent answers there; what is sent on to somewhere belongs into a session of its own. Where it is settled who
     /// answers, words change nothing about it.
     pub async fn directed(&self, inbound: Inbound) -> Result<Inbound> {
-        let is_spoken = matches!(inbound.origin, Origin::User | Origin::Hook) && inbound.relayed.is_none();
+        let is_spoken =
+            matches!(inbound.origin, MessageOrigin::User | MessageOrigin::Hook) && inbound.relayed.is_none();
         if !is_spoken || inbound.by.is_some() {
             return Ok(inbound);
         }
@@ -64,7 +65,7 @@ impl Engine {
         };
         let reachable = match inbound.origin {
             // Whoever signs for a hook is no owner.
-            Origin::Hook => self.reachable_from(&inbound.address, &inbound.agent),
+            MessageOrigin::Hook => self.reachable_from(&inbound.address, &inbound.agent),
             _ => Reachable::Every,
         };
         if !self.may_reach(&reachable, &agent).await? {
@@ -73,7 +74,7 @@ impl Engine {
         if rest.is_empty() && inbound.parts.is_empty() {
             return Err(Error::OnlyAName(agent));
         }
-        let own = inbound.session.of_agent(&agent).filter(|_| !inbound.address.is_pulled());
+        let own = inbound.session.with_agent(&agent).filter(|_| !inbound.address.is_pull_channel());
         let text = rest.to_owned();
         Ok(match own {
             Some(session) => Inbound { session, agent: agent.clone(), by: Some(agent), text, ..inbound },
@@ -84,7 +85,7 @@ impl Engine {
     /// The message where its conversation goes on: in the session that somebody named with `/focus`, if one did. Results
     /// of calls belong to the turn that made them, and who signs for a hook does not follow what a person said.
     async fn focused(&self, inbound: Inbound) -> Result<Inbound> {
-        if inbound.origin != Origin::User || !inbound.tool_results.is_empty() {
+        if inbound.origin != MessageOrigin::User || !inbound.tool_results.is_empty() {
             return Ok(inbound);
         }
         let there = self.session_and_focus(&inbound.session).await?.and_then(|session| session.focus);
@@ -111,7 +112,7 @@ impl Engine {
         let settings = self.settings();
         let listed = settings.reception.listed(&inbound.address.channel, &inbound.address.peer)?;
         let target = |agent: &AgentId| {
-            let session = inbound.session.of_agent(agent)?;
+            let session = inbound.session.with_agent(agent)?;
             Some(Target { by: Some(agent.clone()), ..Target::new(session, agent.clone()) })
         };
         listed.iter().map(target).collect()
@@ -151,7 +152,7 @@ impl Engine {
         let Some(key) = inbound.idempotency_key.as_ref().or(inbound.platform_id.as_ref()) else {
             return self.next_id();
         };
-        digest(&[inbound.session.as_str(), &inbound.address.channel, key])
+        digest_words(&[inbound.session.as_str(), &inbound.address.channel, key])
     }
 }
 
@@ -169,7 +170,8 @@ pub(super) fn seated(round: &Round, at: usize) -> Inbound {
     let seat = &round.seats[at];
     let mut meta = round.meta.clone().unwrap_or_else(|| serde_json::json!({}));
     meta["round"] = serde_json::json!({ "id": round.id, "seat": at });
-    let origin = if round.address.channel == WEBHOOK { Origin::Hook } else { Origin::User };
+    let origin =
+        if round.address.channel == WEBHOOK_CHANNEL { MessageOrigin::Hook } else { MessageOrigin::User };
     let (session, address) = (seat.session.clone(), round.address.clone());
     Inbound {
         by: Some(seat.agent.clone()),
@@ -184,16 +186,16 @@ pub(super) fn seated(round: &Round, at: usize) -> Inbound {
 
 #[cfg(test)]
 mod tests {
-    use polyclaw_domain::channel::Address;
+    use polyclaw_domain::channel::ChatAddress;
     use polyclaw_domain::id::TurnId;
-    use polyclaw_domain::job::Priority;
+    use polyclaw_domain::job::JobPriority;
     use polyclaw_domain::time::Millis;
     use polyclaw_store::rounds::Seat;
 
     use super::*;
 
     fn key(at: usize) -> SessionKey {
-        SessionKey::of(&AgentId::main(), &["web", "dm", &at.to_string()])
+        SessionKey::from_parts(&AgentId::main(), &["web", "dm", &at.to_string()])
     }
 
     fn round(seats: &[Option<Taken>]) -> Round {
@@ -206,9 +208,9 @@ mod tests {
             id: "r".into(),
             text: "hello".into(),
             parts: Vec::new(),
-            address: Address::internal(),
+            address: ChatAddress::internal(),
             meta: None,
-            priority: Priority::Direct,
+            priority: JobPriority::Direct,
             in_turn: true,
             see_previous: false,
             seats: seats.iter().enumerate().map(seat).collect(),

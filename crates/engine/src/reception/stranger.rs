@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use polyclaw_domain::arrival::Arrival;
-use polyclaw_domain::channel::Letter;
-use polyclaw_domain::delivery::{Policy, gate};
+use polyclaw_domain::channel::InboundMessage;
+use polyclaw_domain::delivery::{DeliveryPolicy, apply_gate};
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::id::TurnId;
-use polyclaw_domain::pairing::{Code, EXPIRY_MS, REPEAT_MS};
+use polyclaw_domain::inbound::InboundContext;
+use polyclaw_domain::pairing::{CODE_EXPIRY_MS, CODE_REPEAT_INTERVAL_MS, PairingCode};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::pairings::{self, Pairing, Sender};
 use polyclaw_store::{Tx, events, outbox, schedules};
@@ -28,41 +28,41 @@ const WELCOME: &str = "You are let in: write to me now.";
 const LONGEST_NAME: usize = 80;
 
 impl Engine {
-    pub(super) async fn is_paired(&self, arrival: &Arrival) -> Result<bool> {
+    pub(super) async fn is_paired(&self, arrival: &InboundContext) -> Result<bool> {
         let sender = sender(arrival);
         Ok(self.db().read(move |tx| pairings::is_paired(tx, &sender)).await?)
     }
 
     /// Tells a stranger their code, now and then again. Two copies of one letter, or two strangers, may meet at the
     /// database: the one that comes second looks again.
-    pub(super) async fn pair(&self, letter: &Letter) -> Result<()> {
+    pub(super) async fn pair(&self, letter: &InboundMessage) -> Result<()> {
         match self.tell_code(letter).await {
             Err(Error::Store(polyclaw_store::Error::Conflict(_))) => self.tell_code(letter).await,
             told => told,
         }
     }
 
-    async fn tell_code(&self, letter: &Letter) -> Result<()> {
+    async fn tell_code(&self, letter: &InboundMessage) -> Result<()> {
         let settings = self.settings();
-        let default = settings.reception.router.choose(&letter.arrival).agent;
-        let receipt = receipt(letter, &key_of(&settings.reception, default, &letter.arrival));
+        let default = settings.reception.router.choose_agent(&letter.context).agent;
+        let receipt = receipt(letter, &key_of(&settings.reception, default, &letter.context));
         if self.is_known(&receipt).await? {
             return Ok(());
         }
-        let (who, now) = (sender(&letter.arrival), self.now());
+        let (who, now) = (sender(&letter.context), self.now());
         let wanted = who.clone();
         match self.db().read(move |tx| pairings::waiting(tx, &wanted, now)).await? {
-            Some((_, told_at)) if now.since(told_at) < REPEAT_MS => Ok(()),
+            Some((_, told_at)) if now.since(told_at) < CODE_REPEAT_INTERVAL_MS => Ok(()),
             Some((code, _)) => {
-                let text = code.sentence();
+                let text = code.user_message();
                 let tell =
                     move |tx: &mut Tx<'_>| pairings::tell(tx, &who, now).map(|()| Some(Done::said(&*text)));
                 self.settle_with(&receipt, tell).await.map(drop)
             }
             None => {
                 let pairing = self.pairing(letter, now);
-                let asked = event(EventKind::PairingAsked, about(&pairing.sender));
-                let text = pairing.code.sentence();
+                let asked = event(EventKind::PairingRequested, about(&pairing.sender));
+                let text = pairing.code.user_message();
                 let begin = move |tx: &mut Tx<'_>| {
                     let has_room = pairings::begin(tx, &pairing, now)?;
                     if has_room {
@@ -79,31 +79,31 @@ impl Engine {
     }
 
     /// Strangers beyond the last place are told nothing: that is what a code is limited for.
-    async fn too_many(&self, letter: &Letter) -> Result<()> {
+    async fn too_many(&self, letter: &InboundMessage) -> Result<()> {
         tracing::warn!(
-            channel = letter.arrival.channel,
-            account = letter.arrival.account,
+            channel = letter.context.channel,
+            account = letter.context.account,
             "too many strangers wait for a code"
         );
-        if self.refused.is_news(&letter.arrival, "pairing", self.now()) {
-            self.record(event(EventKind::PairingRefused, about(&sender(&letter.arrival)))).await;
+        if self.refused.is_news(&letter.context, "pairing", self.now()) {
+            self.record(event(EventKind::PairingRefused, about(&sender(&letter.context)))).await;
         }
         Ok(())
     }
 
-    fn pairing(&self, letter: &Letter, now: Millis) -> Pairing {
+    fn pairing(&self, letter: &InboundMessage, now: Millis) -> Pairing {
         let plain = |name: &String| {
             let name = name.chars().filter(|c| !c.is_control()).take(LONGEST_NAME).collect::<String>();
-            self.redactor().text(&name).into_owned()
+            self.redactor().redact_text(&name).into_owned()
         };
         Pairing {
-            sender: sender(&letter.arrival),
+            sender: sender(&letter.context),
             name: letter.sender_name.as_ref().map(plain),
-            code: Code::of(&self.nonce()),
+            code: PairingCode::from_nonce(&self.nonce()),
             is_approved: false,
             address: letter.address.clone(),
             created_at: now,
-            expires_at: now.plus(EXPIRY_MS),
+            expires_at: now.plus(CODE_EXPIRY_MS),
         }
     }
 
@@ -116,7 +116,7 @@ impl Engine {
     /// Lets in whoever was told this code, and tells them.
     pub async fn approve_pairing(&self, typed: &str) -> Result<Pairing> {
         let unknown = || Error::UnknownPairing(typed.chars().take(40).collect());
-        let code = Code::parse(typed).ok_or_else(unknown)?;
+        let code = PairingCode::parse(typed).ok_or_else(unknown)?;
         let (now, engine, id) = (self.now(), self.clone(), self.next_id());
         let write = move |tx: &mut Tx<'_>| {
             let Some(pairing) = pairings::approve(tx, &code, now)? else { return Ok(None) };
@@ -131,10 +131,11 @@ impl Engine {
 
     fn welcome(&self, pairing: &Pairing, id: &str, now: Millis) -> Vec<outbox::Parcel> {
         let agent = &self.settings().default_agent;
-        let session = polyclaw_domain::key::SessionKey::main(agent);
+        let session = polyclaw_domain::session_key::SessionKey::main(agent);
         let turn = TurnId::new(id);
         let label = Label { session: &session, turn: &turn, key: id, first: 0, now };
-        let outgoing = gate(Some(pairing.address.clone()), Policy::OPEN, WELCOME.to_owned());
+        let outgoing =
+            apply_gate(Some(pairing.address.clone()), DeliveryPolicy::ALLOW_ALL, WELCOME.to_owned());
         outgoing.map(|outgoing| parcels(self, outgoing, &label)).unwrap_or_default()
     }
 
@@ -157,7 +158,7 @@ impl Engine {
     }
 }
 
-fn sender(arrival: &Arrival) -> Sender {
+fn sender(arrival: &InboundContext) -> Sender {
     Sender { channel: arrival.channel.clone(), account: arrival.account.clone(), id: arrival.sender.clone() }
 }
 
@@ -174,8 +175,8 @@ impl Refused {
     const MOST: usize = 1_000;
 
     /// Whether this was not refused to them for a while.
-    pub fn is_news(&self, arrival: &Arrival, why: &str, now: Millis) -> bool {
-        let Arrival { channel, account, sender, peer, .. } = arrival;
+    pub fn is_news(&self, arrival: &InboundContext, why: &str, now: Millis) -> bool {
+        let InboundContext { channel, account, sender, peer, .. } = arrival;
         let key = format!("{channel}\0{account}\0{sender}\0{}\0{why}", peer.id);
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.get(&key).is_some_and(|last| now.since(*last) < Self::AGAIN_MS) {

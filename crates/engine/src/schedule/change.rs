@@ -1,6 +1,6 @@
 //! Errands made, changed and removed while the instance runs. Those of the config file belong to that file.
 
-use polyclaw_domain::config::Cron;
+use polyclaw_domain::config::CronJobConfig;
 use polyclaw_domain::schedule::InvalidSchedule;
 use polyclaw_store::schedules::{self, Maker, Stored};
 
@@ -13,7 +13,7 @@ const MOST: usize = 500;
 
 impl Engine {
     /// Makes an errand; `by` is the agent that wants it, none where a person does.
-    pub async fn add_errand(&self, mut job: Cron, by: Option<Maker>) -> Result<Standing> {
+    pub async fn add_errand(&self, mut job: CronJobConfig, by: Option<Maker>) -> Result<Standing> {
         self.reviewed(&mut job).await?;
         if is_configured(&self.settings(), &job.id) {
             return Err(Error::ErrandExists(job.id));
@@ -31,7 +31,7 @@ impl Engine {
     }
 
     /// Replaces the errand of its name. With another schedule it begins anew.
-    pub async fn change_errand(&self, mut job: Cron) -> Result<Standing> {
+    pub async fn change_errand(&self, mut job: CronJobConfig) -> Result<Standing> {
         self.own_errand(&job.id).await?;
         self.reviewed(&mut job).await?;
         let (id, now) = (job.id.clone(), self.now());
@@ -65,12 +65,12 @@ impl Engine {
     }
 
     /// Holds a job against what this instance has. Everything that is wrong is said at once.
-    async fn reviewed(&self, job: &mut Cron) -> Result<()> {
+    async fn reviewed(&self, job: &mut CronJobConfig) -> Result<()> {
         let redactor = self.redactor();
-        if redactor.has_value(&job.id) {
+        if redactor.contains_secret(&job.id) {
             return Err(Error::SecretInKey);
         }
-        redactor.string(&mut job.message);
+        redactor.redact_in_place(&mut job.message);
         let mut problems = self.problems(job);
         if let Some(agent) = &job.agent
             && let Err(Error::UnknownAgent(id)) = self.agent(agent).await
@@ -83,9 +83,9 @@ impl Engine {
         }
     }
 
-    fn problems(&self, job: &Cron) -> Vec<String> {
+    fn problems(&self, job: &CronJobConfig) -> Vec<String> {
         let mut problems = Vec::new();
-        if !Cron::is_name(&job.id) {
+        if !CronJobConfig::is_job_name(&job.id) {
             problems.push(format!("id: {:?} is no name; use up to 64 of a-z, 0-9, '_' and '-'", job.id));
         }
         if job.message.trim().is_empty() {

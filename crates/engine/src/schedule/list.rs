@@ -1,9 +1,9 @@
 //! Which errands there are: those of the config, and those made while the instance runs.
 
-use polyclaw_domain::config::Cron;
-use polyclaw_domain::errand::Errand;
+use polyclaw_domain::config::CronJobConfig;
+use polyclaw_domain::cron_job::CronJob;
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::redact::quoted;
+use polyclaw_domain::redact::quote_safely;
 use polyclaw_domain::schedule::InvalidSchedule;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::agents::Source;
@@ -16,7 +16,7 @@ use crate::settings::Settings;
 /// An errand, who wrote it, and where its schedule stands.
 #[derive(Clone, Debug)]
 pub struct Standing {
-    pub errand: Errand,
+    pub errand: CronJob,
     pub source: Source,
     /// The agent that made it; none where a person did.
     pub made_by: Option<AgentId>,
@@ -27,7 +27,7 @@ pub struct Standing {
 }
 
 impl Standing {
-    fn new(errand: Errand, source: Source, made_by: Option<AgentId>) -> Self {
+    fn new(errand: CronJob, source: Source, made_by: Option<AgentId>) -> Self {
         Self { errand, source, made_by, last: None, next: None }
     }
 
@@ -35,7 +35,7 @@ impl Standing {
         let schedule = &self.errand.schedule;
         // Where it was begun is no due time.
         self.last = looked_after.filter(|at| schedule.next(at.minus(1)) == Some(*at));
-        self.next = self.errand.next(looked_after, now).filter(|_| self.errand.enabled);
+        self.next = self.errand.next_due(looked_after, now).filter(|_| self.errand.enabled);
         self
     }
 }
@@ -69,7 +69,7 @@ impl Engine {
 }
 
 pub(super) fn unknown(id: &str) -> Error {
-    Error::UnknownErrand(quoted(id))
+    Error::UnknownErrand(quote_safely(id))
 }
 
 pub(super) fn is_configured(settings: &Settings, id: &str) -> bool {
@@ -77,16 +77,19 @@ pub(super) fn is_configured(settings: &Settings, id: &str) -> bool {
 }
 
 /// Where its answer goes nowhere any more, since the account is gone, it stays in the conversation.
-pub(super) fn errand_of(settings: &Settings, job: &Cron) -> std::result::Result<Errand, InvalidSchedule> {
+pub(super) fn errand_of(
+    settings: &Settings,
+    job: &CronJobConfig,
+) -> std::result::Result<CronJob, InvalidSchedule> {
     let address = job.deliver_to.as_ref().and_then(|to| settings.reception.address(to));
-    Errand::of(job, &settings.default_agent, address)
+    CronJob::from_config(job, &settings.default_agent, address)
 }
 
 fn standing(settings: &Settings, Stored { job, made_by, .. }: Stored) -> Option<Standing> {
     let (agent, asked_by) = made_by.map(|by| (by.agent, by.asked_by)).unzip();
     let asked_by = asked_by.unwrap_or_default();
     match errand_of(settings, &job) {
-        Ok(errand) => Some(Standing::new(Errand { asked_by, ..errand }, Source::Api, agent)),
+        Ok(errand) => Some(Standing::new(CronJob { requested_by: asked_by, ..errand }, Source::Api, agent)),
         Err(error) => {
             tracing::error!(schedule = job.id, %error, "a stored errand has no schedule any more");
             None

@@ -1,13 +1,13 @@
 //! The transactions that change a session: each is stored whole, with whatever asked for it.
 
-use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::event::{EventKind, NewEvent};
 use polyclaw_domain::id::{AgentId, SessionId, TurnId};
-use polyclaw_domain::job::{JobState, Lane, Priority};
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::provider::Usage;
-use polyclaw_domain::run::Run;
+use polyclaw_domain::job::{JobLane, JobPriority, JobState};
+use polyclaw_domain::provider::TokenUsage;
+use polyclaw_domain::run::SubagentRun;
 use polyclaw_domain::session::Session;
-use polyclaw_domain::team::{Member, MemberState, TeamStatus};
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::team::{MemberState, TeamMember, TeamStatus};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::jobs::{Kind, NewJob};
 use polyclaw_store::{Tx, agents, backlog, events, jobs, messages, runs, sessions, teams, todos};
@@ -48,11 +48,11 @@ pub(crate) fn stop_all(
     Ok((Stopped { children, ..stopped }, after))
 }
 
-fn labels(runs: Vec<Run>) -> Vec<String> {
+fn labels(runs: Vec<SubagentRun>) -> Vec<String> {
     runs.into_iter().map(|run| run.task.label).collect()
 }
 
-fn members_led_by(tx: &mut Tx<'_>, lead: &SessionKey) -> polyclaw_store::Result<Vec<Member>> {
+fn members_led_by(tx: &mut Tx<'_>, lead: &SessionKey) -> polyclaw_store::Result<Vec<TeamMember>> {
     let mut members = Vec::new();
     for team in teams::led_by(tx, lead)?.iter().filter(|team| team.status != TeamStatus::Shutdown) {
         members.extend(teams::members(tx, &team.id)?);
@@ -160,7 +160,7 @@ pub(crate) fn compact(
     tx: &mut Tx<'_>,
     session: &Session,
     fresh: &Fresh,
-) -> polyclaw_store::Result<Option<Lane>> {
+) -> polyclaw_store::Result<Option<JobLane>> {
     sessions::take_tickets(tx, &session.key, 0, fresh.now)?;
     let load = jobs::load(tx, &session.key)?;
     if load.running.is_some() || load.queued.is_some() {
@@ -172,7 +172,7 @@ pub(crate) fn compact(
         agent: session.active_agent.clone(),
         kind: Kind::Compact,
         lane: session.lane,
-        priority: Priority::Background,
+        priority: JobPriority::Background,
         held: false,
         inputs: 0,
         steers: false,
@@ -188,9 +188,9 @@ pub(crate) fn busy() -> Error {
     Error::NotNow("a turn is running: compact when it has ended".to_owned())
 }
 
-pub(crate) fn renewed_event(key: &SessionKey, data: Value) -> Event {
+pub(crate) fn renewed_event(key: &SessionKey, data: Value) -> NewEvent {
     let session = Some(key.clone());
-    Event { kind: EventKind::SessionRenewed, session, turn: None, agent: None, trace: None, data }
+    NewEvent { kind: EventKind::SessionRenewed, session, turn: None, agent: None, trace: None, data }
 }
 
 /// The end of a turn that was stopped before it started.
@@ -201,7 +201,7 @@ fn never_ran(turn: &TurnId) -> FrameKind {
         message_id: None,
         text: None,
         model: None,
-        usage: Usage::default(),
+        usage: TokenUsage::default(),
         error_code: Some("stopped".to_owned()),
         truncated: false,
     }

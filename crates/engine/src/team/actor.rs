@@ -1,10 +1,12 @@
 //! Who acts in a team: its lead, a member, or a person who looks after the instance.
 
 use polyclaw_domain::id::TurnId;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::redact::quoted;
-use polyclaw_domain::task::Worker;
-use polyclaw_domain::team::{LEAD, Member, MemberState, OPERATOR, Refusal, Team, TeamStatus};
+use polyclaw_domain::redact::quote_safely;
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::task::TaskMember;
+use polyclaw_domain::team::{
+    LEAD_NAME, MemberState, OPERATOR_NAME, Team, TeamMember, TeamRefusal, TeamStatus,
+};
 use polyclaw_store::{Tx, teams};
 
 use crate::core::Engine;
@@ -39,7 +41,7 @@ impl Actor {
 
     /// For a member, or for the lead where none is named.
     pub fn in_name_of(member: Option<String>, call: String) -> Self {
-        Self::InNameOf { name: member.unwrap_or_else(|| LEAD.to_owned()), call }
+        Self::InNameOf { name: member.unwrap_or_else(|| LEAD_NAME.to_owned()), call }
     }
 }
 
@@ -47,20 +49,20 @@ impl Actor {
 #[derive(Clone, Debug)]
 pub(crate) struct Insider {
     pub team: Team,
-    pub worker: Worker,
+    pub worker: TaskMember,
     /// `None`: the lead, or the operator.
-    pub member: Option<Member>,
+    pub member: Option<TeamMember>,
 }
 
 impl Insider {
     pub fn only_lead(&self) -> Result<()> {
-        if self.worker.is_lead { Ok(()) } else { Err(Refusal::NotLead.into()) }
+        if self.worker.is_lead { Ok(()) } else { Err(TeamRefusal::NotLead.into()) }
     }
 
     pub fn only_active(&self) -> Result<()> {
         match self.team.status {
             TeamStatus::Active => Ok(()),
-            status => Err(Refusal::NotActive(self.team.name.clone(), status).into()),
+            status => Err(TeamRefusal::NotActive(self.team.name.clone(), status).into()),
         }
     }
 }
@@ -101,8 +103,8 @@ impl Engine {
 
     async fn insider_of(&self, actor: &Actor, team: Team) -> Result<Insider> {
         let refusal = match actor {
-            Actor::InNameOf { name, .. } => Refusal::NotAMember(quoted(name)),
-            _ => Refusal::NotInTeam(team.name.clone()),
+            Actor::InNameOf { name, .. } => TeamRefusal::NotAMember(quote_safely(name)),
+            _ => TeamRefusal::NotInTeam(team.name.clone()),
         };
         let actor = actor.clone();
         let insider = self.db().read(move |tx| find(tx, &actor, team.clone())).await?;
@@ -111,16 +113,16 @@ impl Engine {
 }
 
 fn find(tx: &mut Tx<'_>, actor: &Actor, team: Team) -> polyclaw_store::Result<Option<Insider>> {
-    let worker = |name: &str, session: &SessionKey| Worker {
+    let worker = |name: &str, session: &SessionKey| TaskMember {
         name: name.to_owned(),
         session: session.clone(),
         capabilities: Vec::new(),
         is_lead: true,
     };
     let leads = match actor {
-        Actor::Operator { .. } => Some(OPERATOR),
-        Actor::InNameOf { name, .. } if name == LEAD => Some(LEAD),
-        Actor::Session { key, .. } if *key == team.lead => Some(LEAD),
+        Actor::Operator { .. } => Some(OPERATOR_NAME),
+        Actor::InNameOf { name, .. } if name == LEAD_NAME => Some(LEAD_NAME),
+        Actor::Session { key, .. } if *key == team.lead => Some(LEAD_NAME),
         _ => None,
     };
     if let Some(name) = leads {
@@ -135,8 +137,8 @@ fn find(tx: &mut Tx<'_>, actor: &Actor, team: Team) -> polyclaw_store::Result<Op
     Ok(own.map(|member| Insider { team, worker: as_worker(&member), member: Some(member) }))
 }
 
-pub(crate) fn as_worker(member: &Member) -> Worker {
-    Worker {
+pub(crate) fn as_worker(member: &TeamMember) -> TaskMember {
+    TaskMember {
         name: member.name.clone(),
         session: member.session.clone(),
         capabilities: member.capabilities.clone(),

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use polyclaw_domain::id::LetterId;
-use polyclaw_domain::mail::{self, Letter};
-use polyclaw_domain::prompt::{shorten_text, text_tokens};
+use polyclaw_domain::id::TeamMessageId;
+use polyclaw_domain::prompt::{estimate_text_tokens, shorten_text};
+use polyclaw_domain::team_message::{self, TeamMessage};
 use polyclaw_store::jobs::Claim;
 use polyclaw_store::{Tx, letters, sessions, teams};
 
@@ -19,16 +19,16 @@ const LEAST: usize = 100;
 pub(crate) struct Desk {
     /// Each team's block.
     pub state: Vec<String>,
-    pub letters: Vec<Letter>,
+    pub letters: Vec<TeamMessage>,
     pub is_laid: bool,
     /// Letters that were in a prompt which was answered.
-    pub answered: HashSet<LetterId>,
+    pub answered: HashSet<TeamMessageId>,
 }
 
 impl Desk {
     /// The letters as one text; `None` where there are none.
     pub fn mail(&self) -> Option<String> {
-        let shown: Vec<String> = self.letters.iter().map(mail::element).collect();
+        let shown: Vec<String> = self.letters.iter().map(team_message::render_element).collect();
         (!shown.is_empty()).then(|| shown.join("\n"))
     }
 
@@ -41,7 +41,7 @@ impl Desk {
         self.answered.extend(self.letters.iter().map(|letter| letter.id.clone()));
     }
 
-    pub fn holds(&self, letters: &[Letter]) -> bool {
+    pub fn holds(&self, letters: &[TeamMessage]) -> bool {
         letters.iter().all(|letter| self.letters.iter().any(|shown| shown.id == letter.id))
     }
 
@@ -49,16 +49,16 @@ impl Desk {
     /// more, so that each can still be told from the others. Returns whether there was more.
     pub fn shorten(&mut self, room: usize) -> bool {
         let answered = &self.answered;
-        let is_old = |letter: &Letter| answered.contains(&letter.id);
+        let is_old = |letter: &TeamMessage| answered.contains(&letter.id);
         let old: Vec<usize> = self.letters.iter().filter(|letter| is_old(letter)).map(tokens).collect();
         let most = (room / 8).max((LEAST * old.len()).min(room / 3));
         let most_of_old = if old.iter().sum::<usize>() > most { most / old.len() } else { usize::MAX };
-        let most_of = |letter: &Letter| if is_old(letter) { most_of_old } else { room / 2 };
+        let most_of = |letter: &TeamMessage| if is_old(letter) { most_of_old } else { room / 2 };
         self.letters.iter_mut().fold(false, |did, letter| shorten(letter, most_of(letter)) | did)
     }
 
     /// Takes away what has no room. What was answered stays, or it would be new twice.
-    fn take_surplus(&mut self, most_tokens: usize) -> Vec<Letter> {
+    fn take_surplus(&mut self, most_tokens: usize) -> Vec<TeamMessage> {
         let mut pile = Pile::new(&self.answered, most_tokens);
         let (kept, surplus) =
             std::mem::take(&mut self.letters).into_iter().partition(|letter| pile.takes(letter));
@@ -68,25 +68,29 @@ impl Desk {
 }
 
 /// Its words as they are shown, escaped, with what stands around them.
-fn shorten(letter: &mut Letter, most_tokens: usize) -> bool {
+fn shorten(letter: &mut TeamMessage, most_tokens: usize) -> bool {
     let whole = tokens(letter);
     if whole <= most_tokens {
         return false;
     }
-    let bare = Letter {
+    let bare = TeamMessage {
         content: String::new(),
         reason: letter.reason.as_ref().map(|_| String::new()),
         ..letter.clone()
     };
     let around = tokens(&bare);
     let (words, room) = (whole.saturating_sub(around).max(1), most_tokens.saturating_sub(around));
-    let cut = |text: &mut String| shorten_text(text, text_tokens(text) * room / words);
+    let cut = |text: &mut String| shorten_text(text, estimate_text_tokens(text) * room / words);
     cut(&mut letter.content) | letter.reason.as_mut().is_some_and(cut)
 }
 
 /// What of these lies before a turn that has so much room; whatever the turn shows already does, also where an earlier life
 /// of it had more room: what it is not shown any more would count as read.
-pub(super) fn fitting(letters: Vec<Letter>, answered: &HashSet<LetterId>, most_tokens: usize) -> Vec<Letter> {
+pub(super) fn fitting(
+    letters: Vec<TeamMessage>,
+    answered: &HashSet<TeamMessageId>,
+    most_tokens: usize,
+) -> Vec<TeamMessage> {
     let mut pile = Pile::new(answered, most_tokens);
     letters.into_iter().filter(|letter| pile.takes(letter) || letter.turn.is_some()).collect()
 }
@@ -94,17 +98,17 @@ pub(super) fn fitting(letters: Vec<Letter>, answered: &HashSet<LetterId>, most_t
 /// New letters of one prompt as they are laid on each other: the first always, and others until there is no room. Whatever
 /// comes after one that has none waits with it, so that order is kept.
 struct Pile<'a> {
-    answered: &'a HashSet<LetterId>,
+    answered: &'a HashSet<TeamMessageId>,
     left: usize,
     is_begun: bool,
 }
 
 impl<'a> Pile<'a> {
-    fn new(answered: &'a HashSet<LetterId>, most_tokens: usize) -> Self {
+    fn new(answered: &'a HashSet<TeamMessageId>, most_tokens: usize) -> Self {
         Self { answered, left: most_tokens, is_begun: false }
     }
 
-    fn takes(&mut self, letter: &Letter) -> bool {
+    fn takes(&mut self, letter: &TeamMessage) -> bool {
         if self.answered.contains(&letter.id) {
             return true;
         }
@@ -115,8 +119,8 @@ impl<'a> Pile<'a> {
     }
 }
 
-fn tokens(letter: &Letter) -> usize {
-    text_tokens(&mail::element(letter))
+fn tokens(letter: &TeamMessage) -> usize {
+    estimate_text_tokens(&team_message::render_element(letter))
 }
 
 impl Context {

@@ -7,9 +7,9 @@ use std::fs;
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use polyclaw_domain::id::{LetterId, TeamId};
-use polyclaw_domain::mail::Letter;
-use polyclaw_domain::team::{Member, Team};
+use polyclaw_domain::id::{TeamId, TeamMessageId};
+use polyclaw_domain::team::{Team, TeamMember};
+use polyclaw_domain::team_message::TeamMessage;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::{Tx, jobs, letters, teams};
 use serde_json::{Value, json};
@@ -92,7 +92,7 @@ impl Engine {
             if due.is_empty() {
                 return Ok(());
             }
-            let ids: Vec<LetterId> = due.iter().map(|letter| letter.id.clone()).collect();
+            let ids: Vec<TeamMessageId> = due.iter().map(|letter| letter.id.clone()).collect();
             // Until all of it is copied and noted, part of it may be in its file unnoted: then it is looked into again.
             let (folder, is_known) = (folder.join(&team.name).join("inbox"), files.known.remove(&team.id));
             blocking(move || append_all(&folder, due, is_known)).await?;
@@ -218,8 +218,8 @@ async fn blocking(work: impl FnOnce() -> io::Result<()> + Send + 'static) -> Res
     done.map_err(|error| Error::TeamFiles(error.to_string()))
 }
 
-fn config(team: &Team, members: &[Member], at_work: &[String]) -> Value {
-    let member = |member: &Member| {
+fn config(team: &Team, members: &[TeamMember], at_work: &[String]) -> Value {
+    let member = |member: &TeamMember| {
         let status = match member.state {
             polyclaw_domain::team::MemberState::Active if at_work.contains(&member.name) => "working",
             polyclaw_domain::team::MemberState::Active => "idle",
@@ -249,8 +249,8 @@ fn write(path: &Path, text: &str, tag: &str) -> io::Result<()> {
     fs::rename(&beside, path)
 }
 
-fn append_all(folder: &Path, letters: Vec<Letter>, is_known: bool) -> io::Result<()> {
-    let is_new = |letter: &Letter| {
+fn append_all(folder: &Path, letters: Vec<TeamMessage>, is_known: bool) -> io::Result<()> {
+    let is_new = |letter: &TeamMessage| {
         let quoted = json!(letter.id).to_string();
         let file = fs::read_to_string(folder.join(&letter.to).join("messages.jsonl"));
         !file.is_ok_and(|text| text.lines().any(|line| line.contains(&quoted) && is_line_of(line, letter)))
@@ -258,11 +258,11 @@ fn append_all(folder: &Path, letters: Vec<Letter>, is_known: bool) -> io::Result
     letters.iter().filter(|letter| is_known || is_new(letter)).try_for_each(|letter| append(folder, letter))
 }
 
-fn is_line_of(line: &str, letter: &Letter) -> bool {
+fn is_line_of(line: &str, letter: &TeamMessage) -> bool {
     serde_json::from_str::<Value>(line).is_ok_and(|line| line["id"] == json!(letter.id))
 }
 
-fn append(folder: &Path, letter: &Letter) -> io::Result<()> {
+fn append(folder: &Path, letter: &TeamMessage) -> io::Result<()> {
     let folder: PathBuf = folder.join(&letter.to);
     make_folder(&folder)?;
     let line = json!({

@@ -4,8 +4,8 @@ use std::pin::Pin;
 use std::sync::{Arc, PoisonError};
 
 use polyclaw_domain::config::HookEvent;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::task::{Refusal, Task};
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::task::{TaskRefusal, TeamTask};
 use polyclaw_domain::team::Team;
 use serde_json::{Value, json};
 
@@ -35,21 +35,21 @@ impl Engine {
     ) -> std::result::Result<(), String> {
         let hooks = self.team_hooks.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(hooks) = hooks else { return Ok(()) };
-        hooks.ask(event, session, body).await.map_err(|why| self.redactor().text(&why).into_owned())
+        hooks.ask(event, session, body).await.map_err(|why| self.redactor().redact_text(&why).into_owned())
     }
 
     /// Whether a task may count as completed.
     pub(super) async fn ask_completing(
         &self,
         insider: &Insider,
-        (task, summary): (&Task, Option<&str>),
+        (task, summary): (&TeamTask, Option<&str>),
     ) -> Result<()> {
         let body = json!({
             "team": insider.team.name, "task_id": task.no, "text": task.subject, "by": insider.worker.name,
             "summary": summary, "member_session_key": insider.worker.session,
         });
         let asked = self.ask_hooks(HookEvent::TaskCompleting, &insider.team.lead, body).await;
-        asked.map_err(|why| Refusal::NotVerified(why).into())
+        asked.map_err(|why| TaskRefusal::NotVerified(why).into())
     }
 
     /// Why a member that has nothing to do is to go on, if a hook says so.

@@ -1,12 +1,12 @@
 //! Telling the lead who does nothing: with a turn of its own only where nobody is at work any more.
 
-use polyclaw_domain::id::LetterId;
-use polyclaw_domain::job::{JobState, Lane};
-use polyclaw_domain::mail::{Letter, LetterKind};
-use polyclaw_domain::task::TaskState;
-use polyclaw_domain::team::idle::{Facts, Idle, reason, wakes_lead};
-use polyclaw_domain::team::setback::Setback;
-use polyclaw_domain::team::{LEAD, PlanApproval, RUNTIME, Team, TeamStatus};
+use polyclaw_domain::id::TeamMessageId;
+use polyclaw_domain::job::{JobLane, JobState};
+use polyclaw_domain::task::TeamTaskState;
+use polyclaw_domain::team::failures::FailureStreak;
+use polyclaw_domain::team::idle::{IdleReason, MemberTurnFacts, idle_reason, should_wake_lead};
+use polyclaw_domain::team::{LEAD_NAME, PlanApproval, RUNTIME_NAME, Team, TeamStatus};
+use polyclaw_domain::team_message::{TeamMessage, TeamMessageKind};
 use polyclaw_store::teams::Rested;
 use polyclaw_store::{Tx, jobs, letters, runs, tasks, teams};
 
@@ -28,7 +28,7 @@ struct Look {
     /// Somebody stopped its turn: that is no reason to begin one of the lead's.
     was_stopped: bool,
     /// Its turns fail.
-    setback: Option<Setback>,
+    setback: Option<FailureStreak>,
     /// It may only read until its plan is approved.
     plan: Option<PlanApproval>,
     peers: Vec<(String, String)>,
@@ -55,10 +55,12 @@ impl Engine {
         let is_old = look.setback.as_ref().is_some_and(|setback| setback.failures > 1);
         let letter = self.idle_letter(team, &rested, facts, &look);
         let may_refuse = !at_work && !look.was_stopped && !rested.ended_badly && !is_shutting_down;
-        if may_refuse && let Some(why) = self.ask_idle(team, (&rested.name, reason(facts).as_str())).await {
+        if may_refuse
+            && let Some(why) = self.ask_idle(team, (&rested.name, idle_reason(facts).as_str())).await
+        {
             return self.send_back(team, rested, why).await;
         }
-        let is_quiet = look.was_stopped || !wakes_lead(facts, others_at_work, is_shutting_down);
+        let is_quiet = look.was_stopped || !should_wake_lead(facts, others_at_work, is_shutting_down);
         let post = Posted { is_quiet, ..self.posted(letter) };
         let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
         let write = move |tx: &mut Tx<'_>| {
@@ -81,9 +83,9 @@ impl Engine {
 
     /// A hook says that a member is to go on: it is told so, and the lead is not told that it rests.
     async fn send_back(&self, team: &Team, rested: Rested, why: String) -> Result<()> {
-        let letter = self.letter(team, RUNTIME, &rested.name, LetterKind::Task, why);
-        let id = LetterId::new(format!("sent-back-{}", rested.turn));
-        let post = self.posted(Letter { id, ..letter });
+        let letter = self.letter(team, RUNTIME_NAME, &rested.name, TeamMessageKind::Task, why);
+        let id = TeamMessageId::new(format!("sent-back-{}", rested.turn));
+        let post = self.posted(TeamMessage { id, ..letter });
         let copies = vec![post.letter.clone()];
         let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
         let write = move |tx: &mut Tx<'_>| {
@@ -99,17 +101,17 @@ impl Engine {
         Ok(())
     }
 
-    async fn facts(&self, team: &Team, rested: &Rested, look: &Look) -> Result<Facts> {
+    async fn facts(&self, team: &Team, rested: &Rested, look: &Look) -> Result<MemberTurnFacts> {
         let (id, name) = (team.id.clone(), rested.name.clone());
         let filter = tasks::Filter { limit: 1_000, ..tasks::Filter::default() };
         let read = move |tx: &mut Tx<'_>| {
             let open = tasks::list(tx, &id, &filter)?;
-            let waiting = open.iter().filter(|task| task.state == TaskState::Pending);
+            let waiting = open.iter().filter(|task| task.state == TeamTaskState::Pending);
             let blocked = waiting.clone().filter(|task| !task.blocked_by.is_empty()).count();
             Ok((!tasks::held_by(tx, &id, &name)?.is_empty(), blocked, waiting.count() - blocked))
         };
         let (holds_task, blocked, free) = self.ledger(team)?.read(read).await?;
-        Ok(Facts {
+        Ok(MemberTurnFacts {
             turn_failed: rested.ended_badly,
             holds_task,
             has_children: look.has_children,
@@ -118,10 +120,10 @@ impl Engine {
         })
     }
 
-    fn idle_letter(&self, team: &Team, rested: &Rested, facts: Facts, look: &Look) -> Letter {
-        let idle = reason(facts);
+    fn idle_letter(&self, team: &Team, rested: &Rested, facts: MemberTurnFacts, look: &Look) -> TeamMessage {
+        let idle = idle_reason(facts);
         let why = match (&look.plan, idle) {
-            (Some(plan), Idle::Available | Idle::Blocked) => plan.label(),
+            (Some(plan), IdleReason::Available | IdleReason::Blocked) => plan.label(),
             _ => idle.as_str(),
         };
         let mut text = format!("{} is idle: {why}.", rested.name);
@@ -131,14 +133,18 @@ impl Engine {
                 setback.code
             ));
         }
-        if idle == Idle::Waiting && !facts.has_children {
+        if idle == IdleReason::Waiting && !facts.has_children {
             text.push_str(" It holds a task, and goes on when somebody writes to it.");
         }
         for (to, summary) in &look.peers {
             text.push_str(&format!("\nwrote to {to}: {summary}"));
         }
-        let letter = self.letter(team, &rested.name, LEAD, LetterKind::Idle, text);
-        Letter { id: LetterId::new(format!("idle-{}", rested.turn)), reason: Some(why.to_owned()), ..letter }
+        let letter = self.letter(team, &rested.name, LEAD_NAME, TeamMessageKind::Idle, text);
+        TeamMessage {
+            id: TeamMessageId::new(format!("idle-{}", rested.turn)),
+            reason: Some(why.to_owned()),
+            ..letter
+        }
     }
 }
 
@@ -148,8 +154,8 @@ fn look_to_lead(
     team: &Team,
     fresh: &Fresh,
     settings: &Settings,
-) -> polyclaw_store::Result<Option<Lane>> {
-    if teams::setback(tx, &team.id, LEAD)?.is_some() || !is_worth_a_turn(tx, team, LEAD)? {
+) -> polyclaw_store::Result<Option<JobLane>> {
+    if teams::setback(tx, &team.id, LEAD_NAME)?.is_some() || !is_worth_a_turn(tx, team, LEAD_NAME)? {
         return Ok(None);
     }
     wake(tx, team, &team.lead, fresh, settings)

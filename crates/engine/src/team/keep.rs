@@ -6,9 +6,9 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use polyclaw_domain::id::TeamId;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::mail::LetterKind;
-use polyclaw_domain::team::{LEAD, MemberState, RUNTIME, Team, TeamStatus};
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::team::{LEAD_NAME, MemberState, RUNTIME_NAME, Team, TeamStatus};
+use polyclaw_domain::team_message::TeamMessageKind;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::teams::Activity;
 use polyclaw_store::{Tx, tasks, teams};
@@ -168,7 +168,7 @@ impl Engine {
             let text = format!(
                 "{name} is lost: its session is gone. TeammateSpawn with the same name replaces it; it gets the tasks."
             );
-            let post = self.posted(self.letter(team, RUNTIME, LEAD, LetterKind::Task, text));
+            let post = self.posted(self.letter(team, RUNTIME_NAME, LEAD_NAME, TeamMessageKind::Task, text));
             self.note_one_lost(team, name, post).await?;
             self.write_team(team).await?;
         }

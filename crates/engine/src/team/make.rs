@@ -2,9 +2,9 @@
 
 use polyclaw_domain::authority::Authority;
 use polyclaw_domain::id::{TeamId, TraceId, TurnId};
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::session::{Session, Status};
-use polyclaw_domain::team::{self, Refusal, Team, TeamRole, TeamStatus};
+use polyclaw_domain::session::{Session, SessionStatus};
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::team::{self, Team, TeamRefusal, TeamRole, TeamStatus};
 use polyclaw_store::{Tx, jobs, letters, sessions, teams};
 use serde_json::json;
 
@@ -32,12 +32,12 @@ impl Engine {
     /// Makes a team, with its folder and its ledger. The same call made again finds the same team; a session of the
     /// same agent takes over one whose lead is gone.
     pub async fn create_team(&self, actor: &Actor, mut new: NewTeam) -> Result<Team> {
-        team::check_name(&new.name).map_err(Refusal::from)?;
+        team::check_team_name(&new.name).map_err(TeamRefusal::from)?;
         let length = new.description.chars().count();
         if length > DESCRIPTION_CHARS {
             return Err(Error::TooLong(length, DESCRIPTION_CHARS));
         }
-        self.redactor().string(&mut new.description);
+        self.redactor().redact_in_place(&mut new.description);
         self.make_room(&new.name, None).await?;
         let id = TeamId::new(actor.call());
         let (now, most, trace) = (self.now(), self.settings().teams.max_teams, TraceId::new(self.next_id()));
@@ -66,10 +66,10 @@ impl Engine {
                 return Ok(Err(Error::UnknownSession(wanted.to_string())));
             };
             if session.team_role == Some(TeamRole::Member) {
-                return Ok(Err(Refusal::NotLead.into()));
+                return Ok(Err(TeamRefusal::NotLead.into()));
             }
             let team = take(tx, &team, &session, fresh.now)?;
-            let (letters, idle) = letters::waiting(tx, &team.id, team::LEAD)?;
+            let (letters, idle) = letters::waiting(tx, &team.id, team::LEAD_NAME)?;
             let ready = match letters + idle {
                 0 => None,
                 _ => wake(tx, &team, &wanted, &fresh, &settings)?,
@@ -103,7 +103,7 @@ fn create(
         return Ok(Err(Error::UnknownSession(new.lead.to_string())));
     };
     if lead.team_role == Some(TeamRole::Member) {
-        return Ok(Err(Refusal::NotLead.into()));
+        return Ok(Err(TeamRefusal::NotLead.into()));
     }
     if let Some(team) = teams::named(tx, &new.name)? {
         return match is_lost(tx, &team)? && team.lead_agent == lead.active_agent {
@@ -112,11 +112,11 @@ fn create(
                 teams::lower_authority(tx, &team.id, authority)?;
                 Ok(Ok((take(tx, &team, &lead, now)?, true)))
             }
-            false => Ok(Err(Refusal::Exists(new.name.clone()).into())),
+            false => Ok(Err(TeamRefusal::Exists(new.name.clone()).into())),
         };
     }
     if teams::open(tx)?.len() >= usize::try_from(most).unwrap_or(usize::MAX) {
-        return Ok(Err(Refusal::TooManyTeams(most).into()));
+        return Ok(Err(TeamRefusal::TooManyTeams(most).into()));
     }
     let turn = match &new.turn {
         Some(turn) => jobs::get(tx, turn)?,
@@ -152,7 +152,7 @@ fn authority(tx: &mut Tx<'_>, new: &NewTeam) -> polyclaw_store::Result<Authority
 
 /// Whether its lead's session is gone.
 pub(super) fn is_lost(tx: &mut Tx<'_>, team: &Team) -> polyclaw_store::Result<bool> {
-    Ok(sessions::get(tx, &team.lead)?.is_none_or(|session| session.status == Status::Archived))
+    Ok(sessions::get(tx, &team.lead)?.is_none_or(|session| session.status == SessionStatus::Archived))
 }
 
 fn take(

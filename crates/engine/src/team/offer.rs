@@ -1,12 +1,12 @@
 //! Offering free tasks to members that do nothing. The event that frees a task is told to those who are idle at that
 //! moment; a member whose turn was ending then is looked at here, when it has ended, and after a restart.
 
-use polyclaw_domain::id::LetterId;
+use polyclaw_domain::id::TeamMessageId;
 use polyclaw_domain::job::JobState;
-use polyclaw_domain::mail::{Letter, LetterKind};
-use polyclaw_domain::plain;
-use polyclaw_domain::task::{Task, why_not};
-use polyclaw_domain::team::{Member, MemberState, RUNTIME, Team, TeamStatus};
+use polyclaw_domain::sanitize;
+use polyclaw_domain::task::{TeamTask, claim_refusal};
+use polyclaw_domain::team::{MemberState, RUNTIME_NAME, Team, TeamMember, TeamStatus};
+use polyclaw_domain::team_message::{TeamMessage, TeamMessageKind};
 use polyclaw_store::tasks::{self, FreeTask, Offerable};
 use polyclaw_store::{Tx, jobs, letters, teams};
 
@@ -20,12 +20,17 @@ const MAX_TASKS: usize = 50;
 
 /// The id under which a task is offered to a member: once for each time that the task is free, and anew when the member
 /// has taken other tasks since. `claims` are those of the task, `taken` those of the member.
-pub(super) fn offer_id(team: &Team, task: &Task, (claims, taken): (i64, i64), member: &str) -> LetterId {
-    LetterId::new(format!("{}-offer-{}-{claims}-{member}-{taken}", team.id, task.no))
+pub(super) fn offer_id(
+    team: &Team,
+    task: &TeamTask,
+    (claims, taken): (i64, i64),
+    member: &str,
+) -> TeamMessageId {
+    TeamMessageId::new(format!("{}-offer-{}-{claims}-{member}-{taken}", team.id, task.no))
 }
 
-pub(super) fn offer_text(task: &Task) -> String {
-    let subject = plain::line(&task.subject, 200);
+pub(super) fn offer_text(task: &TeamTask) -> String {
+    let subject = sanitize::to_single_line(&task.subject, 200);
     format!("Task #{} is free: {subject}. Claim it with TaskClaim if you can do it.", task.no)
 }
 
@@ -53,7 +58,7 @@ impl Engine {
         let write = move |tx: &mut Tx<'_>| {
             lock_readers(tx, &wanted, &posts)?;
             // Somebody may have been woken since.
-            let still: Vec<LetterId> =
+            let still: Vec<TeamMessageId> =
                 choose(tx, &wanted, &free)?.iter().map(|offer| offer.id(&wanted)).collect();
             let due: Vec<Posted> =
                 posts.iter().filter(|post| still.contains(&post.letter.id)).cloned().collect();
@@ -66,8 +71,8 @@ impl Engine {
 
     fn offer(&self, team: &Team, offer: &Offer) -> Posted {
         let text = offer_text(&offer.free.task);
-        let letter = self.letter(team, RUNTIME, &offer.member, LetterKind::Task, text);
-        self.posted(Letter { id: offer.id(team), ..letter })
+        let letter = self.letter(team, RUNTIME_NAME, &offer.member, TeamMessageKind::Task, text);
+        self.posted(TeamMessage { id: offer.id(team), ..letter })
     }
 }
 
@@ -80,13 +85,13 @@ struct Offer {
 }
 
 impl Offer {
-    fn id(&self, team: &Team) -> LetterId {
+    fn id(&self, team: &Team) -> TeamMessageId {
         offer_id(team, &self.free.task, (self.free.claims, self.taken), &self.member)
     }
 }
 
 /// Active members without a turn whose turns do not fail and who may work. One that a person stopped is left alone until a person writes.
-fn idle_members(tx: &mut Tx<'_>, team: &Team) -> polyclaw_store::Result<Vec<Member>> {
+fn idle_members(tx: &mut Tx<'_>, team: &Team) -> polyclaw_store::Result<Vec<TeamMember>> {
     let with_turns = teams::with_turns(tx, &team.id)?;
     let mut idle = Vec::new();
     for member in teams::members(tx, &team.id)? {
@@ -118,7 +123,7 @@ fn choose(tx: &mut Tx<'_>, team: &Team, looked_at: &Offerable) -> polyclaw_store
         for member in &idle {
             let taken = looked_at.taken.get(&member.name).copied().unwrap_or_default();
             let offer = Offer { free: free.clone(), member: member.name.clone(), taken };
-            let fits = why_not(&free.task, &as_worker(member)).is_none()
+            let fits = claim_refusal(&free.task, &as_worker(member)).is_none()
                 && free.given_back_by.as_ref() != Some(&member.name);
             was_declined |= letters::get(tx, &offer.id(team))?.is_some();
             candidates.extend(Some(offer).filter(|_| fits));

@@ -1,10 +1,10 @@
 //! Plan approval: a member sends its plan to the lead, who lets it begin or says what is to be changed. The answer and what
 //! the member may do from then on are one commit.
 
-use polyclaw_domain::id::uuid_of;
-use polyclaw_domain::mail::{Letter, LetterKind};
-use polyclaw_domain::redact::quoted;
-use polyclaw_domain::team::{LEAD, Member, MemberState, PlanApproval, Refusal, Team};
+use polyclaw_domain::id::uuid_for_call;
+use polyclaw_domain::redact::quote_safely;
+use polyclaw_domain::team::{LEAD_NAME, MemberState, PlanApproval, Team, TeamMember, TeamRefusal};
+use polyclaw_domain::team_message::{TeamMessage, TeamMessageKind};
 use polyclaw_store::{Tx, letters, teams};
 
 use super::actor::{Actor, Insider};
@@ -35,7 +35,7 @@ impl Engine {
             Ok(Some(Some(MemberPlan { approval, content })))
         };
         let found = self.db().read(read).await?;
-        found.ok_or_else(|| Refusal::NotAMember(quoted(name)).into())
+        found.ok_or_else(|| TeamRefusal::NotAMember(quote_safely(name)).into())
     }
 
     /// A member's plan, on its way to the lead. There is one at a time: a model that goes round in circles fills no mailbox.
@@ -45,19 +45,21 @@ impl Engine {
         insider: &Insider,
         outgoing: Outgoing,
     ) -> Result<Receipt> {
-        let Some(member) = &insider.member else { return Err(Refusal::NotAMember(LEAD.to_owned()).into()) };
-        let request_id = uuid_of(&format!("{}-plan", actor.call()));
-        let letter = Letter {
+        let Some(member) = &insider.member else {
+            return Err(TeamRefusal::NotAMember(LEAD_NAME.to_owned()).into());
+        };
+        let request_id = uuid_for_call(&format!("{}-plan", actor.call()));
+        let letter = TeamMessage {
             request_id: Some(request_id.clone()),
-            ..self.addressed(actor, insider, &outgoing, LEAD)
+            ..self.addressed(actor, insider, &outgoing, LEAD_NAME)
         };
         let next = Some(PlanApproval::Submitted { request_id });
-        let is_due = move |found: &Member| match found.plan {
+        let is_due = move |found: &TeamMember| match found.plan {
             Some(PlanApproval::Required) => Ok(()),
             Some(PlanApproval::Submitted { .. }) => {
-                Err(Refusal::Letter("your plan waits for the lead's answer already: end your turn"))
+                Err(TeamRefusal::Message("your plan waits for the lead's answer already: end your turn"))
             }
-            None => Err(Refusal::NoPlan(found.name.clone())),
+            None => Err(TeamRefusal::NoPlan(found.name.clone())),
         };
         self.change_plan(&insider.team, member.clone(), (next, letter), is_due).await
     }
@@ -70,22 +72,23 @@ impl Engine {
         outgoing: Outgoing,
     ) -> Result<Receipt> {
         insider.only_lead()?;
-        let approve = outgoing.approve.ok_or(Refusal::Letter("approve is missing"))?;
-        let name = outgoing.to.clone().ok_or(Refusal::Letter("recipient is missing"))?;
+        let approve = outgoing.approve.ok_or(TeamRefusal::Message("approve is missing"))?;
+        let name = outgoing.to.clone().ok_or(TeamRefusal::Message("recipient is missing"))?;
         let member = self.active_member(&insider.team, &name).await?;
         let request = match (&outgoing.request_id, &member.plan) {
             (Some(given), _) => given.clone(),
             (None, Some(PlanApproval::Submitted { request_id })) => request_id.clone(),
-            (None, _) => return Err(Refusal::NoPlan(member.name).into()),
+            (None, _) => return Err(TeamRefusal::NoPlan(member.name).into()),
         };
         let feedback = match outgoing.content.trim().is_empty() {
             true => outgoing.reason.clone().unwrap_or_default(),
             false => outgoing.content.clone(),
         };
         if !approve && feedback.trim().is_empty() {
-            return Err(
-                Refusal::Letter("a plan that is rejected needs content: say what is to be changed").into()
-            );
+            return Err(TeamRefusal::Message(
+                "a plan that is rejected needs content: say what is to be changed",
+            )
+            .into());
         }
         let content = match approve {
             true => format!("Your plan is approved: begin. {feedback}"),
@@ -94,28 +97,28 @@ impl Engine {
         let outgoing = Outgoing { content, request_id: Some(request.clone()), ..outgoing };
         let letter = self.addressed(actor, insider, &outgoing, &member.name);
         let next = (!approve).then_some(PlanApproval::Required);
-        let is_due = move |found: &Member| match found.plan.as_ref().and_then(PlanApproval::request_id) {
+        let is_due = move |found: &TeamMember| match found.plan.as_ref().and_then(PlanApproval::request_id) {
             Some(open) if open == request => Ok(()),
-            _ => Err(Refusal::UnknownRequest(quoted(&request))),
+            _ => Err(TeamRefusal::UnknownRequest(quote_safely(&request))),
         };
         self.change_plan(&insider.team, member, (next, letter), is_due).await
     }
 
-    async fn active_member(&self, team: &Team, name: &str) -> Result<Member> {
+    async fn active_member(&self, team: &Team, name: &str) -> Result<TeamMember> {
         let (id, wanted) = (team.id.clone(), name.to_owned());
         let mut members = self.db().read(move |tx| teams::members(tx, &id)).await?;
         members.retain(|one| one.state == MemberState::Active);
         let found = members.into_iter().find(|one| one.name == wanted || one.session.as_str() == wanted);
-        found.ok_or_else(|| Refusal::NotAMember(quoted(name)).into())
+        found.ok_or_else(|| TeamRefusal::NotAMember(quote_safely(name)).into())
     }
 
     /// Stores a letter with the state it brings about. The same call made again finds its letter and changes nothing.
     async fn change_plan(
         &self,
         team: &Team,
-        member: Member,
-        (next, letter): (Option<PlanApproval>, Letter),
-        is_due: impl Fn(&Member) -> std::result::Result<(), Refusal> + Clone + Send + Sync + 'static,
+        member: TeamMember,
+        (next, letter): (Option<PlanApproval>, TeamMessage),
+        is_due: impl Fn(&TeamMember) -> std::result::Result<(), TeamRefusal> + Clone + Send + Sync + 'static,
     ) -> Result<Receipt> {
         let receipt = Receipt {
             message_ids: vec![letter.id.clone()],
@@ -135,7 +138,7 @@ impl Engine {
             let found = teams::member(tx, &wanted.id, &member.name)?;
             // The name may have been given to another life meanwhile.
             let Some(found) = found.filter(|found| found.session == member.session) else {
-                return Ok(Err(Error::from(Refusal::NotAMember(member.name.clone()))));
+                return Ok(Err(Error::from(TeamRefusal::NotAMember(member.name.clone()))));
             };
             if let Err(refused) = is_due(&found) {
                 return Ok(Err(refused.into()));
@@ -151,6 +154,6 @@ impl Engine {
 }
 
 /// Whether a letter changes what its reader may do.
-pub(super) fn changes_tools(letter: &Letter) -> bool {
-    letter.kind == LetterKind::PlanApprovalResponse
+pub(super) fn changes_tools(letter: &TeamMessage) -> bool {
+    letter.kind == TeamMessageKind::PlanApprovalResponse
 }

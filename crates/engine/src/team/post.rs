@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use polyclaw_domain::event::{Event, EventKind};
-use polyclaw_domain::fault::KillPoint;
-use polyclaw_domain::id::LetterId;
-use polyclaw_domain::job::Lane;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::mail::{self, Letter, LetterKind, LetterState};
-use polyclaw_domain::redact::quoted;
-use polyclaw_domain::team::{LEAD, Member, MemberState, Refusal, Team};
+use polyclaw_domain::event::{EventKind, NewEvent};
+use polyclaw_domain::id::TeamMessageId;
+use polyclaw_domain::job::JobLane;
+use polyclaw_domain::kill_points::KillPoint;
+use polyclaw_domain::redact::quote_safely;
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::team::{LEAD_NAME, MemberState, Team, TeamMember, TeamRefusal};
+use polyclaw_domain::team_message::{self, TeamMessage, TeamMessageKind, TeamMessageState};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::{Tx, events, letters, sessions, teams};
 use serde::Serialize;
@@ -28,7 +28,7 @@ use crate::settings::Settings;
 /// What somebody wants to say.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
-    pub kind: LetterKind,
+    pub kind: TeamMessageKind,
     /// A name or a session key; none where it goes to all.
     pub to: Option<String>,
     pub content: String,
@@ -41,7 +41,7 @@ pub struct Outgoing {
 /// What became of it, for whoever sent it. Its state can be asked for by its id.
 #[derive(Clone, Debug, Serialize)]
 pub struct Receipt {
-    pub message_ids: Vec<LetterId>,
+    pub message_ids: Vec<TeamMessageId>,
     pub recipients: Vec<String>,
     pub request_id: Option<String>,
     /// Those of them whose sessions are gone: it waits for whoever takes their places.
@@ -52,7 +52,7 @@ pub struct Receipt {
 /// A letter on its way, with what its recipient's turn would be made of.
 #[derive(Clone)]
 pub(super) struct Posted {
-    pub letter: Letter,
+    pub letter: TeamMessage,
     pub fresh: Fresh,
     /// It waits until something else wakes its recipient.
     pub is_quiet: bool,
@@ -64,30 +64,30 @@ impl Engine {
         team: &Team,
         from: &str,
         to: &str,
-        kind: LetterKind,
+        kind: TeamMessageKind,
         content: String,
-    ) -> Letter {
+    ) -> TeamMessage {
         let mut content = content;
-        self.redactor().string(&mut content);
-        Letter {
-            id: LetterId::new(self.next_id()),
+        self.redactor().redact_in_place(&mut content);
+        TeamMessage {
+            id: TeamMessageId::new(self.next_id()),
             team: team.id.clone(),
             from: from.to_owned(),
             to: to.to_owned(),
             kind,
-            summary: mail::summary(None, &content),
+            summary: team_message::summarize_message(None, &content),
             content,
             request_id: None,
             approve: None,
             reason: None,
-            state: LetterState::Queued,
+            state: TeamMessageState::Queued,
             turn: None,
             created_at: self.now(),
             read_at: None,
         }
     }
 
-    pub(super) fn posted(&self, letter: Letter) -> Posted {
+    pub(super) fn posted(&self, letter: TeamMessage) -> Posted {
         Posted { letter, fresh: Fresh::new(self, None), is_quiet: false }
     }
 
@@ -96,17 +96,21 @@ impl Engine {
         let insider = self.insider(actor, team).await?;
         self.check_letter(&outgoing)?;
         match outgoing.kind {
-            LetterKind::ShutdownResponse => return self.answer_shutdown(actor, &insider, outgoing).await,
-            LetterKind::PlanApprovalRequest => return self.submit_plan(actor, &insider, outgoing).await,
-            LetterKind::PlanApprovalResponse => return self.answer_plan(actor, &insider, outgoing).await,
-            LetterKind::ShutdownRequest => insider.only_lead()?,
+            TeamMessageKind::ShutdownResponse => {
+                return self.answer_shutdown(actor, &insider, outgoing).await;
+            }
+            TeamMessageKind::PlanApprovalRequest => return self.submit_plan(actor, &insider, outgoing).await,
+            TeamMessageKind::PlanApprovalResponse => {
+                return self.answer_plan(actor, &insider, outgoing).await;
+            }
+            TeamMessageKind::ShutdownRequest => insider.only_lead()?,
             _ => {}
         }
         let recipients = self.recipients(&insider, &outgoing).await?;
         let mut posts = Vec::with_capacity(recipients.len());
         for name in &recipients {
             let mut letter = self.addressed(actor, &insider, &outgoing, name);
-            if outgoing.kind == LetterKind::ShutdownRequest {
+            if outgoing.kind == TeamMessageKind::ShutdownRequest {
                 letter.request_id =
                     Some(self.ask_one(actor, &insider.team, (name, outgoing.request_id.as_deref())).await?);
             }
@@ -126,7 +130,7 @@ impl Engine {
             let members = teams::members(tx, &team.id)?;
             let is_lead_lost = is_lost(tx, &team)?;
             lost.retain(|name| match name.as_str() {
-                LEAD => is_lead_lost,
+                LEAD_NAME => is_lead_lost,
                 _ => members.iter().any(|one| one.name == *name && one.state == MemberState::Lost),
             });
             Ok(lost)
@@ -139,24 +143,26 @@ impl Engine {
         let beside = [&outgoing.reason, &outgoing.request_id].map(|text| text.as_deref().unwrap_or_default());
         self.check_length(&beside)?;
         let refusal = match outgoing {
-            Outgoing { kind: LetterKind::Idle | LetterKind::Task, .. } => {
-                Refusal::Letter("letters of this type are written by the runtime")
+            Outgoing { kind: TeamMessageKind::Idle | TeamMessageKind::Task, .. } => {
+                TeamRefusal::Message("letters of this type are written by the runtime")
             }
-            Outgoing { kind: LetterKind::Message, content, .. } if content.trim().is_empty() => {
-                Refusal::Letter("a message needs content")
+            Outgoing { kind: TeamMessageKind::Message, content, .. } if content.trim().is_empty() => {
+                TeamRefusal::Message("a message needs content")
             }
-            Outgoing { kind: LetterKind::Broadcast, content, .. } if content.trim().is_empty() => {
-                Refusal::Letter("a message needs content")
+            Outgoing { kind: TeamMessageKind::Broadcast, content, .. } if content.trim().is_empty() => {
+                TeamRefusal::Message("a message needs content")
             }
-            Outgoing { kind: LetterKind::PlanApprovalRequest, content, .. } if content.trim().is_empty() => {
-                Refusal::Letter("content is missing: it is the plan")
+            Outgoing { kind: TeamMessageKind::PlanApprovalRequest, content, .. }
+                if content.trim().is_empty() =>
+            {
+                TeamRefusal::Message("content is missing: it is the plan")
             }
-            Outgoing { kind: LetterKind::Broadcast, to: Some(_), .. } => {
-                Refusal::Letter("a broadcast goes to everybody and has no recipient")
+            Outgoing { kind: TeamMessageKind::Broadcast, to: Some(_), .. } => {
+                TeamRefusal::Message("a broadcast goes to everybody and has no recipient")
             }
-            Outgoing { kind: LetterKind::Message | LetterKind::ShutdownRequest, to: None, .. } => {
-                Refusal::Letter("recipient is missing")
-            }
+            Outgoing {
+                kind: TeamMessageKind::Message | TeamMessageKind::ShutdownRequest, to: None, ..
+            } => TeamRefusal::Message("recipient is missing"),
             _ => return Ok(()),
         };
         Err(refusal.into())
@@ -166,7 +172,7 @@ impl Engine {
     pub(super) fn check_length(&self, texts: &[&str]) -> Result<()> {
         let most = usize::try_from(self.settings().teams.max_message_bytes).unwrap_or(usize::MAX);
         let length = texts.iter().map(|text| text.len()).sum();
-        if length > most { Err(Refusal::TooLong(length, most).into()) } else { Ok(()) }
+        if length > most { Err(TeamRefusal::TooLong(length, most).into()) } else { Ok(()) }
     }
 
     /// The names it goes to; whoever is not in the team gets nothing.
@@ -176,20 +182,20 @@ impl Engine {
         // Mail for one that is lost waits for whoever bears the name next.
         let there = members.into_iter().filter(|member| member.state != MemberState::Closed);
         let mut all: Vec<(String, SessionKey)> =
-            there.map(|Member { name, session, .. }| (name, session)).collect();
-        all.push((LEAD.to_owned(), lead));
+            there.map(|TeamMember { name, session, .. }| (name, session)).collect();
+        all.push((LEAD_NAME.to_owned(), lead));
         if outgoing.to.as_ref().is_some_and(|to| *to == insider.worker.name) {
-            return Err(Refusal::Letter("the recipient is you: nobody writes to themselves").into());
+            return Err(TeamRefusal::Message("the recipient is you: nobody writes to themselves").into());
         }
         all.retain(|(name, _)| *name != insider.worker.name);
         match (&outgoing.to, outgoing.kind) {
-            (_, LetterKind::Broadcast) => Ok(all.into_iter().map(|(name, _)| name).collect()),
+            (_, TeamMessageKind::Broadcast) => Ok(all.into_iter().map(|(name, _)| name).collect()),
             (Some(to), _) => {
                 let found = all.into_iter().find(|(name, key)| name == to || key.as_str() == to);
-                let unknown = || Refusal::NotAMember(quoted(to));
+                let unknown = || TeamRefusal::NotAMember(quote_safely(to));
                 Ok(vec![found.map(|(name, _)| name).ok_or_else(unknown)?])
             }
-            (None, _) => Err(Refusal::Letter("recipient is missing").into()),
+            (None, _) => Err(TeamRefusal::Message("recipient is missing").into()),
         }
     }
 
@@ -200,18 +206,18 @@ impl Engine {
         insider: &Insider,
         outgoing: &Outgoing,
         to: &str,
-    ) -> Letter {
+    ) -> TeamMessage {
         let letter =
             self.letter(&insider.team, &insider.worker.name, to, outgoing.kind, outgoing.content.clone());
         let redacted = |text: &Option<String>| {
             text.clone().map(|mut text| {
-                self.redactor().string(&mut text);
+                self.redactor().redact_in_place(&mut text);
                 text
             })
         };
-        Letter {
-            id: LetterId::new(format!("{}-{to}", actor.call())),
-            summary: mail::summary(redacted(&outgoing.summary).as_deref(), &letter.content),
+        TeamMessage {
+            id: TeamMessageId::new(format!("{}-{to}", actor.call())),
+            summary: team_message::summarize_message(redacted(&outgoing.summary).as_deref(), &letter.content),
             request_id: outgoing.request_id.clone(),
             approve: outgoing.approve,
             reason: redacted(&outgoing.reason),
@@ -222,17 +228,17 @@ impl Engine {
     /// Stores letters and wakes whom they are for.
     pub(super) async fn post(&self, team: &Team, posts: Vec<Posted>) -> Result<()> {
         let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
-        let copies: Vec<Letter> = posts.iter().map(|post| post.letter.clone()).collect();
+        let copies: Vec<TeamMessage> = posts.iter().map(|post| post.letter.clone()).collect();
         let posts = Arc::new(posts);
         let write = move |tx: &mut Tx<'_>| store_all(tx, &wanted, &posts, &settings, now);
         let ready = self.persist(write).await?;
-        self.reach(KillPoint::LetterStored).await;
+        self.reach(KillPoint::TeamMessageStored).await;
         self.hand_out(team, ready, copies).await;
         Ok(())
     }
 
     /// Wakes the readers of letters that are stored, and shows the letters to whoever watches the team.
-    pub(super) async fn hand_out(&self, team: &Team, ready: Vec<Lane>, letters: Vec<Letter>) {
+    pub(super) async fn hand_out(&self, team: &Team, ready: Vec<JobLane>, letters: Vec<TeamMessage>) {
         ready.into_iter().for_each(|lane| self.lanes.wake(lane));
         for letter in &letters {
             self.hub.publish(&team.lead, FrameKind::Team { change: sent(team, letter).data });
@@ -248,7 +254,7 @@ pub(super) fn store_all(
     posts: &[Posted],
     settings: &Settings,
     now: Millis,
-) -> polyclaw_store::Result<Vec<Lane>> {
+) -> polyclaw_store::Result<Vec<JobLane>> {
     let mut ready = Vec::new();
     for post in posts {
         let Some(session) = reader(tx, team, &post.letter.to)? else { continue };
@@ -275,7 +281,7 @@ pub(super) fn lock_readers(tx: &mut Tx<'_>, team: &Team, posts: &[Posted]) -> po
 
 /// The session that bears a name now.
 pub(super) fn reader(tx: &mut Tx<'_>, team: &Team, name: &str) -> polyclaw_store::Result<Option<SessionKey>> {
-    if name == LEAD {
+    if name == LEAD_NAME {
         return Ok(Some(team.lead.clone()));
     }
     let found = teams::member(tx, &team.id, name)?;
@@ -287,20 +293,20 @@ pub(super) fn reader(tx: &mut Tx<'_>, team: &Team, name: &str) -> polyclaw_store
 pub(super) fn note_undeliverable(
     tx: &mut Tx<'_>,
     team: &Team,
-    letters: &[Letter],
+    letters: &[TeamMessage],
     now: Millis,
 ) -> polyclaw_store::Result<()> {
     for letter in letters {
         let writer = teams::member(tx, &team.id, &letter.from)?.map(|member| member.session);
         let told = sent(team, letter);
-        let told = Event { kind: EventKind::MailUndeliverable, session: writer.or(told.session), ..told };
+        let told = NewEvent { kind: EventKind::MailUndeliverable, session: writer.or(told.session), ..told };
         events::record(tx, &told, now)?;
     }
     Ok(())
 }
 
 /// What others see of a letter is its summary.
-fn sent(team: &Team, letter: &Letter) -> Event {
+fn sent(team: &Team, letter: &TeamMessage) -> NewEvent {
     let data = json!({
         "team": team.name,
         "message_id": letter.id,

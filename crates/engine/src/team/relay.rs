@@ -3,15 +3,15 @@
 
 use std::collections::HashMap;
 
-use polyclaw_domain::event::{Event, EventKind};
-use polyclaw_domain::fault::KillPoint;
-use polyclaw_domain::id::LetterId;
-use polyclaw_domain::job::Lane;
-use polyclaw_domain::mail::{Letter, LetterKind};
-use polyclaw_domain::plain;
-use polyclaw_domain::run::{ANNOUNCE, SUMMARY_CHARS};
-use polyclaw_domain::task::{Task, TaskNo, TaskState, why_not};
-use polyclaw_domain::team::{LEAD, Member, MemberState, RUNTIME, Team, TeamStatus};
+use polyclaw_domain::event::{EventKind, NewEvent};
+use polyclaw_domain::id::TeamMessageId;
+use polyclaw_domain::job::JobLane;
+use polyclaw_domain::kill_points::KillPoint;
+use polyclaw_domain::run::{ANNOUNCE_KIND, MAX_SUMMARY_CHARS};
+use polyclaw_domain::sanitize;
+use polyclaw_domain::task::{TaskNo, TeamTask, TeamTaskState, claim_refusal};
+use polyclaw_domain::team::{LEAD_NAME, MemberState, RUNTIME_NAME, Team, TeamMember, TeamStatus};
+use polyclaw_domain::team_message::{TeamMessage, TeamMessageKind};
 use polyclaw_store::tasks::{self, Happened, Kind};
 use polyclaw_store::{Tx, agents, events, teams};
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ const MOST: usize = 200;
 #[derive(Clone)]
 struct News {
     event: Happened,
-    task: Task,
+    task: TeamTask,
     /// Tasks that can be taken because of it.
     free: Vec<Freed>,
     /// Names that hold a task.
@@ -46,7 +46,7 @@ struct News {
 /// A task that can be taken, and how often it was claimed before.
 #[derive(Clone)]
 struct Freed {
-    task: Task,
+    task: TeamTask,
     claims: i64,
 }
 
@@ -63,7 +63,7 @@ impl Engine {
             for news in due {
                 let seq = news.event.seq;
                 self.tell_news(team, news).await?;
-                self.reach(KillPoint::LedgerTold).await;
+                self.reach(KillPoint::LedgerNotified).await;
                 ledger.write(move |tx| tasks::relayed(tx, seq)).await?;
             }
         }
@@ -84,7 +84,8 @@ impl Engine {
                 return Ok(Vec::new());
             }
             events::record(tx, &changed(&team, &news), now)?;
-            let mut ready = announce(tx, &team, &news, &fresh, &settings)?.into_iter().collect::<Vec<Lane>>();
+            let mut ready =
+                announce(tx, &team, &news, &fresh, &settings)?.into_iter().collect::<Vec<JobLane>>();
             let readers = pick(tx, &team, &news, &letters)?;
             ready.extend(store_all(tx, &team, &readers, &settings, now)?);
             Ok(ready)
@@ -101,18 +102,28 @@ impl Engine {
         let mut posts: Vec<Posted> = Vec::new();
         let seq = news.event.seq;
         for task in &news.free {
-            posts.push(self.posted(self.letter(team, RUNTIME, "", LetterKind::Task, offer_text(&task.task))));
+            posts.push(self.posted(self.letter(
+                team,
+                RUNTIME_NAME,
+                "",
+                TeamMessageKind::Task,
+                offer_text(&task.task),
+            )));
         }
         if news.event.kind == Kind::Expired {
             let text = format!(
                 "{} showed no sign of life: task #{} ({}) is pending again.",
                 news.event.actor,
                 news.task.no,
-                plain::line(&news.task.subject, 200)
+                sanitize::to_single_line(&news.task.subject, 200)
             );
-            let letter = self.letter(team, RUNTIME, LEAD, LetterKind::Task, text);
-            posts
-                .push(self.posted(Letter { id: LetterId::new(format!("{}-{seq}-lead", team.id)), ..letter }));
+            let letter = self.letter(team, RUNTIME_NAME, LEAD_NAME, TeamMessageKind::Task, text);
+            posts.push(
+                self.posted(TeamMessage {
+                    id: TeamMessageId::new(format!("{}-{seq}-lead", team.id)),
+                    ..letter
+                }),
+            );
         }
         posts
     }
@@ -125,7 +136,7 @@ fn read_news(tx: &mut Tx<'_>, id: &polyclaw_domain::id::TeamId) -> polyclaw_stor
         let mut free = Vec::new();
         for no in freed(&event) {
             let task = tasks::get(tx, id, no)?;
-            let task = task.filter(|task| task.state == TaskState::Pending && task.blocked_by.is_empty());
+            let task = task.filter(|task| task.state == TeamTaskState::Pending && task.blocked_by.is_empty());
             let claims = tasks::claims(tx, id, no)?;
             free.extend(task.map(|task| Freed { task, claims }));
         }
@@ -152,7 +163,7 @@ fn freed(event: &Happened) -> Vec<TaskNo> {
     }
 }
 
-fn changed(team: &Team, news: &News) -> Event {
+fn changed(team: &Team, news: &News) -> NewEvent {
     let (change, task) = (&news.event, &news.task);
     let data = json!({
         "team": team.name,
@@ -172,9 +183,9 @@ fn announce(
     news: &News,
     fresh: &Fresh,
     settings: &Settings,
-) -> polyclaw_store::Result<Option<Lane>> {
+) -> polyclaw_store::Result<Option<JobLane>> {
     let ended = matches!(news.event.kind, Kind::Completed | Kind::Failed);
-    if !ended || news.event.actor == LEAD {
+    if !ended || news.event.actor == LEAD_NAME {
         return Ok(None);
     }
     let member = teams::member(tx, &team.id, &news.event.actor)?;
@@ -190,7 +201,7 @@ fn announce(
             news.event.actor,
             news.event.kind.as_str(),
             news.task.no,
-            plain::line(&news.task.subject, 120)
+            sanitize::to_single_line(&news.task.subject, 120)
         ),
         meta: payload(team, news, member.as_ref(), (agent.as_str(), &name), &key),
         key,
@@ -201,7 +212,7 @@ fn announce(
 fn payload(
     team: &Team,
     news: &News,
-    member: Option<&Member>,
+    member: Option<&TeamMember>,
     (agent, name): (&str, &str),
     key: &str,
 ) -> Value {
@@ -217,7 +228,7 @@ fn payload(
     }
     json!({
         "internal": true,
-        "kind": ANNOUNCE,
+        "kind": ANNOUNCE_KIND,
         "trace_id": team.trace,
         "hop": 1,
         "idempotency_key": key,
@@ -226,24 +237,24 @@ fn payload(
         "source_session_key": member.map(|member| &member.session),
         "source_run_id": format!("{}#{}", team.name, task.no),
         "task": { "label": format!("#{} {}", task.no, task.subject),
-            "prompt": plain::block(&task.description, SUMMARY_CHARS - 1), "tags": [] },
+            "prompt": sanitize::limit_block(&task.description, MAX_SUMMARY_CHARS - 1), "tags": [] },
         "result": {
             "status": if event.kind == Kind::Completed { "ok" } else { "error" },
-            "summary": plain::block(&summary, SUMMARY_CHARS - 1),
+            "summary": sanitize::limit_block(&summary, MAX_SUMMARY_CHARS - 1),
             "artifacts": task.artifacts,
             "error_code": Value::Null,
         },
         "stats": { "duration_ms": task.claimed_at.map(|at| event.created_at.since(at)), "tokens": Value::Null,
             "cost_usd": Value::Null },
         "reply_to": team.reply_to,
-        "asked_by": team.asked_by(),
+        "asked_by": team.requested_by(),
     })
 }
 
 /// Whom the letters go to: for each free task the first who does nothing and could take it.
 fn pick(tx: &mut Tx<'_>, team: &Team, news: &News, posts: &[Posted]) -> polyclaw_store::Result<Vec<Posted>> {
     let mut picked: Vec<Posted> = Vec::new();
-    let mut idle: Vec<Member> = Vec::new();
+    let mut idle: Vec<TeamMember> = Vec::new();
     if !news.free.is_empty() && team.status == TeamStatus::Active {
         let with_turns = teams::with_turns(tx, &team.id)?;
         idle = teams::members(tx, &team.id)?;
@@ -259,9 +270,9 @@ fn pick(tx: &mut Tx<'_>, team: &Team, news: &News, posts: &[Posted]) -> polyclaw
             picked.push(post.clone());
             continue;
         };
-        let fits = |member: &Member| why_not(task, &as_worker(member)).is_none();
+        let fits = |member: &TeamMember| claim_refusal(task, &as_worker(member)).is_none();
         // Whoever just gave it back is not the one to be asked.
-        let gave_back = |member: &Member| {
+        let gave_back = |member: &TeamMember| {
             matches!(news.event.kind, Kind::Released | Kind::Expired) && member.name == news.event.actor
         };
         let first = idle.iter().position(|member| fits(member) && !gave_back(member));
@@ -271,9 +282,9 @@ fn pick(tx: &mut Tx<'_>, team: &Team, news: &News, posts: &[Posted]) -> polyclaw
             let mut id = offer_id(team, task, (*claims, taken), &to);
             if matches!(news.event.kind, Kind::Updated | Kind::Reopened) {
                 // It may have been offered before, and was changed since.
-                id = LetterId::new(format!("{id}-{}", news.event.seq));
+                id = TeamMessageId::new(format!("{id}-{}", news.event.seq));
             }
-            let letter = Letter { id, to, ..post.letter.clone() };
+            let letter = TeamMessage { id, to, ..post.letter.clone() };
             picked.push(Posted { letter, ..post.clone() });
         }
     }

@@ -1,10 +1,10 @@
 //! Trying again after turns that failed: later and later, and only while something waits for whoever failed. When is a
 //! row, so a restart forgets nobody; that it was tried is stored with the turn it begins, so nobody is tried twice.
 
-use polyclaw_domain::job::Lane;
-use polyclaw_domain::task::why_not;
-use polyclaw_domain::team::setback::pause_ms;
-use polyclaw_domain::team::{LEAD, Team, TeamStatus};
+use polyclaw_domain::job::JobLane;
+use polyclaw_domain::task::claim_refusal;
+use polyclaw_domain::team::failures::backoff_ms;
+use polyclaw_domain::team::{LEAD_NAME, Team, TeamStatus};
 use polyclaw_store::teams::Retry;
 use polyclaw_store::{Tx, letters, sessions, tasks, teams};
 
@@ -45,7 +45,7 @@ impl Engine {
 
     /// Whether a member holds a task, or could take one.
     async fn has_work(&self, team: &Team, name: &str) -> Result<bool> {
-        if name == LEAD || team.status != TeamStatus::Active {
+        if name == LEAD_NAME || team.status != TeamStatus::Active {
             return Ok(false);
         }
         let (id, wanted) = (team.id.clone(), name.to_owned());
@@ -57,7 +57,7 @@ impl Engine {
         let open = self.ledger(team)?.read(move |tx| tasks::list(tx, &id, &open)).await?;
         Ok(open.iter().any(|task| match &task.lease {
             Some(lease) => lease.owner == worker.name,
-            None => why_not(task, &worker).is_none(),
+            None => claim_refusal(task, &worker).is_none(),
         }))
     }
 }
@@ -68,7 +68,7 @@ fn take(
     retry: &Retry,
     has_work: bool,
     (fresh, settings): (&Fresh, &Settings),
-) -> polyclaw_store::Result<Option<Lane>> {
+) -> polyclaw_store::Result<Option<JobLane>> {
     let Some(team) = teams::get(tx, &retry.team)? else { return Ok(None) };
     let Some(session) = reader(tx, &team, &retry.name)? else {
         // Nobody bears the name any more, and nothing else would ever take this retry.
@@ -79,7 +79,7 @@ fn take(
     let is_wanted = has_work || is_worth_a_turn(tx, &team, &retry.name)?;
     // What is no reason for a turn while others are at work may be one when they rest.
     let (_, idle) = letters::waiting(tx, &team.id, &retry.name)?;
-    let later = (!is_wanted && idle > 0).then(|| fresh.now.plus(pause_ms(1)));
+    let later = (!is_wanted && idle > 0).then(|| fresh.now.plus(backoff_ms(1)));
     if !teams::take_retry(tx, retry, later)? || !is_wanted {
         return Ok(None);
     }

@@ -2,12 +2,16 @@
 
 use std::collections::HashSet;
 
-use polyclaw_domain::fault::KillPoint;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::mail::LetterKind;
-use polyclaw_domain::session::Status;
-use polyclaw_domain::team::shutdown::{Answer, Request, Verdict, at_deadline, verdict};
-use polyclaw_domain::team::{LEAD, Member, MemberState, RUNTIME, Refusal, Team, TeamStatus};
+use polyclaw_domain::kill_points::KillPoint;
+use polyclaw_domain::session::SessionStatus;
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::team::shutdown::{
+    ShutdownAnswer, ShutdownRequest, ShutdownVerdict, answer_at_deadline, shutdown_verdict,
+};
+use polyclaw_domain::team::{
+    LEAD_NAME, MemberState, RUNTIME_NAME, Team, TeamMember, TeamRefusal, TeamStatus,
+};
+use polyclaw_domain::team_message::TeamMessageKind;
 use polyclaw_store::{Tx, letters, sessions, teams};
 use serde::Serialize;
 use serde_json::json;
@@ -32,7 +36,7 @@ pub struct Ended {
 pub struct Outcome {
     pub name: String,
     pub request_id: String,
-    pub answer: Option<Answer>,
+    pub answer: Option<ShutdownAnswer>,
 }
 
 const EITHER: &[TeamStatus] = &[TeamStatus::Active, TeamStatus::ShuttingDown];
@@ -59,7 +63,7 @@ impl Engine {
                 break insider;
             }
         };
-        self.reach(KillPoint::ShutdownAsked).await;
+        self.reach(KillPoint::ShutdownRequested).await;
         self.write_team(&insider.team).await?;
         self.settle_shutdown(&insider.team).await
     }
@@ -69,13 +73,13 @@ impl Engine {
         &self,
         actor: &Actor,
         insider: &Insider,
-        members: &[Member],
+        members: &[TeamMember],
         reason: &str,
-    ) -> Vec<(Request, Posted)> {
-        let question = |member: &Member| {
+    ) -> Vec<(ShutdownRequest, Posted)> {
+        let question = |member: &TeamMember| {
             let request = self.request(actor, &member.name);
             let outgoing = Outgoing {
-                kind: LetterKind::ShutdownRequest,
+                kind: TeamMessageKind::ShutdownRequest,
                 to: Some(member.name.clone()),
                 content: format!(
                     "The team is to end. {reason}\nFinish what you are doing, then answer with SendMessage, type \
@@ -93,10 +97,10 @@ impl Engine {
     }
 
     /// The same call asks under the same number.
-    fn request(&self, actor: &Actor, member: &str) -> Request {
+    fn request(&self, actor: &Actor, member: &str) -> ShutdownRequest {
         let deadline = self.now().plus(i64::from(self.settings().teams.shutdown_seconds) * 1000);
         let id = format!("{}-{member}-stop", actor.call());
-        Request { id, member: member.to_owned(), deadline, answer: None }
+        ShutdownRequest { id, member: member.to_owned(), deadline, answer: None }
     }
 
     /// What became of the team that this call ended when it was made before; or of the last of this name, if none bears it
@@ -104,7 +108,7 @@ impl Engine {
     async fn ended_before(&self, actor: &Actor, name: &str) -> Result<Option<Ended>> {
         let led_by = match actor {
             Actor::Session { key, .. } => Some(key.clone()),
-            Actor::InNameOf { name, .. } if name != LEAD => return Ok(None),
+            Actor::InNameOf { name, .. } if name != LEAD_NAME => return Ok(None),
             Actor::Operator { .. } | Actor::InNameOf { .. } => None,
         };
         let (name, call) = (name.to_owned(), actor.call().to_owned());
@@ -128,8 +132,8 @@ impl Engine {
         &self,
         actor: &Actor,
         team: &Team,
-        members: Vec<Member>,
-        questions: Vec<(Request, Posted)>,
+        members: Vec<TeamMember>,
+        questions: Vec<(ShutdownRequest, Posted)>,
     ) -> Result<bool> {
         let (requests, posts): (Vec<_>, Vec<_>) = questions.into_iter().unzip();
         let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
@@ -163,9 +167,10 @@ impl Engine {
 
     /// Everybody is stopped and the team is shutting down, or neither; `false` if there are others by now. Nobody has to be
     /// asked: whoever comes after a crash finds that all have answered.
-    async fn stop_members(&self, actor: &Actor, team: &Team, members: &[Member]) -> Result<bool> {
+    async fn stop_members(&self, actor: &Actor, team: &Team, members: &[TeamMember]) -> Result<bool> {
         let (engine, wanted, now, members) = (self.clone(), team.clone(), self.now(), members.to_vec());
-        let requests: Vec<Request> = members.iter().map(|member| self.request(actor, &member.name)).collect();
+        let requests: Vec<ShutdownRequest> =
+            members.iter().map(|member| self.request(actor, &member.name)).collect();
         let actor = actor.clone();
         let write = move |tx: &mut Tx<'_>| {
             // The sessions' rows first, as everywhere.
@@ -185,17 +190,19 @@ impl Engine {
             teams::set_status(tx, &wanted.id, (EITHER, TeamStatus::ShuttingDown), now)?;
             // What those said who have left stays said.
             let mut answered = teams::requests(tx, &wanted.id)?;
-            answered.retain(|request| request.answer.as_ref().is_some_and(Answer::lets_end));
+            answered.retain(|request| request.answer.as_ref().is_some_and(ShutdownAnswer::allows_shutdown));
             answered.retain(|request| members.iter().all(|member| member.name != request.member));
             teams::drop_requests(tx, &wanted.id)?;
-            let stopped = requests.iter().map(|one| Request { answer: Some(Answer::Stopped), ..one.clone() });
+            let stopped = requests
+                .iter()
+                .map(|one| ShutdownRequest { answer: Some(ShutdownAnswer::Stopped), ..one.clone() });
             for request in answered.into_iter().chain(stopped) {
                 teams::ask(tx, &wanted.id, &request, now)?;
                 request.answer.iter().try_for_each(|how| teams::answer(tx, &request.id, how).map(drop))?;
             }
             for member in &members {
                 teams::set_member_state(tx, &wanted.id, &member.name, MemberState::Closed, now)?;
-                sessions::set_status(tx, &member.session, Status::Archived)?;
+                sessions::set_status(tx, &member.session, SessionStatus::Archived)?;
             }
             Ok((true, after))
         };
@@ -204,7 +211,7 @@ impl Engine {
         Ok(is_begun)
     }
 
-    async fn active_members(&self, team: &Team) -> Result<Vec<Member>> {
+    async fn active_members(&self, team: &Team) -> Result<Vec<TeamMember>> {
         let id = team.id.clone();
         let mut members = self.db().read(move |tx| teams::members(tx, &id)).await?;
         members.retain(|member| member.state == MemberState::Active);
@@ -242,19 +249,21 @@ impl Engine {
         insider: &Insider,
         outgoing: Outgoing,
     ) -> Result<Receipt> {
-        let Some(member) = &insider.member else { return Err(Refusal::NotAMember(LEAD.to_owned()).into()) };
-        let id = outgoing.request_id.clone().ok_or(Refusal::Letter("request_id is missing"))?;
-        let approve = outgoing.approve.ok_or(Refusal::Letter("approve is missing"))?;
+        let Some(member) = &insider.member else {
+            return Err(TeamRefusal::NotAMember(LEAD_NAME.to_owned()).into());
+        };
+        let id = outgoing.request_id.clone().ok_or(TeamRefusal::Message("request_id is missing"))?;
+        let approve = outgoing.approve.ok_or(TeamRefusal::Message("approve is missing"))?;
         let asked = self.requests(&insider.team).await?.into_iter().find(|one| one.id == id);
         if asked.is_none_or(|one| one.member != member.name) {
-            return Err(Refusal::UnknownRequest(id).into());
+            return Err(TeamRefusal::UnknownRequest(id).into());
         }
         let reason = outgoing.reason.clone().unwrap_or_else(|| outgoing.content.clone());
-        let answer = if approve { Answer::Approved } else { Answer::Refused { reason } };
-        let letter = self.addressed(actor, insider, &outgoing, LEAD);
+        let answer = if approve { ShutdownAnswer::Approved } else { ShutdownAnswer::Refused { reason } };
+        let letter = self.addressed(actor, insider, &outgoing, LEAD_NAME);
         let receipt = Receipt {
             message_ids: vec![letter.id.clone()],
-            recipients: vec![LEAD.to_owned()],
+            recipients: vec![LEAD_NAME.to_owned()],
             lost: Vec::new(),
             request_id: Some(id.clone()),
         };
@@ -266,7 +275,7 @@ impl Engine {
         Ok(receipt)
     }
 
-    async fn requests(&self, team: &Team) -> Result<Vec<Request>> {
+    async fn requests(&self, team: &Team) -> Result<Vec<ShutdownRequest>> {
         let id = team.id.clone();
         Ok(self.db().read(move |tx| teams::requests(tx, &id)).await?)
     }
@@ -276,8 +285,8 @@ impl Engine {
     async fn note_answer(
         &self,
         team: &Team,
-        member: &Member,
-        (request, answer): (&str, Answer),
+        member: &TeamMember,
+        (request, answer): (&str, ShutdownAnswer),
         told: Option<Posted>,
     ) -> Result<Vec<After>> {
         let engine = self.clone();
@@ -291,10 +300,10 @@ impl Engine {
             // The name may have been given to another life meanwhile, which was asked nothing.
             let is_same =
                 teams::member(tx, &wanted.id, &name)?.is_some_and(|member| member.session == session);
-            if is_same && teams::answer(tx, &request, &answer)? && answer.lets_end() {
+            if is_same && teams::answer(tx, &request, &answer)? && answer.allows_shutdown() {
                 after = stop_all(tx, &engine, &session)?.1;
                 teams::set_member_state(tx, &wanted.id, &name, MemberState::Closed, now)?;
-                sessions::set_status(tx, &session, Status::Archived)?;
+                sessions::set_status(tx, &session, SessionStatus::Archived)?;
             }
             if told.is_some() {
                 letters::note_answered(tx, &wanted.id, (&name, &request), now)?;
@@ -312,15 +321,15 @@ impl Engine {
         let id = team.id.clone();
         let read = move |tx: &mut Tx<'_>| Ok((teams::get(tx, &id)?, teams::requests(tx, &id)?));
         let (found, requests) = self.db().read(read).await?;
-        let status = match (found.map_or(team.status, |team| team.status), verdict(&requests)) {
+        let status = match (found.map_or(team.status, |team| team.status), shutdown_verdict(&requests)) {
             (TeamStatus::Active, _) => self.forget_answers(team).await.map(|()| TeamStatus::Active)?,
             // Whoever was faster may not be done with its folder.
             (TeamStatus::Shutdown, _) => self.clear_folder(team).await.map(|_| TeamStatus::Shutdown)?,
-            (TeamStatus::ShuttingDown, Verdict::Waiting) => TeamStatus::ShuttingDown,
-            (TeamStatus::ShuttingDown, Verdict::Ends) => {
+            (TeamStatus::ShuttingDown, ShutdownVerdict::Waiting) => TeamStatus::ShuttingDown,
+            (TeamStatus::ShuttingDown, ShutdownVerdict::Ends) => {
                 self.end_team(team, &requests).await.map(|()| TeamStatus::Shutdown)?
             }
-            (TeamStatus::ShuttingDown, Verdict::Kept { member, reason }) => {
+            (TeamStatus::ShuttingDown, ShutdownVerdict::Rejected { member, reason }) => {
                 self.keep_team(team, &member, &reason).await.map(|()| TeamStatus::Active)?
             }
         };
@@ -337,7 +346,7 @@ impl Engine {
         let at_work = self.db().read(read).await?;
         for request in self.requests(team).await? {
             let is_working = at_work.contains(&request.member);
-            let Some(answer) = at_deadline(&request, is_working, self.now()) else { continue };
+            let Some(answer) = answer_at_deadline(&request, is_working, self.now()) else { continue };
             let (id, name) = (team.id.clone(), request.member.clone());
             if let Some(member) = self.db().read(move |tx| teams::member(tx, &id, &name)).await? {
                 let after = self.note_answer(team, &member, (&request.id, answer), None).await?;
@@ -349,8 +358,10 @@ impl Engine {
 
     /// Somebody objects: the team goes on, and its lead knows why.
     async fn keep_team(&self, team: &Team, member: &str, reason: &str) -> Result<()> {
-        let agreed = |request: &Request| match request.answer {
-            Some(Answer::Approved | Answer::Idle | Answer::Stopped) => Some(request.member.clone()),
+        let agreed = |request: &ShutdownRequest| match request.answer {
+            Some(ShutdownAnswer::Approved | ShutdownAnswer::Idle | ShutdownAnswer::Stopped) => {
+                Some(request.member.clone())
+            }
             _ => None,
         };
         let closed: Vec<String> = self.requests(team).await?.iter().filter_map(agreed).collect();
@@ -361,7 +372,7 @@ impl Engine {
                 closed.join(", ")
             ));
         }
-        let post = self.posted(self.letter(team, RUNTIME, LEAD, LetterKind::Task, text));
+        let post = self.posted(self.letter(team, RUNTIME_NAME, LEAD_NAME, TeamMessageKind::Task, text));
         let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
         let write = move |tx: &mut Tx<'_>| {
             lock_readers(tx, &wanted, std::slice::from_ref(&post))?;
@@ -393,11 +404,11 @@ impl Engine {
     }
 
     /// The end: nobody is left, the name is free, and what was is kept aside.
-    async fn end_team(&self, team: &Team, requests: &[Request]) -> Result<()> {
+    async fn end_team(&self, team: &Team, requests: &[ShutdownRequest]) -> Result<()> {
         self.free_left_of(team).await.or_else(unless_ended)?;
         let said: Vec<String> = requests.iter().map(outcome_line).collect();
         let text = format!("The team {} has ended. {}", team.name, said.join("; "));
-        let post = self.posted(self.letter(team, RUNTIME, LEAD, LetterKind::Task, text));
+        let post = self.posted(self.letter(team, RUNTIME_NAME, LEAD_NAME, TeamMessageKind::Task, text));
         let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
         let write = move |tx: &mut Tx<'_>| {
             lock_readers(tx, &wanted, std::slice::from_ref(&post))?;
@@ -450,16 +461,16 @@ fn means(tx: &mut Tx<'_>, actor: &Actor, team: &Team) -> polyclaw_store::Result<
 }
 
 /// Whether these are all who are in the team, in the lives they have now.
-fn are_all(tx: &mut Tx<'_>, team: &Team, members: &[Member]) -> polyclaw_store::Result<bool> {
-    let lives = |members: &[Member]| -> HashSet<SessionKey> {
+fn are_all(tx: &mut Tx<'_>, team: &Team, members: &[TeamMember]) -> polyclaw_store::Result<bool> {
+    let lives = |members: &[TeamMember]| -> HashSet<SessionKey> {
         let there = members.iter().filter(|member| member.state == MemberState::Active);
         there.map(|member| member.session.clone()).collect()
     };
     Ok(lives(&teams::members(tx, &team.id)?) == lives(members))
 }
 
-fn outcomes(requests: &[Request]) -> Vec<Outcome> {
-    let outcome = |request: &Request| Outcome {
+fn outcomes(requests: &[ShutdownRequest]) -> Vec<Outcome> {
+    let outcome = |request: &ShutdownRequest| Outcome {
         name: request.member.clone(),
         request_id: request.id.clone(),
         answer: request.answer.clone(),
@@ -467,12 +478,12 @@ fn outcomes(requests: &[Request]) -> Vec<Outcome> {
     requests.iter().map(outcome).collect()
 }
 
-fn outcome_line(request: &Request) -> String {
+fn outcome_line(request: &ShutdownRequest) -> String {
     let how = match &request.answer {
-        Some(Answer::Approved) => "agreed",
-        Some(Answer::Idle) => "was idle",
-        Some(Answer::Stopped) => "was stopped",
-        Some(Answer::Refused { .. }) => "objected",
+        Some(ShutdownAnswer::Approved) => "agreed",
+        Some(ShutdownAnswer::Idle) => "was idle",
+        Some(ShutdownAnswer::Stopped) => "was stopped",
+        Some(ShutdownAnswer::Refused { .. }) => "objected",
         None => "was not heard",
     };
     format!("{} {how}", request.member)

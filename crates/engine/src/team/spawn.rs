@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use polyclaw_domain::agent::{AgentSpec, MemberTools};
-use polyclaw_domain::channel::Address;
-use polyclaw_domain::id::{AgentId, uuid_of};
-use polyclaw_domain::job::Lane;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::policy::Lent;
+use polyclaw_domain::channel::ChatAddress;
+use polyclaw_domain::id::{AgentId, uuid_for_call};
+use polyclaw_domain::job::JobLane;
+use polyclaw_domain::policy::InheritedTools;
 use polyclaw_domain::provider::ModelRef;
-use polyclaw_domain::run::{Limits, RunKind};
-use polyclaw_domain::session::{Session, Status};
+use polyclaw_domain::run::{RunKind, SpawnLimits};
+use polyclaw_domain::session::{Session, SessionStatus};
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::team::{
-    self, MAX_CAPABILITIES, Member, MemberState, PlanApproval, Refusal, Team, TeamRole, TeamStatus,
+    self, MAX_CAPABILITIES, MemberState, PlanApproval, Team, TeamMember, TeamRefusal, TeamRole, TeamStatus,
 };
 use polyclaw_domain::time::Millis;
 use polyclaw_store::{Tx, agents, letters, sessions, tasks, teams};
@@ -57,19 +57,19 @@ const DEEPEST: u32 = 5;
 
 /// What a join has stored.
 struct Life {
-    member: Member,
+    member: TeamMember,
     /// What the end of its earlier life means here.
     stopped: Vec<After>,
     /// Its first message.
     first: Option<ingress::Stored>,
     /// The lane in which it is ready to read what waited for its name.
-    ready: Option<Lane>,
+    ready: Option<JobLane>,
 }
 
 /// What is new about its session.
 struct Own {
     uuid: String,
-    lent: Option<Lent>,
+    lent: Option<InheritedTools>,
 }
 
 type Joined = std::result::Result<Life, Error>;
@@ -83,7 +83,7 @@ impl Engine {
         let new = self.cleaned(new)?;
         self.check_model(new.model.as_ref()).await?;
         let lent = self.lent_to_members(&insider.team, actor).await?;
-        let own = Own { uuid: uuid_of(actor.call()), lent };
+        let own = Own { uuid: uuid_for_call(actor.call()), lent };
         let Life { member, stopped, first, ready } = self.begin_life(&insider.team, new, own).await?;
         self.follow(stopped);
         let inherited = self.inherit(&insider, &member).await?;
@@ -102,7 +102,7 @@ impl Engine {
 
     /// What members may use at most. An agent whose config says so leads members that have the tools of their own agents:
     /// then nothing is lent, and nothing that the lead lacks is kept from them.
-    async fn lent_to_members(&self, team: &Team, actor: &Actor) -> Result<Option<Lent>> {
+    async fn lent_to_members(&self, team: &Team, actor: &Actor) -> Result<Option<InheritedTools>> {
         let lead = team.lead.clone();
         let read = move |tx: &mut Tx<'_>| {
             let Some(session) = sessions::get(tx, &lead)? else { return Ok(None) };
@@ -129,10 +129,10 @@ impl Engine {
 
     fn cleaned(&self, mut new: NewMember) -> Result<NewMember> {
         if new.capabilities.len() > MAX_CAPABILITIES {
-            return Err(Refusal::Letter("a member has at most 8 capabilities").into());
+            return Err(TeamRefusal::Message("a member has at most 8 capabilities").into());
         }
         for text in new.task.iter_mut().chain(new.role.iter_mut()) {
-            self.redactor().string(text);
+            self.redactor().redact_in_place(text);
         }
         Ok(new)
     }
@@ -140,7 +140,7 @@ impl Engine {
     async fn inherit(
         &self,
         insider: &Insider,
-        member: &Member,
+        member: &TeamMember,
     ) -> Result<Vec<polyclaw_domain::task::TaskNo>> {
         let (id, name, session) = (insider.team.id.clone(), member.name.clone(), member.session.clone());
         let (now, lease_ms) = (self.now(), self.task_lease_ms());
@@ -190,7 +190,7 @@ struct Plan {
     agent: AgentId,
     session: SessionKey,
     /// Whoever bears the name.
-    known: Option<Member>,
+    known: Option<TeamMember>,
 }
 
 impl Plan {
@@ -199,12 +199,12 @@ impl Plan {
     }
 
     /// The life that this very call began when it was made before.
-    fn made(&self) -> Option<&Member> {
+    fn made(&self) -> Option<&TeamMember> {
         self.known.as_ref().filter(|member| member.session == self.session)
     }
 
     /// The life that ends with this one.
-    fn replaced(&self) -> Option<&Member> {
+    fn replaced(&self) -> Option<&TeamMember> {
         self.known.as_ref().filter(|old| old.state == MemberState::Active && old.session != self.session)
     }
 }
@@ -217,21 +217,21 @@ fn plan(
     most: u32,
 ) -> polyclaw_store::Result<std::result::Result<Plan, Error>> {
     let Some(team) = teams::get(tx, &team.id)? else {
-        return Ok(Err(Refusal::Unknown(team.name.clone()).into()));
+        return Ok(Err(TeamRefusal::Unknown(team.name.clone()).into()));
     };
     let Some(lead) = sessions::get(tx, &team.lead)? else {
         return Ok(Err(Error::UnknownSession(team.lead.to_string())));
     };
     let agent = new.agent.clone().unwrap_or_else(|| lead.active_agent.clone());
     let known = teams::member(tx, &team.id, &new.name)?;
-    let session = SessionKey::of(&agent, &["teammate", &own.uuid]);
+    let session = SessionKey::from_parts(&agent, &["teammate", &own.uuid]);
     let plan = Plan { team, lead, agent, session, known };
     if plan.made().is_some() {
         return Ok(Ok(plan));
     }
     // It may have been asked to end since it was looked at: whoever came now would be asked by nobody.
     if plan.team.status != TeamStatus::Active {
-        return Ok(Err(Refusal::NotActive(plan.team.name, plan.team.status).into()));
+        return Ok(Err(TeamRefusal::NotActive(plan.team.name, plan.team.status).into()));
     }
     Ok(check(tx, &plan, new, most)?.map(|()| plan))
 }
@@ -243,19 +243,20 @@ fn begin(
     (new, own): (&NewMember, &Own),
     (fresh, here): (&Fresh, &Here),
 ) -> polyclaw_store::Result<Joined> {
-    let there = |member: Member| Life { member, stopped: Vec::new(), first: None, ready: None };
+    let there = |member: TeamMember| Life { member, stopped: Vec::new(), first: None, ready: None };
     if let Some(again) = plan.made() {
         return Ok(Ok(there(again.clone())));
     }
     let member = member(&plan, new, teams::members(tx, &plan.team.id)?.len(), fresh.now);
     let Plan { team, lead, known, .. } = plan;
     let lent = own.lent.clone();
-    let begun = Session { model_override: new.model.clone(), lent, ..child(&member, &lead, fresh) };
+    let begun =
+        Session { model_override: new.model.clone(), inherited: lent, ..child(&member, &lead, fresh) };
     sessions::ensure(tx, &begun)?;
     match &known {
         Some(old) => {
             sessions::set_team_role(tx, &old.session, None, fresh.now)?;
-            sessions::set_status(tx, &old.session, Status::Archived)?;
+            sessions::set_status(tx, &old.session, SessionStatus::Archived)?;
             teams::replace_member(tx, &member)?;
         }
         None => teams::add_member(tx, &member)?,
@@ -286,36 +287,36 @@ fn check(
     most: u32,
 ) -> polyclaw_store::Result<std::result::Result<(), Error>> {
     if known.as_ref().is_some_and(|member| member.state == MemberState::Active && !new.replaces) {
-        return Ok(Err(Refusal::MemberExists(new.name.clone()).into()));
+        return Ok(Err(TeamRefusal::MemberExists(new.name.clone()).into()));
     }
     let active = teams::members(tx, &team.id)?;
     let active =
         active.iter().filter(|member| member.state == MemberState::Active && member.name != new.name);
     if active.count() >= usize::try_from(most).unwrap_or(usize::MAX) {
-        return Ok(Err(Refusal::TooManyMembers(most).into()));
+        return Ok(Err(TeamRefusal::TooManyMembers(most).into()));
     }
     let own = agents::get(tx, &lead.active_agent)?.map(|stored| stored.spec);
-    let own = own.unwrap_or_else(|| AgentSpec::named(lead.active_agent.clone()));
+    let own = own.unwrap_or_else(|| AgentSpec::with_id(lead.active_agent.clone()));
     let Some(target) = agents::get(tx, agent)?.map(|stored| stored.spec) else {
         return Ok(Err(Error::UnknownAgent(agent.to_string())));
     };
     if let Err(refused) = check_walls(lead, &own, &target) {
         return Ok(Err(refused));
     }
-    if !own.subagents.allows(&own.agent_id, agent) {
+    if !own.subagents.allows_agent(&own.agent_id, agent) {
         return Ok(Err(Error::Family(format!(
             "'{}' may not begin members that are '{agent}'; add it to subagents.allow_agents",
             own.agent_id
         ))));
     }
-    let limits = Limits { depth: own.subagents.max_spawn_depth.min(DEEPEST), children: u32::MAX };
-    let deep = limits.check(lead.spawn_depth + 1, 0);
+    let limits = SpawnLimits { depth: own.subagents.max_spawn_depth.min(DEEPEST), children: u32::MAX };
+    let deep = limits.check_spawn(lead.spawn_depth + 1, 0);
     Ok(deep.map_err(|refused| Error::TooMany(RunKind::Subagent, refused)))
 }
 
-fn member(plan: &Plan, new: &NewMember, n: usize, now: Millis) -> Member {
+fn member(plan: &Plan, new: &NewMember, n: usize, now: Millis) -> TeamMember {
     let known = plan.known.as_ref();
-    Member {
+    TeamMember {
         team: plan.team.id.clone(),
         name: new.name.clone(),
         session: plan.session.clone(),
@@ -329,7 +330,7 @@ fn member(plan: &Plan, new: &NewMember, n: usize, now: Millis) -> Member {
             (true, Some(old)) => old.capabilities.clone(),
             _ => new.capabilities.clone(),
         },
-        color: known.map_or_else(|| team::color(n).to_owned(), |old| old.color.clone()),
+        color: known.map_or_else(|| team::member_color(n).to_owned(), |old| old.color.clone()),
         state: MemberState::Active,
         // What was asked of an earlier life and not settled is asked of this one.
         plan: (new.plan_mode_required || known.is_some_and(|old| old.plan.is_some()))
@@ -340,27 +341,31 @@ fn member(plan: &Plan, new: &NewMember, n: usize, now: Millis) -> Member {
 }
 
 /// Nothing it says leaves by itself: its team sees what it sends.
-fn child(member: &Member, lead: &Session, fresh: &Fresh) -> Session {
-    let begun =
-        Session::begun(member.session.clone(), fresh.session.clone(), member.agent.clone(), fresh.now);
+fn child(member: &TeamMember, lead: &Session, fresh: &Fresh) -> Session {
+    let begun = Session::new_for_person(
+        member.session.clone(),
+        fresh.session.clone(),
+        member.agent.clone(),
+        fresh.now,
+    );
     Session {
         owner: Some(lead.key.clone()),
-        lane: Lane::Teammate,
+        lane: JobLane::Teammate,
         spawn_depth: lead.spawn_depth + 1,
         delegation_depth: lead.delegation_depth,
         delivers: false,
         sends: false,
-        address: Some(Address::internal()),
+        address: Some(ChatAddress::internal()),
         title: Some(member.name.clone()),
         team_role: Some(TeamRole::Member),
         ..begun
     }
 }
 
-fn first_message(team: &Team, member: &Member) -> Injection {
+fn first_message(team: &Team, member: &TeamMember) -> Injection {
     let relayed = Relayed { from: team.lead.clone(), hop: 1, trace: team.trace.clone(), way: Way::Begin };
-    let mut meta = Some(json!({ "asked_by": team.asked_by() }));
-    team.authority.stamp(&mut meta);
+    let mut meta = Some(json!({ "asked_by": team.requested_by() }));
+    team.authority.write_to_meta(&mut meta);
     Injection {
         meta,
         ..Injection::between(team.lead_agent.clone(), relayed, format!("begin:{}", member.session))

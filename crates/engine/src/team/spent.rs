@@ -1,10 +1,10 @@
 //! The budget of turns that a team may have without a person. When it is spent the team waits, and people are told so.
 
-use polyclaw_domain::delivery::{Policy, gate};
+use polyclaw_domain::delivery::{DeliveryPolicy, apply_gate};
 use polyclaw_domain::event::EventKind;
-use polyclaw_domain::id::{LetterId, TurnId};
-use polyclaw_domain::mail::{Letter, LetterKind};
-use polyclaw_domain::team::{LEAD, RUNTIME, Team};
+use polyclaw_domain::id::{TeamMessageId, TurnId};
+use polyclaw_domain::team::{LEAD_NAME, RUNTIME_NAME, Team};
+use polyclaw_domain::team_message::{TeamMessage, TeamMessageKind};
 use polyclaw_store::outbox::{self, Parcel};
 use polyclaw_store::{Tx, events, ingress, letters, sessions, teams};
 use serde::Serialize;
@@ -45,7 +45,7 @@ impl Engine {
     /// Tells the lead and its people, once for each budget, that the team waits for them.
     pub(super) async fn note_spent(&self, team: &Team) -> Result<()> {
         let (wanted, limit) = (team.clone(), self.settings().teams.automatic_turns);
-        let id = LetterId::new(format!("{}-spent-{}", team.id, team.trace));
+        let id = TeamMessageId::new(format!("{}-spent-{}", team.id, team.trace));
         let known = id.clone();
         let read = move |tx: &mut Tx<'_>| {
             let is_known = letters::get(tx, &known)?.is_some();
@@ -57,8 +57,8 @@ impl Engine {
             "Team '{}' has used its {limit} automatic turns and waits. Write to its lead, and it goes on.",
             team.name
         );
-        let letter = self.letter(team, RUNTIME, LEAD, LetterKind::Task, text.clone());
-        let letter = Letter { id, ..letter };
+        let letter = self.letter(team, RUNTIME_NAME, LEAD_NAME, TeamMessageKind::Task, text.clone());
+        let letter = TeamMessage { id, ..letter };
         let (engine, wanted, about, said) = (self.clone(), team.clone(), turn.clone(), text.clone());
         let write = move |tx: &mut Tx<'_>| {
             if !letters::push(tx, &letter)? {
@@ -86,9 +86,10 @@ fn tell_people(
     text: &str,
 ) -> polyclaw_store::Result<()> {
     let Some(lead) = sessions::get(tx, &team.lead)? else { return Ok(()) };
-    let policy = Policy { wanted: true, session_delivers: lead.delivers, session_sends: lead.sends };
-    for (n, address) in team.reply_to.iter().filter(|address| !address.is_pulled()).enumerate() {
-        if let Ok(outgoing) = gate(Some(address.clone()), policy, text.to_owned()) {
+    let policy =
+        DeliveryPolicy { requested: true, session_delivers: lead.delivers, session_sends: lead.sends };
+    for (n, address) in team.reply_to.iter().filter(|address| !address.is_pull_channel()).enumerate() {
+        if let Ok(outgoing) = apply_gate(Some(address.clone()), policy, text.to_owned()) {
             let times = (engine.now(), engine.settings().delivery_ttl_ms);
             outbox::push(tx, &Parcel::notice((&team.lead, turn), n, &outgoing, times))?;
         }

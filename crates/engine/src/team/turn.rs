@@ -4,14 +4,14 @@
 use std::collections::HashSet;
 
 use polyclaw_domain::authority::Authority;
-use polyclaw_domain::id::{LetterId, MessageId, TeamId, TurnId};
-use polyclaw_domain::job::{JobState, Lane};
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::mail::{self, Letter, LetterKind};
-use polyclaw_domain::message::Role;
+use polyclaw_domain::id::{MessageId, TeamId, TeamMessageId, TurnId};
+use polyclaw_domain::job::{JobLane, JobState};
+use polyclaw_domain::message::MessageRole;
 use polyclaw_domain::run;
-use polyclaw_domain::team::state::Reader;
-use polyclaw_domain::team::{LEAD, MemberState, Team, TeamRole, TeamStatus};
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::team::state::TeamStateReader;
+use polyclaw_domain::team::{LEAD_NAME, MemberState, Team, TeamRole, TeamStatus};
+use polyclaw_domain::team_message::{self, TeamMessage, TeamMessageKind};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::jobs::{Claim, End};
 use polyclaw_store::messages::Message;
@@ -39,7 +39,7 @@ type Names = Vec<(Team, String)>;
 fn names(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<Names> {
     let mut names: Names = Vec::new();
     for team in teams::led_by(tx, &claim.session)? {
-        names.push((team, LEAD.to_owned()));
+        names.push((team, LEAD_NAME.to_owned()));
     }
     if let Some(member) = teams::member_of(tx, &claim.session)?.filter(|one| one.state != MemberState::Closed)
         && let Some(team) = teams::get(tx, &member.team)?
@@ -120,13 +120,14 @@ impl Context {
                 teams::retry_led_by(tx, &lead, now).map(drop)
             };
             engine.db().write(write).await?;
-            engine.lanes.wake(Lane::Teammate);
+            engine.lanes.wake(JobLane::Teammate);
             engine.look_after_teams();
         }
         let wanted = claim.clone();
         for (team, name) in engine.db().read(move |tx| names(tx, &wanted)).await? {
             if team.status != TeamStatus::Shutdown {
-                let reader = if name == LEAD { Reader::Lead } else { Reader::Member(&name) };
+                let reader =
+                    if name == LEAD_NAME { TeamStateReader::Lead } else { TeamStateReader::Member(&name) };
                 let view = engine.view(team).await.map(Some).or_else(unless_ended)?;
                 self.desk.state.extend(view.map(|view| view.block(reader)));
             }
@@ -150,11 +151,11 @@ fn free_held(tx: &mut Tx<'_>, lead: &SessionKey) -> polyclaw_store::Result<()> {
 
 /// What this turn shows already, and what has come since. And the least authority of the teams it works for: a member
 /// works for its team in any case, a lead for one whose mail it reads.
-fn due(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<(Vec<Letter>, Authority)> {
+fn due(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<(Vec<TeamMessage>, Authority)> {
     let (mut due, mut authority) = (Vec::new(), Authority::Owner);
     for (team, name) in names(tx, claim)? {
         let letters = letters::due(tx, &team.id, &name, &claim.turn, MOST)?;
-        if name != LEAD || !letters.is_empty() {
+        if name != LEAD_NAME || !letters.is_empty() {
             authority = authority.min(team.authority);
         }
         due.extend(letters);
@@ -185,9 +186,9 @@ pub(crate) fn authority_of_teams(
 fn show_due(
     tx: &mut Tx<'_>,
     claim: &Claim,
-    (answered, room): (&HashSet<LetterId>, usize),
+    (answered, room): (&HashSet<TeamMessageId>, usize),
     now: Millis,
-) -> polyclaw_store::Result<(Vec<Letter>, Authority)> {
+) -> polyclaw_store::Result<(Vec<TeamMessage>, Authority)> {
     sessions::lock(tx, &claim.session)?;
     check_claim(tx, claim)?;
     for (team, _) in names(tx, claim)? {
@@ -207,18 +208,20 @@ pub(crate) fn mail_line(
     line: Message,
 ) -> polyclaw_store::Result<Option<Message>> {
     let mut shown = letters::shown(tx, turn)?;
-    shown.retain(|letter| !matches!(letter.kind, LetterKind::Idle | LetterKind::Task));
+    shown.retain(|letter| !matches!(letter.kind, TeamMessageKind::Idle | TeamMessageKind::Task));
     let Some(team) = shown.first().map(|letter| letter.team.clone()) else { return Ok(None) };
     let team = teams::get(tx, &team)?.map(|team| team.name).unwrap_or_default();
     let mut senders: Vec<&str> = shown.iter().map(|letter| letter.from.as_str()).collect();
     senders.dedup();
-    let elements: Vec<String> = shown.iter().map(mail::element).collect();
+    let elements: Vec<String> = shown.iter().map(team_message::render_element).collect();
     Ok(Some(Message {
         // Derived, so that a transaction that is run again makes the same row.
         id: MessageId::new(format!("{turn}-mail")),
-        role: Role::User,
+        role: MessageRole::User,
         text: format!("[@team:{team}] mail from {}", senders.join(", ")),
-        meta: Some(json!({ "internal": true, "kind": run::MAIL, "team": team, "mail": elements.join("\n") })),
+        meta: Some(
+            json!({ "internal": true, "kind": run::TEAM_MAIL_KIND, "team": team, "mail": elements.join("\n") }),
+        ),
         ..line
     }))
 }
@@ -240,7 +243,7 @@ pub(crate) fn end_turn(
     (claim, end): (&Claim, &End),
     after: After,
     (fresh, settings): (&Fresh, &Settings),
-) -> polyclaw_store::Result<Option<Lane>> {
+) -> polyclaw_store::Result<Option<JobLane>> {
     let ended_well = end.state == JobState::Done;
     for letter in letters::close(tx, &claim.turn, ended_well.then_some(fresh.now))? {
         if let Some(team) = teams::get(tx, &letter.team)? {

@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use polyclaw_domain::agent::SandboxMode;
 use polyclaw_domain::id::{AgentId, RunId, TurnId};
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::plain;
-use polyclaw_domain::run::{RunKind, RunStatus, Task as Errand};
-use polyclaw_domain::sandbox::Facts;
-use polyclaw_domain::task::{MAX_SUMMARY, Refusal, Task, TaskState, Verify, Worker};
-use polyclaw_domain::team::{LEAD, OPERATOR};
+use polyclaw_domain::run::{RunKind, RunStatus, RunTask as Errand};
+use polyclaw_domain::sandbox::SandboxFacts;
+use polyclaw_domain::sanitize;
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::task::{
+    MAX_SUMMARY_CHARS, TaskMember, TaskRefusal, TaskVerification, TeamTask, TeamTaskState,
+};
+use polyclaw_domain::team::{LEAD_NAME, OPERATOR_NAME};
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome, ToolScope};
 use polyclaw_store::tasks::{self, Ending, Kind};
@@ -41,23 +43,28 @@ enum Check {
 
 impl Engine {
     /// Whoever asks for a check may cause it: a command needs the shell, an agent must be one that work may be given to.
-    pub(super) async fn check_verify(&self, actor: &Actor, insider: &Insider, verify: &Verify) -> Result<()> {
-        if matches!(verify, Verify::Command(line) if line.trim().is_empty()) {
+    pub(super) async fn check_verify(
+        &self,
+        actor: &Actor,
+        insider: &Insider,
+        verify: &TaskVerification,
+    ) -> Result<()> {
+        if matches!(verify, TaskVerification::Command(line) if line.trim().is_empty()) {
             return Err(Error::Family(
                 "a check needs a command: an empty one says nothing of the task".to_owned(),
             ));
         }
         let Actor::Session { key, turn, .. } = actor else { return Ok(()) };
         match verify {
-            Verify::Agent { agent_id, .. } => {
+            TaskVerification::Agent { agent_id, .. } => {
                 let own = self.session(key).await?.active_agent;
                 let rules = self.agent(&own).await?.spec.delegation;
-                match rules.is_some_and(|rules| rules.allows(agent_id)) {
+                match rules.is_some_and(|rules| rules.allows_agent(agent_id)) {
                     true => Ok(()),
                     false => Err(Error::DelegationDenied(own.to_string(), agent_id.to_string())),
                 }
             }
-            Verify::Command(_) => {
+            TaskVerification::Command(_) => {
                 match self.shell_of(key, Some((key, turn))).await?.filter(|shell| shell.allowed) {
                     Some(shell) if !shell.asks => Ok(()),
                     Some(_) => Err(Error::Family(format!("a command as a check {ASKS}"))),
@@ -92,26 +99,26 @@ impl Engine {
     }
 
     /// Looks whether a task is done. What was said against it goes into the ledger.
-    pub(super) async fn verify(&self, actor: &Actor, insider: &Insider, task: &Task) -> Result<()> {
+    pub(super) async fn verify(&self, actor: &Actor, insider: &Insider, task: &TeamTask) -> Result<()> {
         let Some(verify) = &task.verify else { return Ok(()) };
         let owner = task.lease.as_ref().map_or(&insider.worker.session, |lease| &lease.session).clone();
         let check = match verify {
-            Verify::Command(line) => {
+            TaskVerification::Command(line) => {
                 let walls = self.walls_of_author(insider, task).await?;
                 self.run_check((&owner, walls), actor, line).await?
             }
-            Verify::Agent { agent_id, instructions } => {
+            TaskVerification::Agent { agent_id, instructions } => {
                 self.ask_checker(actor, task, agent_id, instructions).await?
             }
         };
         let kept = |why: &str| {
-            let mut why = plain::block(why, SAID);
-            self.redactor().string(&mut why);
+            let mut why = sanitize::limit_block(why, SAID);
+            self.redactor().redact_in_place(&mut why);
             why
         };
         let mut why = match check {
             Check::Passed => return Ok(()),
-            Check::NotMade(why) => return Err(Refusal::NotChecked(kept(&why)).into()),
+            Check::NotMade(why) => return Err(TaskRefusal::NotChecked(kept(&why)).into()),
             Check::Failed(why) => kept(&why),
         };
         let (task, worker, now) = (task.clone(), insider.worker.clone(), self.now());
@@ -123,14 +130,14 @@ impl Engine {
             ));
         }
         self.tell_ledger(insider).await?;
-        Err(Refusal::NotVerified(why).into())
+        Err(TaskRefusal::NotVerified(why).into())
     }
 
     /// What a command of whoever wrote a task reaches: by another's hand it reaches no further. A person's is the owner's.
-    async fn walls_of_author(&self, insider: &Insider, task: &Task) -> Result<SandboxMode> {
+    async fn walls_of_author(&self, insider: &Insider, task: &TeamTask) -> Result<SandboxMode> {
         let author = match task.created_by.as_str() {
-            OPERATOR => return Ok(SandboxMode::Off),
-            LEAD => Some(insider.team.lead.clone()),
+            OPERATOR_NAME => return Ok(SandboxMode::Off),
+            LEAD_NAME => Some(insider.team.lead.clone()),
             name => {
                 let (team, name) = (insider.team.id.clone(), name.to_owned());
                 let member = self.db().read(move |tx| teams::member(tx, &team, &name)).await?;
@@ -149,8 +156,8 @@ impl Engine {
     async fn scope_of(&self, key: &SessionKey) -> Result<ToolScope> {
         let session = self.session(key).await?;
         let spec = self.agent(&session.active_agent).await?.spec;
-        let scope = ToolScope::of(&spec, key.clone(), &self.folder_of(&spec), false);
-        Ok(scope.below(&spec, &session))
+        let scope = ToolScope::for_session(&spec, key.clone(), &self.folder_of(&spec), false);
+        Ok(scope.for_child_session(&spec, &session))
     }
 
     /// Runs a command where the work was done, behind the walls of whoever did it and of whoever wrote it. They were asked
@@ -188,7 +195,7 @@ impl Engine {
     async fn ask_checker(
         &self,
         actor: &Actor,
-        task: &Task,
+        task: &TeamTask,
         agent: &AgentId,
         instructions: &str,
     ) -> Result<Check> {
@@ -246,7 +253,7 @@ fn is_pass(said: &str) -> bool {
 
 /// Whether a command said no itself. One that could not be started, or was ended from outside, says nothing of the task.
 fn has_answered(outcome: &ToolOutcome) -> bool {
-    let ran = |facts: &Facts| facts.fault.is_none() && facts.program.is_some();
+    let ran = |facts: &SandboxFacts| facts.fault.is_none() && facts.program.is_some();
     // The shell's last line says how the command ended.
     let is_killed = outcome.content.lines().last().is_some_and(|line| line.starts_with("[killed"));
     !is_killed && outcome.facts.as_ref().is_none_or(ran)
@@ -256,8 +263,8 @@ fn has_answered(outcome: &ToolOutcome) -> bool {
 /// failed, may try as often as it likes. The same call made again after a crash is the same try.
 fn note_failed(
     tx: &mut Tx<'_>,
-    task: &Task,
-    worker: &Worker,
+    task: &TeamTask,
+    worker: &TaskMember,
     (why, call, now): (&str, &str, Millis),
 ) -> polyclaw_store::Result<bool> {
     tasks::lock(tx, &task.team)?;
@@ -268,14 +275,15 @@ fn note_failed(
     tasks::note(tx, &task.team, task.no, &format!("check failed: {why}"))?;
     let data = json!({ "why": why, "call": call });
     tasks::note_event(tx, &task.team, task.no, Kind::Unverified, &worker.name, &data, now)?;
-    let tries = 1 + before.iter().filter(|failed| failed.actor != LEAD && failed.actor != OPERATOR).count();
+    let tries =
+        1 + before.iter().filter(|failed| failed.actor != LEAD_NAME && failed.actor != OPERATOR_NAME).count();
     if worker.is_lead || tries < TRIES {
         return Ok(false);
     }
     let summary = format!("Its check did not pass {TRIES} times: {why}");
     let ending = Ending {
-        state: TaskState::Failed,
-        summary: Some(plain::block(&summary, MAX_SUMMARY - 1)),
+        state: TeamTaskState::Failed,
+        summary: Some(sanitize::limit_block(&summary, MAX_SUMMARY_CHARS - 1)),
         artifacts: Vec::new(),
         fence: task.lease.as_ref().map_or(0, |lease| lease.fence),
         call: call.to_owned(),

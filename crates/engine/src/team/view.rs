@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use polyclaw_domain::task::{Task, TaskState};
-use polyclaw_domain::team::setback::Setback;
-use polyclaw_domain::team::state::{self, Counts, Reader, Standing};
-use polyclaw_domain::team::{LEAD, Member, Team, TeamStatus};
+use polyclaw_domain::task::{TeamTask, TeamTaskState};
+use polyclaw_domain::team::failures::FailureStreak;
+use polyclaw_domain::team::state::{self, MemberStatus, TaskCounts, TeamStateReader};
+use polyclaw_domain::team::{LEAD_NAME, Team, TeamMember, TeamStatus};
 use polyclaw_store::tasks::{self, Filter};
 use polyclaw_store::{Db, Tx, jobs, letters, teams};
 
@@ -18,21 +18,21 @@ use crate::error::Result;
 #[derive(Clone, Debug)]
 pub struct View {
     pub team: Team,
-    pub members: Vec<Standing>,
+    pub members: Vec<MemberStatus>,
     /// The lead's turns fail.
-    pub lead_setback: Option<Setback>,
+    pub lead_setback: Option<FailureStreak>,
     /// Its session is gone: the team waits for another.
     pub is_lead_lost: bool,
     /// A turn of the lead runs.
     pub is_lead_working: bool,
     /// Letters to the lead that it has not read yet.
     pub lead_unread: usize,
-    pub counts: Counts,
+    pub counts: TaskCounts,
     pub turns: TurnBudget,
     /// Those that have not ended, the oldest first.
-    pub open: Vec<Task>,
+    pub open: Vec<TeamTask>,
     /// The last that ended, the newest first.
-    pub ended: Vec<Task>,
+    pub ended: Vec<TeamTask>,
 }
 
 const OPEN: usize = 1_000;
@@ -42,8 +42,8 @@ const PAST: usize = 20;
 
 impl View {
     /// What is shown to one of the team, or to a person.
-    pub fn block(&self, reader: Reader<'_>) -> String {
-        state::block(&self.team, reader, &self.members, self.counts, (&self.open, &self.ended))
+    pub fn block(&self, reader: TeamStateReader<'_>) -> String {
+        state::render_team_state(&self.team, reader, &self.members, self.counts, (&self.open, &self.ended))
     }
 }
 
@@ -59,7 +59,7 @@ impl View {
 
     /// For a person: with what is wrong with its lead.
     pub fn for_people(&self) -> String {
-        let mut lines = vec![self.block(Reader::Person)];
+        let mut lines = vec![self.block(TeamStateReader::Person)];
         if self.is_lead_lost {
             lines.push(format!(
                 "Its lead's session is gone: `polyclaw teams lead {} <session>` gives it to another.",
@@ -67,7 +67,9 @@ impl View {
             ));
         }
         lines.extend(self.turns.line());
-        lines.extend(self.lead_setback.as_ref().map(|setback| format!("The lead's {}.", setback.line())));
+        lines.extend(
+            self.lead_setback.as_ref().map(|setback| format!("The lead's {}.", setback.summary_line())),
+        );
         lines.join("\n")
     }
 }
@@ -122,7 +124,7 @@ impl Engine {
         let read = move |tx: &mut Tx<'_>| {
             let all = Filter { with_ended: true, limit: usize::from(u16::MAX), ..Filter::default() };
             let all = tasks::list(tx, &id, &all)?;
-            Ok((Counts::of(&all), all, tasks::last_ended(tx, &id, ENDED)?))
+            Ok((TaskCounts::from_tasks(&all), all, tasks::last_ended(tx, &id, ENDED)?))
         };
         let (counts, mut open, ended) = match self.ledger_to_read(&team).await? {
             Some(ledger) => ledger.read(read).await?,
@@ -131,12 +133,12 @@ impl Engine {
         open.retain(|task| !task.state.has_ended());
         open.truncate(OPEN);
         open.reverse();
-        let lead_setback = setbacks.remove(LEAD);
-        let lead_unread = unread.remove(LEAD).unwrap_or_default();
-        let stands = |member: Member| {
+        let lead_setback = setbacks.remove(LEAD_NAME);
+        let lead_unread = unread.remove(LEAD_NAME).unwrap_or_default();
+        let stands = |member: TeamMember| {
             let setback = setbacks.remove(&member.name);
             let unread = unread.remove(&member.name).unwrap_or_default();
-            Standing { setback, unread, ..standing(member, &at_work, &open) }
+            MemberStatus { failures: setback, unread, ..standing(member, &at_work, &open) }
         };
         let members = members.into_iter().map(stands).collect();
         Ok(View {
@@ -154,7 +156,11 @@ impl Engine {
     }
 
     /// Letters of a team, the newest first.
-    pub async fn team_letters(&self, name: &str, limit: usize) -> Result<Vec<polyclaw_domain::mail::Letter>> {
+    pub async fn team_letters(
+        &self,
+        name: &str,
+        limit: usize,
+    ) -> Result<Vec<polyclaw_domain::team_message::TeamMessage>> {
         let team = match self.ended_team(name).await? {
             Some(team) => team,
             None => self.team_named(name).await?,
@@ -178,9 +184,9 @@ impl Engine {
 
 /// What the main database knows of a team.
 struct Found {
-    members: Vec<Member>,
+    members: Vec<TeamMember>,
     at_work: Vec<String>,
-    setbacks: HashMap<String, Setback>,
+    setbacks: HashMap<String, FailureStreak>,
     unread: HashMap<String, usize>,
     is_lead_lost: bool,
     is_lead_working: bool,
@@ -199,11 +205,12 @@ fn find(tx: &mut Tx<'_>, team: &Team, limit: u32) -> polyclaw_store::Result<Foun
     })
 }
 
-fn standing(member: Member, at_work: &[String], open: &[Task]) -> Standing {
-    let holds = |task: &&Task| {
-        task.state != TaskState::Pending
+fn standing(member: TeamMember, at_work: &[String], open: &[TeamTask]) -> MemberStatus {
+    let holds = |task: &&TeamTask| {
+        task.state != TeamTaskState::Pending
             && task.lease.as_ref().is_some_and(|lease| lease.owner == member.name)
     };
-    let tasks = open.iter().filter(holds).map(|task| format!("#{} {}", task.no, task.title())).collect();
-    Standing { is_working: at_work.contains(&member.name), tasks, member, setback: None, unread: 0 }
+    let tasks =
+        open.iter().filter(holds).map(|task| format!("#{} {}", task.no, task.display_title())).collect();
+    MemberStatus { is_working: at_work.contains(&member.name), tasks, member, failures: None, unread: 0 }
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::job::Lane;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::run::{self, NEWS};
-use polyclaw_domain::team::{LEAD, Team};
+use polyclaw_domain::job::JobLane;
+use polyclaw_domain::run::{self, TEAM_NEWS_KIND};
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::team::{LEAD_NAME, Team};
 use polyclaw_store::{Tx, jobs, sessions, teams};
 use serde_json::{Value, json};
 
@@ -29,13 +29,13 @@ pub(super) fn inject(
     line: Line,
     fresh: &Fresh,
     settings: &Settings,
-) -> polyclaw_store::Result<Option<Lane>> {
+) -> polyclaw_store::Result<Option<JobLane>> {
     // Every act of a team is a first hop behind what a person asked of its lead. What keeps members from waking each
     // other for ever is the team's own budget of turns.
     let relayed = Relayed { from: pseudonym(team), hop: 1, trace: team.trace.clone(), way: Way::Announce };
     let mut meta = Some(line.meta);
     let authority = teams::get(tx, &team.id)?.map_or(team.authority, |team| team.authority);
-    authority.stamp(&mut meta);
+    authority.write_to_meta(&mut meta);
     let how = Injection { meta, ..Injection::between(line.from, relayed, line.key) };
     let fresh = Fresh { trace: team.trace.clone(), ..fresh.clone() };
     let settings = Settings { automatic_budget: settings.teams.automatic_turns, ..settings.clone() };
@@ -46,7 +46,7 @@ pub(super) fn inject(
 
 /// A team is not a session, and must not be taken for the one it writes to.
 fn pseudonym(team: &Team) -> SessionKey {
-    SessionKey::of(&team.lead_agent, &["team", &team.name])
+    SessionKey::from_parts(&team.lead_agent, &["team", &team.name])
 }
 
 /// Wakes a session that does nothing. One at work sees its mail at its next model call, and one that is about to
@@ -57,7 +57,7 @@ pub(super) fn wake(
     to: &SessionKey,
     fresh: &Fresh,
     settings: &Settings,
-) -> polyclaw_store::Result<Option<Lane>> {
+) -> polyclaw_store::Result<Option<JobLane>> {
     wake_for(tx, team, (to, "news"), fresh, settings)
 }
 
@@ -71,7 +71,7 @@ pub(super) fn wake_for(
     (to, why): (&SessionKey, &str),
     fresh: &Fresh,
     settings: &Settings,
-) -> polyclaw_store::Result<Option<Lane>> {
+) -> polyclaw_store::Result<Option<JobLane>> {
     if sessions::take_tickets(tx, to, 0, fresh.now)?.is_none() {
         return Ok(None);
     }
@@ -79,11 +79,11 @@ pub(super) fn wake_for(
     if load.running.is_some() || load.queued.is_some() {
         return Ok(None);
     }
-    let mut meta = json!({ "internal": true, "kind": NEWS, "team": team.name, "asked_by": team.asked_by() });
+    let mut meta = json!({ "internal": true, "kind": TEAM_NEWS_KIND, "team": team.name, "asked_by": team.requested_by() });
     if *to == team.lead {
         meta["reply_to"] = json!(team.reply_to);
-        if teams::setback(tx, &team.id, LEAD)?.is_some() {
-            run::mark_again(&mut meta);
+        if teams::setback(tx, &team.id, LEAD_NAME)?.is_some() {
+            run::mark_redelivered(&mut meta);
         }
     }
     let line = Line {

@@ -1,10 +1,12 @@
 //! What the lead and the members do with tasks. The ledger decides; sessions hear of it from its events.
 
-use polyclaw_domain::fault::KillPoint;
-use polyclaw_domain::redact::quoted;
+use polyclaw_domain::kill_points::KillPoint;
+use polyclaw_domain::redact::quote_safely;
 use polyclaw_domain::run::Artifact;
-use polyclaw_domain::task::{self, Refusal, Task, TaskNo, TaskState, Verify, Worker};
-use polyclaw_domain::team::{LEAD, MemberState, OPERATOR};
+use polyclaw_domain::task::{
+    self, TaskMember, TaskNo, TaskRefusal, TaskVerification, TeamTask, TeamTaskState,
+};
+use polyclaw_domain::team::{LEAD_NAME, MemberState, OPERATOR_NAME};
 use polyclaw_store::tasks::{self, Change, Claim, Ending, Filter};
 use polyclaw_store::{Tx, teams};
 use serde_json::{Value, json};
@@ -22,13 +24,13 @@ pub struct NewTask {
     pub metadata: Option<Value>,
     pub assignee: Option<String>,
     pub capability: Option<String>,
-    pub verify: Option<Verify>,
+    pub verify: Option<TaskVerification>,
 }
 
 /// Which tasks somebody asks for.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
-    pub state: Option<TaskState>,
+    pub state: Option<TeamTaskState>,
     pub owner: Option<String>,
     pub with_ended: bool,
     /// Every one of these must be in a task's metadata, with the same value.
@@ -43,13 +45,13 @@ pub struct Wanted {
 
 #[derive(Clone, Debug, Default)]
 pub struct Update {
-    pub state: Option<TaskState>,
+    pub state: Option<TeamTaskState>,
     pub change: Change,
 }
 
 #[derive(Clone, Debug)]
 pub struct Finish {
-    pub state: TaskState,
+    pub state: TeamTaskState,
     pub summary: Option<String>,
     pub artifacts: Vec<Artifact>,
 }
@@ -73,10 +75,10 @@ impl Engine {
         }
         let mut task = fresh_task(&insider, new, self.now());
         for text in [&mut task.subject, &mut task.description].into_iter().chain(&mut task.active_form) {
-            self.redactor().string(text);
+            self.redactor().redact_in_place(text);
         }
         if let Some(metadata) = &mut task.metadata {
-            self.redactor().json(metadata);
+            self.redactor().redact_json(metadata);
         }
         let max_open = usize::try_from(self.settings().teams.max_open_tasks).unwrap_or(usize::MAX);
         let new = tasks::NewTask { task, key: Some(actor.call().to_owned()), max_open };
@@ -87,25 +89,25 @@ impl Engine {
 
     async fn check_assignee(&self, insider: &Insider, name: Option<&str>) -> Result<()> {
         let Some(name) = name.map(str::to_owned) else { return Ok(()) };
-        if name == LEAD {
+        if name == LEAD_NAME {
             return Ok(());
         }
         let (id, wanted) = (insider.team.id.clone(), name.clone());
         let found = self.db().read(move |tx| teams::member(tx, &id, &wanted)).await?;
         match found.filter(|member| member.state != MemberState::Closed) {
             Some(_) => Ok(()),
-            None => Err(polyclaw_domain::team::Refusal::NotAMember(name).into()),
+            None => Err(polyclaw_domain::team::TeamRefusal::NotAMember(name).into()),
         }
     }
 
-    pub async fn list_tasks(&self, actor: &Actor, team: &str, wanted: Wanted) -> Result<Vec<Task>> {
+    pub async fn list_tasks(&self, actor: &Actor, team: &str, wanted: Wanted) -> Result<Vec<TeamTask>> {
         let insider = self.observer(actor, team).await?;
         let owner = match &wanted.owner {
             Some(owner) => Some(self.owner_named(&insider, owner).await?),
             None => None,
         };
         let filter = Filter {
-            state: wanted.state.or(wanted.available.then_some(TaskState::Pending)),
+            state: wanted.state.or(wanted.available.then_some(TeamTaskState::Pending)),
             owner,
             with_ended: wanted.with_ended,
             after: wanted.after,
@@ -118,28 +120,28 @@ impl Engine {
             found.retain(|task| task.metadata.as_ref().is_some_and(|metadata| has_all(metadata, wanted)));
         }
         if wanted.available {
-            found.retain(|task| task::why_not(task, &insider.worker).is_none());
+            found.retain(|task| task::claim_refusal(task, &insider.worker).is_none());
         }
         Ok(found)
     }
 
     /// The name of whoever is meant by a name or a session key.
     async fn owner_named(&self, insider: &Insider, owner: &str) -> Result<String> {
-        if [LEAD, OPERATOR].contains(&owner) {
+        if [LEAD_NAME, OPERATOR_NAME].contains(&owner) {
             return Ok(owner.to_owned());
         }
         if owner == insider.team.lead.as_str() {
-            return Ok(LEAD.to_owned());
+            return Ok(LEAD_NAME.to_owned());
         }
         let id = insider.team.id.clone();
         let members = self.db().read(move |tx| teams::members(tx, &id)).await?;
         let found = members.into_iter().find(|one| one.name == owner || one.session.as_str() == owner);
-        let unknown = || polyclaw_domain::team::Refusal::NotAMember(quoted(owner));
+        let unknown = || polyclaw_domain::team::TeamRefusal::NotAMember(quote_safely(owner));
         Ok(found.ok_or_else(unknown)?.name)
     }
 
     /// Makes a task that has ended pending again.
-    pub async fn reopen_task(&self, actor: &Actor, team: &str, no: TaskNo) -> Result<Task> {
+    pub async fn reopen_task(&self, actor: &Actor, team: &str, no: TaskNo) -> Result<TeamTask> {
         let insider = self.insider(actor, team).await?;
         insider.only_active()?;
         insider.only_lead()?;
@@ -151,7 +153,7 @@ impl Engine {
     }
 
     /// Removes a task that nobody holds.
-    pub async fn delete_task(&self, actor: &Actor, team: &str, no: TaskNo) -> Result<Task> {
+    pub async fn delete_task(&self, actor: &Actor, team: &str, no: TaskNo) -> Result<TeamTask> {
         let insider = self.insider(actor, team).await?;
         insider.only_lead()?;
         let (id, worker, now) = (insider.team.id.clone(), insider.worker.clone(), self.now());
@@ -172,7 +174,7 @@ impl Engine {
     }
 
     /// Claims a task, or the oldest that is free. The refusal says why.
-    pub async fn claim_task(&self, actor: &Actor, team: &str, wanted: Option<TaskNo>) -> Result<Task> {
+    pub async fn claim_task(&self, actor: &Actor, team: &str, wanted: Option<TaskNo>) -> Result<TeamTask> {
         let insider = self.insider(actor, team).await?;
         insider.only_active()?;
         let (team, worker, key) = (insider.team.id.clone(), insider.worker.clone(), actor.call().to_owned());
@@ -192,18 +194,18 @@ impl Engine {
         team: &str,
         no: TaskNo,
         mut update: Update,
-    ) -> Result<Task> {
+    ) -> Result<TeamTask> {
         let insider = self.insider(actor, team).await?;
         insider.only_active()?;
         let redactor = self.redactor();
         let said = update.change.active_form.iter_mut().chain(&mut update.change.note);
-        said.for_each(|text| redactor.string(text));
+        said.for_each(|text| redactor.redact_in_place(text));
         let Change { active_form, note, needs, drops, assignee } = &update.change;
         if let Some(form) = active_form {
-            task::check_text("activeForm", form, task::MAX_ACTIVE_FORM)?;
+            task::check_text_len("activeForm", form, task::MAX_ACTIVE_FORM_CHARS)?;
         }
         if let Some(note) = note {
-            task::check_text("note", note, task::MAX_SUMMARY)?;
+            task::check_text_len("note", note, task::MAX_SUMMARY_CHARS)?;
         }
         if !needs.is_empty() || !drops.is_empty() || assignee.is_some() {
             insider.only_lead()?;
@@ -215,10 +217,10 @@ impl Engine {
             tasks::lock(tx, &id)?;
             // Who may not change its state has nothing to add to it either.
             let changed = match update.state {
-                Some(TaskState::InProgress) => tasks::start(tx, &id, no, &worker, (now, lease_ms))?,
-                Some(TaskState::Pending) => tasks::release(tx, &id, no, &worker, now)?,
+                Some(TeamTaskState::InProgress) => tasks::start(tx, &id, no, &worker, (now, lease_ms))?,
+                Some(TeamTaskState::Pending) => tasks::release(tx, &id, no, &worker, now)?,
                 _ => tasks::get(tx, &id, no)?
-                    .ok_or(Refusal::Unknown(no))
+                    .ok_or(TaskRefusal::Unknown(no))
                     .and_then(|task| may_add(task, &worker)),
             };
             match changed {
@@ -247,7 +249,7 @@ impl Engine {
         let id = insider.team.id.clone();
         let ledger = self.ledger(&insider.team)?;
         let found = ledger.read(move |tx| tasks::get(tx, &id, no)).await?;
-        let task = found.ok_or(Refusal::Unknown(no))?;
+        let task = found.ok_or(TaskRefusal::Unknown(no))?;
         let id = insider.team.id.clone();
         // Made again after a crash: it has ended already, and that is what was asked for.
         if task.state.has_ended()
@@ -258,7 +260,7 @@ impl Engine {
             return Ok(Vec::new());
         }
         let fence = task.lease.as_ref().map_or(0, |lease| lease.fence);
-        if finish.state == TaskState::Completed && task::may_end(&task, &insider.worker).is_ok() {
+        if finish.state == TeamTaskState::Completed && task::check_may_end(&task, &insider.worker).is_ok() {
             self.verify(actor, &insider, &task).await?;
             self.ask_completing(&insider, (&task, finish.summary.as_deref())).await?;
         }
@@ -274,12 +276,12 @@ impl Engine {
 
     fn checked(&self, mut finish: Finish) -> Result<Finish> {
         if let Some(summary) = &mut finish.summary {
-            task::check_text("summary", summary, task::MAX_SUMMARY)?;
-            self.redactor().string(summary);
+            task::check_text_len("summary", summary, task::MAX_SUMMARY_CHARS)?;
+            self.redactor().redact_in_place(summary);
         }
         for artifact in &mut finish.artifacts {
-            task::check_text("artifact path", &artifact.path, task::MAX_SUMMARY)?;
-            self.redactor().string(&mut artifact.path);
+            task::check_text_len("artifact path", &artifact.path, task::MAX_SUMMARY_CHARS)?;
+            self.redactor().redact_in_place(&mut artifact.path);
         }
         Ok(finish)
     }
@@ -295,30 +297,34 @@ impl Engine {
 }
 
 /// What is said of a task that somebody holds is said by them, or by the lead.
-fn may_add(task: Task, worker: &Worker) -> std::result::Result<Task, Refusal> {
+fn may_add(task: TeamTask, worker: &TaskMember) -> std::result::Result<TeamTask, TaskRefusal> {
     let other = task.lease.as_ref().filter(|lease| !worker.is_lead && lease.session != worker.session);
     match other {
-        Some(lease) => Err(Refusal::Taken(task.no, lease.owner.clone())),
+        Some(lease) => Err(TaskRefusal::Taken(task.no, lease.owner.clone())),
         None => Ok(task),
     }
 }
 
 fn check_new(new: &NewTask) -> Result<()> {
     if new.subject.trim().is_empty() {
-        return Err(Refusal::Empty("subject").into());
+        return Err(TaskRefusal::Empty("subject").into());
     }
-    task::check_text("subject", &new.subject, task::MAX_SUBJECT)?;
-    task::check_text("description", &new.description, task::MAX_DESCRIPTION)?;
-    task::check_text("activeForm", new.active_form.as_deref().unwrap_or_default(), task::MAX_ACTIVE_FORM)?;
+    task::check_text_len("subject", &new.subject, task::MAX_SUBJECT_CHARS)?;
+    task::check_text_len("description", &new.description, task::MAX_DESCRIPTION_CHARS)?;
+    task::check_text_len(
+        "activeForm",
+        new.active_form.as_deref().unwrap_or_default(),
+        task::MAX_ACTIVE_FORM_CHARS,
+    )?;
     if new.metadata.as_ref().is_some_and(|metadata| !metadata.is_object()) {
-        return Err(Refusal::NotAnObject("metadata").into());
+        return Err(TaskRefusal::NotAnObject("metadata").into());
     }
     let metadata = new.metadata.as_ref().map(Value::to_string).unwrap_or_default();
-    task::check_text("metadata", &metadata, METADATA_BYTES).map_err(Error::from)
+    task::check_text_len("metadata", &metadata, METADATA_BYTES).map_err(Error::from)
 }
 
-fn fresh_task(insider: &Insider, new: NewTask, now: polyclaw_domain::time::Millis) -> Task {
-    Task {
+fn fresh_task(insider: &Insider, new: NewTask, now: polyclaw_domain::time::Millis) -> TeamTask {
+    TeamTask {
         description: new.description,
         active_form: new.active_form,
         metadata: new.metadata,
@@ -326,7 +332,7 @@ fn fresh_task(insider: &Insider, new: NewTask, now: polyclaw_domain::time::Milli
         capability: new.capability,
         verify: new.verify,
         needs: new.needs,
-        ..Task::of(insider.team.id.clone(), new.subject, &insider.worker.name, now)
+        ..TeamTask::new_pending(insider.team.id.clone(), new.subject, &insider.worker.name, now)
     }
 }
 

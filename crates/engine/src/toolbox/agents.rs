@@ -1,6 +1,6 @@
 //! `agents_list` and `session_set_agent`.
 
-use polyclaw_domain::agent::{in_words, widened};
+use polyclaw_domain::agent::{describe_spec, widened_fields};
 use polyclaw_domain::tool::ToolScope;
 use polyclaw_store::agents::Stored;
 use schemars::JsonSchema;
@@ -50,7 +50,7 @@ pub(super) async fn asks(
     let default = engine.settings().default_agent.clone();
     let more = match own {
         Some(own) if own.agent_id == target.agent_id => return Ok(None),
-        Some(own) => widened(own, target, &default),
+        Some(own) => widened_fields(own, target, &default),
         None => vec!["agent_id"],
     };
     Ok((!more.is_empty()).then(|| {
@@ -58,7 +58,7 @@ pub(super) async fn asks(
             "Let another agent answer in this conversation, which may do MORE than {}: {}.\n{}",
             scope.agent,
             more.join(", "),
-            in_words(target, &default)
+            describe_spec(target, &default)
         )
     }))
 }

@@ -1,10 +1,10 @@
 //! `cron_*`: an agent's own errands. It sees and touches those that are told to it or that it made, and no others.
 
-use polyclaw_domain::channel::Address;
-use polyclaw_domain::config::{CatchUp, Cron, DeliverTo};
-use polyclaw_domain::errand::ErrandKind;
-use polyclaw_domain::plain;
-use polyclaw_domain::tool::{Effect, Risk, ToolScope, ToolSpec, arguments};
+use polyclaw_domain::channel::ChatAddress;
+use polyclaw_domain::config::{CatchUp, CronJobConfig, DeliverTo};
+use polyclaw_domain::cron_job::CronJobKind;
+use polyclaw_domain::sanitize;
+use polyclaw_domain::tool::{ToolEffect, ToolRisk, ToolScope, ToolSpec, arguments};
 use polyclaw_store::schedules::Maker;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -65,26 +65,26 @@ impl OwnTool for CronTool {
     const ALL: &'static [Self] = &[Self::List, Self::Add, Self::Remove, Self::Run];
 
     fn spec(self) -> ToolSpec {
-        let changing = |effect, spec| ToolSpec { effect, risk: Risk::High, ..spec };
+        let changing = |effect, spec| ToolSpec { effect, risk: ToolRisk::High, ..spec };
         match self {
-            Self::List => arguments::spec::<List>(
+            Self::List => arguments::build_tool_spec::<List>(
                 "cron_list",
                 "Lists your errands: what you are told, when, and where your answer goes.",
             ),
             Self::Add => changing(
-                Effect::Effect,
-                arguments::spec::<Add>(
+                ToolEffect::Effect,
+                arguments::build_tool_spec::<Add>(
                     "cron_add",
                     "Makes an errand: you are told something at set times, in a conversation of its own.",
                 ),
             ),
             Self::Remove => changing(
-                Effect::Idempotent,
-                arguments::spec::<Named>("cron_remove", "Removes an errand that you made."),
+                ToolEffect::Idempotent,
+                arguments::build_tool_spec::<Named>("cron_remove", "Removes an errand that you made."),
             ),
             Self::Run => changing(
-                Effect::Effect,
-                arguments::spec::<Named>("cron_run", "Runs one of your errands once, now."),
+                ToolEffect::Effect,
+                arguments::build_tool_spec::<Named>("cron_run", "Runs one of your errands once, now."),
             ),
         }
     }
@@ -93,12 +93,12 @@ impl OwnTool for CronTool {
         let (scope, given) = (asked.scope, &asked.call.arguments);
         match self {
             Self::List => {
-                let List {} = arguments::read(given)?;
+                let List {} = arguments::parse_arguments(given)?;
                 list(engine, scope).await
             }
-            Self::Add => add(engine, asked, arguments::read(given)?).await,
-            Self::Remove => remove(engine, scope, arguments::read(given)?).await,
-            Self::Run => run(engine, asked, arguments::read(given)?).await,
+            Self::Add => add(engine, asked, arguments::parse_arguments(given)?).await,
+            Self::Remove => remove(engine, scope, arguments::parse_arguments(given)?).await,
+            Self::Run => run(engine, asked, arguments::parse_arguments(given)?).await,
         }
     }
 }
@@ -112,13 +112,13 @@ async fn list(engine: &Engine, scope: &ToolScope) -> Done {
     let row = |one: &Standing| {
         let errand = &one.errand;
         let told = match &errand.kind {
-            ErrandKind::Tell(text) => plain::line(text, SHOWN),
-            ErrandKind::Heartbeat => "look at HEARTBEAT.md".to_owned(),
+            CronJobKind::Message(text) => sanitize::to_single_line(text, SHOWN),
+            CronJobKind::Heartbeat => "look at HEARTBEAT.md".to_owned(),
         };
         json!({
             "id": errand.id, "schedule": errand.written, "timezone": errand.timezone, "message": told,
             "enabled": errand.enabled, "next": one.next.map(|at| at.to_string()),
-            "deliver_to": errand.address.as_ref().map(Address::sender),
+            "deliver_to": errand.address.as_ref().map(ChatAddress::sender_key),
             "yours": one.made_by.as_ref() == Some(&scope.agent),
         })
     };
@@ -128,7 +128,7 @@ async fn list(engine: &Engine, scope: &ToolScope) -> Done {
 
 /// An errand makes no errands and runs none: a turn nobody asked for could begin others without end.
 fn refuse_in_errand(scope: &ToolScope, done: &str) -> std::result::Result<(), Refused> {
-    match scope.session.agent() {
+    match scope.session.agent_id() {
         Some(_) => Ok(()),
         None => Err(Refused(format!("Errands are {done} where a person talks to you, not by an errand."))),
     }
@@ -152,7 +152,7 @@ async fn add(engine: &Engine, asked: Asked<'_>, given: Add) -> Done {
         None if given.deliver_here => Some(here(engine, asked).await?),
         None => None,
     };
-    let job = Cron {
+    let job = CronJobConfig {
         id: given.id,
         schedule: given.schedule,
         agent: Some(scope.agent.clone()),
@@ -170,10 +170,10 @@ async fn add(engine: &Engine, asked: Asked<'_>, given: Add) -> Done {
 
 /// The conversation that the turn answers, where something can be sent to it. Its session may have begun in another.
 async fn here(engine: &Engine, asked: Asked<'_>) -> std::result::Result<DeliverTo, Refused> {
-    let address = engine.answers_at(asked.turn).await?.filter(|address| !address.is_pulled());
+    let address = engine.answers_at(asked.turn).await?.filter(|address| !address.is_pull_channel());
     let nowhere =
         || Refused("Nothing can be sent here: what you answer is kept in the errand's conversation.".into());
-    let Address { channel, account, peer, thread } = address.ok_or_else(nowhere)?;
+    let ChatAddress { channel, account, peer, thread } = address.ok_or_else(nowhere)?;
     Ok(DeliverTo { channel, account: Some(account), peer, thread })
 }
 

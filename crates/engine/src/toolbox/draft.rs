@@ -1,9 +1,11 @@
 //! `agent_create` and `agent_update`. A person is shown what the agent may do and must agree, whatever is set.
 
-use polyclaw_domain::agent::{AgentSpec, ModelChoice, SkillPolicy, ToolPolicy, in_words, question_to_change};
+use polyclaw_domain::agent::{
+    AgentSpec, ModelChoice, SkillPolicy, ToolPolicy, describe_change, describe_spec,
+};
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::patch::patched;
-use polyclaw_domain::policy::Profile;
+use polyclaw_domain::patch::apply_patch;
+use polyclaw_domain::policy::ToolProfile;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -27,7 +29,7 @@ pub(super) struct Draft {
     /// provider/model; the instance's default if left out.
     model: Option<String>,
     /// The tools to start from.
-    profile: Option<Profile>,
+    profile: Option<ToolProfile>,
     /// Tools it may use: names, groups such as group:fs, patterns with *. All of low risk if left out.
     allow_tools: Option<Vec<String>>,
     /// Tools it never has.
@@ -77,7 +79,7 @@ pub(super) async fn asks_to_create(engine: &Engine, draft: Draft) -> std::result
     if let Some(refused) = same_name(&known, &spec) {
         return Err(refused.into());
     }
-    Ok(format!("Make a new agent:\n{}", in_words(&spec, &engine.settings().default_agent)))
+    Ok(format!("Make a new agent:\n{}", describe_spec(&spec, &engine.settings().default_agent)))
 }
 
 pub(super) async fn create(engine: &Engine, draft: Draft) -> Done {
@@ -87,7 +89,7 @@ pub(super) async fn create(engine: &Engine, draft: Draft) -> Done {
 
 async fn changed(engine: &Engine, update: Update) -> std::result::Result<(AgentSpec, AgentSpec), Refused> {
     let old = engine.changeable(&update.agent_id).await?.spec;
-    let new = patched(&old, "agent_id", Value::Object(update.patch)).map_err(Error::InvalidAgent)?;
+    let new = apply_patch(&old, "agent_id", Value::Object(update.patch)).map_err(Error::InvalidAgent)?;
     engine.review(&new)?;
     engine.check_family(&new, Some(&old)).await?;
     Ok((old, new))
@@ -95,7 +97,7 @@ async fn changed(engine: &Engine, update: Update) -> std::result::Result<(AgentS
 
 pub(super) async fn asks_to_update(engine: &Engine, update: Update) -> std::result::Result<String, Refused> {
     let (old, new) = changed(engine, update).await?;
-    Ok(question_to_change(&old, &new, &engine.settings().default_agent))
+    Ok(describe_change(&old, &new, &engine.settings().default_agent))
 }
 
 pub(super) async fn update(engine: &Engine, update: Update) -> Done {

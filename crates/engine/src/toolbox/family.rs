@@ -9,9 +9,9 @@ mod spawn;
 use polyclaw_domain::a2a;
 use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::id::RunId;
-use polyclaw_domain::run::{Run, RunStatus};
+use polyclaw_domain::run::{RunStatus, SubagentRun};
 use polyclaw_domain::session::Session;
-use polyclaw_domain::tool::{Effect, ToolCall, ToolScope, ToolSpec, arguments};
+use polyclaw_domain::tool::{ToolCall, ToolEffect, ToolScope, ToolSpec, arguments};
 use serde_json::{Value, json};
 
 use super::Done;
@@ -37,15 +37,16 @@ pub(crate) fn waits(settings: &Settings, call: &ToolCall) -> bool {
 }
 
 /// What a call does is said by its tool, and by whom it asks.
-pub(crate) fn effect(settings: &Settings, call: &ToolCall, of_tool: Effect) -> Effect {
-    if is_once(settings, call) { Effect::Effect } else { of_tool }
+pub(crate) fn effect(settings: &Settings, call: &ToolCall, of_tool: ToolEffect) -> ToolEffect {
+    if is_once(settings, call) { ToolEffect::Effect } else { of_tool }
 }
 
 /// It must not be made again: an agent elsewhere that does not know the message again would do the work twice.
 fn is_once(settings: &Settings, call: &ToolCall) -> bool {
     let agent = call.arguments["agent_id"].as_str().filter(|_| call.name == DELEGATE);
-    let knows = |name: &str| settings.remotes.as_ref().is_some_and(|remotes| remotes.knows_again(name));
-    agent.and_then(a2a::remote).is_some_and(|name| !knows(name))
+    let knows =
+        |name: &str| settings.remotes.as_ref().is_some_and(|remotes| remotes.dedupes_by_message_id(name));
+    agent.and_then(a2a::remote_agent_name).is_some_and(|name| !knows(name))
 }
 
 /// What a call is told of a tool that its session could never use, where there is more to say than that.
@@ -77,41 +78,41 @@ impl OwnTool for FamilyTool {
         match self {
             // The same call is the same run: made again after a crash it begins nothing twice.
             Self::Spawn => ToolSpec {
-                effect: Effect::Idempotent,
-                ..arguments::spec::<spawn::Spawn>(
+                effect: ToolEffect::Idempotent,
+                ..arguments::build_tool_spec::<spawn::Spawn>(
                     "sessions_spawn",
                     "Begins a sub-agent on a task, in a session of its own, and returns at once. Its end is told to you later; \
                      sessions_yield or agents_wait wait for it.",
                 )
             },
-            Self::Yield => arguments::spec::<spawn::Yield>(
+            Self::Yield => arguments::build_tool_spec::<spawn::Yield>(
                 YIELD,
                 "Ends your turn until sub-agents or delegates tell you that they are done. Say nothing before it.",
             ),
-            Self::Wait => arguments::spec::<spawn::Wait>(
+            Self::Wait => arguments::build_tool_spec::<spawn::Wait>(
                 WAIT,
                 "Waits for runs that you began and returns their results.",
             ),
-            Self::List => arguments::spec::<sessions::List>(
+            Self::List => arguments::build_tool_spec::<sessions::List>(
                 "sessions_list",
                 "Lists the sessions you began and those below them, how their runs stand, and other sessions you may write to.",
             ),
-            Self::History => arguments::spec::<sessions::History>(
+            Self::History => arguments::build_tool_spec::<sessions::History>(
                 "sessions_history",
                 "Reads the last messages of a session you began.",
             ),
             // The same call is the same message.
             Self::Send => ToolSpec {
-                effect: Effect::Idempotent,
-                ..arguments::spec::<send::Send>(
+                effect: ToolEffect::Idempotent,
+                ..arguments::build_tool_spec::<send::Send>(
                     "sessions_send",
                     "Writes to another session: one you began, or one of an agent you may write to. With wait_seconds it \
                      waits for the answer.",
                 )
             },
             Self::Delegate => ToolSpec {
-                effect: Effect::Idempotent,
-                ..arguments::spec::<delegate::Delegate>(
+                effect: ToolEffect::Idempotent,
+                ..arguments::build_tool_spec::<delegate::Delegate>(
                     DELEGATE,
                     "Gives a task to another agent, with its own model and tools. sync waits for the answer; async tells you later.",
                 )
@@ -130,19 +131,19 @@ impl OwnTool for FamilyTool {
     async fn perform(self, engine: &Engine, asked: Asked<'_>) -> Done {
         let given = &asked.call.arguments;
         match self {
-            Self::Spawn => spawn::spawn(engine, asked, arguments::read(given)?).await,
+            Self::Spawn => spawn::spawn(engine, asked, arguments::parse_arguments(given)?).await,
             Self::Yield => {
-                let spawn::Yield {} = arguments::read(given)?;
+                let spawn::Yield {} = arguments::parse_arguments(given)?;
                 spawn::rest(engine, asked).await
             }
-            Self::Wait => spawn::wait(engine, asked, arguments::read(given)?).await,
+            Self::Wait => spawn::wait(engine, asked, arguments::parse_arguments(given)?).await,
             Self::List => {
-                let sessions::List {} = arguments::read(given)?;
+                let sessions::List {} = arguments::parse_arguments(given)?;
                 sessions::list(engine, asked).await
             }
-            Self::History => sessions::history(engine, asked, arguments::read(given)?).await,
-            Self::Send => send::send(engine, asked, arguments::read(given)?).await,
-            Self::Delegate => delegate::delegate(engine, asked, arguments::read(given)?).await,
+            Self::History => sessions::history(engine, asked, arguments::parse_arguments(given)?).await,
+            Self::Send => send::send(engine, asked, arguments::parse_arguments(given)?).await,
+            Self::Delegate => delegate::delegate(engine, asked, arguments::parse_arguments(given)?).await,
         }
     }
 }
@@ -150,12 +151,12 @@ impl OwnTool for FamilyTool {
 impl Asked<'_> {
     /// The run that this call begins.
     fn run_id(&self) -> RunId {
-        RunId::of_call(self.turn, &self.call.id)
+        RunId::for_call(self.turn, &self.call.id)
     }
 }
 
 /// A run as its owner is shown it.
-fn shown(run: &Run) -> Value {
+fn shown(run: &SubagentRun) -> Value {
     let result = run.result.as_ref();
     let answer = result.map(|result| result.text.as_str());
     json!({
@@ -172,8 +173,8 @@ fn shown(run: &Run) -> Value {
 }
 
 /// Whether the answer is JSON of the shape that was asked for; null where none was.
-fn fits(run: &Run, answer: Option<&str>) -> Option<bool> {
+fn fits(run: &SubagentRun, answer: Option<&str>) -> Option<bool> {
     let schema = run.task.schema.as_ref().filter(|_| run.status == RunStatus::Ok)?;
     let value: Value = serde_json::from_str(answer?.trim()).unwrap_or(Value::Null);
-    Some(polyclaw_domain::shape::fits(&value, schema))
+    Some(polyclaw_domain::json_schema::matches_schema(&value, schema))
 }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use polyclaw_domain::agent::MemoryScope;
 use polyclaw_domain::authority::Authority;
 use polyclaw_domain::id::TurnId;
-use polyclaw_domain::memory::{Memory, Viewer, usual_scope};
-use polyclaw_domain::port::Pending;
+use polyclaw_domain::memory::{MemoryEntry, MemoryViewer, default_scope};
+use polyclaw_domain::port::BoxFuture;
 use polyclaw_domain::tool::{
-    Consent, Effect, Progress, Risk, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox, arguments,
+    ProgressSink, ToolCall, ToolConsent, ToolEffect, ToolOutcome, ToolRisk, ToolScope, ToolSpec, Toolbox,
+    arguments,
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -58,16 +59,16 @@ impl Memories {
     async fn store(&self, scope: &ToolScope, wanted: Store) -> Result<String> {
         let (viewer, policy) = (viewer(scope), widest_scope(scope));
         let given = match wanted.scope {
-            Some(named) => named.within(policy),
-            None => usual_scope(policy, &scope.session),
+            Some(named) => named.narrower_of(policy),
+            None => default_scope(policy, &scope.session),
         };
-        let memory = Memory {
+        let memory = MemoryEntry {
             key: wanted.key.unwrap_or_default(),
             metadata: wanted.metadata,
             ..self.brain.draft(&viewer, given, wanted.content)
         };
         let kind = wanted.kind.unwrap_or_else(|| memory.kind.clone());
-        let stored = self.brain.put(vec![Memory { kind, ..memory }]).await?;
+        let stored = self.brain.put(vec![MemoryEntry { kind, ..memory }]).await?;
         let told = stored.iter().map(|memory| {
             json!({ "id": memory.id, "key": memory.key, "scope": memory.scope.as_str() }).to_string()
         });
@@ -82,7 +83,7 @@ impl Memories {
         if found.is_empty() {
             return Ok("Nothing is remembered about that.".to_owned());
         }
-        let line = |memory: &Memory| {
+        let line = |memory: &MemoryEntry| {
             json!({ "id": memory.id, "key": memory.key, "kind": memory.kind, "content": memory.content,
                 "updated_at": memory.updated_at })
             .to_string()
@@ -91,7 +92,7 @@ impl Memories {
     }
 
     async fn forget(&self, scope: &ToolScope, wanted: Forget) -> Result<String> {
-        let owned = Viewer { scope: widest_scope(scope), ..viewer(scope) };
+        let owned = MemoryViewer { scope: widest_scope(scope), ..viewer(scope) };
         Ok(match self.brain.forget_own(&owned, &wanted.id).await? {
             0 => "Nothing of yours has that id or key.".to_owned(),
             count => format!("Forgotten: {count}."),
@@ -113,7 +114,7 @@ impl Memories {
 }
 
 impl Toolbox for Memories {
-    fn list(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
+    fn list_tools(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
         if scope.memory.memory { self.specs.to_vec() } else { Vec::new() }
     }
 
@@ -122,8 +123,8 @@ impl Toolbox for Memories {
         scope: &'a ToolScope,
         _: &'a TurnId,
         call: &'a ToolCall,
-        _: Progress<'a>,
-    ) -> Pending<'a, ToolOutcome> {
+        _: ProgressSink<'a>,
+    ) -> BoxFuture<'a, ToolOutcome> {
         Box::pin(async move {
             if !scope.memory.memory {
                 return ToolOutcome::error("This agent does not remember.");
@@ -142,22 +143,22 @@ pub(crate) fn widest_scope(scope: &ToolScope) -> MemoryScope {
     if scope.authority == Authority::Owner { scope.memory.scope } else { MemoryScope::Session }
 }
 
-fn viewer(scope: &ToolScope) -> Viewer {
-    Viewer::of(&scope.agent, &scope.session, &scope.memory)
+fn viewer(scope: &ToolScope) -> MemoryViewer {
+    MemoryViewer::for_session(&scope.agent, &scope.session, &scope.memory)
 }
 
 fn read<A: DeserializeOwned>(given: &Value) -> std::result::Result<A, String> {
-    arguments::read(given).map_err(|error| format!("The arguments do not fit: {error}."))
+    arguments::parse_arguments(given).map_err(|error| format!("The arguments do not fit: {error}."))
 }
 
-fn spec(name: &str, description: &str, effect: Effect, parameters: Value) -> ToolSpec {
+fn spec(name: &str, description: &str, effect: ToolEffect, parameters: Value) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
         description: description.to_owned(),
         parameters,
         effect,
-        risk: Risk::Low,
-        consent: Consent::NotNeeded,
+        risk: ToolRisk::Low,
+        consent: ToolConsent::NotNeeded,
         confined: true,
     }
 }
@@ -167,7 +168,7 @@ fn store_spec() -> ToolSpec {
     spec(
         "memory_store",
         about,
-        Effect::Idempotent,
+        ToolEffect::Idempotent,
         json!({
             "type": "object",
             "properties": {
@@ -189,7 +190,7 @@ fn find_spec() -> ToolSpec {
     spec(
         "memory_search",
         about,
-        Effect::Pure,
+        ToolEffect::Pure,
         json!({
             "type": "object",
             "properties": {
@@ -207,7 +208,7 @@ fn forget_spec() -> ToolSpec {
     spec(
         "memory_forget",
         about,
-        Effect::Idempotent,
+        ToolEffect::Idempotent,
         json!({
             "type": "object",
             "properties": { "id": { "type": "string", "description": "The id or key of the memory." } },

@@ -1,11 +1,11 @@
 //! `message`: an agent writes to a conversation on a channel that the config names for it. It passes the gate and the
 //! outbox as every answer does.
 
-use polyclaw_domain::channel::Address;
+use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::config::DeliverTo;
-use polyclaw_domain::delivery::{Policy, gate};
-use polyclaw_domain::glob::matches;
-use polyclaw_domain::tool::{Effect, Risk, ToolScope, ToolSpec, arguments};
+use polyclaw_domain::delivery::{DeliveryPolicy, apply_gate};
+use polyclaw_domain::glob::glob_matches;
+use polyclaw_domain::tool::{ToolEffect, ToolRisk, ToolScope, ToolSpec, arguments};
 use polyclaw_store::{Tx, outbox, sessions};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -44,9 +44,9 @@ impl OwnTool for MessageTool {
 
     fn spec(self) -> ToolSpec {
         ToolSpec {
-            effect: Effect::Effect,
-            risk: Risk::High,
-            ..arguments::spec::<Send>(
+            effect: ToolEffect::Effect,
+            risk: ToolRisk::High,
+            ..arguments::build_tool_spec::<Send>(
                 "message",
                 "Sends a message to a conversation on a channel, beside your answer. Your answer goes to whoever asked by \
                  itself.",
@@ -60,14 +60,15 @@ impl OwnTool for MessageTool {
     }
 
     async fn perform(self, engine: &Engine, asked: Asked<'_>) -> Done {
-        let Send { channel, account, peer, thread, text } = arguments::read(&asked.call.arguments)?;
+        let Send { channel, account, peer, thread, text } =
+            arguments::parse_arguments(&asked.call.arguments)?;
         let address = granted(&engine.settings(), &DeliverTo { channel, account, peer, thread })?;
         push(engine, asked, address, text).await
     }
 }
 
 /// The conversation that is meant, if the config names it for agents.
-pub(super) fn granted(settings: &Settings, to: &DeliverTo) -> std::result::Result<Address, Refused> {
+pub(super) fn granted(settings: &Settings, to: &DeliverTo) -> std::result::Result<ChatAddress, Refused> {
     let missing = || {
         let account = to.account.as_deref().unwrap_or("its default one");
         Refused(format!("There is no account {account} of channel {:?}.", to.channel))
@@ -75,30 +76,32 @@ pub(super) fn granted(settings: &Settings, to: &DeliverTo) -> std::result::Resul
     let address = settings.reception.address(to).ok_or_else(missing)?;
     match is_granted(settings, &address) {
         true => Ok(address),
-        false => Err(Refused(format!("{} {NOT_GRANTED}.", address.sender()))),
+        false => Err(Refused(format!("{} {NOT_GRANTED}.", address.sender_key()))),
     }
 }
 
-pub(super) fn is_granted(settings: &Settings, address: &Address) -> bool {
-    settings.message_to.iter().any(|pattern| matches(pattern, &address.sender()))
+pub(super) fn is_granted(settings: &Settings, address: &ChatAddress) -> bool {
+    settings.message_to.iter().any(|pattern| glob_matches(pattern, &address.sender_key()))
 }
 
 async fn push(
     engine: &Engine,
     Asked { scope, turn, call }: Asked<'_>,
-    address: Address,
+    address: ChatAddress,
     text: String,
 ) -> Done {
     let (key, session, name) =
-        (format!("message-{turn}-{}", call.id), scope.session.clone(), address.sender());
+        (format!("message-{turn}-{}", call.id), scope.session.clone(), address.sender_key());
     let wanted = session.clone();
     let found = engine.db().read(move |tx| sessions::get(tx, &wanted)).await.map_err(Error::from)?;
     let found = found.ok_or_else(|| Error::UnknownSession(session.to_string()))?;
-    let policy = Policy { wanted: true, session_delivers: found.delivers, session_sends: found.sends };
-    let text = engine.redactor().text(&text).into_owned();
-    let kept =
-        |kept: polyclaw_domain::delivery::Kept| Refused(format!("It was not sent: {}.", kept.as_str()));
-    let outgoing = gate(Some(address), policy, text).map_err(kept)?;
+    let policy =
+        DeliveryPolicy { requested: true, session_delivers: found.delivers, session_sends: found.sends };
+    let text = engine.redactor().redact_text(&text).into_owned();
+    let kept = |kept: polyclaw_domain::delivery::SuppressReason| {
+        Refused(format!("It was not sent: {}.", kept.as_str()))
+    };
+    let outgoing = apply_gate(Some(address), policy, text).map_err(kept)?;
     let label = Label { session: &session, turn, key: &key, first: 0, now: engine.now() };
     let rows = parcels(engine, outgoing, &label);
     let write = move |tx: &mut Tx<'_>| rows.iter().try_for_each(|parcel| outbox::push(tx, parcel));

@@ -26,7 +26,7 @@ pub(super) struct Set {
 }
 
 pub(super) async fn list(engine: &Engine, List { provider }: List) -> Done {
-    let models = engine.provider().models().await;
+    let models = engine.provider().list_models().await;
     let wanted = |info: &&ModelInfo| provider.as_ref().is_none_or(|name| info.model.provider == *name);
     let lines: Vec<String> = models.iter().filter(wanted).map(line).collect();
     Ok(match (lines.len(), provider) {

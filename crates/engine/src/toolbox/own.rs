@@ -3,8 +3,10 @@
 use std::sync::{Arc, Weak};
 
 use polyclaw_domain::id::TurnId;
-use polyclaw_domain::port::Pending;
-use polyclaw_domain::tool::{Progress, Question, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox};
+use polyclaw_domain::port::BoxFuture;
+use polyclaw_domain::tool::{
+    ProgressSink, ToolCall, ToolOutcome, ToolQuestion, ToolScope, ToolSpec, Toolbox,
+};
 
 use super::{Done, Refused};
 use crate::core::{Engine, Inner};
@@ -60,20 +62,20 @@ impl<T: OwnTool> OwnTools<T> {
 }
 
 impl<T: OwnTool> Toolbox for OwnTools<T> {
-    fn list(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
+    fn list_tools(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
         let Some(engine) = self.engine.upgrade().map(Engine::from) else { return Vec::new() };
         let settings = engine.settings();
         let offered = self.tools.iter().filter(|(tool, _)| tool.is_offered(&settings, scope));
         offered.map(|(_, spec)| Arc::clone(spec)).collect()
     }
 
-    fn question<'a>(&'a self, scope: &'a ToolScope, call: &'a ToolCall) -> Pending<'a, Question> {
+    fn assess_call<'a>(&'a self, scope: &'a ToolScope, call: &'a ToolCall) -> BoxFuture<'a, ToolQuestion> {
         Box::pin(async move {
-            let Some((tool, engine)) = self.find(call) else { return Question::None };
+            let Some((tool, engine)) = self.find(call) else { return ToolQuestion::None };
             match tool.asks(&engine, scope, call).await {
-                Ok(Some(words)) => Question::Ask(words),
-                Ok(None) => Question::None,
-                Err(refused) => Question::Refuse(refused.into()),
+                Ok(Some(words)) => ToolQuestion::Ask(words),
+                Ok(None) => ToolQuestion::None,
+                Err(refused) => ToolQuestion::Refuse(refused.into()),
             }
         })
     }
@@ -83,8 +85,8 @@ impl<T: OwnTool> Toolbox for OwnTools<T> {
         scope: &'a ToolScope,
         turn: &'a TurnId,
         call: &'a ToolCall,
-        _: Progress<'a>,
-    ) -> Pending<'a, ToolOutcome> {
+        _: ProgressSink<'a>,
+    ) -> BoxFuture<'a, ToolOutcome> {
         Box::pin(async move {
             let Some((tool, engine)) = self.find(call) else {
                 return ToolOutcome::error("The engine has ended.");

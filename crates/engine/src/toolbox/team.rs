@@ -4,9 +4,9 @@ mod mail;
 mod people;
 mod tasks;
 
-use polyclaw_domain::id::id_of_call;
+use polyclaw_domain::id::id_for_call;
 use polyclaw_domain::team::{TeamRole, tools};
-use polyclaw_domain::tool::{Effect, ToolScope, ToolSpec, arguments};
+use polyclaw_domain::tool::{ToolEffect, ToolScope, ToolSpec, arguments};
 use schemars::JsonSchema;
 
 use super::Done;
@@ -59,7 +59,7 @@ impl OwnTool for TeamTool {
                 tools::TEAM_SHUTDOWN,
                 "Ends your team: every member is asked and may object. force stops all at once, where a person asked you to.",
             ),
-            Self::Status => arguments::spec::<people::Status>(
+            Self::Status => arguments::build_tool_spec::<people::Status>(
                 tools::TEAM_STATUS,
                 "Shows the team: members and what they do, tasks by state, progress.",
             ),
@@ -68,7 +68,7 @@ impl OwnTool for TeamTool {
                 "Adds a task to the team's list. It can be claimed once everything in dependsOn is completed. verify is checked \
                  by the runtime before it counts as completed.",
             ),
-            Self::TaskList => arguments::spec::<tasks::List>(
+            Self::TaskList => arguments::build_tool_spec::<tasks::List>(
                 tools::TASK_LIST,
                 "Lists tasks, the newest first, with who has them and what they wait for.",
             ),
@@ -108,29 +108,29 @@ impl OwnTool for TeamTool {
     async fn perform(self, engine: &Engine, asked: Asked<'_>) -> Done {
         let given = &asked.call.arguments;
         match self {
-            Self::Create => people::create(engine, asked, arguments::read(given)?).await,
-            Self::Spawn => people::spawn(engine, asked, arguments::read(given)?).await,
-            Self::Shutdown => people::shutdown(engine, asked, arguments::read(given)?).await,
-            Self::Status => people::status(engine, asked, arguments::read(given)?).await,
-            Self::TaskCreate => tasks::create(engine, asked, arguments::read(given)?).await,
-            Self::TaskList => tasks::list(engine, asked, arguments::read(given)?).await,
-            Self::TaskClaim => tasks::claim(engine, asked, arguments::read(given)?).await,
-            Self::TaskUpdate => tasks::update(engine, asked, arguments::read(given)?).await,
-            Self::TaskComplete => tasks::complete(engine, asked, arguments::read(given)?).await,
-            Self::Send => mail::send(engine, asked, arguments::read(given)?).await,
+            Self::Create => people::create(engine, asked, arguments::parse_arguments(given)?).await,
+            Self::Spawn => people::spawn(engine, asked, arguments::parse_arguments(given)?).await,
+            Self::Shutdown => people::shutdown(engine, asked, arguments::parse_arguments(given)?).await,
+            Self::Status => people::status(engine, asked, arguments::parse_arguments(given)?).await,
+            Self::TaskCreate => tasks::create(engine, asked, arguments::parse_arguments(given)?).await,
+            Self::TaskList => tasks::list(engine, asked, arguments::parse_arguments(given)?).await,
+            Self::TaskClaim => tasks::claim(engine, asked, arguments::parse_arguments(given)?).await,
+            Self::TaskUpdate => tasks::update(engine, asked, arguments::parse_arguments(given)?).await,
+            Self::TaskComplete => tasks::complete(engine, asked, arguments::parse_arguments(given)?).await,
+            Self::Send => mail::send(engine, asked, arguments::parse_arguments(given)?).await,
         }
     }
 }
 
 /// The same call made again after a crash changes nothing more.
 fn changing<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
-    ToolSpec { effect: Effect::Idempotent, ..arguments::spec::<A>(name, description) }
+    ToolSpec { effect: ToolEffect::Idempotent, ..arguments::build_tool_spec::<A>(name, description) }
 }
 
 impl Asked<'_> {
     /// Who acts in the team, and by which call: made again it is the same act.
     fn actor(&self) -> Actor {
-        let act = id_of_call(self.turn, &self.call.id);
+        let act = id_for_call(self.turn, &self.call.id);
         Actor::Session { key: self.scope.session.clone(), turn: self.turn.clone(), call: act }
     }
 }

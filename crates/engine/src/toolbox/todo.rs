@@ -1,6 +1,6 @@
 //! `todo`: the agent's own list in a session.
 
-use polyclaw_domain::todo::{self, Item};
+use polyclaw_domain::todo::{self, TodoItem};
 use polyclaw_domain::tool::ToolScope;
 use polyclaw_store::todos;
 use schemars::JsonSchema;
@@ -14,17 +14,17 @@ use crate::error::Error;
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     /// The whole list as it is to be. Left out: only show it.
-    items: Option<Vec<Item>>,
+    items: Option<Vec<TodoItem>>,
 }
 
 pub(super) async fn run(engine: &Engine, scope: &ToolScope, Arguments { items }: Arguments) -> Done {
     let session = scope.session.clone();
     let Some(items) = items else {
         let kept = engine.db().read(move |tx| todos::get(tx, &session)).await.map_err(Error::from)?;
-        return Ok(todo::render(&kept));
+        return Ok(todo::render_todo_list(&kept));
     };
-    todo::check(&items).map_err(Refused)?;
+    todo::check_todo_list(&items).map_err(Refused)?;
     let (stored, now) = (items.clone(), engine.now());
     engine.db().write(move |tx| todos::put(tx, &session, &stored, now)).await.map_err(Error::from)?;
-    Ok(todo::render(&items))
+    Ok(todo::render_todo_list(&items))
 }

@@ -2,7 +2,7 @@
 
 use polyclaw_domain::backlog::MAX_ANNOUNCES;
 use polyclaw_domain::id::MessageId;
-use polyclaw_domain::run::{self, ANNOUNCE};
+use polyclaw_domain::run::{self, ANNOUNCE_KIND};
 use polyclaw_store::jobs::Claim;
 use polyclaw_store::messages::Message;
 use polyclaw_store::{Tx, messages};
@@ -22,7 +22,7 @@ pub(super) fn merge_announces(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store:
         // Derived, so that a transaction that is run again makes the same row.
         id: MessageId::new(format!("{}-announces", claim.turn)),
         text: run::merged_line(announces.len()),
-        meta: Some(run::merge(&metas)),
+        meta: Some(run::merge_announces(&metas)),
         idempotency_key: None,
         ..(*first).clone()
     };
@@ -30,5 +30,5 @@ pub(super) fn merge_announces(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store:
 }
 
 fn is_announce(message: &Message) -> bool {
-    message.meta.as_ref().is_some_and(|meta| meta["kind"] == ANNOUNCE && meta["dismissed"] != true)
+    message.meta.as_ref().is_some_and(|meta| meta["kind"] == ANNOUNCE_KIND && meta["dismissed"] != true)
 }

@@ -9,15 +9,15 @@ use std::sync::Arc;
 
 use polyclaw_domain::backlog::ResumeToken;
 use polyclaw_domain::event::EventKind;
-use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::{SessionId, TurnId};
 use polyclaw_domain::job::JobState;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::provider::Usage;
+use polyclaw_domain::kill_points::KillPoint;
+use polyclaw_domain::provider::TokenUsage;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::team::TeamRole;
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::ToolCall;
-use polyclaw_domain::turn::Stop;
+use polyclaw_domain::turn::StopReason;
 use polyclaw_store::jobs;
 use polyclaw_store::jobs::{Claim, End, Kind};
 use polyclaw_store::messages::Message;
@@ -56,7 +56,7 @@ struct Last {
     steps: Vec<Message>,
     end: End,
     parcels: Vec<Parcel>,
-    events: Vec<polyclaw_domain::event::Event>,
+    events: Vec<polyclaw_domain::event::NewEvent>,
     tokens: Vec<ResumeToken>,
     /// A model call that no step has recorded.
     final_call: Option<Spent>,
@@ -142,15 +142,15 @@ pub(super) async fn stop(
     engine: &Engine,
     running: &Arc<Running>,
     context: &Context,
-    reason: &Stop,
+    reason: &StopReason,
 ) -> Driven<()> {
     let is_member = context.session.team_role == Some(TeamRole::Member);
-    if is_member && matches!(reason, Stop::TooManyRounds(_)) {
+    if is_member && matches!(reason, StopReason::TooManyRounds(_)) {
         return pause(engine, running, context).await;
     }
     let mut last = last(engine, running, context, JobState::Failed);
     last.unanswered = Some("Skipped: the turn was stopped.");
-    fail(engine, context, &mut last, stop_code(reason), reason.sentence());
+    fail(engine, context, &mut last, stop_code(reason), reason.user_message());
     lost(commit(engine, running, last).await).map(drop)
 }
 
@@ -252,7 +252,14 @@ fn ending(engine: &Engine, running: &Running, state: JobState) -> Last {
         unanswered: None,
         for_client: Vec::new(),
         steps: Vec::new(),
-        end: End { state, model: None, usage: Usage::default(), reply: None, error_code: None, error: None },
+        end: End {
+            state,
+            model: None,
+            usage: TokenUsage::default(),
+            reply: None,
+            error_code: None,
+            error: None,
+        },
         parcels: Vec::new(),
         events: Vec::new(),
         tokens: Vec::new(),
@@ -274,7 +281,7 @@ fn ending(engine: &Engine, running: &Running, state: JobState) -> Last {
 }
 
 fn fail(engine: &Engine, context: &Context, last: &mut Last, code: &'static str, mut sentence: String) {
-    engine.redactor().string(&mut sentence);
+    engine.redactor().redact_in_place(&mut sentence);
     let kind =
         if last.end.state == JobState::Cancelled { EventKind::TurnCancelled } else { EventKind::TurnFailed };
     last.events.push(event(&last.claim, kind, json!({ "code": code })));

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::MessageId;
-use polyclaw_domain::message::Part;
-use polyclaw_domain::provider::{Delta, ErrorClass, ModelRef, Prompt, ProviderError, Reply, Usage};
-use polyclaw_domain::team::tools::listed;
+use polyclaw_domain::kill_points::KillPoint;
+use polyclaw_domain::message::MessagePart;
+use polyclaw_domain::provider::{
+    ErrorClass, ModelRef, ModelReply, Prompt, ProviderError, StreamDelta, TokenUsage,
+};
+use polyclaw_domain::team::tools::listed_tool_name;
 use polyclaw_domain::tool::ToolCall;
 use polyclaw_domain::turn::Turn;
 use polyclaw_store::Tx;
@@ -30,14 +32,14 @@ pub(super) async fn ask(
     running: &Arc<Running>,
     context: &mut Context,
     machine: &Turn,
-) -> Driven<Reply> {
+) -> Driven<ModelReply> {
     if context.candidates.is_empty() {
         return Err(Halt::no_model(engine));
     }
     let mut reply = call_in_room(engine, running, context).await?;
     engine.reach(KillPoint::ReplyReceived).await;
     redact::reply(&engine.redactor(), &mut reply);
-    machine.name_calls(&mut reply.calls);
+    machine.assign_call_ids(&mut reply.calls);
     reply.calls.iter_mut().for_each(listed_name);
     context.truncated = reply.truncated;
     if reply.calls.is_empty() {
@@ -50,7 +52,7 @@ pub(super) async fn ask(
 
 /// One call that the model takes: where it refuses one as too long, it is sent less, until it does; where it has too
 /// much to do, it is asked again later.
-async fn call_in_room(engine: &Engine, running: &Arc<Running>, context: &mut Context) -> Driven<Reply> {
+async fn call_in_room(engine: &Engine, running: &Arc<Running>, context: &mut Context) -> Driven<ModelReply> {
     if context.is_too_long(engine) {
         context.make_room(engine, running).await?;
     }
@@ -75,20 +77,26 @@ async fn call_in_room(engine: &Engine, running: &Arc<Running>, context: &mut Con
 }
 
 /// A child that has nothing to say about what it did has done it: its owner is given the last result of a tool.
-fn silent_reply(context: &Context, error: &ProviderError) -> Option<Reply> {
+fn silent_reply(context: &Context, error: &ProviderError) -> Option<ModelReply> {
     let model = ModelRef::parse(&error.model).ok().or_else(|| context.candidates.first().cloned())?;
-    Some(Reply { text: String::new(), calls: Vec::new(), usage: Usage::ZERO, model, truncated: false })
+    Some(ModelReply {
+        text: String::new(),
+        calls: Vec::new(),
+        usage: TokenUsage::ZERO,
+        model,
+        truncated: false,
+    })
 }
 
 /// A tool is stored and looked up under the name it is listed by, whichever of its names the model used.
 fn listed_name(call: &mut ToolCall) {
-    if let Some(name) = listed(&call.name) {
+    if let Some(name) = listed_tool_name(&call.name) {
         name.clone_into(&mut call.name);
     }
 }
 
 /// An answer with neither words nor calls is none.
-fn not_empty(reply: Reply) -> Result<Reply, ProviderError> {
+fn not_empty(reply: ModelReply) -> Result<ModelReply, ProviderError> {
     if !reply.is_empty() {
         return Ok(reply);
     }
@@ -119,10 +127,10 @@ async fn call(
     engine: &Engine,
     running: &Arc<Running>,
     context: &mut Context,
-) -> Driven<Result<Reply, ProviderError>> {
+) -> Driven<Result<ModelReply, ProviderError>> {
     context.look_at_images(engine).await?;
     let mut prompt = context.prompt();
-    engine.redactor().prompt(&mut prompt);
+    engine.redactor().redact_prompt(&mut prompt);
     let reservation = budget::reserve(engine, running, context, &mut prompt).await?;
     running.spend(context.candidates.first().map(|model| Spent::begun(model, reservation.clone())));
     let began = engine.now();
@@ -151,17 +159,17 @@ async fn stream(
     running: &Arc<Running>,
     context: &Context,
     prompt: &Prompt,
-) -> Result<Reply, ProviderError> {
+) -> Result<ModelReply, ProviderError> {
     engine.reach(KillPoint::PromptBuilt).await;
     let begun = Notify::new();
     let drafting = Drafting::start(engine, running, context);
     let live = Live::new(engine, running, context, drafting.as_ref());
-    let sink = |delta: Delta| {
+    let sink = |delta: StreamDelta| {
         running.pulse();
         begun.notify_one();
         live.show(delta);
     };
-    let mut asked = engine.provider().stream(&context.candidates, prompt, &sink);
+    let mut asked = engine.provider().stream_reply(&context.candidates, prompt, &sink);
     let reply = tokio::select! {
         biased;
         reply = &mut asked => reply,
@@ -183,13 +191,18 @@ async fn stream(
     reply
 }
 
-async fn store_step(engine: &Engine, running: &Running, context: &mut Context, reply: &Reply) -> Driven<()> {
+async fn store_step(
+    engine: &Engine,
+    running: &Running,
+    context: &mut Context,
+    reply: &ModelReply,
+) -> Driven<()> {
     let (claim, now) = (&running.claim, engine.now());
     let mut step = step_message(context, claim, MessageId::new(engine.next_id()), now);
     step.text.clone_from(&reply.text);
     // What is stored is what may be seen; what runs is what the model asked for.
     let redactor = engine.redactor();
-    step.parts = reply.calls.iter().map(|call| Part::ToolCall(redactor.call(call))).collect();
+    step.parts = reply.calls.iter().map(|call| MessagePart::ToolCall(redactor.redact_call(call))).collect();
     running.say_as(step.id.clone());
     let (owned, stored, spent) = (claim.clone(), step.clone(), running.spent());
     let write = move |tx: &mut Tx<'_>| {

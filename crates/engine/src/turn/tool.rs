@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use polyclaw_domain::authority::Authority;
-use polyclaw_domain::briefing::is_instruction;
+use polyclaw_domain::briefing::is_instruction_file;
 use polyclaw_domain::event::EventKind;
-use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::MessageId;
-use polyclaw_domain::plain::literal;
-use polyclaw_domain::policy::{self, Approver};
-use polyclaw_domain::redact::{Stream, is_marked};
-use polyclaw_domain::sandbox::Facts;
-use polyclaw_domain::tool::{Consent, Effect, Question, ToolCall, ToolOutcome};
+use polyclaw_domain::kill_points::KillPoint;
+use polyclaw_domain::policy::{self, RequiredApprover};
+use polyclaw_domain::redact::{RedactionStream, has_redaction_mark};
+use polyclaw_domain::sandbox::SandboxFacts;
+use polyclaw_domain::sanitize::quote_literal;
+use polyclaw_domain::tool::{ToolCall, ToolConsent, ToolEffect, ToolOutcome, ToolQuestion};
 use polyclaw_store::intents::{self, Begun};
 use polyclaw_store::jobs::Hold;
 use polyclaw_store::{Tx, jobs};
@@ -53,10 +53,12 @@ pub(super) async fn run(
     call: &ToolCall,
 ) -> Driven<(ToolOutcome, bool)> {
     let claim = &running.claim;
-    let (shown, began) = (engine.redactor().call(call), engine.now());
+    let (shown, began) = (engine.redactor().redact_call(call), engine.now());
     let offered = context.tools.iter().find(|tool| tool.spec.name == call.name);
     let (effect, refused) = match (why_unreadable(call), offered) {
-        (None, Some(tool)) if is_marked(call) => (tool.spec.effect, Some(ToolOutcome::error(MARKED))),
+        (None, Some(tool)) if has_redaction_mark(call) => {
+            (tool.spec.effect, Some(ToolOutcome::error(MARKED)))
+        }
         (None, Some(tool)) => {
             let effect = family::effect(&engine.settings(), call, tool.spec.effect);
             (effect, consent(engine, running, context, (tool, call, &shown)).await?)
@@ -64,7 +66,7 @@ pub(super) async fn run(
         (unreadable, _) => {
             let why = unreadable.unwrap_or_else(|| context.refusal(engine, &shown));
             engine.record(event(claim, EventKind::ToolRefused, json!({ "why": why }))).await;
-            (Effect::Pure, Some(ToolOutcome::error(why)))
+            (ToolEffect::Pure, Some(ToolOutcome::error(why)))
         }
     };
     let (outcome, begun) = match refused {
@@ -107,7 +109,7 @@ async fn consent(
     context: &Context,
     (tool, call, shown): (&Offered, &ToolCall, &ToolCall),
 ) -> Driven<Option<ToolOutcome>> {
-    let by_call = tool.spec.consent == Consent::ByCall;
+    let by_call = tool.spec.consent == ToolConsent::ByCall;
     let authority = context.authority();
     let guarded = match authority {
         Authority::Owner => None,
@@ -121,23 +123,24 @@ async fn consent(
     if is_guarded && !context.scope.can_ask {
         return Ok(Some(ToolOutcome::error(GUARDED)));
     }
-    let approver = if is_guarded { Approver::Owner } else { policy::approver(&tool.spec, authority) };
+    let approver =
+        if is_guarded { RequiredApprover::Owner } else { policy::required_approver(&tool.spec, authority) };
     let question = async || match by_call {
-        true => engine.tools().question(&context.scope, call).await,
-        false => Question::None,
+        true => engine.tools().assess_call(&context.scope, call).await,
+        false => ToolQuestion::None,
     };
     match question().await {
-        Question::Refuse(outcome) => Ok(Some(outcome)),
-        Question::None if !asks => Ok(None),
-        Question::None => {
+        ToolQuestion::Refuse(outcome) => Ok(Some(outcome)),
+        ToolQuestion::None if !asks => Ok(None),
+        ToolQuestion::None => {
             let words = guarded.and_then(|guarded| guarded.words);
             approval::ask(engine, running, context, (shown, words.as_deref(), approver)).await
         }
-        Question::Ask(words) => {
+        ToolQuestion::Ask(words) => {
             let asked = (shown, Some(&*words), approver);
             let refused = approval::ask(engine, running, context, asked).await?;
             // What was agreed to may have become something else while nobody answered.
-            match refused.is_none() && question().await != Question::Ask(words) {
+            match refused.is_none() && question().await != ToolQuestion::Ask(words) {
                 true => {
                     Ok(Some(ToolOutcome::error("What was asked about has changed since; it was not run.")))
                 }
@@ -161,10 +164,10 @@ async fn guarded(engine: &Engine, context: &Context, call: &ToolCall, shown: &To
     let written = engine.tools().written_files(&context.scope, call).await;
     let settings = engine.settings();
     let is_told = |path: &&PathBuf| {
-        is_instruction(&path.to_string_lossy())
+        is_instruction_file(&path.to_string_lossy())
             || is_skill_file(&settings.skill_folders, &context.scope.workspace, path)
     };
-    let file = literal(&written.iter().find(is_told)?.to_string_lossy(), SHOWN_PATH);
+    let file = quote_literal(&written.iter().find(is_told)?.to_string_lossy(), SHOWN_PATH);
     let words = format!("This changes {file}, a file that tells agents what to do:");
     Some(Guarded { words: Some(format!("{words}\n{} {}", shown.name, shown.arguments)) })
 }
@@ -184,11 +187,11 @@ async fn is_begun(engine: &Engine, running: &Running, call: &ToolCall) -> Driven
 }
 
 /// Facts as people get them: all of them, and a line.
-fn measured(facts: &Facts) -> serde_json::Value {
-    json!({ "line": facts.line(), "facts": facts })
+fn measured(facts: &SandboxFacts) -> serde_json::Value {
+    json!({ "line": facts.summary_line(), "facts": facts })
 }
 
-async fn begin(engine: &Engine, running: &Running, call: &ToolCall, effect: Effect) -> Driven<Begun> {
+async fn begin(engine: &Engine, running: &Running, call: &ToolCall, effect: ToolEffect) -> Driven<Begun> {
     let (claim, call, now) = (running.claim.clone(), call.clone(), engine.now());
     let write = move |tx: &mut Tx<'_>| match check_claim(tx, &claim)? {
         Hold::Kept => intents::begin(tx, &claim.turn, &call, effect, now).map(Some),
@@ -221,7 +224,7 @@ async fn perform(
         },
     );
     let redactor = engine.redactor();
-    let pieces = Mutex::new(Stream::new(Arc::clone(&redactor)));
+    let pieces = Mutex::new(RedactionStream::new(Arc::clone(&redactor)));
     let publish = |text: String| {
         if !text.is_empty() {
             let (turn_id, call_id) = (claim.turn.clone(), call.id.clone());
@@ -235,8 +238,8 @@ async fn perform(
     };
     let mut outcome = engine.tools().run(&context.scope, &claim.turn, call, &progress).await;
     publish(clean().finish());
-    redactor.string(&mut outcome.content);
-    outcome.images.iter_mut().for_each(|(name, _)| redactor.string(name));
+    redactor.redact_in_place(&mut outcome.content);
+    outcome.images.iter_mut().for_each(|(name, _)| redactor.redact_in_place(name));
     if let Some(crashes @ 1..) = outcome.facts.as_ref().map(|facts| facts.crashes) {
         let data = json!({ "code": "worker_crash", "tool": call.name, "crashes": crashes });
         engine.record(event(claim, EventKind::WorkerCrashed, data)).await;

@@ -1,7 +1,7 @@
 //! What a turn has said: the steps that are stored of it, and beside them the words of the call that is under way.
 
 use polyclaw_domain::id::MessageId;
-use polyclaw_domain::message::Role;
+use polyclaw_domain::message::MessageRole;
 use polyclaw_store::messages::Message;
 
 /// The words of a model call, for whoever wants to know how far it came.
@@ -37,7 +37,7 @@ impl Said {
     /// All of it, each word once. The line that says why a turn ended early is none of its words.
     pub fn whole(&self, stored: &[Message]) -> String {
         let is_said = |message: &&Message| {
-            message.role == Role::Assistant
+            message.role == MessageRole::Assistant
                 && message.meta.as_ref().is_none_or(|meta| meta["error"].is_null())
         };
         let steps = stored.iter().filter(is_said).map(|message| message.text.as_str());
@@ -59,8 +59,8 @@ impl Said {
 #[cfg(test)]
 mod tests {
     use polyclaw_domain::id::{AgentId, NodeId, SessionId, TraceId, TurnId};
-    use polyclaw_domain::job::Lane;
-    use polyclaw_domain::key::SessionKey;
+    use polyclaw_domain::job::JobLane;
+    use polyclaw_domain::session_key::SessionKey;
     use polyclaw_domain::time::Millis;
     use polyclaw_store::jobs::{Claim, Kind};
     use serde_json::json;
@@ -79,10 +79,10 @@ mod tests {
     fn step(id: &str, text: &str) -> Message {
         let claim = Claim {
             turn: TurnId::new("t"),
-            session: SessionKey::of(&AgentId::main(), &["x"]),
+            session: SessionKey::from_parts(&AgentId::main(), &["x"]),
             agent: AgentId::main(),
             kind: Kind::Turn,
-            lane: Lane::Main,
+            lane: JobLane::Main,
             node: NodeId::new("n"),
             attempt: 1,
             blamed_deaths: 0,
@@ -94,7 +94,7 @@ mod tests {
             stopping: false,
         };
         let message = Message::internal(MessageId::new(id), &claim, SessionId::new("s"), Millis(1));
-        Message { role: Role::Assistant, text: text.to_owned(), ..message }
+        Message { role: MessageRole::Assistant, text: text.to_owned(), ..message }
     }
 
     #[test]

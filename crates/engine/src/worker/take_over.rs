@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::event::{EventKind, NewEvent};
 use polyclaw_domain::id::TurnId;
 use polyclaw_store::Tx;
 use polyclaw_store::events;
@@ -129,8 +129,8 @@ fn take_one(
     Ok(claim)
 }
 
-fn taken_over(claim: &Claim) -> Event {
-    Event {
+fn taken_over(claim: &Claim) -> NewEvent {
+    NewEvent {
         kind: EventKind::TurnTakenOver,
         session: Some(claim.session.clone()),
         turn: Some(claim.turn.clone()),

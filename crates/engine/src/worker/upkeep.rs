@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use polyclaw_domain::id::TurnId;
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::jobs::{self, Claim, Renewal};
 use polyclaw_store::{CONNECTED, holders, ingress, pairings, rounds, schedules, teams};
 use tokio::time::Instant;

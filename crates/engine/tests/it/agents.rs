@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use polyclaw_domain::agent::{AgentSpec, of_toml};
-use polyclaw_domain::approval::Decision;
-use polyclaw_domain::channel::Address;
+use polyclaw_domain::agent::{AgentSpec, from_toml};
+use polyclaw_domain::approval::ApprovalDecision;
+use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::policy::Profile;
+use polyclaw_domain::policy::ToolProfile;
 use polyclaw_domain::provider::{Prompt, PromptMessage};
-use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
 use polyclaw_engine::ingress::Inbound;
 use polyclaw_engine::{Error, decide};
 use polyclaw_store::agents::{self, Source};
@@ -113,7 +113,7 @@ async fn every_tool_of_the_engine_can_be_named_in_a_config() {
     let own = names.filter(|name| !["look", "put", "pay"].contains(&name.as_str()));
     let named = polyclaw_domain::policy::ToolPolicy { allow: own.collect(), ..Default::default() };
     assert!(named.allow.len() > 5, "{named:?}");
-    assert_eq!(polyclaw_domain::policy::check(&named, &[], &[]), []);
+    assert_eq!(polyclaw_domain::policy::find_invalid_entries(&named, &[], &[]), []);
 }
 
 #[tokio::test(start_paused = true)]
@@ -121,9 +121,9 @@ async fn a_model_that_tries_every_hidden_tool_by_name_gets_none() {
     let model = caller();
     let ground = World::with(Arc::clone(&model) as _).await.killed().await;
     for name in ["shell", "read_file", "http_fetch", "message"] {
-        ground
-            .tools
-            .add(name, Effect::Effect, Consent::NotNeeded, |_| Box::pin(async { ToolOutcome::ok("IT RAN") }));
+        ground.tools.add(name, ToolEffect::Effect, ToolConsent::NotNeeded, |_| {
+            Box::pin(async { ToolOutcome::ok("IT RAN") })
+        });
     }
     let mut tried = 0;
     for (n, tools) in [
@@ -208,8 +208,9 @@ async fn a_model_can_look_at_models_and_agents_and_switches_with_a_persons_word(
         "{listed}"
     );
     assert!(world.says("models_list {}").await.text.contains("No models are known"));
-    let home = SessionKey::direct(&AgentId::main(), "web", "me");
-    let address = Address { channel: "web".into(), account: String::new(), peer: "me".into(), thread: None };
+    let home = SessionKey::for_direct(&AgentId::main(), "web", "me");
+    let address =
+        ChatAddress { channel: "web".into(), account: String::new(), peer: "me".into(), thread: None };
     let at_home = async |text: &str| {
         let asked = Inbound::from_person(home.clone(), AgentId::main(), address.clone(), text);
         let accepted = world.engine.accept(asked).await.unwrap();
@@ -225,7 +226,7 @@ async fn a_model_can_look_at_models_and_agents_and_switches_with_a_persons_word(
     let id = question(&world).await;
     let asked = world.engine.question(&id).await.unwrap().unwrap().question;
     assert!(asked.contains("context_policy, workspace"), "{asked}");
-    decide(&world.engine, &id, by_owner(Decision::Approve)).await.unwrap();
+    decide(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await.unwrap();
     assert!(world.answer(&accepted).await.text.contains("reader answers from the next turn on"));
     assert_eq!(world.engine.session(&World::key("me")).await.unwrap().active_agent.as_str(), "reader");
 }
@@ -243,7 +244,7 @@ async fn to_an_agent_that_may_do_more_a_person_switches() {
     world.engine.set_agent(&World::key("me"), &weak).await.unwrap();
     let accepted = world.sends("me", r#"session_set_agent {"agent": "main"}"#).await.unwrap();
     let id = question(&world).await;
-    decide(&world.engine, &id, by_owner(Decision::Deny)).await.unwrap();
+    decide(&world.engine, &id, by_owner(ApprovalDecision::Deny)).await.unwrap();
     assert!(world.answer(&accepted).await.text.contains("did not allow"));
     assert_eq!(world.engine.session(&World::key("me")).await.unwrap().active_agent, weak);
 }
@@ -267,7 +268,7 @@ async fn an_agent_is_made_from_a_turn_with_a_persons_word_and_is_a_file_too() {
         .await
         .text;
     assert!(bad.contains("there is no tool \"shel\"; did you mean \"shell\"?"), "nobody was asked: {bad}");
-    for (decision, made) in [(Decision::Deny, false), (Decision::Approve, true)] {
+    for (decision, made) in [(ApprovalDecision::Deny, false), (ApprovalDecision::Approve, true)] {
         let accepted = world.sends("me", draft).await.unwrap();
         let id = question(&world).await;
         let asked =
@@ -280,9 +281,9 @@ async fn an_agent_is_made_from_a_turn_with_a_persons_word_and_is_a_file_too() {
         assert_eq!(world.engine.agent(&AgentId::parse("ops").unwrap()).await.is_ok(), made);
     }
     let stored = world.engine.agent(&AgentId::parse("ops").unwrap()).await.unwrap();
-    assert_eq!((stored.source, stored.spec.policy.tools.profile), (Source::Api, Some(Profile::Coding)));
+    assert_eq!((stored.source, stored.spec.policy.tools.profile), (Source::Api, Some(ToolProfile::Coding)));
     let file = folder.path().join("agents/ops/agent.toml");
-    assert_eq!(of_toml(&std::fs::read_to_string(&file).unwrap()).unwrap(), stored.spec);
+    assert_eq!(from_toml(&std::fs::read_to_string(&file).unwrap()).unwrap(), stored.spec);
     let again = world.says(draft).await.text;
     assert!(again.contains("agent_exists"), "{again}");
     world.engine.delete_agent(&stored.spec.agent_id).await.unwrap();
@@ -316,7 +317,7 @@ async fn what_was_agreed_to_is_what_is_changed() {
         .unwrap()
         .unwrap();
     assert!(asked.question.contains("It may do MORE than now: policy.tools."), "{}", asked.question);
-    decide(&world.engine, &id, by_owner(Decision::Approve)).await.unwrap();
+    decide(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await.unwrap();
     assert!(world.answer(&accepted).await.text.contains("has changed since"));
     assert_eq!(world.engine.agent(&other.agent_id).await.unwrap().spec, other);
     let main = world.says(r#"agent_update {"agent_id": "main", "patch": {}}"#).await.text;
@@ -343,7 +344,7 @@ async fn an_agent_that_the_config_names_is_not_deleted() {
     let ops = AgentId::parse("ops").unwrap();
     ground.settings.agents_in_rules = vec![(ops.clone(), "bindings[0].agent_id".to_owned())];
     let world = ground.wake(Faulty::never());
-    world.engine.create_agent(AgentSpec::named(ops.clone())).await.unwrap();
+    world.engine.create_agent(AgentSpec::with_id(ops.clone())).await.unwrap();
     let refused = world.engine.delete_agent(&ops).await.unwrap_err();
     assert_eq!(
         (refused.code(), refused.to_string().as_str()),
@@ -358,7 +359,7 @@ async fn no_agent_takes_the_name_or_the_id_of_another() {
     let world = ground.wake(Faulty::never());
     let named = |id: &str, name: &str| AgentSpec {
         name: name.into(),
-        ..AgentSpec::named(AgentId::parse(id).unwrap())
+        ..AgentSpec::with_id(AgentId::parse(id).unwrap())
     };
     world.engine.create_agent(named("ops", "Operations")).await.unwrap();
     for (id, name) in [("spy", "ops"), ("spy", " Ops"), ("spy", "OPERATIONS"), ("operations", "Other")] {
@@ -373,7 +374,7 @@ async fn no_agent_takes_the_name_or_the_id_of_another() {
 async fn an_agent_that_names_a_deleted_one_can_still_be_changed() {
     let (ground, _folder) = in_a_folder(World::with(caller()).await.killed().await);
     let world = ground.wake(Faulty::never());
-    let named = |id: &str| AgentSpec::named(AgentId::parse(id).unwrap());
+    let named = |id: &str| AgentSpec::with_id(AgentId::parse(id).unwrap());
     world.engine.create_agent(named("helper")).await.unwrap();
     let mut boss = named("boss");
     boss.subagents.allow_agents = vec!["helper".into()];

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use polyclaw_domain::arrival::{Thread, ThreadKind};
-use polyclaw_domain::channel::{Address, Letter, Taken};
+use polyclaw_domain::channel::{ChatAddress, InboundMessage, IngestOutcome};
+use polyclaw_domain::inbound::{ChatThread, ThreadKind};
 use polyclaw_domain::provider::{Prompt, PromptMessage};
 use polyclaw_testkit::world::World;
 use polyclaw_testkit::{Faulty, Line, Scripted, group_letter, letter};
@@ -46,14 +46,14 @@ fn shown(prompt: &Prompt) -> String {
 
 /// Every place a person writes in: their own conversations with two accounts, a group, and a topic of that group. Each
 /// conversation has a secret of its own, which those who are in it may know and nobody else.
-fn places(scope: &str, n: usize) -> [(String, Letter); 4] {
+fn places(scope: &str, n: usize) -> [(String, InboundMessage); 4] {
     let (who, group) = (format!("person{n}"), format!("-{}", n % GROUPS));
     let mut topic = group_letter(&group, &who, "");
-    topic.arrival.thread = Some(Thread { kind: ThreadKind::Topic, id: format!("{}", n % 10) });
+    topic.context.thread = Some(ChatThread { kind: ThreadKind::Topic, id: format!("{}", n % 10) });
     topic.address.thread = Some(format!("{}", n % 10));
     let mut biz = letter(&who, "");
-    biz.arrival.account = "biz".to_owned();
-    biz.address = Address { account: "biz".to_owned(), peer: format!("biz-{who}"), ..biz.address };
+    biz.context.account = "biz".to_owned();
+    biz.address = ChatAddress { account: "biz".to_owned(), peer: format!("biz-{who}"), ..biz.address };
     let alone = |account: &str| match scope {
         "main" => format!("canary-dm-{n}-"),
         "per-account-channel-peer" => format!("canary-dm-{n}-{account}-"),
@@ -104,7 +104,7 @@ async fn fifty_people_know_nothing_of_each_other_in_any_scope() {
             assert!(!read.is_empty());
             let foreign =
                 read.iter().flat_map(|text| canaries(text)).find(|one| !may_know(scope, &secret, one));
-            assert_eq!(foreign, None, "{scope}: read by {} at {:?}", letter.arrival.sender, letter.address);
+            assert_eq!(foreign, None, "{scope}: read by {} at {:?}", letter.context.sender, letter.address);
         }
     }
 }
@@ -119,21 +119,21 @@ fn may_know(scope: &str, own: &str, other: &str) -> bool {
 async fn write_all(world: &World, scope: &str, (people, round): (std::ops::Range<usize>, usize)) {
     let letters =
         people.flat_map(|n| places(scope, n).into_iter().enumerate().map(move |(at, place)| (n, at, place)));
-    let letters = letters.map(|(n, at, (secret, letter))| Letter {
+    let letters = letters.map(|(n, at, (secret, letter))| InboundMessage {
         text: format!("{secret} is my secret."),
         platform_id: format!("{round}/{n}/{at}"),
         ..letter
     });
     let delivered = letters.map(|letter| world.ground.outlet.deliver(letter));
     let taken = futures_util::future::join_all(delivered).await;
-    assert!(taken.iter().all(|taken| *taken == Taken::Done));
+    assert!(taken.iter().all(|taken| *taken == IngestOutcome::Done));
     world.settled().await;
 }
 
 /// The scope in which all of them would know everything is refused before anything starts.
 #[test]
 fn the_scope_that_mixes_them_is_refused() {
-    let lookup = |_: polyclaw_domain::config::Source<'_>| Err("no lookup".to_owned());
+    let lookup = |_: polyclaw_domain::config::ExternalReference<'_>| Err("no lookup".to_owned());
     let refused = polyclaw_domain::config::load(&config("main"), "config.toml", &lookup).unwrap_err();
     assert!(refused.to_string().contains("would share one conversation"), "{refused}");
 }

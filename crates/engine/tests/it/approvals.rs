@@ -1,11 +1,11 @@
-use polyclaw_domain::agent::{AgentSpec, Delegation};
-use polyclaw_domain::approval::{Answerer, Decision, Invalid};
-use polyclaw_domain::channel::{Letter, Taken};
-use polyclaw_domain::command::Speaker;
+use polyclaw_domain::agent::{AgentSpec, DelegationPolicy};
+use polyclaw_domain::approval::{ApprovalDecision, ApprovalResponder, InvalidApproval};
+use polyclaw_domain::channel::{InboundMessage, IngestOutcome};
+use polyclaw_domain::command::CallerRole;
 use polyclaw_domain::id::{AgentId, ApprovalId, TraceId};
-use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::policy::ApprovalMode;
-use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
 use polyclaw_engine::hub::{FrameKind, Watch};
 use polyclaw_engine::ingress::{Accepted, Inbound, Relayed, Way};
 use polyclaw_engine::{Error, Verdict, decide};
@@ -32,14 +32,14 @@ pub async fn ground() -> Ground {
         }
     });
     let ground = World::with(model).await.killed().await;
-    ground
-        .tools
-        .add("danger", Effect::Effect, Consent::AskPerson, |_| Box::pin(async { ToolOutcome::ok("it ran") }));
+    ground.tools.add("danger", ToolEffect::Effect, ToolConsent::AskPerson, |_| {
+        Box::pin(async { ToolOutcome::ok("it ran") })
+    });
     ground
 }
 
-pub fn by_owner(decision: Decision) -> Verdict {
-    Verdict { decision, reason: None, by: Answerer::Owner, shown: None }
+pub fn by_owner(decision: ApprovalDecision) -> Verdict {
+    Verdict { decision, reason: None, by: ApprovalResponder::Owner, shown: None }
 }
 
 pub fn from_terminal(text: &str) -> Inbound {
@@ -68,10 +68,10 @@ async fn a_person_says_yes_and_it_runs_once() {
     let world = ground().await.wake(Faulty::never());
     let accepted = world.engine.accept(from_terminal("run it")).await.unwrap();
     let id = question(&world).await;
-    decide(&world.engine, &id, by_owner(Decision::Approve)).await.unwrap();
+    decide(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await.unwrap();
     world.answer(&accepted).await;
     assert_eq!(glance(&world.transcript("me").await)[2], "result it ran");
-    let again = decide(&world.engine, &id, by_owner(Decision::Approve)).await;
+    let again = decide(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await;
     assert!(matches!(again, Err(Error::NotNow(_))), "a second tap is refused");
 }
 
@@ -80,9 +80,13 @@ async fn a_person_says_no() {
     let world = ground().await.wake(Faulty::never());
     let accepted = world.engine.accept(from_terminal("run it")).await.unwrap();
     let id = question(&world).await;
-    decide(&world.engine, &id, Verdict { reason: Some("too risky".into()), ..by_owner(Decision::Deny) })
-        .await
-        .unwrap();
+    decide(
+        &world.engine,
+        &id,
+        Verdict { reason: Some("too risky".into()), ..by_owner(ApprovalDecision::Deny) },
+    )
+    .await
+    .unwrap();
     assert_eq!(world.answer(&accepted).await.text, "fine");
     assert_eq!(glance(&world.transcript("me").await)[2], "result The user did not allow this. too risky");
 }
@@ -97,7 +101,7 @@ async fn nobody_answers_for_half_an_hour_and_the_turn_goes_on() {
     let accepted = world.engine.accept(inbound).await.unwrap();
     let id = question(&world).await;
     assert_eq!(closed(&mut watch).await, (id.clone(), "expired"), "whoever shows it takes it away");
-    let late = decide(&world.engine, &id, by_owner(Decision::Approve)).await;
+    let late = decide(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await;
     assert!(matches!(late, Err(Error::NotNow(why)) if why.contains("expired")));
     assert_eq!(world.answer(&accepted).await.text, "fine");
     assert!(glance(&world.transcript("me").await)[2].starts_with("result Nobody answered"));
@@ -110,7 +114,7 @@ async fn a_question_survives_a_crash() {
     let accepted = world.engine.accept(from_terminal("run it")).await.unwrap();
     let id = question(&world).await;
     let world = world.killed().await.wake(Faulty::never());
-    decide(&world.engine, &id, by_owner(Decision::Approve)).await.unwrap();
+    decide(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await.unwrap();
     world.answer(&accepted).await;
     assert_eq!(glance(&world.transcript("me").await)[2], "result it ran");
 }
@@ -167,10 +171,10 @@ fn answer(name: &str, id: &ApprovalId) -> Inbound {
 async fn the_sender_who_asked_answers_in_the_chat_and_it_runs_once() {
     let world = ground().await.wake(Faulty::never());
     let (accepted, id) = asked_in_chat(&world).await;
-    let said = world.engine.command_from(&answer("me", &id), Speaker::Alone).await.unwrap();
+    let said = world.engine.command_from(&answer("me", &id), CallerRole::Alone).await.unwrap();
     assert_eq!(said.as_deref(), Some("Approved: it runs now."));
     assert_eq!(world.answer(&accepted).await.text, "fine");
-    let again = world.engine.command_from(&answer("me", &id), Speaker::Alone).await.unwrap().unwrap();
+    let again = world.engine.command_from(&answer("me", &id), CallerRole::Alone).await.unwrap().unwrap();
     assert!(again.contains("already approved"), "a second tap: {again}");
     world.settled().await;
     let transcript = glance(&world.transcript("me").await);
@@ -184,8 +188,9 @@ async fn the_sender_who_asked_answers_in_the_chat_and_it_runs_once() {
 async fn nobody_else_and_nowhere_else_is_it_answered() {
     let world = ground().await.wake(Faulty::never());
     let (accepted, id) = asked_in_chat(&world).await;
-    let refused =
-        async |inbound: Inbound| world.engine.command_from(&inbound, Speaker::Alone).await.unwrap().unwrap();
+    let refused = async |inbound: Inbound| {
+        world.engine.command_from(&inbound, CallerRole::Alone).await.unwrap().unwrap()
+    };
     // Somebody else, in a conversation of their own and in this one.
     let other = answer("you", &id);
     assert!(refused(other).await.contains("another conversation"));
@@ -198,15 +203,21 @@ async fn nobody_else_and_nowhere_else_is_it_answered() {
     assert!(refused(thread).await.contains("another conversation"));
     // The owner, in another session.
     let elsewhere = world.engine.command(&World::key("other"), &format!("/approve {id}")).await.unwrap();
-    assert!(matches!(elsewhere, Err(Error::NotYours(Invalid::OtherConversation))));
+    assert!(matches!(elsewhere, Err(Error::NotYours(InvalidApproval::OtherConversation))));
     // An answer to something else than what would run.
-    let shown = Verdict { shown: Some("else".into()), ..by_owner(Decision::Approve) };
-    assert!(matches!(decide(&world.engine, &id, shown).await, Err(Error::NotYours(Invalid::OtherArguments))));
+    let shown = Verdict { shown: Some("else".into()), ..by_owner(ApprovalDecision::Approve) };
+    assert!(matches!(
+        decide(&world.engine, &id, shown).await,
+        Err(Error::NotYours(InvalidApproval::OtherArguments))
+    ));
     // Another agent, relaying the words.
     let mut relayed = answer("me", &id);
     relayed.relayed =
         Some(Relayed { from: World::key("x"), hop: 1, trace: TraceId::new("t"), way: Way::Send });
-    assert!(world.engine.command_from(&relayed, Speaker::Alone).await.unwrap().is_none(), "no answer at all");
+    assert!(
+        world.engine.command_from(&relayed, CallerRole::Alone).await.unwrap().is_none(),
+        "no answer at all"
+    );
     assert_eq!(world.engine.open_questions().await.unwrap().len(), 1, "still open");
     let denied =
         world.engine.command(&World::key("me"), &format!("/deny {id} not today")).await.unwrap().unwrap();
@@ -226,7 +237,7 @@ async fn what_runs_is_what_was_asked_about() {
     let changed = "UPDATE approvals SET fingerprint = 'else'";
     ground.db.write(move |tx| tx.execute(changed, &[])).await.unwrap();
     let world = ground.wake(Faulty::never());
-    let _ = decide(&world.engine, &id, by_owner(Decision::Approve)).await;
+    let _ = decide(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await;
     world.answer(&accepted).await;
     let result = &glance(&world.transcript("me").await)[2];
     assert_eq!(result, "result What would run is not what was asked about; it was not run.");
@@ -241,7 +252,7 @@ async fn a_question_survives_more_crashes_than_a_turn_may_have() {
         tokio::time::sleep(std::time::Duration::from_secs(2)).await;
         assert_eq!(question(&world).await, id, "the same question");
     }
-    world.engine.command_from(&answer("me", &id), Speaker::Alone).await.unwrap();
+    world.engine.command_from(&answer("me", &id), CallerRole::Alone).await.unwrap();
     assert_eq!(world.answer(&accepted).await.text, "fine");
     assert_eq!(glance(&world.transcript("me").await)[2], "result it ran");
     world.settled().await;
@@ -253,7 +264,7 @@ async fn a_question_survives_more_crashes_than_a_turn_may_have() {
 async fn half_an_hour_of_silence_does_not_end_the_turn_and_holds_no_slot() {
     let mut ground = ground().await;
     ground.settings.turn_ms = 60_000;
-    ground.settings.slots.insert(polyclaw_domain::job::Lane::Main, 1);
+    ground.settings.slots.insert(polyclaw_domain::job::JobLane::Main, 1);
     let world = ground.wake(Faulty::never());
     let (accepted, _) = asked_in_chat(&world).await;
     let other = world.sends("other", "hello").await.unwrap();
@@ -278,7 +289,7 @@ async fn every_way_of_saying_yes_but_one_runs_nothing() {
         let world = ground().await.wake(Faulty::never());
         let (accepted, id) = asked_in_chat(&world).await;
         let inbound = World::inbound("me", &text.replace("{id}", id.as_str()));
-        if world.engine.command_from(&inbound, Speaker::Alone).await.unwrap().is_none() {
+        if world.engine.command_from(&inbound, CallerRole::Alone).await.unwrap().is_none() {
             world.engine.accept(inbound).await.unwrap();
         } else {
             world.engine.stop(&World::key("me")).await.unwrap();
@@ -302,7 +313,7 @@ async fn settings_waive_a_question_or_ask_one_about_everything() {
     let world = ground.wake(Faulty::never());
     let accepted = world.sends("second", "look").await.unwrap();
     let id = question(&world).await;
-    decide(&world.engine, &id, by_owner(Decision::Approve)).await.unwrap();
+    decide(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await.unwrap();
     world.answer(&accepted).await;
     assert!(glance(&world.transcript("second").await)[2].starts_with("result look"));
 }
@@ -314,11 +325,11 @@ async fn buttons(world: &World, peer: &str) -> Vec<String> {
 }
 
 /// Somebody presses a button: a platform says so as a letter of its own each time.
-async fn pressed(world: &World, n: usize, press: Letter) -> String {
+async fn pressed(world: &World, n: usize, press: InboundMessage) -> String {
     let peer = press.address.peer.clone();
     let before = world.ground.outlet.read_at(&peer, None).len();
-    let press = Letter { platform_id: format!("press:{n}"), ..press };
-    assert_eq!(world.ground.outlet.deliver(press).await, Taken::Done);
+    let press = InboundMessage { platform_id: format!("press:{n}"), ..press };
+    assert_eq!(world.ground.outlet.deliver(press).await, IngestOutcome::Done);
     while world.ground.outlet.read_at(&peer, None).len() == before {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
@@ -335,7 +346,7 @@ async fn a_button_counts_once_and_only_of_who_was_asked() {
         )
         .await;
     let world = ground.wake(Faulty::never());
-    assert_eq!(world.ground.outlet.deliver(letter("ann", "run it")).await, Taken::Done);
+    assert_eq!(world.ground.outlet.deliver(letter("ann", "run it")).await, IngestOutcome::Done);
     let [approve, deny] = buttons(&world, "ann").await.try_into().unwrap();
     assert!(approve.starts_with("/approve ") && deny.starts_with("/deny "));
     let stranger = pressed(&world, 1, letter("eve", &approve)).await;
@@ -351,7 +362,7 @@ async fn a_button_counts_once_and_only_of_who_was_asked() {
     let lines = world.engine.db().read(move |tx| messages::page(tx, &key, &id, 0, 100)).await.unwrap();
     assert_eq!(lines.iter().filter(|line| line.text == "it ran").count(), 1);
     // In a group it is an owner's, as the command is.
-    assert_eq!(world.ground.outlet.deliver(group_letter("-7", "guest", "run it")).await, Taken::Done);
+    assert_eq!(world.ground.outlet.deliver(group_letter("-7", "guest", "run it")).await, IngestOutcome::Done);
     let approve = buttons(&world, "-7").await.remove(0);
     let refused = pressed(&world, 5, group_letter("-7", "guest", &approve)).await;
     assert!(refused.contains("is for the owner"), "{refused}");
@@ -378,12 +389,12 @@ async fn whoever_waits_for_a_delegation_is_asked_for_its_tools() {
         }
     });
     let ground = World::with(model).await.killed().await;
-    ground
-        .tools
-        .add("danger", Effect::Effect, Consent::AskPerson, |_| Box::pin(async { ToolOutcome::ok("it ran") }));
-    let rules = Delegation { allow_agents: vec!["expert".into()], max_concurrent: 2, max_depth: 1 };
-    let main = AgentSpec { delegation: Some(rules), ..AgentSpec::named(AgentId::main()) };
-    let mut expert = AgentSpec::named(AgentId::parse("expert").unwrap());
+    ground.tools.add("danger", ToolEffect::Effect, ToolConsent::AskPerson, |_| {
+        Box::pin(async { ToolOutcome::ok("it ran") })
+    });
+    let rules = DelegationPolicy { allow_agents: vec!["expert".into()], max_concurrent: 2, max_depth: 1 };
+    let main = AgentSpec { delegation: Some(rules), ..AgentSpec::with_id(AgentId::main()) };
+    let mut expert = AgentSpec::with_id(AgentId::parse("expert").unwrap());
     expert.policy.tools.allow = vec!["*".into(), "danger".into()];
     for spec in [main, expert] {
         let now = polyclaw_domain::time::Millis(1);
@@ -399,10 +410,10 @@ async fn whoever_waits_for_a_delegation_is_asked_for_its_tools() {
     assert_eq!(question(&world).await, id, "asked once, and still open");
     let stranger = World::inbound("somebody else", &format!("/approve {id}"));
     world.engine.accept(World::inbound("somebody else", "hello")).await.unwrap();
-    let refused = world.engine.command_from(&stranger, Speaker::Alone).await.unwrap().unwrap();
+    let refused = world.engine.command_from(&stranger, CallerRole::Alone).await.unwrap().unwrap();
     assert!(!refused.contains("Approved"), "{refused}");
     let line = World::inbound("me", &format!("/approve {id}"));
-    let said = world.engine.command_from(&line, Speaker::Alone).await.unwrap().unwrap();
+    let said = world.engine.command_from(&line, CallerRole::Alone).await.unwrap().unwrap();
     assert_eq!(said, "Approved: it runs now.");
     let answer = world.answer(&accepted).await.text;
     assert!(answer.contains("it ran") && answer.contains("completed"), "{answer}");

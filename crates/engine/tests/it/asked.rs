@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polyclaw_domain::approval::Decision;
+use polyclaw_domain::approval::ApprovalDecision;
 use polyclaw_domain::authority::Authority;
-use polyclaw_domain::channel::Address;
+use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::{ErrorClass, Prompt, ProviderError};
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::decide;
 use polyclaw_engine::ingress::Inbound;
 use polyclaw_testkit::world::World;
@@ -135,10 +135,10 @@ async fn an_owner_has_a_model_picked_wherever_they_write_and_for_others_an_owner
     });
     let world = World::with(model).await;
     let mut guest = World::inbound("me", "switch");
-    Authority::Guest.stamp(&mut guest.meta);
+    Authority::Guest.write_to_meta(&mut guest.meta);
     let accepted = world.engine.accept(guest).await.unwrap();
     let id = question(&world).await;
-    decide(&world.engine, &id, by_owner(Decision::Deny)).await.unwrap();
+    decide(&world.engine, &id, by_owner(ApprovalDecision::Deny)).await.unwrap();
     world.answer(&accepted).await;
     assert_eq!(world.engine.session(&World::key("me")).await.unwrap().model_override, None);
     let own = world.sends("you", "switch").await.unwrap();
@@ -146,8 +146,9 @@ async fn an_owner_has_a_model_picked_wherever_they_write_and_for_others_an_owner
         world.answer(&own).await.text.contains("lab/x answers from the next turn on"),
         "an owner in a chat"
     );
-    let home = SessionKey::direct(&AgentId::main(), "web", "me");
-    let address = Address { channel: "web".into(), account: String::new(), peer: "me".into(), thread: None };
+    let home = SessionKey::for_direct(&AgentId::main(), "web", "me");
+    let address =
+        ChatAddress { channel: "web".into(), account: String::new(), peer: "me".into(), thread: None };
     let asked = Inbound::from_person(home, AgentId::main(), address, "switch");
     let accepted = world.engine.accept(asked).await.unwrap();
     assert!(world.answer(&accepted).await.text.contains("lab/x answers from the next turn on"));

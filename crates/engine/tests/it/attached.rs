@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polyclaw_domain::channel::{Inbox, Letter, Taken};
-use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::channel::{InboundMessage, InboundSink, IngestOutcome};
+use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_domain::media::Image;
 use polyclaw_domain::provider::{Prompt, PromptMessage};
 use polyclaw_testkit::world::World;
@@ -14,11 +14,11 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::reception::{CONFIG, ground, read_after, said_in};
 
 fn cat() -> Image {
-    Image::read(PIXEL).unwrap()
+    Image::from_bytes(PIXEL).unwrap()
 }
 
 /// A photo that the platform has.
-fn photo(letter: Letter) -> Letter {
+fn photo(letter: InboundMessage) -> InboundMessage {
     with_file(letter, "cat")
 }
 
@@ -46,7 +46,7 @@ async fn what_is_attached_to_a_message_that_is_let_in_is_shown() {
 async fn what_is_attached_by_whoever_is_not_let_in_is_not_fetched() {
     let (world, _) = world().await;
     let mut elsewhere = letter("guest", "by another account");
-    elsewhere.arrival.account = "gone".into();
+    elsewhere.context.account = "gone".into();
     for letter in [letter("mallory", "look"), group_letter("-99", "guest", "look"), elsewhere] {
         assert!(read_after(&world, photo(letter)).await.is_empty());
     }
@@ -60,7 +60,7 @@ async fn what_is_attached_by_whoever_is_not_let_in_is_not_fetched() {
 #[tokio::test(start_paused = true)]
 async fn what_people_in_a_group_show_each_other_is_not_fetched() {
     let (world, _) = world().await;
-    let unspoken = Letter { mentioned: false, ..group_letter("-7", "guest", "between us") };
+    let unspoken = InboundMessage { mentioned: false, ..group_letter("-7", "guest", "between us") };
     assert!(read_after(&world, photo(unspoken)).await.is_empty());
     assert!(world.ground.outlet.fetched().is_empty());
 }
@@ -89,7 +89,7 @@ async fn files_that_do_not_come_are_named_and_waited_for_together() {
     let (world, model) = world().await;
     let (begun, slow) =
         (Instant::now(), ["a", "b", "c"].into_iter().fold(letter("guest", "look"), with_file));
-    assert_eq!(world.ground.outlet.deliver(photo(slow)).await, Taken::Done);
+    assert_eq!(world.ground.outlet.deliver(photo(slow)).await, IngestOutcome::Done);
     assert_eq!(begun.elapsed().as_secs(), 15);
     world.settled().await;
     let prompt = &model.prompts()[0];
@@ -110,13 +110,16 @@ async fn an_agent_named_over_a_photo_answers_it() {
 #[tokio::test(start_paused = true)]
 async fn a_platform_that_hangs_up_finds_its_letter_taken_and_its_files_fetched_once() {
     let (world, _) = world().await;
-    let inbox: &dyn Inbox = &world.engine;
+    let inbox: &dyn InboundSink = &world.engine;
     let slow = || with_file(letter("guest", "look"), "slow");
-    assert!(timeout(Duration::from_secs(3), inbox.take(slow())).await.is_err());
-    assert!(matches!(inbox.take(slow()).await, Taken::Later { .. }), "the first is still being taken");
-    assert_eq!(inbox.take(letter("guest", "another")).await, Taken::Done);
+    assert!(timeout(Duration::from_secs(3), inbox.ingest_message(slow())).await.is_err());
+    assert!(
+        matches!(inbox.ingest_message(slow()).await, IngestOutcome::Retry { .. }),
+        "the first is still being taken"
+    );
+    assert_eq!(inbox.ingest_message(letter("guest", "another")).await, IngestOutcome::Done);
     sleep(Duration::from_secs(13)).await;
-    assert_eq!(inbox.take(slow()).await, Taken::Done);
+    assert_eq!(inbox.ingest_message(slow()).await, IngestOutcome::Done);
     world.settled().await;
     assert_eq!(said_in(&world, "agent:main:telegram:dm:guest").await, ["another", "look"]);
     assert_eq!(world.ground.outlet.fetched(), ["slow"]);
@@ -132,7 +135,7 @@ async fn a_photo_survives_a_crash_and_what_was_committed_is_not_fetched_again() 
         let delivered = tokio::spawn(async move { outlet.deliver(photo(letter("guest", "look"))).await });
         faults.death().await;
         let world = world.killed().await.wake(Faulty::never());
-        assert_eq!(delivered.await.unwrap(), Taken::Done, "{point:?}");
+        assert_eq!(delivered.await.unwrap(), IngestOutcome::Done, "{point:?}");
         world.settled().await;
         assert_eq!(said_in(&world, "agent:main:telegram:dm:guest").await, ["look"], "{point:?}");
         assert_eq!(shown(model.prompts().last().unwrap()), [cat()], "{point:?}");

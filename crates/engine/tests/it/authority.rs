@@ -1,13 +1,13 @@
 //! Who may do what through an agent: what changes that is an owner's to allow, whoever asks and by whatever way.
 
 use polyclaw_domain::authority::Authority;
-use polyclaw_domain::channel::{Address, Letter, Taken};
-use polyclaw_domain::command::Speaker;
+use polyclaw_domain::channel::{ChatAddress, InboundMessage, IngestOutcome};
+use polyclaw_domain::command::CallerRole;
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::message::Origin;
+use polyclaw_domain::message::MessageOrigin;
 use polyclaw_domain::provider::PromptMessage;
-use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
 use polyclaw_engine::ingress::Inbound;
 use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Line, Scripted, last_user, letter};
@@ -54,7 +54,7 @@ async fn ground() -> Ground {
     // Nobody writes here: where files would be made there is none.
     ground.settings.workspace = "/dev/null/workspace".into();
     for tool in ["write_file", "memory_store"] {
-        ground.tools.add(tool, Effect::Idempotent, Consent::NotNeeded, |_| {
+        ground.tools.add(tool, ToolEffect::Idempotent, ToolConsent::NotNeeded, |_| {
             Box::pin(async { ToolOutcome::ok("ran") })
         });
     }
@@ -66,11 +66,11 @@ async fn world() -> World {
 }
 
 /// The next thing that is read there after a letter.
-async fn told(world: &World, n: usize, letter: Letter) -> String {
+async fn told(world: &World, n: usize, letter: InboundMessage) -> String {
     let peer = letter.address.peer.clone();
     let before = world.ground.outlet.read_at(&peer, None).len();
-    let letter = Letter { platform_id: format!("{peer}-{n}"), ..letter };
-    assert_eq!(world.ground.outlet.deliver(letter).await, Taken::Done);
+    let letter = InboundMessage { platform_id: format!("{peer}-{n}"), ..letter };
+    assert_eq!(world.ground.outlet.deliver(letter).await, IngestOutcome::Done);
     read_next(world, &peer, before).await
 }
 
@@ -172,9 +172,10 @@ async fn no_name_leads_a_guest_past_the_bindings_to_a_wider_agent() {
 
 fn hooked(text: &str) -> Inbound {
     let weak = agent("weak");
-    let address = Address { channel: "webhook".into(), account: "ci".into(), peer: "p".into(), thread: None };
-    let session = SessionKey::of(&weak, &["webhook", "ci", "dm", "p"]);
-    Inbound { origin: Origin::Hook, ..Inbound::from_person(session, weak, address, text) }
+    let address =
+        ChatAddress { channel: "webhook".into(), account: "ci".into(), peer: "p".into(), thread: None };
+    let session = SessionKey::from_parts(&weak, &["webhook", "ci", "dm", "p"]);
+    Inbound { origin: MessageOrigin::Hook, ..Inbound::from_person(session, weak, address, text) }
 }
 
 #[tokio::test(start_paused = true)]
@@ -182,7 +183,7 @@ async fn a_webhook_is_led_no_further() {
     let world = world().await;
     let first = world.engine.accept(hooked("read_file {}")).await.unwrap();
     world.answer(&first).await;
-    let said = world.engine.command_from(&hooked("/agent ops"), Speaker::Alone).await.unwrap().unwrap();
+    let said = world.engine.command_from(&hooked("/agent ops"), CallerRole::Alone).await.unwrap().unwrap();
     assert!(said.contains("is not available to you here"), "{said}");
     let named = world.engine.directed(hooked("/ops shell {}")).await;
     assert_eq!(named.unwrap_err().code(), "agent_not_allowed");
@@ -194,7 +195,7 @@ fn operated(text: &str) -> Inbound {
     let mut inbound = World::inbound("desk", text);
     inbound.address.channel = "web".into();
     inbound.meta = None;
-    Authority::Operator.stamp(&mut inbound.meta);
+    Authority::Operator.write_to_meta(&mut inbound.meta);
     inbound
 }
 
@@ -213,7 +214,7 @@ async fn what_needs_admin_asks_in_turns_that_a_lesser_token_began() {
         // The same after a crash: the scope is stored with the message.
         let world = world.killed().await.wake(Faulty::never());
         assert_eq!(question(&world).await, id, "{call}");
-        let verdict = crate::approvals::by_owner(polyclaw_domain::approval::Decision::Deny);
+        let verdict = crate::approvals::by_owner(polyclaw_domain::approval::ApprovalDecision::Deny);
         polyclaw_engine::decide(&world.engine, &id, verdict).await.unwrap();
         assert!(world.answer(&accepted).await.text.contains("did not allow"), "{call}");
     }
@@ -291,7 +292,7 @@ async fn a_detour_through_a_sub_agent_raises_nothing() {
     });
     let mut ground = World::with(model).await.killed().await;
     ground.configure(CONFIG).await;
-    ground.tools.add("write_file", Effect::Idempotent, Consent::NotNeeded, |_| {
+    ground.tools.add("write_file", ToolEffect::Idempotent, ToolConsent::NotNeeded, |_| {
         Box::pin(async { ToolOutcome::ok("ran") })
     });
     let world = ground.wake(Faulty::never());
@@ -310,9 +311,9 @@ async fn a_detour_through_a_sub_agent_raises_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_check_runs_no_command_for_somebody_who_would_be_asked_about_it() {
     let ground = ground().await;
-    ground
-        .tools
-        .add("shell", Effect::Effect, Consent::NotNeeded, |_| Box::pin(async { ToolOutcome::ok("ran") }));
+    ground.tools.add("shell", ToolEffect::Effect, ToolConsent::NotNeeded, |_| {
+        Box::pin(async { ToolOutcome::ok("ran") })
+    });
     let world = ground.wake(Faulty::never());
     let task = |team: &str| {
         let given = json!({ "team_name": team, "subject": "s", "description": "d", "verify": { "command": "id > ran" } });

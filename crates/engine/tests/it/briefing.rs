@@ -3,18 +3,18 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use polyclaw_domain::briefing::{Bootstrap, Briefing};
+use polyclaw_domain::briefing::{BootstrapVersion, Briefing};
 use polyclaw_domain::id::{AgentId, SessionId};
 use polyclaw_domain::provider::{ErrorClass, ProviderError};
 use polyclaw_domain::session::Session;
 use polyclaw_domain::skill;
-use polyclaw_domain::tool::{Consent, Effect, ToolCall, ToolOutcome};
+use polyclaw_domain::tool::{ToolCall, ToolConsent, ToolEffect, ToolOutcome};
 use polyclaw_store::sessions;
 use polyclaw_testkit::world::World;
 use polyclaw_testkit::{Line, Scripted, last_user};
 
 fn bootstrap() -> Briefing {
-    let bootstrap = Some(Bootstrap { path: PathBuf::from("BOOTSTRAP.md"), stamp: 7 });
+    let bootstrap = Some(BootstrapVersion { path: PathBuf::from("BOOTSTRAP.md"), stamp: 7 });
     Briefing { text: "Ask for a name.".into(), bootstrap, ..Briefing::default() }
 }
 
@@ -40,7 +40,7 @@ async fn skills_are_told_to_an_agent_that_can_read_them_and_to_no_other() {
     let told = |n: usize| model.prompts()[n].system.clone();
     assert!(told(0).contains("Be brief.") && !told(0).contains("# Skills"), "{}", told(0));
     let read = |_: &ToolCall| Box::pin(async { ToolOutcome::ok(String::new()) }) as _;
-    world.ground.tools.add(skill::TOOL, Effect::Pure, Consent::NotNeeded, read);
+    world.ground.tools.add(skill::READ_SKILL_TOOL, ToolEffect::Pure, ToolConsent::NotNeeded, read);
     world.says("again").await;
     assert!(told(1).contains("Be brief.\n\n# Skills"), "{}", told(1));
 }
@@ -71,7 +71,10 @@ async fn a_sub_agent_is_briefed_as_one() {
     let world = World::new().await;
     let now = world.engine.now();
     let key = World::key("me");
-    let child = Session { spawn_depth: 1, ..Session::begun(key, SessionId::new("s1"), AgentId::main(), now) };
+    let child = Session {
+        spawn_depth: 1,
+        ..Session::new_for_person(key, SessionId::new("s1"), AgentId::main(), now)
+    };
     world.engine.db().write(move |tx| sessions::ensure(tx, &child)).await.unwrap();
     world.says("hi").await;
     assert_eq!(world.ground.papers.last(), Some((AgentId::main(), true)));

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polyclaw_domain::agent::{AgentSpec, Budget};
-use polyclaw_domain::budget::{Amount, Price, Purse, nanos};
-use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::agent::{AgentBudget, AgentSpec};
+use polyclaw_domain::budget::{BudgetAmount, BudgetScope, ModelPrice, usd_to_nanos};
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::job::{JobState, Lane};
-use polyclaw_domain::provider::{ModelRef, Usage};
+use polyclaw_domain::job::{JobLane, JobState};
+use polyclaw_domain::kill_points::KillPoint;
+use polyclaw_domain::provider::{ModelRef, TokenUsage};
 use polyclaw_engine::{Balance, Settings};
 use polyclaw_store::agents::{self, Source};
 use polyclaw_store::usage::By;
@@ -19,8 +19,8 @@ use serde_json::json;
 
 const DAY: i64 = 86_400_000;
 
-fn tokens(per_day: u64) -> Budget {
-    Budget { tokens_per_day: Some(per_day), ..Budget::default() }
+fn tokens(per_day: u64) -> AgentBudget {
+    AgentBudget { tokens_per_day: Some(per_day), ..AgentBudget::default() }
 }
 
 fn model() -> ModelRef {
@@ -36,13 +36,13 @@ async fn world(change: impl FnOnce(&mut Settings)) -> World {
     world
 }
 
-async fn balance(world: &World, purse: &Purse) -> Balance {
+async fn balance(world: &World, purse: &BudgetScope) -> Balance {
     let all = world.engine.budgets().await.unwrap();
     all.into_iter().find(|balance| balance.purse == *purse).expect("a budget")
 }
 
-async fn set_budget(world: &World, id: &str, budget: Budget) {
-    let mut spec = AgentSpec::named(AgentId::parse(id).unwrap());
+async fn set_budget(world: &World, id: &str, budget: AgentBudget) {
+    let mut spec = AgentSpec::with_id(AgentId::parse(id).unwrap());
     spec.budget = budget;
     let now = world.engine.now();
     world.engine.db().write(move |tx| agents::upsert(tx, &spec, Source::Config, now)).await.unwrap();
@@ -61,7 +61,7 @@ async fn at_the_limit_the_next_call_is_refused_and_the_user_is_told_which_when_a
     // The next day.
     world.ground.clock.set(DAY);
     assert_eq!(world.says("four").await.state, JobState::Done);
-    assert_eq!(balance(&world, &Purse::Instance).await.standing.spent.tokens, 15);
+    assert_eq!(balance(&world, &BudgetScope::Instance).await.standing.spent.tokens, 15);
 }
 
 #[tokio::test(start_paused = true)]
@@ -79,13 +79,13 @@ async fn an_agents_budget_is_its_own() {
 
 #[tokio::test(start_paused = true)]
 async fn dollars_are_counted_by_the_price_of_the_model_and_an_unknown_price_is_said() {
-    let usd = |per_day| Budget { usd_per_day: Some(per_day), ..Budget::default() };
+    let usd = |per_day| AgentBudget { usd_per_day: Some(per_day), ..AgentBudget::default() };
     let unpriced = world(|settings| settings.budget = usd(1.0)).await;
     let refused = unpriced.says("one").await;
     assert_eq!(refused.error_code.as_deref(), Some("budget_unpriced"));
     assert!(refused.text.contains("[models.\"scripted/model\"]"), "{}", refused.text);
     // 10 tokens at $1 and 5 at $2, each for one token: $20 a call.
-    let price = Price { input: 1e6, output: 2e6, cached: None };
+    let price = ModelPrice { input: 1e6, output: 2e6, cached: None };
     let world = world(|settings| {
         settings.budget = usd(30.0);
         settings.prices.insert(model(), price);
@@ -95,12 +95,15 @@ async fn dollars_are_counted_by_the_price_of_the_model_and_an_unknown_price_is_s
     world.says("two").await;
     let refused = world.says("three").await;
     assert!(refused.text.contains("$40.00 of $30.00"), "{}", refused.text);
-    let spent = balance(&world, &Purse::Instance).await.standing;
-    assert_eq!((spent.spent, spent.reserved), (Amount { tokens: 30, nanos: nanos(40.0) }, Amount::default()));
+    let spent = balance(&world, &BudgetScope::Instance).await.standing;
+    assert_eq!(
+        (spent.spent, spent.reserved),
+        (BudgetAmount { tokens: 30, nanos: usd_to_nanos(40.0) }, BudgetAmount::default())
+    );
     let totals =
         world.engine.db().read(|tx| usage::totals(tx, polyclaw_domain::time::Millis(0), By::Agent)).await;
     let totals = totals.unwrap();
-    assert_eq!((totals[0].cost_nanos, totals[0].unpriced_calls), (Some(nanos(40.0)), 0));
+    assert_eq!((totals[0].cost_nanos, totals[0].unpriced_calls), (Some(usd_to_nanos(40.0)), 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -109,15 +112,19 @@ async fn one_turn_may_cost_only_so_much() {
         Scripted::new(|prompt| vec![Line::Call("look".into(), json!({ "n": prompt.messages.len() }))]);
     let world = World::with(model_that_goes_on).await;
     let mut settings = world.ground.settings.clone();
-    settings.prices.insert(model(), Price { input: 1e5, output: 0.0, cached: None });
+    settings.prices.insert(model(), ModelPrice { input: 1e5, output: 0.0, cached: None });
     world.engine.reload(settings);
-    set_budget(&world, "main", Budget { usd_per_turn: Some(2.5), ..Budget::default() }).await;
+    set_budget(&world, "main", AgentBudget { usd_per_turn: Some(2.5), ..AgentBudget::default() }).await;
     let answer = world.says("go").await;
     assert_eq!(answer.error_code.as_deref(), Some("budget_exhausted"));
     assert!(answer.text.contains("cost $3.00") && answer.text.contains("$2.50"), "{}", answer.text);
     assert_eq!(
         answer.usage,
-        Usage { input_tokens: Some(30), output_tokens: Some(15), cached_tokens: answer.usage.cached_tokens }
+        TokenUsage {
+            input_tokens: Some(30),
+            output_tokens: Some(15),
+            cached_tokens: answer.usage.cached_tokens
+        }
     );
 }
 
@@ -154,7 +161,7 @@ async fn a_session_pays_for_all_that_is_begun_for_it() {
         let key = World::key(name);
         let now = world.engine.now();
         let id = polyclaw_domain::id::SessionId::new(name);
-        let begun = polyclaw_domain::session::Session::begun(key, id, AgentId::main(), now);
+        let begun = polyclaw_domain::session::Session::new_for_person(key, id, AgentId::main(), now);
         let session = polyclaw_domain::session::Session { owner: Some(owner), ..begun };
         world.engine.db().write(move |tx| sessions::ensure(tx, &session).map(drop))
     };
@@ -162,7 +169,7 @@ async fn a_session_pays_for_all_that_is_begun_for_it() {
     child("grandchild", World::key("child")).await.unwrap();
     let said = world.sends("grandchild", "work").await.unwrap();
     assert_eq!(world.answer(&said).await.state, JobState::Done);
-    assert_eq!(balance(&world, &Purse::Session(owner.to_string())).await.standing.spent.tokens, 30);
+    assert_eq!(balance(&world, &BudgetScope::Session(owner.to_string())).await.standing.spent.tokens, 30);
     let said = world.sends("child", "more").await.unwrap();
     assert_eq!(world.answer(&said).await.error_code.as_deref(), Some("budget_exhausted"));
     assert_eq!(world.says("parent again").await.error_code.as_deref(), Some("budget_exhausted"));
@@ -188,7 +195,7 @@ async fn a_team_pays_for_its_members_and_all_that_is_begun_for_them() {
     world.engine.reload(settings);
     world.says("hello").await;
     crate::teams::chaos::team(&world).await;
-    let purse = Purse::Team("web".into());
+    let purse = BudgetScope::Team("web".into());
     assert_eq!(balance(&world, &purse).await.standing.spent.tokens, 0, "the lead pays for itself");
     let joins = async |name: &str, task: &str| {
         let new = polyclaw_engine::team::NewMember {
@@ -206,7 +213,7 @@ async fn a_team_pays_for_its_members_and_all_that_is_begun_for_them() {
     // Two calls of its own, one of its sub-agent, and one that hears of its end; each 15.
     assert!(spent >= 45, "{spent}");
     let bob = joins("bob", "work").await;
-    let last = async |key: &polyclaw_domain::key::SessionKey| {
+    let last = async |key: &polyclaw_domain::session_key::SessionKey| {
         let key = key.clone();
         let all = world.engine.db().read(move |tx| polyclaw_store::jobs::list(tx, Some(&key), None, 9)).await;
         all.unwrap().remove(0).error_code
@@ -223,14 +230,14 @@ async fn fifty_calls_at_once_do_not_overspend_by_more_than_one_reservation() {
     let world = World::with(slow).await;
     let mut settings = world.ground.settings.clone();
     settings.budget = tokens(25_000);
-    settings.slots.insert(Lane::Main, 50);
+    settings.slots.insert(JobLane::Main, 50);
     world.engine.reload(settings);
     let mut sent = Vec::new();
     for n in 0..50 {
         sent.push(world.sends(&format!("p{n}"), "go").await.unwrap());
     }
     tokio::time::sleep(Duration::from_millis(500)).await;
-    let reserved = balance(&world, &Purse::Instance).await.standing.reserved.tokens;
+    let reserved = balance(&world, &BudgetScope::Instance).await.standing.reserved.tokens;
     let one = 12_000;
     assert!((25_000..25_000 + one).contains(&reserved), "{reserved} reserved at once");
     let (mut done, mut refused) = (0, 0);
@@ -242,7 +249,7 @@ async fn fifty_calls_at_once_do_not_overspend_by_more_than_one_reservation() {
         }
     }
     assert_eq!((done, refused), (3, 47));
-    let standing = balance(&world, &Purse::Instance).await.standing;
+    let standing = balance(&world, &BudgetScope::Instance).await.standing;
     assert_eq!((standing.spent.tokens, standing.reserved.tokens), (45, 0));
 }
 
@@ -271,7 +278,7 @@ async fn what_a_dead_process_reserved_is_free_again_and_nothing_is_settled_twice
         let answer = world.answer(&accepted).await;
         assert_eq!(answer.state, JobState::Done, "{point:?}");
         assert_eq!(answer.usage.input_tokens, Some(20), "{point:?}: two calls were stored");
-        let standing = balance(&world, &Purse::Instance).await.standing;
+        let standing = balance(&world, &BudgetScope::Instance).await.standing;
         assert_eq!((standing.spent.tokens, standing.reserved.tokens), (30, 0), "{point:?}");
     }
 }
@@ -289,7 +296,7 @@ async fn a_call_that_is_cut_off_counts_as_reserved_and_its_usage_as_unknown() {
     let answer = world.says("go").await;
     assert_eq!(answer.error_code.as_deref(), Some("stalled"));
     assert_eq!(answer.usage.input_tokens, None, "one call of two is not known");
-    let standing = balance(&world, &Purse::Instance).await.standing;
+    let standing = balance(&world, &BudgetScope::Instance).await.standing;
     assert_eq!((standing.unknown_calls, standing.reserved.tokens), (1, 0));
     assert!(standing.spent.tokens > 8_000, "{standing:?}");
     let totals =
@@ -322,6 +329,6 @@ async fn a_call_that_fails_costs_nothing() {
     settings.budget = tokens(1_000_000);
     world.engine.reload(settings);
     assert_eq!(world.says("go").await.error_code.as_deref(), Some("provider_failed"));
-    let standing = balance(&world, &Purse::Instance).await.standing;
-    assert_eq!((standing.spent, standing.reserved), (Amount::default(), Amount::default()));
+    let standing = balance(&world, &BudgetScope::Instance).await.standing;
+    assert_eq!((standing.spent, standing.reserved), (BudgetAmount::default(), BudgetAmount::default()));
 }

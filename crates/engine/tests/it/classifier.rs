@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polyclaw_domain::agent::Budget;
+use polyclaw_domain::agent::AgentBudget;
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::provider::Prompt;
 use polyclaw_testkit::world::World;
@@ -140,7 +140,7 @@ async fn a_spent_budget_leaves_the_default() {
     let model = model();
     let mut ground = World::with(model.clone()).await.killed().await;
     ground.configure(&config()).await;
-    ground.settings.budget = Budget { tokens_per_day: Some(15), ..Budget::default() };
+    ground.settings.budget = AgentBudget { tokens_per_day: Some(15), ..AgentBudget::default() };
     let world = ground.wake(Faulty::never());
     assert_eq!(judged_and_read(&world, "sure one").await, judged_and_read(&world, "nothing else").await);
     assert_eq!(judgements(&model), 1, "fifteen tokens are one judgement");

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polyclaw_domain::approval::{ApprovalState, Decision};
-use polyclaw_domain::channel::Sent;
+use polyclaw_domain::approval::{ApprovalDecision, ApprovalState};
+use polyclaw_domain::channel::SendOutcome;
 use polyclaw_domain::delivery::OutboxState;
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::job::JobState;
@@ -74,7 +74,7 @@ async fn a_person_keeps_the_whole_time_to_answer_and_no_more() {
     let shown = world.engine.question(&id).await.unwrap().unwrap();
     assert_eq!(shown.state, ApprovalState::Pending, "and shown so");
     let answered = world.engine.now();
-    decide(&world.engine, &id, by_owner(Decision::Approve)).await.unwrap();
+    decide(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await.unwrap();
     world.answer(&accepted).await;
     assert_eq!(glance(&world.transcript("me").await)[2], "result it ran");
     let at = |tx: &mut polyclaw_store::Tx<'_>| {
@@ -96,7 +96,10 @@ async fn what_waits_to_be_sent_again_is_neither_given_up_nor_kept_for_an_hour() 
     for set in [HOUR, -HOUR] {
         let world = World::new().await;
         for _ in 0..2 {
-            world.ground.outlet.plan(Sent::Retry { reason: "slow down".into(), after_ms: Some(5_000) });
+            world
+                .ground
+                .outlet
+                .plan(SendOutcome::Retry { reason: "slow down".into(), after_ms: Some(5_000) });
         }
         world.says("hello").await;
         pass(1).await;

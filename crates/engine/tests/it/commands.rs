@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polyclaw_domain::channel::Taken;
-use polyclaw_domain::command::{COMMANDS, Speaker};
+use polyclaw_domain::channel::IngestOutcome;
+use polyclaw_domain::command::{COMMANDS, CallerRole};
 use polyclaw_domain::event::EventKind;
-use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::kill_points::KillPoint;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::{Db, messages};
 use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, group_letter, letter};
@@ -56,7 +56,7 @@ impl Story {
 }
 
 async fn says(world: &World, text: &str) {
-    assert_eq!(world.ground.outlet.deliver(letter("boss", text)).await, Taken::Done);
+    assert_eq!(world.ground.outlet.deliver(letter("boss", text)).await, IngestOutcome::Done);
 }
 
 /// A conversation in which something was said, something runs, and something waits or is asked.
@@ -108,11 +108,11 @@ async fn story(command: &str, point: Option<KillPoint>) -> Story {
         _ = faults.death(), if point.is_some() => {}
         () = tokio::time::sleep(Duration::from_secs(5)) => assert!(point.is_none(), "{line}: {point:?} is not reached"),
     }
-    if point == Some(KillPoint::ReceiptBefore) {
+    if point == Some(KillPoint::ReplyOnceBefore) {
         assert_eq!(Story::of(&world).await, before, "{line}: nothing is changed before it is answered");
     }
     let world = world.killed().await.wake(Faulty::never());
-    assert_eq!(delivered.await.unwrap(), Taken::Done, "{line}");
+    assert_eq!(delivered.await.unwrap(), IngestOutcome::Done, "{line}");
     world.settled().await;
     says(&world, &line).await;
     world.settled().await;
@@ -123,7 +123,7 @@ async fn story(command: &str, point: Option<KillPoint>) -> Story {
 async fn a_command_is_done_once_wherever_the_process_dies() {
     for command in COMMANDS.iter().map(|command| command.name) {
         let undisturbed = story(command, None).await;
-        for point in [KillPoint::ReceiptBefore, KillPoint::ReceiptCommitted] {
+        for point in [KillPoint::ReplyOnceBefore, KillPoint::ReplyOnceCommitted] {
             assert_eq!(story(command, Some(point)).await, undisturbed, "/{command} at {point:?}");
         }
     }
@@ -174,10 +174,10 @@ async fn a_command_of_somebody_who_may_not_give_it_changes_nothing() {
         (format!("{session:?}"), renewed, glances(&world, &key).await)
     };
     let before = standing().await;
-    for command in COMMANDS.iter().filter(|command| !Speaker::AmongOthers.may(command.reach)) {
+    for command in COMMANDS.iter().filter(|command| !CallerRole::AmongOthers.may_run(command.required_role)) {
         for rest in ["", "lab/small", "main", "agent:ops:telegram:group:-7", "ttl 1h", "off"] {
             let line = format!("/{} {rest}", command.name);
-            if !Speaker::AmongOthers.may(command.reach_with(rest)) {
+            if !CallerRole::AmongOthers.may_run(command.required_role_for(rest)) {
                 world.ground.outlet.deliver(group_letter("-7", "guest", &line)).await;
             }
         }
@@ -226,22 +226,22 @@ async fn commands_work_before_the_first_message() {
         "/context",
     ];
     for (n, line) in lines.iter().enumerate() {
-        let key = SessionKey::of(&AgentId::main(), &["web", &n.to_string()]);
+        let key = SessionKey::from_parts(&AgentId::main(), &["web", &n.to_string()]);
         let said = world.engine.command(&key, line).await.unwrap();
         assert!(said.is_ok(), "{line}: {said:?}");
     }
-    let key = SessionKey::of(&AgentId::main(), &["web", "2"]);
+    let key = SessionKey::from_parts(&AgentId::main(), &["web", "2"]);
     assert_eq!(world.engine.session(&key).await.unwrap().active_agent.as_str(), "coder");
-    let spawned = SessionKey::of(&AgentId::main(), &["web", "spawn"]);
+    let spawned = SessionKey::from_parts(&AgentId::main(), &["web", "spawn"]);
     let said = world.engine.command(&spawned, "/subagents spawn look around").await.unwrap().unwrap();
     assert!(said.starts_with("Begun in "), "{said}");
     // A word about no conversation makes none, and nobody makes a sub-agent's session by a command.
-    let none = SessionKey::of(&AgentId::main(), &["web", "none"]);
+    let none = SessionKey::from_parts(&AgentId::main(), &["web", "none"]);
     world.engine.command(&none, "/help").await.unwrap().unwrap();
     assert!(world.engine.session(&none).await.is_err());
-    let child = SessionKey::of(&AgentId::main(), &["subagent", "abc"]);
+    let child = SessionKey::from_parts(&AgentId::main(), &["subagent", "abc"]);
     assert!(world.engine.command(&child, "/status").await.unwrap().is_err());
-    let nobody = SessionKey::of(&AgentId::parse("nobody").unwrap(), &["main"]);
+    let nobody = SessionKey::from_parts(&AgentId::parse("nobody").unwrap(), &["main"]);
     assert!(world.engine.command(&nobody, "/status").await.unwrap().is_err());
     world.settled().await;
 }

@@ -3,11 +3,11 @@
 use polyclaw_testkit::until;
 use std::sync::Arc;
 
-use polyclaw_domain::arrival::{Thread, ThreadKind};
-use polyclaw_domain::channel::{Letter, Taken};
+use polyclaw_domain::channel::{InboundMessage, IngestOutcome};
 use polyclaw_domain::id::ApprovalId;
+use polyclaw_domain::inbound::{ChatThread, ThreadKind};
 use polyclaw_domain::job::JobState;
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::{Db, jobs};
 use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, group_letter, letter};
@@ -31,19 +31,19 @@ async fn busy(config: &str) -> World {
     ground.wake(Faulty::never())
 }
 
-fn topic(mut letter: Letter, id: &str) -> Letter {
-    letter.arrival.thread = Some(Thread { kind: ThreadKind::Topic, id: id.into() });
+fn topic(mut letter: InboundMessage, id: &str) -> InboundMessage {
+    letter.context.thread = Some(ChatThread { kind: ThreadKind::Topic, id: id.into() });
     letter.address.thread = Some(id.into());
     letter.platform_id += id;
     letter
 }
 
-async fn take(world: &World, letter: Letter) {
-    assert_eq!(world.ground.outlet.deliver(letter).await, Taken::Done);
+async fn take(world: &World, letter: InboundMessage) {
+    assert_eq!(world.ground.outlet.deliver(letter).await, IngestOutcome::Done);
 }
 
 /// What is read there next after a letter, while something else may go on.
-async fn told(world: &World, letter: Letter) -> String {
+async fn told(world: &World, letter: InboundMessage) -> String {
     let (peer, thread) = (letter.address.peer.clone(), letter.address.thread.clone());
     let read = || world.ground.outlet.read_at(&peer, thread.as_deref());
     let before = read().len();
@@ -55,7 +55,7 @@ async fn told(world: &World, letter: Letter) -> String {
 }
 
 /// The question that was asked where the letter came from.
-async fn asked(world: &World, letter: Letter) -> ApprovalId {
+async fn asked(world: &World, letter: InboundMessage) -> ApprovalId {
     let text = told(world, letter).await;
     let id = question(world).await;
     assert!(text.contains(&format!("/approve {id}")), "{text}");
@@ -74,7 +74,7 @@ async fn runs_in(world: &World, key: &str) -> bool {
 }
 
 /// A message that is being worked at.
-async fn at_work(world: &World, letter: Letter, key: &str) {
+async fn at_work(world: &World, letter: InboundMessage, key: &str) {
     take(world, letter).await;
     until("the turn runs", async || runs_in(world, key).await).await;
 }

@@ -25,10 +25,10 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use polyclaw_domain::agent::{AgentSpec, Delegation};
+use polyclaw_domain::agent::{AgentSpec, DelegationPolicy};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::provider::{ErrorClass, ModelRef, Prompt, PromptMessage, ProviderError};
-use polyclaw_domain::run::{Limits, RunStatus};
+use polyclaw_domain::run::{RunStatus, SpawnLimits};
 use polyclaw_engine::family::{Counts, Pair};
 use polyclaw_store::agents::{self, Source};
 use polyclaw_store::{Db, jobs, sessions};
@@ -71,16 +71,16 @@ async fn store(ground: &Ground, spec: AgentSpec) {
     ground.db.write(write).await.unwrap();
 }
 
-fn may(allow: &[&str], max_concurrent: u32, max_depth: u32) -> Option<Delegation> {
+fn may(allow: &[&str], max_concurrent: u32, max_depth: u32) -> Option<DelegationPolicy> {
     let allow_agents = allow.iter().map(|id| (*id).to_owned()).collect();
-    Some(Delegation { allow_agents, max_concurrent, max_depth })
+    Some(DelegationPolicy { allow_agents, max_concurrent, max_depth })
 }
 
 /// `main` that may ask `expert`, and a model for both.
 async fn ground(author: impl Fn(&Prompt) -> Script + Send + Sync + 'static) -> Ground {
     let ground = Ground::on(Db::in_memory().unwrap(), Scripted::new(author)).await;
     ground.add_agent("expert").await;
-    let spec = AgentSpec { delegation: may(&["expert"], 2, 1), ..AgentSpec::named(AgentId::main()) };
+    let spec = AgentSpec { delegation: may(&["expert"], 2, 1), ..AgentSpec::with_id(AgentId::main()) };
     store(&ground, spec).await;
     ground
 }
@@ -183,17 +183,17 @@ async fn d_09_13_only_listed_agents_are_asked_an_empty_list_is_nobody_and_no_blo
         })
         .await;
         ground.add_agent("third").await;
-        store(&ground, AgentSpec { delegation, ..AgentSpec::named(AgentId::main()) }).await;
+        store(&ground, AgentSpec { delegation, ..AgentSpec::with_id(AgentId::main()) }).await;
         let world = ground.wake(Faulty::never());
         let answer = world.says("ask").await.text;
         assert_eq!(answer.matches("\"code\":\"delegation_denied\"").count(), denied, "{answer}");
         assert_eq!(answer.matches("\"response\":\"done\"").count(), 3 - denied, "{answer}");
         let begun = world.engine.runs_of(&World::key("me"), 9).await.unwrap();
-        let begun: Vec<String> = begun.iter().map(|run| run.child.agent().unwrap().to_string()).collect();
+        let begun: Vec<String> = begun.iter().map(|run| run.child.agent_id().unwrap().to_string()).collect();
         assert_eq!(begun, if denied == 2 { vec!["third"] } else { vec![] }, "nobody else was bothered");
     }
     let ground = ground(author).await;
-    store(&ground, AgentSpec::named(AgentId::main())).await;
+    store(&ground, AgentSpec::with_id(AgentId::main())).await;
     let world = ground.wake(Faulty::never());
     let answer = world.says("ask").await.text;
     assert_eq!(answer.matches("\"code\":\"delegation_denied\"").count(), 3, "{answer}");
@@ -205,8 +205,8 @@ async fn d_09_13_only_listed_agents_are_asked_an_empty_list_is_nobody_and_no_blo
 fn d_11_depth_is_allowed_up_to_the_most_and_not_below() {
     // The depth of the caller, the most that is allowed, and whether it may give work on.
     for (depth, most, is_allowed) in [(0, 1, true), (1, 1, false), (2, 3, true), (3, 3, false)] {
-        let limits = Limits { depth: most, children: 9 };
-        assert_eq!(limits.check(depth + 1, 0).is_ok(), is_allowed, "{depth} of {most}");
+        let limits = SpawnLimits { depth: most, children: 9 };
+        assert_eq!(limits.check_spawn(depth + 1, 0).is_ok(), is_allowed, "{depth} of {most}");
     }
 }
 
@@ -228,11 +228,11 @@ async fn d_11_ac_06_a_delegate_can_not_delegate_and_its_words_do_not_change_its_
         let ground = ground(author).await;
         ground.add_agent("third").await;
         let expert = AgentId::parse("expert").unwrap();
-        let expert = AgentSpec { delegation: may(&["third"], 2, max_depth), ..AgentSpec::named(expert) };
+        let expert = AgentSpec { delegation: may(&["third"], 2, max_depth), ..AgentSpec::with_id(expert) };
         store(&ground, expert).await;
         // The first agent's limit holds for the whole chain.
         let main =
-            AgentSpec { delegation: may(&["expert"], 2, max_depth), ..AgentSpec::named(AgentId::main()) };
+            AgentSpec { delegation: may(&["expert"], 2, max_depth), ..AgentSpec::with_id(AgentId::main()) };
         store(&ground, main).await;
         let world = ground.wake(Faulty::never());
         world.says("ask").await;
@@ -295,7 +295,7 @@ async fn d_16_the_target_has_its_own_model_and_tools_else_the_default_model() {
             _ => vec![Line::Say("told".into())],
         };
         let ground = ground(author).await;
-        let mut expert = AgentSpec::named(AgentId::parse("expert").unwrap());
+        let mut expert = AgentSpec::with_id(AgentId::parse("expert").unwrap());
         expert.defaults.model = own.map(|model| ModelRef::parse(model).unwrap());
         expert.policy.tools.allow = vec!["todo".into()];
         store(&ground, expert).await;

@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
-use polyclaw_domain::channel::Sent;
+use polyclaw_domain::channel::SendOutcome;
 use polyclaw_domain::delivery::OutboxState;
-use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_store::outbox::{self, Parcel};
 use polyclaw_testkit::world::World;
 use polyclaw_testkit::{Faulty, Outlet};
@@ -14,7 +14,7 @@ async fn parcels(world: &World) -> Vec<Parcel> {
 #[tokio::test(start_paused = true)]
 async fn a_platform_that_is_busy_is_tried_again() {
     let world = World::new().await;
-    world.ground.outlet.plan(Sent::Retry { reason: "slow down".into(), after_ms: Some(5_000) });
+    world.ground.outlet.plan(SendOutcome::Retry { reason: "slow down".into(), after_ms: Some(5_000) });
     let began = tokio::time::Instant::now();
     world.says("hello").await;
     world.settled().await;
@@ -26,7 +26,7 @@ async fn a_platform_that_is_busy_is_tried_again() {
 #[tokio::test(start_paused = true)]
 async fn a_refused_message_is_failed_and_can_be_sent_again_by_a_person() {
     let world = World::new().await;
-    world.ground.outlet.plan(Sent::Rejected { reason: "blocked".into() });
+    world.ground.outlet.plan(SendOutcome::Rejected { reason: "blocked".into() });
     world.says("hello").await;
     world.settled().await;
     let parcel = parcels(&world).await.remove(0);

@@ -1,8 +1,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polyclaw_domain::channel::Sent;
-use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::channel::SendOutcome;
+use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_domain::provider::Prompt;
 use polyclaw_store::Db;
 use polyclaw_testkit::world::{Ground, World};
@@ -40,9 +40,9 @@ async fn an_answer_grows_where_it_will_stand() {
 #[tokio::test(start_paused = true)]
 async fn a_platform_that_refuses_edits_gets_the_answer_all_the_same() {
     for refusal in [
-        Sent::Rejected { reason: "gone".into() },
-        Sent::Retry { reason: "slow down".into(), after_ms: Some(2_000) },
-        Sent::Unknown { reason: "no answer".into() },
+        SendOutcome::Rejected { reason: "gone".into() },
+        SendOutcome::Retry { reason: "slow down".into(), after_ms: Some(2_000) },
+        SendOutcome::Unknown { reason: "no answer".into() },
     ] {
         let ground = ground(slowly).await;
         let world = ground.wake(Faulty::never());

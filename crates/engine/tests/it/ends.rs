@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::job::JobState;
+use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_engine::Error;
 use polyclaw_engine::ingress::Inbound;
 use polyclaw_store::jobs;

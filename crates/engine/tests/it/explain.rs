@@ -1,7 +1,7 @@
 //! `route explain` says what would happen, and changes nothing.
 
-use polyclaw_domain::channel::Letter;
-use polyclaw_domain::route::Loss;
+use polyclaw_domain::channel::InboundMessage;
+use polyclaw_domain::route::BindingMismatch;
 use polyclaw_engine::reception::Layer;
 use polyclaw_testkit::world::World;
 use polyclaw_testkit::{Faulty, group_letter, letter};
@@ -59,7 +59,7 @@ async fn everything(world: &World) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn it_tells_the_layer_the_agents_and_the_sessions() {
     let world = ground(CONFIG).await.wake(Faulty::never());
-    let told = async |letter: &Letter| {
+    let told = async |letter: &InboundMessage| {
         let told = world.engine.explain_route(letter).await.unwrap();
         let answers: Vec<String> =
             told.answers.iter().map(|one| format!("{} in {}", one.agent, one.session)).collect();
@@ -90,7 +90,8 @@ async fn it_tells_the_layer_the_agents_and_the_sessions() {
     let ops = world.engine.explain_route(&group_letter("-7", "x", "hi")).await.unwrap();
     assert_eq!(ops.answers[0].model.as_ref().unwrap().to_string(), "small/ops");
     assert!(ops.answers[0].tools.iter().any(|tool| tool.tool.name == "look"));
-    let losses: Vec<_> = ops.bindings.candidates.iter().map(|one| one.loss.map(Loss::sentence)).collect();
+    let losses: Vec<_> =
+        ops.bindings.candidates.iter().map(|one| one.loss.map(BindingMismatch::description)).collect();
     assert_eq!(losses, [Some("it holds, but another one fits more closely"), None]);
 }
 

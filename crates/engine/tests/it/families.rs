@@ -2,14 +2,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use polyclaw_domain::agent::{AgentSpec, Delegation};
-use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::agent::{AgentSpec, DelegationPolicy};
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::message::Role;
+use polyclaw_domain::kill_points::KillPoint;
+use polyclaw_domain::message::MessageRole;
 use polyclaw_domain::provider::{ErrorClass, Prompt, PromptMessage, ProviderError};
-use polyclaw_domain::run::{Run, RunStatus};
-use polyclaw_domain::tool::{Consent, Effect, ToolOutcome, ToolScope};
+use polyclaw_domain::run::{RunStatus, SubagentRun};
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome, ToolScope};
 use polyclaw_engine::ingress::Inbound;
 use polyclaw_store::agents::{self, Source};
 use polyclaw_store::messages::Message;
@@ -154,7 +154,7 @@ async fn an_owner_that_rests_after_its_child_has_ended_is_told_at_once() {
     });
     let ground = Ground::on(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
     // Long enough for the child to end, and to be announced.
-    ground.tools.add("nap", Effect::Pure, Consent::NotNeeded, |_| {
+    ground.tools.add("nap", ToolEffect::Pure, ToolConsent::NotNeeded, |_| {
         Box::pin(async {
             tokio::time::sleep(Duration::from_secs(60)).await;
             ToolOutcome::ok("slept")
@@ -220,7 +220,7 @@ async fn the_files_a_child_wrote_are_named_in_its_announce() {
     });
     let ground = Ground::on(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
     for name in ["write_file", "edit_file", "apply_patch"] {
-        ground.tools.add(name, Effect::Idempotent, Consent::NotNeeded, |call| {
+        ground.tools.add(name, ToolEffect::Idempotent, ToolConsent::NotNeeded, |call| {
             let refused = call.arguments["path"] == "refused.txt";
             let outcome = if refused { ToolOutcome::error("no") } else { ToolOutcome::ok("written") };
             Box::pin(std::future::ready(outcome))
@@ -261,14 +261,14 @@ async fn a_commit_a_child_made_is_named_in_its_announce() {
         });
     let mut ground = Ground::on(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
     ground.settings.workspace = folder.path().to_owned();
-    let spec = AgentSpec::named(AgentId::main());
-    let scope = ToolScope::of(&spec, World::key("me"), folder.path(), false);
+    let spec = AgentSpec::with_id(AgentId::main());
+    let scope = ToolScope::for_session(&spec, World::key("me"), folder.path(), false);
     let workspace = scope.workspace.clone();
     std::fs::create_dir_all(&workspace).unwrap();
     git(&workspace, &["init"]);
     git(&workspace, &["commit", "--allow-empty", "-m", "first"]);
     let place = workspace.clone();
-    ground.tools.add("commit", Effect::Effect, Consent::NotNeeded, move |_| {
+    ground.tools.add("commit", ToolEffect::Effect, ToolConsent::NotNeeded, move |_| {
         git(&place, &["commit", "--allow-empty", "-m", "second"]);
         Box::pin(std::future::ready(ToolOutcome::ok("done")))
     });
@@ -351,7 +351,10 @@ async fn a_turn_that_waits_is_given_the_results_and_starts_no_other() {
     world.settled().await;
     let lines = transcript(world.engine.db(), &World::key("me")).await;
     assert_eq!(announces(&lines).len(), 2);
-    assert_eq!(lines.iter().filter(|line| line.role == Role::Assistant && !line.text.is_empty()).count(), 1);
+    assert_eq!(
+        lines.iter().filter(|line| line.role == MessageRole::Assistant && !line.text.is_empty()).count(),
+        1
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -403,7 +406,7 @@ async fn a_person_who_goes_on_is_behind_no_hops() {
     }
     let mut ground = Ground::on(Db::in_memory().unwrap(), Scripted::new(one_more)).await;
     // An announce waits until the person writes: each message joins a turn that agents began.
-    ground.settings.slots.insert(polyclaw_domain::job::Lane::InternalAnnounce, 0);
+    ground.settings.slots.insert(polyclaw_domain::job::JobLane::InternalAnnounce, 0);
     let world = ground.wake(Faulty::never());
     for n in 0..12 {
         let answer = world.says(&format!("one more {n}")).await.text;
@@ -448,7 +451,7 @@ async fn limits_are_named_and_a_run_that_takes_too_long_is_ended() {
     tokio::time::sleep(Duration::from_secs(90)).await;
     let runs = world.engine.runs_of(&World::key("me"), 10).await.unwrap();
     assert!(runs.len() == 5 && runs.iter().all(|run| run.status == RunStatus::Timeout), "{runs:#?}");
-    let took = |run: &Run| run.ended_at.unwrap().since(run.created_at);
+    let took = |run: &SubagentRun| run.ended_at.unwrap().since(run.created_at);
     // Leases are renewed every ten seconds: nobody waits for that.
     assert!(runs.iter().all(|run| (5_000..8_000).contains(&took(run))), "{runs:#?}");
 }
@@ -456,8 +459,9 @@ async fn limits_are_named_and_a_run_that_takes_too_long_is_ended() {
 pub async fn delegating_ground(author: fn(&Prompt) -> Script) -> Ground {
     let ground = Ground::on(Db::in_memory().unwrap(), Scripted::new(author)).await;
     ground.add_agent("expert").await;
-    let delegation = Delegation { allow_agents: vec!["expert".into()], max_concurrent: 2, max_depth: 1 };
-    let spec = AgentSpec { delegation: Some(delegation), ..AgentSpec::named(AgentId::main()) };
+    let delegation =
+        DelegationPolicy { allow_agents: vec!["expert".into()], max_concurrent: 2, max_depth: 1 };
+    let spec = AgentSpec { delegation: Some(delegation), ..AgentSpec::with_id(AgentId::main()) };
     let write = move |tx: &mut polyclaw_store::Tx<'_>| {
         agents::upsert(tx, &spec, Source::Config, polyclaw_domain::time::Millis(1))
     };

@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use polyclaw_domain::fault::KillPoint;
-use polyclaw_domain::media::{Image, MOST_BYTES, SHOWN};
-use polyclaw_domain::message::{Attachment, Part, images};
+use polyclaw_domain::kill_points::KillPoint;
+use polyclaw_domain::media::{Image, MAX_IMAGE_BYTES, MAX_SHOWN_IMAGES};
+use polyclaw_domain::message::{MessageAttachment, MessagePart, attached_images};
 use polyclaw_domain::provider::{Prompt, PromptMessage};
-use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
+use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
 use polyclaw_engine::ingress::Inbound;
 use polyclaw_engine::maintenance::Run;
 use polyclaw_store::media;
@@ -15,11 +15,11 @@ use polyclaw_testkit::{Faulty, Line, PIXEL, Scripted};
 use serde_json::json;
 
 fn image(n: usize) -> Image {
-    Image::read([PIXEL, &[n as u8]].concat()).unwrap()
+    Image::from_bytes([PIXEL, &[n as u8]].concat()).unwrap()
 }
 
 fn showing(text: &str, shown: &[Image]) -> Inbound {
-    let part = |one: &Image| Part::Attachment(Attachment::image("cat.png", one.clone()));
+    let part = |one: &Image| MessagePart::Attachment(MessageAttachment::from_image("cat.png", one.clone()));
     Inbound { parts: shown.iter().map(part).collect(), ..World::inbound("me", text) }
 }
 
@@ -64,8 +64,8 @@ async fn an_image_of_a_message_that_was_accepted_is_shown_after_a_crash() {
 async fn of_many_images_the_newest_are_shown() {
     let model = Scripted::echo();
     let world = World::with(Arc::clone(&model) as _).await;
-    let all: Vec<_> = (0..SHOWN + 2).map(image).collect();
-    for half in all.chunks(SHOWN / 2 + 1) {
+    let all: Vec<_> = (0..MAX_SHOWN_IMAGES + 2).map(image).collect();
+    for half in all.chunks(MAX_SHOWN_IMAGES / 2 + 1) {
         let accepted = world.engine.accept(showing("look", half)).await.unwrap();
         world.answer(&accepted).await;
     }
@@ -79,7 +79,7 @@ async fn what_a_tool_shows_is_stored_with_its_result_and_seen_after_it() {
         _ => vec![Line::Say("a cat".into())],
     });
     let world = World::with(Arc::clone(&model) as _).await;
-    world.ground.tools.add("see", Effect::Pure, Consent::NotNeeded, |_| {
+    world.ground.tools.add("see", ToolEffect::Pure, ToolConsent::NotNeeded, |_| {
         Box::pin(async {
             ToolOutcome { images: vec![("cat.png".to_owned(), image(1))], ..ToolOutcome::ok("cat.png") }
         })
@@ -94,7 +94,7 @@ async fn what_a_tool_shows_is_stored_with_its_result_and_seen_after_it() {
     assert_eq!((content.as_str(), seen), ("cat.png", &vec![image(1)]));
     assert!(text.contains("origin=\"image of a tool\""), "{text}");
     let stored = world.transcript("me").await;
-    assert_eq!(images(&stored[2].parts).next().unwrap().hash(), image(1).hash());
+    assert_eq!(attached_images(&stored[2].parts).next().unwrap().hash(), image(1).hash());
     assert!(is_kept(&world, &image(1)).await);
 }
 
@@ -110,12 +110,12 @@ async fn a_turn_holds_no_bytes_but_those_it_shows() {
     let (sent, drawn): (Arc<[u8]>, Arc<[u8]>) = (image(1).bytes().into(), image(2).bytes().into());
     let holders = Arc::new(Mutex::new(Vec::new()));
     let (seen, looked_at) = (Arc::clone(&holders), [&sent, &drawn].map(Arc::downgrade));
-    world.ground.tools.add("draw", Effect::Pure, Consent::NotNeeded, move |_| {
+    world.ground.tools.add("draw", ToolEffect::Pure, ToolConsent::NotNeeded, move |_| {
         seen.lock().unwrap().push(looked_at.each_ref().map(std::sync::Weak::strong_count));
-        let again = Image::read(looked_at[1].upgrade().unwrap()).unwrap();
+        let again = Image::from_bytes(looked_at[1].upgrade().unwrap()).unwrap();
         Box::pin(async { ToolOutcome { images: vec![("a.png".into(), again)], ..ToolOutcome::ok("a.png") } })
     });
-    let asked = showing("draw it", &[Image::read(Arc::clone(&sent)).unwrap()]);
+    let asked = showing("draw it", &[Image::from_bytes(Arc::clone(&sent)).unwrap()]);
     let accepted = world.engine.accept(asked).await.unwrap();
     assert_eq!(world.answer(&accepted).await.text, "drawn");
     assert_eq!(*holders.lock().unwrap(), [[1, 1], [1, 1]], "the test itself holds each once");
@@ -125,7 +125,7 @@ async fn a_turn_holds_no_bytes_but_those_it_shows() {
 async fn of_large_images_those_are_shown_for_which_there_is_room() {
     let model = Scripted::echo();
     let world = World::with(Arc::clone(&model) as _).await;
-    let large = |n: u8| Image::read([PIXEL, &vec![n; MOST_BYTES - PIXEL.len()]].concat()).unwrap();
+    let large = |n: u8| Image::from_bytes([PIXEL, &vec![n; MAX_IMAGE_BYTES - PIXEL.len()]].concat()).unwrap();
     let all: Vec<_> = (0..6).map(large).collect();
     for text in ["look", "again"] {
         let sent = if text == "look" { &all[..] } else { &[] };

@@ -1,6 +1,6 @@
 use polyclaw_domain::id::{AgentId, TraceId};
-use polyclaw_domain::message::Origin;
-use polyclaw_domain::relay::Refusal;
+use polyclaw_domain::message::MessageOrigin;
+use polyclaw_domain::relay::RelayRefusal;
 use polyclaw_engine::Error;
 use polyclaw_engine::ingress::{Injection, Provenance, Relayed, Way};
 use polyclaw_testkit::world::World;
@@ -74,7 +74,7 @@ async fn loops_between_sessions_are_refused() {
     world.says("hello").await;
     let relayed = |from: &str, hop: u32| {
         let mut inbound = World::inbound("me", "ping");
-        inbound.origin = Origin::Agent(AgentId::main());
+        inbound.origin = MessageOrigin::Agent(AgentId::main());
         inbound.relayed =
             Some(Relayed { from: World::key(from), hop, trace: TraceId::new("t"), way: Way::Send });
         inbound
@@ -83,13 +83,13 @@ async fn loops_between_sessions_are_refused() {
         Err(Error::Relay(refusal)) => refusal,
         other => panic!("{other:?}"),
     };
-    assert_eq!(refused(world.engine.accept(relayed("me", 1)).await), Refusal::SelfSend);
-    assert_eq!(refused(world.engine.accept(relayed("other", 8)).await), Refusal::TooManyHops(8));
+    assert_eq!(refused(world.engine.accept(relayed("me", 1)).await), RelayRefusal::SelfSend);
+    assert_eq!(refused(world.engine.accept(relayed("other", 8)).await), RelayRefusal::TooManyHops(8));
     for _ in 0..20 {
         world.engine.accept(relayed("other", 1)).await.unwrap();
         world.settled().await;
     }
-    assert_eq!(refused(world.engine.accept(relayed("other", 1)).await), Refusal::BudgetSpent(20));
+    assert_eq!(refused(world.engine.accept(relayed("other", 1)).await), RelayRefusal::BudgetSpent(20));
 }
 
 #[tokio::test(start_paused = true)]
@@ -99,7 +99,7 @@ async fn a_message_of_another_session_never_steers() {
     let task = world.sends("me", "work").await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     let mut mail = World::inbound("me", "news");
-    mail.origin = Origin::Agent(AgentId::main());
+    mail.origin = MessageOrigin::Agent(AgentId::main());
     mail.relayed =
         Some(Relayed { from: World::key("other"), hop: 1, trace: TraceId::new("t"), way: Way::Send });
     mail.deliver = false;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use polyclaw_domain::job::JobState;
-use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::Prompt;
-use polyclaw_domain::run::{Run, RunStatus};
+use polyclaw_domain::run::{RunStatus, SubagentRun};
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::{Db, jobs};
 use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Line, Script, Scripted, last_user};
@@ -70,7 +70,7 @@ impl Stage {
         said.unwrap_or_else(|error| error.to_string())
     }
 
-    async fn run(&self) -> Run {
+    async fn run(&self) -> SubagentRun {
         self.world.engine.runs_of(&World::key("me"), 10).await.unwrap().pop().unwrap()
     }
 
@@ -124,7 +124,7 @@ async fn stopping_a_sub_agents_own_session_ends_its_run(db: Db) {
 async fn a_sub_agent_that_has_not_begun_ends_when_it_is_killed(db: Db) {
     let mut ground =
         Ground::on(db, Scripted::new(|prompt| script(prompt, &Arc::new(Semaphore::new(0))))).await;
-    ground.settings.slots.insert(polyclaw_domain::job::Lane::Subagent, 1);
+    ground.settings.slots.insert(polyclaw_domain::job::JobLane::Subagent, 1);
     let world = ground.wake(Faulty::never());
     let owner = World::key("me");
     world.says("hello").await;

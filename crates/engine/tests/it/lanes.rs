@@ -3,17 +3,17 @@ use std::sync::Arc;
 use std::sync::Mutex;
 
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::job::{Lane, Priority};
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::job::{JobLane, JobPriority};
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::ingress::Inbound;
 use polyclaw_testkit::world::World;
 use polyclaw_testkit::{Faulty, Line, Scripted};
 use tokio::sync::Semaphore;
 
-fn to(agent: &str, peer: &str, priority: Priority) -> Inbound {
+fn to(agent: &str, peer: &str, priority: JobPriority) -> Inbound {
     let agent = AgentId::parse(agent).unwrap();
     let mut inbound = World::inbound(peer, &format!("{agent}/{peer}"));
-    inbound.session = SessionKey::direct(&agent, "chat", peer);
+    inbound.session = SessionKey::for_direct(&agent, "chat", peer);
     inbound.agent = agent;
     inbound.priority = priority;
     inbound
@@ -28,7 +28,7 @@ async fn one_slot(agents: &[&str]) -> (World, Arc<Semaphore>, Arc<Mutex<Vec<Stri
         vec![Line::Gate(Arc::clone(&held)), Line::Say("ok".into())]
     });
     let mut ground = World::with(model).await.killed().await;
-    ground.settings.slots = HashMap::from([(Lane::Main, 1)]);
+    ground.settings.slots = HashMap::from([(JobLane::Main, 1)]);
     for agent in agents {
         ground.add_agent(agent).await;
     }
@@ -39,10 +39,10 @@ async fn one_slot(agents: &[&str]) -> (World, Arc<Semaphore>, Arc<Mutex<Vec<Stri
 async fn a_direct_message_goes_before_background_work() {
     let (world, gate, order) = one_slot(&[]).await;
     for (peer, priority) in [
-        ("busy", Priority::Direct),
-        ("late", Priority::Background),
-        ("hook", Priority::Webhook),
-        ("dm", Priority::Direct),
+        ("busy", JobPriority::Direct),
+        ("late", JobPriority::Background),
+        ("hook", JobPriority::Webhook),
+        ("dm", JobPriority::Direct),
     ] {
         world.engine.accept(to("main", peer, priority)).await.unwrap();
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
@@ -56,9 +56,9 @@ async fn a_direct_message_goes_before_background_work() {
 async fn a_busy_agent_does_not_starve_another() {
     let (world, gate, order) = one_slot(&["ops"]).await;
     for n in 0..20 {
-        world.engine.accept(to("main", &format!("p{n:02}"), Priority::Direct)).await.unwrap();
+        world.engine.accept(to("main", &format!("p{n:02}"), JobPriority::Direct)).await.unwrap();
     }
-    world.engine.accept(to("ops", "q", Priority::Direct)).await.unwrap();
+    world.engine.accept(to("ops", "q", JobPriority::Direct)).await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     gate.add_permits(100);
     world.settled().await;
@@ -90,7 +90,7 @@ async fn lane_slots_are_respected() {
         vec![Line::Gate(Arc::clone(&held)), Line::Say("ok".into())]
     });
     let mut ground = World::with(model).await.killed().await;
-    ground.settings.slots = HashMap::from([(Lane::Main, 3)]);
+    ground.settings.slots = HashMap::from([(JobLane::Main, 3)]);
     let world = ground.wake(Faulty::never());
     for n in 0..10 {
         world.sends(&format!("s{n}"), "hi").await.unwrap();

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use polyclaw_domain::job::JobState;
 use polyclaw_domain::provider::{ErrorClass, ProviderError};
-use polyclaw_domain::tool::{Consent, Effect};
+use polyclaw_domain::tool::{ToolConsent, ToolEffect};
 use polyclaw_testkit::world::World;
 use polyclaw_testkit::{Line, Scripted};
 use serde_json::json;
@@ -31,7 +31,10 @@ async fn a_silent_model_is_stopped_and_the_session_goes_on() {
 async fn a_hanging_tool_is_stopped_and_its_call_stays_paired() {
     let model = Scripted::new(|_| vec![Line::Call("hang".into(), json!({}))]);
     let world = World::with(model).await;
-    world.ground.tools.add("hang", Effect::Pure, Consent::NotNeeded, |_| Box::pin(std::future::pending()));
+    world
+        .ground
+        .tools
+        .add("hang", ToolEffect::Pure, ToolConsent::NotNeeded, |_| Box::pin(std::future::pending()));
     let answer = world.says("go").await;
     assert_eq!(answer.error_code.as_deref(), Some("stalled"));
     let transcript = glance(&world.transcript("me").await);
@@ -144,10 +147,10 @@ async fn a_turn_whose_agent_is_gone_ends_and_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn an_effect_that_was_cut_off_is_unknown_not_unrun() {
-    for effect in [Effect::Effect, Effect::Idempotent] {
+    for effect in [ToolEffect::Effect, ToolEffect::Idempotent] {
         let model = Scripted::new(|_| vec![Line::Call("hang".into(), json!({}))]);
         let world = World::with(model).await;
-        world.ground.tools.add("hang", effect, Consent::NotNeeded, |_| Box::pin(std::future::pending()));
+        world.ground.tools.add("hang", effect, ToolConsent::NotNeeded, |_| Box::pin(std::future::pending()));
         world.says("go").await;
         let transcript = glance(&world.transcript("me").await);
         assert!(transcript[2].contains("Whether it took effect is unknown"), "{effect:?}: {transcript:?}");

@@ -53,7 +53,7 @@ mod windows;
 
 use std::sync::Arc;
 
-use polyclaw_domain::message::Role;
+use polyclaw_domain::message::MessageRole;
 use polyclaw_domain::provider::{Prompt, PromptMessage};
 use polyclaw_store::messages::Message;
 use polyclaw_testkit::{Line, Script, Scripted};
@@ -65,10 +65,10 @@ fn glance(transcript: &[Message]) -> Vec<String> {
     transcript
         .iter()
         .flat_map(|message| match message.role {
-            Role::Tool => vec![format!("result {}", message.text)],
+            MessageRole::Tool => vec![format!("result {}", message.text)],
             role => {
-                let calls =
-                    polyclaw_domain::message::calls(&message.parts).map(|call| format!("call {}", call.name));
+                let calls = polyclaw_domain::message::tool_calls(&message.parts)
+                    .map(|call| format!("call {}", call.name));
                 let said =
                     (!message.text.is_empty()).then(|| format!("{} {}", role.as_str(), first_line(message)));
                 said.into_iter().chain(calls).collect()

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polyclaw_domain::config::Mode;
+use polyclaw_domain::config::MaintenanceMode;
 use polyclaw_domain::event::EventKind;
 use polyclaw_engine::maintenance::Run;
 use polyclaw_store::sessions;
@@ -114,7 +114,7 @@ async fn it_is_said_every_hour_and_done_only_where_the_config_says_so() {
     assert!(!told.is_empty() && told.iter().all(|data| data["removed"] == 0), "{told:?}");
     assert_eq!(count(&world).await, 1);
     let mut settings = world.ground.settings.clone();
-    settings.upkeep.rules.mode = Mode::Enforce;
+    settings.upkeep.rules.mode = MaintenanceMode::Enforce;
     world.engine.reload(settings);
     tokio::time::sleep(Duration::from_secs(3_700)).await;
     assert_eq!(count(&world).await, 0);

@@ -8,12 +8,12 @@ use polyclaw_domain::agent::{AgentSpec, ContextPolicy, MemoryScope};
 use polyclaw_domain::authority::Authority;
 use polyclaw_domain::embedding::Embedder;
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::media::Image;
-use polyclaw_domain::memory::{Memory, Viewer};
-use polyclaw_domain::message::{Attachment, Part};
-use polyclaw_domain::port::Pending;
+use polyclaw_domain::memory::{MemoryEntry, MemoryViewer};
+use polyclaw_domain::message::{MessageAttachment, MessagePart};
+use polyclaw_domain::port::BoxFuture;
 use polyclaw_domain::provider::{Prompt, PromptMessage, ProviderError};
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::ingress::Inbound;
 use polyclaw_engine::memory::Search;
 use polyclaw_store::agents::{self, Source};
@@ -23,11 +23,11 @@ use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Line, PIXEL, Scripted, last_user};
 use serde_json::json;
 
-fn viewer(session: &SessionKey) -> Viewer {
-    Viewer::of(&AgentId::main(), session, &ContextPolicy::default())
+fn viewer(session: &SessionKey) -> MemoryViewer {
+    MemoryViewer::for_session(&AgentId::main(), session, &ContextPolicy::default())
 }
 
-async fn remember(world: &World, session: &str, scope: MemoryScope, content: &str) -> Memory {
+async fn remember(world: &World, session: &str, scope: MemoryScope, content: &str) -> MemoryEntry {
     let brain = world.engine.brain();
     let memory = brain.draft(&viewer(&World::key(session)), scope, content.to_owned());
     brain.put(vec![memory]).await.unwrap().remove(0)
@@ -42,7 +42,7 @@ fn texts(prompt: &Prompt) -> Vec<&str> {
 }
 
 async fn with_policy(world: &World, policy: ContextPolicy) {
-    let spec = AgentSpec { context_policy: policy, ..AgentSpec::named(AgentId::main()) };
+    let spec = AgentSpec { context_policy: policy, ..AgentSpec::with_id(AgentId::main()) };
     let now = world.engine.now();
     world.engine.db().write(move |tx| agents::upsert(tx, &spec, Source::Config, now)).await.unwrap();
 }
@@ -160,12 +160,12 @@ async fn a_guest_changes_only_the_memories_of_their_own_conversation() {
     remember(&world, "owner", MemoryScope::Agent, "The vault opens at nine").await;
     let kept = world.engine.brain().put(vec![{
         let draft = world.engine.brain().draft(&viewer(&World::key("owner")), MemoryScope::Agent, "x".into());
-        Memory { key: "k2".into(), ..draft }
+        MemoryEntry { key: "k2".into(), ..draft }
     }]);
     kept.await.unwrap();
     let by_guest = async |text: &str| {
         let mut inbound = World::inbound("eve", text);
-        Authority::Guest.stamp(&mut inbound.meta);
+        Authority::Guest.write_to_meta(&mut inbound.meta);
         let accepted = world.engine.accept(inbound).await.unwrap();
         world.answer(&accepted).await.text
     };
@@ -239,8 +239,8 @@ async fn images_that_can_not_be_removed_keep_nothing_of_a_deleted_session_rememb
     const STUCK: &str =
         "CREATE TRIGGER stuck BEFORE DELETE ON media BEGIN SELECT RAISE(ABORT, 'not now'); END";
     let world = World::new().await;
-    let image = Attachment::image("cat.png", Image::read(PIXEL).unwrap());
-    let inbound = Inbound { parts: vec![Part::Attachment(image)], ..World::inbound("me", "look") };
+    let image = MessageAttachment::from_image("cat.png", Image::from_bytes(PIXEL).unwrap());
+    let inbound = Inbound { parts: vec![MessagePart::Attachment(image)], ..World::inbound("me", "look") };
     let accepted = world.engine.accept(inbound).await.unwrap();
     world.answer(&accepted).await;
     remember(&world, "me", MemoryScope::Session, "a secret of this session").await;
@@ -262,15 +262,15 @@ impl Embedder for Letters {
         self.model
     }
 
-    fn dim(&self) -> usize {
+    fn dimensions(&self) -> usize {
         26
     }
 
-    fn batch(&self) -> usize {
+    fn batch_size(&self) -> usize {
         2
     }
 
-    fn embed<'a>(&'a self, texts: &'a [String]) -> Pending<'a, Result<Vec<Vec<f32>>, ProviderError>> {
+    fn embed_texts<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, ProviderError>> {
         let vector = |text: &String| {
             let first = text.bytes().next().map_or(0, |byte| usize::from(byte.to_ascii_lowercase() - b'a'));
             (0..26).map(|n| if n == first { 1.0 } else { 0.0 }).collect()

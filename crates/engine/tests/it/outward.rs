@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polyclaw_domain::channel::{Address, Taken};
-use polyclaw_domain::config::{CatchUp, Cron};
+use polyclaw_domain::channel::{ChatAddress, IngestOutcome};
+use polyclaw_domain::config::{CatchUp, CronJobConfig};
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::policy::ToolPolicy;
 use polyclaw_domain::provider::{Prompt, PromptMessage};
-use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
 use polyclaw_engine::ingress::Inbound;
 use polyclaw_store::schedules::Maker;
 use polyclaw_store::sessions;
@@ -108,7 +108,7 @@ async fn an_agent_makes_runs_and_removes_its_own_errands() {
     let never = json!({ "id": "late", "schedule": "now and then", "message": "x" });
     assert!(call(&world, "cron_add", &never).await.contains("schedule:"));
     tokio::time::sleep(Duration::from_secs(10 * 60 + 1)).await;
-    let told = world.engine.session(&SessionKey::cron("mail")).await.unwrap();
+    let told = world.engine.session(&SessionKey::for_cron_job("mail")).await.unwrap();
     assert_eq!(told.agent, AgentId::main());
     let listed: Value = serde_json::from_str(&call(&world, "cron_list", &json!({})).await).unwrap();
     assert_eq!((&listed["errands"][0]["id"], &listed["errands"][0]["yours"]), (&json!("mail"), &json!(true)));
@@ -123,7 +123,7 @@ async fn errands_of_others_are_neither_seen_nor_touched() {
     let (ground, _) = ground(&[]).await;
     let world = ground.wake(Faulty::never());
     let ops = AgentId::parse("ops").unwrap();
-    let job = Cron {
+    let job = CronJobConfig {
         id: "theirs".into(),
         schedule: "every 12h".into(),
         agent: Some(ops.clone()),
@@ -148,7 +148,7 @@ async fn what_an_errand_answers_goes_to_the_chat_it_was_made_in() {
     let world = ground.wake(Faulty::never());
     let outlet = &world.ground.outlet;
     let given = json!({ "id": "tick", "schedule": "every 10m", "message": "tick", "deliver_here": true });
-    assert_eq!(outlet.deliver(letter("ann", &format!("call cron_add {given}"))).await, Taken::Done);
+    assert_eq!(outlet.deliver(letter("ann", &format!("call cron_add {given}"))).await, IngestOutcome::Done);
     world.settled().await;
     let before = outlet.read_at("ann", None).len();
     tokio::time::sleep(Duration::from_secs(10 * 60 + 1)).await;
@@ -169,7 +169,7 @@ async fn what_an_errand_answers_goes_to_the_chat_it_was_made_in() {
     let ids: Vec<String> =
         world.engine.errands().await.unwrap().into_iter().map(|one| one.errand.id).collect();
     assert_eq!(ids, ["chain", "tick"], "an errand makes no errands");
-    let all = world.engine.db().read(|tx| sessions::get(tx, &SessionKey::cron("x"))).await.unwrap();
+    let all = world.engine.db().read(|tx| sessions::get(tx, &SessionKey::for_cron_job("x"))).await.unwrap();
     assert!(all.is_none());
 }
 
@@ -177,7 +177,7 @@ async fn what_an_errand_answers_goes_to_the_chat_it_was_made_in() {
 #[tokio::test(start_paused = true)]
 async fn the_rules_of_whoever_had_an_errand_made_hold_for_its_runs() {
     let (mut ground, model) = ground(&[]).await;
-    ground.tools.add("wire", Effect::Pure, Consent::NotNeeded, |_| {
+    ground.tools.add("wire", ToolEffect::Pure, ToolConsent::NotNeeded, |_| {
         Box::pin(std::future::ready(ToolOutcome::ok("sent")))
     });
     let rule = ToolPolicy { deny: vec!["wire".into()], ..ToolPolicy::default() };
@@ -190,14 +190,14 @@ async fn the_rules_of_whoever_had_an_errand_made_hold_for_its_runs() {
     let job = |id: &str| json!({ "id": id, "schedule": "every 10m", "message": format!("run of {id}") });
     call(&world, "cron_add", &job("trusted")).await;
     let asked = format!("call cron_add {}", job("theirs"));
-    assert_eq!(world.ground.outlet.deliver(letter("ann", &asked)).await, Taken::Done);
+    assert_eq!(world.ground.outlet.deliver(letter("ann", &asked)).await, IngestOutcome::Done);
     world.settled().await;
     let world = world.killed().await.wake(Faulty::never());
     tokio::time::sleep(Duration::from_secs(10 * 60 + 1)).await;
     world.settled().await;
     assert_eq!((had("run of trusted"), had("run of theirs")), (vec![true], vec![false]));
     let now = format!("call cron_run {}", json!({ "id": "trusted" }));
-    assert_eq!(world.ground.outlet.deliver(letter("ann", &now)).await, Taken::Done);
+    assert_eq!(world.ground.outlet.deliver(letter("ann", &now)).await, IngestOutcome::Done);
     world.settled().await;
     assert_eq!(had("run of trusted"), [true, false], "what runs at somebody's word is done for them");
 }
@@ -209,7 +209,8 @@ async fn an_errand_reports_where_it_was_asked_for_not_where_its_session_began() 
         "[channels.telegram.default]\nbot_token = \"1:t\"\ndm_policy = \"allowlist\"\nowners = [\"ann\"]\n";
     ground.configure(&format!("{}\n{account}", cast(&["main"]))).await;
     let world = ground.wake(Faulty::never());
-    let page = Address { channel: "web".into(), account: "default".into(), peer: "me".into(), thread: None };
+    let page =
+        ChatAddress { channel: "web".into(), account: "default".into(), peer: "me".into(), thread: None };
     let key = SessionKey::main(&AgentId::main());
     let first = Inbound::from_person(key.clone(), AgentId::main(), page, "hello");
     let accepted = world.engine.accept(first).await.unwrap();
@@ -217,12 +218,12 @@ async fn an_errand_reports_where_it_was_asked_for_not_where_its_session_began() 
     let given = json!({ "id": "tick", "schedule": "every 10m", "message": "tick", "deliver_here": true });
     assert_eq!(
         world.ground.outlet.deliver(letter("ann", &format!("call cron_add {given}"))).await,
-        Taken::Done
+        IngestOutcome::Done
     );
     world.settled().await;
     assert_eq!(world.engine.session(&key).await.unwrap().address.unwrap().channel, "web");
     let made = world.engine.errand("tick").await.unwrap().errand;
-    assert_eq!(made.address.map(|address| address.sender()).as_deref(), Some("telegram:default:ann"));
+    assert_eq!(made.address.map(|address| address.sender_key()).as_deref(), Some("telegram:default:ann"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use polyclaw_domain::agent::{AgentSpec, Delegation, Subagents};
+use polyclaw_domain::agent::{AgentSpec, DelegationPolicy, SubagentPolicy};
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::Prompt;
-use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
 use polyclaw_engine::team::{Actor, NewMember, NewTeam};
 use polyclaw_store::Db;
 use polyclaw_store::agents::{self, Source};
@@ -26,10 +26,12 @@ type Ran = Arc<Mutex<BTreeSet<(usize, String)>>>;
 
 /// The agent of each depth is denied the tool of that depth; nobody is denied `free`.
 fn spec(depth: usize, denied: &[&str]) -> AgentSpec {
-    let mut spec = AgentSpec::named(AgentId::parse(AGENTS[depth]).unwrap());
+    let mut spec = AgentSpec::with_id(AgentId::parse(AGENTS[depth]).unwrap());
     spec.policy.tools.deny = denied.iter().map(|tool| (*tool).to_owned()).collect();
-    spec.subagents = Subagents { allow_agents: vec!["*".into()], max_spawn_depth: 3, ..Subagents::default() };
-    spec.delegation = Some(Delegation { allow_agents: vec!["*".into()], max_concurrent: 2, max_depth: 1 });
+    spec.subagents =
+        SubagentPolicy { allow_agents: vec!["*".into()], max_spawn_depth: 3, ..SubagentPolicy::default() };
+    spec.delegation =
+        Some(DelegationPolicy { allow_agents: vec!["*".into()], max_concurrent: 2, max_depth: 1 });
     spec
 }
 
@@ -59,7 +61,7 @@ async fn ground(model: Arc<Scripted>) -> (Ground, Ran) {
     let ran = Ran::default();
     for tool in TOOLS {
         let ran = Arc::clone(&ran);
-        ground.tools.add(tool, Effect::Pure, Consent::NotNeeded, move |call| {
+        ground.tools.add(tool, ToolEffect::Pure, ToolConsent::NotNeeded, move |call| {
             let depth = call.arguments["depth"].as_u64().unwrap_or_default();
             ran.lock().unwrap().insert((usize::try_from(depth).unwrap(), call.name.clone()));
             Box::pin(std::future::ready(ToolOutcome::ok("ran")))

@@ -4,9 +4,9 @@ use polyclaw_testkit::until;
 use std::sync::Arc;
 use std::time::Duration;
 
-use polyclaw_domain::channel::Taken;
+use polyclaw_domain::channel::IngestOutcome;
 use polyclaw_domain::event::EventKind;
-use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_domain::media::Image;
 use polyclaw_domain::provider::{ErrorClass, Prompt, PromptMessage, ProviderError};
 use polyclaw_store::rounds;
@@ -69,7 +69,7 @@ async fn ground(broadcast: &str) -> (Ground, Arc<Scripted>) {
 /// What the group reads once the round is over.
 async fn read_round(world: &World, text: &str) -> Vec<String> {
     let before = world.ground.outlet.read_at("-7", None).len();
-    assert_eq!(world.ground.outlet.deliver(group_letter("-7", "guest", text)).await, Taken::Done);
+    assert_eq!(world.ground.outlet.deliver(group_letter("-7", "guest", text)).await, IngestOutcome::Done);
     over(world).await;
     world.ground.outlet.read_at("-7", None).split_off(before)
 }
@@ -101,7 +101,7 @@ async fn all_answer_once_under_their_names_and_one_that_fails_stops_nobody() {
             let key = format!("agent:{agent}:telegram:group:-7");
             assert_eq!(said_in(&world, &key).await, ["please fail"]);
         }
-        assert_eq!(recorded(&world, EventKind::RoundBegun).await.len(), 1);
+        assert_eq!(recorded(&world, EventKind::BroadcastStarted).await.len(), 1);
     }
 }
 
@@ -162,12 +162,12 @@ async fn commands_there_act_on_every_session_and_speak_for_each() {
 #[tokio::test(start_paused = true)]
 async fn a_round_goes_on_after_a_crash_anywhere_and_nobody_answers_twice() {
     let points = [
-        KillPoint::ReceiptBefore,
-        KillPoint::ReceiptCommitted,
-        KillPoint::RoundStored,
+        KillPoint::ReplyOnceBefore,
+        KillPoint::ReplyOnceCommitted,
+        KillPoint::BroadcastStored,
         KillPoint::IngressBefore,
         KillPoint::IngressCommitted,
-        KillPoint::SeatTaken,
+        KillPoint::BroadcastTargetAccepted,
         KillPoint::PromptBuilt,
         KillPoint::FinishBefore,
         KillPoint::FinishCommitted,
@@ -187,7 +187,7 @@ async fn a_round_goes_on_after_a_crash_anywhere_and_nobody_answers_twice() {
                 () = tokio::time::sleep(std::time::Duration::from_secs(10)) => {}
             }
             let world = world.killed().await.wake(Faulty::never());
-            assert_eq!(delivered.await.unwrap(), Taken::Done);
+            assert_eq!(delivered.await.unwrap(), IngestOutcome::Done);
             over(&world).await;
             let mut read = world.ground.outlet.read_at("-7", None);
             read.sort();
@@ -199,9 +199,9 @@ async fn a_round_goes_on_after_a_crash_anywhere_and_nobody_answers_twice() {
 
 #[tokio::test(start_paused = true)]
 async fn each_is_shown_the_image_of_the_message_also_after_a_crash() {
-    let cat = Image::read(PIXEL).unwrap();
+    let cat = Image::from_bytes(PIXEL).unwrap();
     for (broadcast, faults) in ["", SEQUENTIAL].into_iter().flat_map(|broadcast| {
-        [(broadcast, Faulty::never()), (broadcast, Faulty::at(KillPoint::RoundStored, 1))]
+        [(broadcast, Faulty::never()), (broadcast, Faulty::at(KillPoint::BroadcastStored, 1))]
     }) {
         let (ground, model) = ground(broadcast).await;
         ground.outlet.keep_file("cat", cat.clone());
@@ -213,7 +213,7 @@ async fn each_is_shown_the_image_of_the_message_also_after_a_crash() {
             () = tokio::time::sleep(std::time::Duration::from_secs(10)) => {}
         }
         let world = world.killed().await.wake(Faulty::never());
-        assert_eq!(delivered.await.unwrap(), Taken::Done);
+        assert_eq!(delivered.await.unwrap(), IngestOutcome::Done);
         over(&world).await;
         for name in ["ann", "bob", "eve"] {
             let prompt = model.prompts().into_iter().rev().find(|prompt| speaker(prompt) == name).unwrap();
@@ -233,10 +233,10 @@ async fn a_stopped_agent_lets_the_next_one_speak() {
     let mut ground = World::with(hanging).await.killed().await;
     ground.configure(&config(SEQUENTIAL)).await;
     let world = ground.wake(Faulty::never());
-    assert_eq!(world.ground.outlet.deliver(group_letter("-7", "guest", "tea?")).await, Taken::Done);
+    assert_eq!(world.ground.outlet.deliver(group_letter("-7", "guest", "tea?")).await, IngestOutcome::Done);
     tokio::time::sleep(std::time::Duration::from_secs(20)).await;
     assert!(world.ground.outlet.read_at("-7", None).is_empty(), "the others wait for their turn");
-    assert_eq!(world.ground.outlet.deliver(group_letter("-7", "guest", "/stop")).await, Taken::Done);
+    assert_eq!(world.ground.outlet.deliver(group_letter("-7", "guest", "/stop")).await, IngestOutcome::Done);
     over(&world).await;
     let read = world.ground.outlet.read_at("-7", None);
     assert!(
@@ -251,7 +251,7 @@ async fn where_all_are_at_work_one_of_them_says_so() {
     let world = ground.wake(Faulty::never());
     world.ground.outlet.mute();
     for text in ["think slowly", "and now?"] {
-        assert_eq!(world.ground.outlet.deliver(group_letter("-7", "guest", text)).await, Taken::Done);
+        assert_eq!(world.ground.outlet.deliver(group_letter("-7", "guest", text)).await, IngestOutcome::Done);
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     assert_eq!(

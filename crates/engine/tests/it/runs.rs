@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polyclaw_domain::agent::{AgentSpec, Delegation, Subagents};
+use polyclaw_domain::agent::{AgentSpec, DelegationPolicy, SubagentPolicy};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::provider::{Prompt, PromptMessage, ReasoningEffort};
 use polyclaw_domain::run::RunStatus;
@@ -118,8 +118,8 @@ async fn an_agent_has_so_many_sub_agents_at_once_in_all_its_sessions() {
         _ => vec![Line::Say(said(prompt))],
     })
     .await;
-    let rules = Subagents { max_concurrent: 3, ..Subagents::default() };
-    store(&ground, AgentSpec { subagents: rules, ..AgentSpec::named(AgentId::main()) }).await;
+    let rules = SubagentPolicy { max_concurrent: 3, ..SubagentPolicy::default() };
+    store(&ground, AgentSpec { subagents: rules, ..AgentSpec::with_id(AgentId::main()) }).await;
     let world = ground.wake(Faulty::never());
     assert!(!world.says("go").await.text.contains("max_concurrent"));
     let other = world.sends("other", "go").await.unwrap();
@@ -147,7 +147,7 @@ async fn whoever_begins_a_sub_agent_says_how_long_it_thinks() {
         _ => vec![Line::Say("begun".into())],
     })
     .await;
-    let mut spec = AgentSpec::named(AgentId::main());
+    let mut spec = AgentSpec::with_id(AgentId::main());
     spec.defaults.reasoning_effort = Some(ReasoningEffort::Medium);
     spec.subagents.thinking = Some(ReasoningEffort::Low);
     store(&ground, spec).await;
@@ -216,11 +216,11 @@ async fn giving_work_away_without_a_grant_or_too_deep_has_a_code() {
             _ => vec![Line::Say(said(prompt))],
         }
     }
-    let of = |agent: &str, delegation: Option<Delegation>| AgentSpec {
+    let of = |agent: &str, delegation: Option<DelegationPolicy>| AgentSpec {
         delegation,
-        ..AgentSpec::named(AgentId::parse(agent).unwrap())
+        ..AgentSpec::with_id(AgentId::parse(agent).unwrap())
     };
-    let rules = Delegation { allow_agents: vec!["*".into()], max_concurrent: 2, max_depth: 1 };
+    let rules = DelegationPolicy { allow_agents: vec!["*".into()], max_concurrent: 2, max_depth: 1 };
     let (ground, model) = ground(author).await;
     store(&ground, of("expert", Some(rules.clone()))).await;
     let world = ground.wake(Faulty::never());
@@ -257,8 +257,8 @@ async fn the_depth_of_the_first_agent_bounds_its_whole_chain() {
         }
     }
     let of = |agent: &str, max_depth: u32| {
-        let rules = Delegation { allow_agents: vec!["*".into()], max_concurrent: 2, max_depth };
-        AgentSpec { delegation: Some(rules), ..AgentSpec::named(AgentId::parse(agent).unwrap()) }
+        let rules = DelegationPolicy { allow_agents: vec!["*".into()], max_concurrent: 2, max_depth };
+        AgentSpec { delegation: Some(rules), ..AgentSpec::with_id(AgentId::parse(agent).unwrap()) }
     };
     for (depth, is_refused) in [(1, true), (2, false)] {
         let (ground, model) = ground(author).await;
@@ -288,10 +288,10 @@ async fn delegations_are_counted_for_the_agent_over_all_its_sessions() {
         }
     }
     let (ground, _) = ground(author).await;
-    let rules = Delegation { allow_agents: vec!["*".into()], max_concurrent: 1, max_depth: 1 };
-    let main = AgentSpec { delegation: Some(rules), ..AgentSpec::named(AgentId::main()) };
+    let rules = DelegationPolicy { allow_agents: vec!["*".into()], max_concurrent: 1, max_depth: 1 };
+    let main = AgentSpec { delegation: Some(rules), ..AgentSpec::with_id(AgentId::main()) };
     store(&ground, main).await;
-    store(&ground, AgentSpec::named(AgentId::parse("expert").unwrap())).await;
+    store(&ground, AgentSpec::with_id(AgentId::parse("expert").unwrap())).await;
     let world = ground.wake(Faulty::never());
     assert!(world.says("go").await.text.contains("\"status\":\"accepted\""));
     let other = world.sends("somebody else", "go").await.unwrap();
@@ -313,7 +313,7 @@ async fn a_delegation_without_a_grant_is_counted_as_refused() {
         }
     }
     let (ground, _) = ground(author).await;
-    store(&ground, AgentSpec::named(AgentId::parse("expert").unwrap())).await;
+    store(&ground, AgentSpec::with_id(AgentId::parse("expert").unwrap())).await;
     let world = ground.wake(Faulty::never());
     world.says("go").await;
     let pairs = world.engine.delegations().await.unwrap();

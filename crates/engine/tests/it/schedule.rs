@@ -3,15 +3,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use polyclaw_domain::briefing::Briefing;
-use polyclaw_domain::channel::Address;
-use polyclaw_domain::config::{CatchUp, Cron, DeliverTo};
-use polyclaw_domain::errand::{Errand, ErrandKind};
-use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::channel::ChatAddress;
+use polyclaw_domain::config::{CatchUp, CronJobConfig, DeliverTo};
+use polyclaw_domain::cron_job::{CronJob, CronJobKind};
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::message::Origin;
-use polyclaw_domain::port::Clock as _;
+use polyclaw_domain::kill_points::KillPoint;
+use polyclaw_domain::message::MessageOrigin;
+use polyclaw_domain::port::WallClock as _;
 use polyclaw_domain::schedule::Schedule;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::Error;
 use polyclaw_store::messages::Message;
 use polyclaw_store::schedules::Maker;
@@ -19,16 +19,16 @@ use polyclaw_store::{Db, events, messages, sessions};
 use polyclaw_testkit::world::Ground;
 use polyclaw_testkit::{Faulty, Line, Scripted};
 
-fn errand(rule: &str, catch_up: CatchUp) -> Errand {
-    Errand {
+fn errand(rule: &str, catch_up: CatchUp) -> CronJob {
+    CronJob {
         id: "tick".into(),
         written: rule.into(),
         timezone: None,
         schedule: Schedule::parse(rule, None).unwrap(),
         agent: AgentId::main(),
-        session: SessionKey::cron("tick"),
-        kind: ErrandKind::Tell("look at the mail".into()),
-        address: Some(Address {
+        session: SessionKey::for_cron_job("tick"),
+        kind: CronJobKind::Message("look at the mail".into()),
+        address: Some(ChatAddress {
             channel: "chat".into(),
             account: "test".into(),
             peer: "owner".into(),
@@ -36,11 +36,11 @@ fn errand(rule: &str, catch_up: CatchUp) -> Errand {
         }),
         catch_up,
         enabled: true,
-        asked_by: Vec::new(),
+        requested_by: Vec::new(),
     }
 }
 
-async fn ground(errand: Errand) -> Ground {
+async fn ground(errand: CronJob) -> Ground {
     let mut ground = Ground::on(Db::in_memory().unwrap(), Scripted::echo()).await;
     ground.settings.errands = vec![errand];
     ground
@@ -52,7 +52,7 @@ async fn told(db: &Db, key: SessionKey) -> Vec<Message> {
         messages::page(tx, &key, &session.id, 0, 10_000)
     };
     let all = db.read(read).await.unwrap();
-    all.into_iter().filter(|message| message.origin == Origin::Cron).collect()
+    all.into_iter().filter(|message| message.origin == MessageOrigin::Cron).collect()
 }
 
 async fn kinds(db: &Db) -> Vec<String> {
@@ -65,7 +65,7 @@ async fn what_is_due_is_done_and_its_answer_delivered() {
     let world = ground(errand("every 10m", CatchUp::Skip)).await.wake(Faulty::never());
     tokio::time::sleep(Duration::from_secs(35 * 60)).await;
     world.settled().await;
-    let told = told(world.engine.db(), SessionKey::cron("tick")).await;
+    let told = told(world.engine.db(), SessionKey::for_cron_job("tick")).await;
     assert_eq!(told.len(), 3);
     assert!(told.iter().all(|message| message.text == "look at the mail"), "nothing is said of lateness");
     assert_eq!(world.ground.outlet.visible().len(), 3);
@@ -86,7 +86,11 @@ async fn runs_left_out_before_one_in_time_are_told_too() {
     let world = ground.wake(Faulty::never());
     tokio::time::sleep(Duration::from_secs(1)).await;
     world.settled().await;
-    assert_eq!(told(world.engine.db(), SessionKey::cron("tick")).await.len(), 1, "the last is in time");
+    assert_eq!(
+        told(world.engine.db(), SessionKey::for_cron_job("tick")).await.len(),
+        1,
+        "the last is in time"
+    );
     let read = |tx: &mut polyclaw_store::Tx<'_>| events::list(tx, 0, Some("schedule.missed"), None, 10);
     let missed = world.engine.db().read(read).await.unwrap();
     assert_eq!(missed.len(), 1);
@@ -104,7 +108,7 @@ async fn what_was_missed_is_left_out_or_made_good_once() {
         let world = ground.wake(Faulty::never());
         tokio::time::sleep(Duration::from_secs(5)).await;
         world.settled().await;
-        let told = told(world.engine.db(), SessionKey::cron("tick")).await;
+        let told = told(world.engine.db(), SessionKey::for_cron_job("tick")).await;
         assert_eq!(told.len(), runs, "{policy:?}");
         assert!(told.iter().all(|message| message.text.contains("runs before it were missed")));
         let missed = kinds(world.engine.db()).await.iter().any(|kind| kind == "schedule.missed");
@@ -126,7 +130,7 @@ async fn a_run_is_begun_once_whenever_the_engine_dies() {
         let world = ground.wake(Faulty::never());
         tokio::time::sleep(Duration::from_secs(60)).await;
         world.settled().await;
-        let told = told(world.engine.db(), SessionKey::cron("tick")).await;
+        let told = told(world.engine.db(), SessionKey::for_cron_job("tick")).await;
         let mut keys: Vec<_> = told.iter().filter_map(|message| message.idempotency_key.clone()).collect();
         let all = keys.len();
         keys.dedup();
@@ -182,7 +186,7 @@ async fn jumps_of_the_clock_and_restarts_begin_no_time_twice() {
 
 /// The moments for which runs were begun.
 async fn due_times(db: &Db) -> Vec<i64> {
-    let told = told(db, SessionKey::cron("tick")).await;
+    let told = told(db, SessionKey::for_cron_job("tick")).await;
     let at = |message: &Message| message.idempotency_key.as_deref()?.rsplit(':').next()?.parse().ok();
     told.iter().map(|message| at(message).expect("the moment is in the key")).collect()
 }
@@ -201,7 +205,7 @@ async fn days_on_which_clocks_are_set_have_each_time_once() {
         (SPRING, "0 * * * *", 3),
     ] {
         let schedule = Schedule::parse(rule, Some("Europe/Berlin")).unwrap();
-        let mut ground = ground(Errand { schedule, ..errand(rule, CatchUp::Once) }).await;
+        let mut ground = ground(CronJob { schedule, ..errand(rule, CatchUp::Once) }).await;
         ground.clock.set(night - ground.clock.now().0);
         for _ in 0..3 {
             let world = ground.wake(Faulty::never());
@@ -224,22 +228,26 @@ async fn a_moment_comes_once_and_a_new_rule_begins_anew() {
     let world = ground(errand(at, CatchUp::Once)).await.wake(Faulty::never());
     tokio::time::sleep(Duration::from_secs(3 * 3600)).await;
     let db = world.engine.db().clone();
-    assert_eq!(told(&db, SessionKey::cron("tick")).await.len(), 1);
+    assert_eq!(told(&db, SessionKey::for_cron_job("tick")).await.len(), 1);
     let mut settings = (*world.engine.settings()).clone();
     settings.errands = vec![errand("every 1h", CatchUp::Once)];
     world.engine.reload(settings);
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!(told(&db, SessionKey::cron("tick")).await.len(), 1, "nothing of before its time is made good");
+    assert_eq!(
+        told(&db, SessionKey::for_cron_job("tick")).await.len(),
+        1,
+        "nothing of before its time is made good"
+    );
     tokio::time::sleep(Duration::from_secs(3600)).await;
-    assert_eq!(told(&db, SessionKey::cron("tick")).await.len(), 2);
+    assert_eq!(told(&db, SessionKey::for_cron_job("tick")).await.len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_with_nothing_to_say_says_nothing() {
     let session = SessionKey::main(&AgentId::main());
-    let beat = Errand {
+    let beat = CronJob {
         id: "heartbeat:main".into(),
-        kind: ErrandKind::Heartbeat,
+        kind: CronJobKind::Heartbeat,
         session: session.clone(),
         ..errand("every 30m", CatchUp::Skip)
     };
@@ -268,8 +276,8 @@ async fn an_errand_can_be_run_by_hand() {
     assert!(matches!(world.engine.run_errand("tock").await, Err(Error::UnknownErrand(_))));
 }
 
-fn job(schedule: &str) -> Cron {
-    Cron {
+fn job(schedule: &str) -> CronJobConfig {
+    CronJobConfig {
         id: "made".into(),
         schedule: schedule.into(),
         agent: None,
@@ -290,13 +298,13 @@ async fn an_errand_made_while_the_instance_runs_comes_and_outlives_it() {
     assert!(made.next.is_some() && made.made_by == Some(AgentId::main()));
     tokio::time::sleep(Duration::from_secs(10 * 60)).await;
     let db = world.engine.db().clone();
-    assert_eq!(told(&db, SessionKey::cron("made")).await.len(), 1);
+    assert_eq!(told(&db, SessionKey::for_cron_job("made")).await.len(), 1);
     let world = world.killed().await.wake(Faulty::never());
     tokio::time::sleep(Duration::from_secs(20 * 60)).await;
-    assert_eq!(told(&db, SessionKey::cron("made")).await.len(), 3, "no time is lost or doubled");
-    world.engine.change_errand(Cron { enabled: false, ..job("every 10m") }).await.unwrap();
+    assert_eq!(told(&db, SessionKey::for_cron_job("made")).await.len(), 3, "no time is lost or doubled");
+    world.engine.change_errand(CronJobConfig { enabled: false, ..job("every 10m") }).await.unwrap();
     tokio::time::sleep(Duration::from_secs(30 * 60)).await;
-    assert_eq!(told(&db, SessionKey::cron("made")).await.len(), 3);
+    assert_eq!(told(&db, SessionKey::for_cron_job("made")).await.len(), 3);
     assert_eq!(world.engine.errand("made").await.unwrap().next, None);
     world.engine.remove_errand("made").await.unwrap();
     let left: Vec<String> =
@@ -309,7 +317,7 @@ async fn an_errand_made_while_the_instance_runs_comes_and_outlives_it() {
 async fn an_errand_of_the_config_is_not_changed_and_one_that_can_not_be_is_not_made() {
     let world = ground(errand("every 12h", CatchUp::Skip)).await.wake(Faulty::never());
     let engine = &world.engine;
-    let taken = Cron { id: "tick".into(), ..job("every 10m") };
+    let taken = CronJobConfig { id: "tick".into(), ..job("every 10m") };
     assert!(matches!(engine.add_errand(taken.clone(), None).await, Err(Error::ErrandExists(_))));
     assert!(matches!(engine.change_errand(taken).await, Err(Error::ErrandInConfig(_))));
     assert!(matches!(engine.remove_errand("tick").await, Err(Error::ErrandInConfig(_))));
@@ -317,13 +325,13 @@ async fn an_errand_of_the_config_is_not_changed_and_one_that_can_not_be_is_not_m
     let to =
         |channel: &str| DeliverTo { channel: channel.into(), account: None, peer: "1".into(), thread: None };
     for (wrong, named) in [
-        (Cron { id: "Not a name".into(), ..job("every 10m") }, "id:"),
-        (Cron { message: " ".into(), ..job("every 10m") }, "message:"),
+        (CronJobConfig { id: "Not a name".into(), ..job("every 10m") }, "id:"),
+        (CronJobConfig { message: " ".into(), ..job("every 10m") }, "message:"),
         (job("now and then"), "schedule:"),
         (job("at 1999-12-31 23:59"), "has passed"),
-        (Cron { timezone: Some("Mars/Base".into()), ..job("every 10m") }, "timezone:"),
-        (Cron { agent: Some(AgentId::parse("nobody").unwrap()), ..job("every 10m") }, "agent:"),
-        (Cron { deliver_to: Some(to("telegram")), ..job("every 10m") }, "deliver_to:"),
+        (CronJobConfig { timezone: Some("Mars/Base".into()), ..job("every 10m") }, "timezone:"),
+        (CronJobConfig { agent: Some(AgentId::parse("nobody").unwrap()), ..job("every 10m") }, "agent:"),
+        (CronJobConfig { deliver_to: Some(to("telegram")), ..job("every 10m") }, "deliver_to:"),
     ] {
         let refused = engine.add_errand(wrong, None).await.unwrap_err();
         assert!(matches!(&refused, Error::InvalidErrand(why) if why.contains(named)), "{refused}");

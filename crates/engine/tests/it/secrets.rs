@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 use polyclaw_domain::agent::{ContextPolicy, MemoryScope};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::media::Image;
-use polyclaw_domain::memory::Viewer;
-use polyclaw_domain::message::{Attachment, Part, calls};
+use polyclaw_domain::memory::MemoryViewer;
+use polyclaw_domain::message::{MessageAttachment, MessagePart, tool_calls};
 use polyclaw_domain::provider::{ErrorClass, ProviderError};
-use polyclaw_domain::redact::{MARK, Redactor};
-use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
+use polyclaw_domain::redact::{REDACTION_MARK, Redactor};
+use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
 use polyclaw_engine::hub::{Frame, Replay};
 use polyclaw_store::{events, jobs, outbox, sessions};
 
@@ -58,7 +58,7 @@ fn assert_clean(seen: &str) {
     for secret in [CANARY, "4711-secret", KEY, "Y2FuYXJ5LTQ3MTEtc2Vjcm"] {
         assert!(!seen.contains(secret), "{secret} is in {seen}");
     }
-    assert!(seen.contains(MARK));
+    assert!(seen.contains(REDACTION_MARK));
 }
 
 #[tokio::test(start_paused = true)]
@@ -67,7 +67,7 @@ async fn what_a_person_pastes_is_hidden_from_the_model_the_store_and_whoever_wat
     let world = World::with(Arc::clone(&model) as _).await;
     knowing(&world);
     let mut inbound = World::inbound("me", &format!("use {CANARY} and {KEY}"));
-    inbound.parts = vec![Part::Attachment(Attachment {
+    inbound.parts = vec![MessagePart::Attachment(MessageAttachment {
         name: "notes.txt".into(),
         media_type: "text/plain".into(),
         url: Some(format!("https://x.example/?k={CANARY}")),
@@ -90,10 +90,10 @@ async fn what_a_tool_puts_out_reaches_neither_the_model_nor_anybody_else() {
     });
     let world = World::with(Arc::clone(&model) as _).await;
     knowing(&world);
-    world.ground.tools.add("leak", Effect::Pure, Consent::NotNeeded, |_| {
+    world.ground.tools.add("leak", ToolEffect::Pure, ToolConsent::NotNeeded, |_| {
         Box::pin(async {
             let text = format!("env: KEY={CANARY} {KEY} Y2FuYXJ5LTQ3MTEtc2VjcmV0 {}", json!({ "a": CANARY }));
-            let image = Image::read(PIXEL).unwrap();
+            let image = Image::from_bytes(PIXEL).unwrap();
             ToolOutcome { images: vec![(format!("{CANARY}.png"), image)], ..ToolOutcome::ok(text) }
         })
     });
@@ -109,7 +109,7 @@ async fn what_a_model_says_in_pieces_is_hidden_in_deltas_and_in_the_answer() {
     let world = World::with(Scripted::new(move |_| pieces.clone())).await;
     knowing(&world);
     let answer = world.says("what is it?").await;
-    assert_eq!(answer.text, format!("it is {MARK}, or {MARK}, I think"));
+    assert_eq!(answer.text, format!("it is {REDACTION_MARK}, or {REDACTION_MARK}, I think"));
     world.settled().await;
     assert_clean(&seen(&world).await);
     let deltas: Vec<String> = frames(&world)
@@ -119,7 +119,7 @@ async fn what_a_model_says_in_pieces_is_hidden_in_deltas_and_in_the_answer() {
         .filter_map(|frame| frame["text"].as_str().map(str::to_owned))
         .collect();
     // Up to three letters of a value are out before it can be told from a word.
-    assert_eq!(deltas.concat(), format!("it is can{MARK}, or ghp{MARK}, I think"));
+    assert_eq!(deltas.concat(), format!("it is can{REDACTION_MARK}, or ghp{REDACTION_MARK}, I think"));
     assert!(deltas.len() > 20, "the rest is not held back: {}", deltas.len());
 }
 
@@ -129,13 +129,13 @@ async fn a_call_runs_with_an_example_of_the_models_own_and_is_shown_without_it()
     let model = Scripted::new(|prompt| match prompt.messages.len() {
         1 => vec![Line::Call("write".into(), json!({ "text": "postgres://app:s3cr3t77@db/app" }))],
         3 => vec![Line::Call("write".into(), json!({ "text": format!("curl -d {CANARY}") }))],
-        5 => vec![Line::Call("write".into(), json!({ "text": format!("KEY={MARK}") }))],
+        5 => vec![Line::Call("write".into(), json!({ "text": format!("KEY={REDACTION_MARK}") }))],
         _ => vec![Line::Say("done".into())],
     });
     let world = World::with(model).await;
     knowing(&world);
     let seen_by_tool = Arc::clone(&ran);
-    world.ground.tools.add("write", Effect::Effect, Consent::NotNeeded, move |call| {
+    world.ground.tools.add("write", ToolEffect::Effect, ToolConsent::NotNeeded, move |call| {
         seen_by_tool.lock().unwrap().push(call.arguments["text"].to_string());
         Box::pin(async { ToolOutcome::ok("written") })
     });
@@ -160,7 +160,7 @@ async fn a_call_of_before_a_crash_is_not_run_with_a_mark_in_place_of_its_argumen
         _ => vec![Line::Say("done".into())],
     });
     let ground = Ground::on(polyclaw_store::Db::in_memory().unwrap(), model).await;
-    let faults = Faulty::at(polyclaw_domain::fault::KillPoint::StepStored, 1);
+    let faults = Faulty::at(polyclaw_domain::kill_points::KillPoint::StepStored, 1);
     let world = ground.wake(Arc::clone(&faults));
     let accepted = world.sends("me", "go").await.unwrap();
     faults.death().await;
@@ -168,7 +168,7 @@ async fn a_call_of_before_a_crash_is_not_run_with_a_mark_in_place_of_its_argumen
     assert_eq!(world.answer(&accepted).await.text, "done");
     assert!(world.ground.tools.runs().is_empty(), "it was not run");
     let transcript = world.transcript("me").await;
-    assert!(calls(&transcript[1].parts).all(|call| !call.arguments.to_string().contains("s3cr3t77")));
+    assert!(tool_calls(&transcript[1].parts).all(|call| !call.arguments.to_string().contains("s3cr3t77")));
     assert!(transcript[2].text.starts_with("Not run:"), "{:?}", transcript[2]);
 }
 
@@ -185,9 +185,9 @@ async fn an_error_of_a_provider_or_a_platform_is_shown_without_what_it_quotes() 
     let world = World::with(model).await;
     knowing(&world);
     let reason = format!("401 from https://hook.example/{CANARY}");
-    world.ground.outlet.plan(polyclaw_domain::channel::Sent::Rejected { reason });
+    world.ground.outlet.plan(polyclaw_domain::channel::SendOutcome::Rejected { reason });
     let answer = world.says("hi").await;
-    assert!(answer.text.contains(MARK), "{}", answer.text);
+    assert!(answer.text.contains(REDACTION_MARK), "{}", answer.text);
     world.settled().await;
     assert_clean(&seen(&world).await);
 }
@@ -219,8 +219,8 @@ async fn a_secret_is_not_remembered() {
     let world = World::with(Scripted::echo()).await;
     knowing(&world);
     let brain = world.engine.brain();
-    let viewer = Viewer::of(&AgentId::main(), &World::key("me"), &ContextPolicy::default());
+    let viewer = MemoryViewer::for_session(&AgentId::main(), &World::key("me"), &ContextPolicy::default());
     let told = format!("the key is {CANARY}");
     let stored = brain.put(vec![brain.draft(&viewer, MemoryScope::Agent, told)]).await.unwrap();
-    assert_eq!(stored[0].content, format!("the key is {MARK}"));
+    assert_eq!(stored[0].content, format!("the key is {REDACTION_MARK}"));
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::message::Role;
+use polyclaw_domain::message::MessageRole;
 use polyclaw_domain::provider::{Prompt, PromptMessage};
 use polyclaw_domain::relay::AgentToAgent;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::{Db, events, jobs, usage};
 use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Line, Script, Scripted};
@@ -86,7 +86,7 @@ async fn a_session_waits_for_the_answer_of_another_and_holds_no_slot_meanwhile()
         (first.text.as_str(), first.channel.as_str(), first.deliver),
         ("your turn", "internal", false)
     );
-    assert_eq!((first.role, first.origin.to_string().as_str()), (Role::User, "agent:main"));
+    assert_eq!((first.role, first.origin.to_string().as_str()), (MessageRole::User, "agent:main"));
     assert_eq!(world.ground.outlet.visible().len(), 1, "only the person is answered");
 }
 

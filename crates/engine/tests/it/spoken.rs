@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use polyclaw_domain::channel::Address;
+use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::Error;
 use polyclaw_engine::ingress::{Accepted, Inbound};
 use polyclaw_testkit::world::World;
@@ -28,7 +28,7 @@ async fn world(rest: &str) -> (World, Arc<Scripted>) {
 fn inbound(channel: &str, text: &str) -> Inbound {
     let key = SessionKey::parse(KEY).unwrap();
     let address =
-        Address { channel: channel.into(), account: "default".into(), peer: KEY.into(), thread: None };
+        ChatAddress { channel: channel.into(), account: "default".into(), peer: KEY.into(), thread: None };
     Inbound::from_person(key, AgentId::main(), address, text)
 }
 

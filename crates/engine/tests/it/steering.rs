@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
-use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::job::JobState;
+use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_testkit::world::World;
 use polyclaw_testkit::{Faulty, Line, Scripted};
 use serde_json::json;

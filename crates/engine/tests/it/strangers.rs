@@ -1,11 +1,11 @@
 //! Strangers get a code and nothing else.
 
-use polyclaw_domain::channel::{Letter, Taken};
-use polyclaw_domain::config::{CatchUp, Cron};
+use polyclaw_domain::channel::{InboundMessage, IngestOutcome};
+use polyclaw_domain::config::{CatchUp, CronJobConfig};
 use polyclaw_domain::event::EventKind;
-use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::pairing::{EXPIRY_MS, REPEAT_MS};
+use polyclaw_domain::kill_points::KillPoint;
+use polyclaw_domain::pairing::{CODE_EXPIRY_MS, CODE_REPEAT_INTERVAL_MS};
 use polyclaw_store::pairings::Sender;
 use polyclaw_store::schedules::Maker;
 use polyclaw_testkit::world::World;
@@ -29,8 +29,8 @@ async fn pass(millis: i64) {
     tokio::time::sleep(std::time::Duration::from_millis(millis.unsigned_abs())).await;
 }
 
-fn errand(id: &str) -> Cron {
-    Cron {
+fn errand(id: &str) -> CronJobConfig {
+    CronJobConfig {
         id: id.into(),
         schedule: "every 12h".into(),
         agent: None,
@@ -42,7 +42,7 @@ fn errand(id: &str) -> Cron {
     }
 }
 
-fn numbered(sender: &str, n: usize) -> Letter {
+fn numbered(sender: &str, n: usize) -> InboundMessage {
     letter(sender, &format!("line {n}"))
 }
 
@@ -66,7 +66,7 @@ async fn a_stranger_gets_a_code_and_nothing_else() {
     for line in ["/help", "/approve x", "/main hi", "hello"] {
         assert!(read_after(&world, letter("eve", line)).await.is_empty(), "{line}");
     }
-    pass(REPEAT_MS).await;
+    pass(CODE_REPEAT_INTERVAL_MS).await;
     assert_eq!(read_after(&world, numbered("eve", 2)).await, read, "the same code again, later");
     assert_eq!((rows(&world, "sessions").await, rows(&world, "messages").await), (0, 0));
     assert_eq!(rows(&world, "ingress").await, 2, "what a stranger goes on writing is not even remembered");
@@ -97,7 +97,7 @@ async fn whoever_is_approved_is_let_in_until_they_are_put_out() {
     assert!(world.engine.revoke_pairing(eve).await.is_err());
     let read = read_after(&world, letter("eve", "still me")).await;
     assert!(read[0].contains("I do not know you"), "{read:?}");
-    let kinds = [EventKind::PairingAsked, EventKind::PairingApproved, EventKind::PairingRevoked];
+    let kinds = [EventKind::PairingRequested, EventKind::PairingApproved, EventKind::PairingRevoked];
     for (kind, times) in kinds.into_iter().zip([2, 1, 1]) {
         assert_eq!(recorded(&world, kind).await.len(), times, "{kind:?}");
     }
@@ -113,7 +113,7 @@ async fn a_fourth_stranger_and_an_old_code_are_refused() {
     assert!(read_after(&world, numbered("d", 0)).await.is_empty());
     assert!(read_after(&world, numbered("d", 1)).await.is_empty());
     assert_eq!(recorded(&world, EventKind::PairingRefused).await.len(), 1);
-    pass(EXPIRY_MS).await;
+    pass(CODE_EXPIRY_MS).await;
     assert!(world.engine.approve_pairing(&first).await.is_err(), "expired");
     assert_eq!(read_after(&world, numbered("d", 2)).await.len(), 1, "there is room again");
     let waiting = world.engine.pairings().await.unwrap();
@@ -125,7 +125,7 @@ async fn many_strangers_at_once_take_three_places() {
     let world = world().await;
     let letters = (0..20).map(|n| world.ground.outlet.deliver(numbered(&format!("s{n}"), 0)));
     let taken = futures_util::future::join_all(letters).await;
-    assert!(taken.iter().all(|taken| *taken == Taken::Done));
+    assert!(taken.iter().all(|taken| *taken == IngestOutcome::Done));
     world.settled().await;
     assert_eq!(world.engine.pairings().await.unwrap().len(), 3);
     assert_eq!(world.ground.outlet.visible().len(), 3);
@@ -139,7 +139,7 @@ async fn an_owner_needs_no_code() {
 
 #[tokio::test(start_paused = true)]
 async fn a_code_is_told_once_wherever_the_process_dies() {
-    for point in [KillPoint::ReceiptBefore, KillPoint::ReceiptCommitted, KillPoint::OutboxRecorded] {
+    for point in [KillPoint::ReplyOnceBefore, KillPoint::ReplyOnceCommitted, KillPoint::OutboxRecorded] {
         let ground = ground(CONFIG).await;
         let faults = Faulty::at(point, 1);
         let world = ground.wake(faults.clone());
@@ -147,7 +147,7 @@ async fn a_code_is_told_once_wherever_the_process_dies() {
         let delivered = tokio::spawn(async move { outlet.deliver(numbered("eve", 0)).await });
         faults.death().await;
         let world = world.killed().await.wake(Faulty::never());
-        assert_eq!(delivered.await.unwrap(), Taken::Done);
+        assert_eq!(delivered.await.unwrap(), IngestOutcome::Done);
         world.settled().await;
         assert_eq!(world.ground.outlet.read_at("eve", None).len(), 1, "{point:?}");
         assert_eq!(world.engine.pairings().await.unwrap().len(), 1);

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polyclaw_domain::agent::{AgentSpec, Delegation};
-use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::agent::{AgentSpec, DelegationPolicy};
 use polyclaw_domain::id::AgentId;
+use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_domain::provider::{ErrorClass, Prompt, PromptMessage, ProviderError};
 use polyclaw_domain::time::Millis;
-use polyclaw_domain::tool::{Consent, Effect};
+use polyclaw_domain::tool::{ToolConsent, ToolEffect};
 use polyclaw_engine::hub::FrameKind;
 use polyclaw_engine::ingress::Inbound;
 use polyclaw_store::Db;
@@ -51,8 +51,9 @@ fn asks_an_expert(prompt: &Prompt) -> Script {
 async fn ground(author: impl Fn(&Prompt) -> Script + Send + Sync + 'static) -> Ground {
     let ground = Ground::on(Db::in_memory().unwrap(), Scripted::new(author)).await;
     ground.add_agent("expert").await;
-    let delegation = Delegation { allow_agents: vec!["expert".into()], max_concurrent: 2, max_depth: 1 };
-    let spec = AgentSpec { delegation: Some(delegation), ..AgentSpec::named(AgentId::main()) };
+    let delegation =
+        DelegationPolicy { allow_agents: vec!["expert".into()], max_concurrent: 2, max_depth: 1 };
+    let spec = AgentSpec { delegation: Some(delegation), ..AgentSpec::with_id(AgentId::main()) };
     let write = move |tx: &mut polyclaw_store::Tx<'_>| agents::upsert(tx, &spec, Source::Config, Millis(1));
     ground.db.write(write).await.unwrap();
     ground.outlet.allow_edits();
@@ -188,7 +189,9 @@ async fn an_expert_that_is_cut_short_is_marked_and_its_caller_gets_what_it_said(
     ];
     for (case, (with, (mark, status))) in cases {
         let ground = ground(asks_one_that_goes_on(with)).await;
-        ground.tools.add("nap", Effect::Pure, Consent::NotNeeded, |_| Box::pin(std::future::pending()));
+        ground
+            .tools
+            .add("nap", ToolEffect::Pure, ToolConsent::NotNeeded, |_| Box::pin(std::future::pending()));
         let world = ground.wake(Faulty::never());
         let mut watch = world.engine.hub.watch(&World::key("me"));
         let accepted = world.sends("me", "ask").await.unwrap();

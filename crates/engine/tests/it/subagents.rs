@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use polyclaw_domain::command::Speaker;
+use polyclaw_domain::command::CallerRole;
 use polyclaw_domain::event::EventKind;
-use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::Prompt;
-use polyclaw_domain::run::{Run, RunStatus};
-use polyclaw_domain::session::Status;
+use polyclaw_domain::run::{RunStatus, SubagentRun};
+use polyclaw_domain::session::SessionStatus;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::family::{Branch, Doing};
 use polyclaw_engine::ingress::Inbound;
 use polyclaw_store::{jobs, sessions};
@@ -28,13 +28,13 @@ async fn command(world: &World, line: &str) -> String {
     world.engine.command(&me(), line).await.unwrap().unwrap_or_else(|error| error.to_string())
 }
 
-async fn runs(world: &World) -> Vec<Run> {
+async fn runs(world: &World) -> Vec<SubagentRun> {
     let mut runs = world.engine.runs_of(&me(), 100).await.unwrap();
     runs.reverse();
     runs
 }
 
-async fn status(world: &World, key: &SessionKey) -> Option<Status> {
+async fn status(world: &World, key: &SessionKey) -> Option<SessionStatus> {
     let key = key.clone();
     world.engine.db().read(move |tx| sessions::get(tx, &key)).await.unwrap().map(|found| found.status)
 }
@@ -116,7 +116,7 @@ async fn what_a_person_tells_a_sub_agent_is_answered_to_that_person() {
     let world = begun().await;
     let before = world.ground.outlet.visible().len();
     let line = typed("/subagents steer 1 how far are you?", "m1");
-    let told = world.engine.command_from(&line, Speaker::Alone).await.unwrap().unwrap();
+    let told = world.engine.command_from(&line, CallerRole::Alone).await.unwrap().unwrap();
     assert_eq!(told, "It is told at its next step.");
     tokio::time::sleep(Duration::from_secs(200)).await;
     let visible: Vec<String> =
@@ -125,7 +125,7 @@ async fn what_a_person_tells_a_sub_agent_is_answered_to_that_person() {
     let child = runs(&world).await[0].child.clone();
     let lines = transcript(world.engine.db(), &child).await;
     assert!(lines.iter().any(|line| line.text == "how far are you?" && line.origin.is_person()));
-    let again = world.engine.command_from(&line, Speaker::Alone).await.unwrap().unwrap();
+    let again = world.engine.command_from(&line, CallerRole::Alone).await.unwrap().unwrap();
     assert_eq!(again, "This was taken before.");
 }
 
@@ -134,7 +134,7 @@ async fn a_person_begins_a_sub_agent_and_hears_of_its_end_where_they_asked() {
     let world = World::with(Scripted::new(with_two)).await;
     world.says("hello").await;
     let line = typed("/subagents spawn do paint the door", "m1");
-    let said = world.engine.command_from(&line, Speaker::Alone).await.unwrap().unwrap();
+    let said = world.engine.command_from(&line, CallerRole::Alone).await.unwrap().unwrap();
     assert!(said.starts_with("Begun in agent:main:subagent:"), "{said}");
     tokio::time::sleep(Duration::from_secs(30)).await;
     world.settled().await;
@@ -207,7 +207,7 @@ async fn children_are_archived_or_deleted_after_their_end_and_their_results_can_
     let (kept, gone) = (runs(&world).await[0].clone(), runs(&world).await[1].clone());
     tokio::time::sleep(Duration::from_secs(90)).await;
     assert_eq!(status(&world, &gone.child).await, None, "deleted with its end, after it was told");
-    assert_eq!(status(&world, &kept.child).await, Some(Status::Active));
+    assert_eq!(status(&world, &kept.child).await, Some(SessionStatus::Active));
     assert_eq!(command(&world, "/subagents").await.lines().count(), 1);
     assert_eq!(command(&world, "/subagents log 2").await, "Its transcript was deleted with its end.");
     // The engine dies before the hour is over; the next one knows.
@@ -215,7 +215,7 @@ async fn children_are_archived_or_deleted_after_their_end_and_their_results_can_
     ground.clock.set(61 * MINUTE_MS);
     let world = ground.wake(Faulty::never());
     tokio::time::sleep(Duration::from_secs(90)).await;
-    assert_eq!(status(&world, &kept.child).await, Some(Status::Archived));
+    assert_eq!(status(&world, &kept.child).await, Some(SessionStatus::Archived));
     assert_eq!(command(&world, "/subagents").await, "There are no sub-agents here.");
     assert!(command(&world, "/subagents log 1").await.contains("assistant: done"), "still to be read");
     assert!(command(&world, "/subagents send 1 more").await.contains("archived"));
@@ -228,7 +228,7 @@ async fn children_are_archived_or_deleted_after_their_end_and_their_results_can_
 }
 
 /// Agents that go on among themselves, with hardly any budget: announces are held.
-async fn held() -> (World, Run) {
+async fn held() -> (World, SubagentRun) {
     let mut ground = World::with(Scripted::new(|prompt: &Prompt| {
         if task(prompt).contains("do part") {
             return vec![Line::Say("done".into())];

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use polyclaw_domain::job::JobState;
-use polyclaw_domain::message::calls;
+use polyclaw_domain::message::tool_calls;
 use polyclaw_domain::provider::{Prompt, PromptMessage};
 use polyclaw_engine::ingress::Inbound;
 use polyclaw_testkit::world::World;
@@ -41,7 +41,7 @@ async fn a_call_that_can_not_be_read_is_told_to_the_model_which_tries_again() {
     let shown = glance(&transcript);
     let expected = ["call look", "call put", TOLD, "result put of c1 done", "call look"];
     assert_eq!(shown[1..6], expected, "{shown:?}");
-    let stored = calls(&transcript[1].parts).next().unwrap();
+    let stored = tool_calls(&transcript[1].parts).next().unwrap();
     assert_eq!(stored.arguments, BROKEN, "what it wrote is kept as it is");
     assert_eq!(world.ground.tools.runs().len(), 2, "the others run, and what could not be read does not");
     let told = &model.prompts()[1].messages[2];

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polyclaw_domain::prompt::text_tokens;
+use polyclaw_domain::prompt::estimate_text_tokens;
 use polyclaw_domain::provider::{ErrorClass, Prompt, PromptMessage, ProviderError};
 use polyclaw_testkit::world::World;
 use polyclaw_testkit::{Faulty, Line, Script, Scripted};
@@ -28,15 +28,17 @@ pub fn refuses(size: usize) -> Line {
 }
 
 pub fn size(prompt: &Prompt) -> usize {
-    let tools = prompt.tools.iter().map(|tool| text_tokens(&tool.parameters.to_string()));
-    text_tokens(&prompt.system) + said(prompt) + tools.sum::<usize>()
+    let tools = prompt.tools.iter().map(|tool| estimate_text_tokens(&tool.parameters.to_string()));
+    estimate_text_tokens(&prompt.system) + said(prompt) + tools.sum::<usize>()
 }
 
 /// The conversation alone.
 fn said(prompt: &Prompt) -> usize {
     let said = prompt.messages.iter().map(|message| match message {
-        PromptMessage::User { text, .. } | PromptMessage::Assistant { text, .. } => text_tokens(text),
-        PromptMessage::ToolResult { content, .. } => text_tokens(content),
+        PromptMessage::User { text, .. } | PromptMessage::Assistant { text, .. } => {
+            estimate_text_tokens(text)
+        }
+        PromptMessage::ToolResult { content, .. } => estimate_text_tokens(content),
     });
     said.sum()
 }

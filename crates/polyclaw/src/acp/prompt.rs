@@ -1,6 +1,6 @@
 //! What an editor says to an agent, and what it is told until the turn is over.
 
-use polyclaw_domain::hex::hex;
+use polyclaw_domain::hex::encode_hex;
 use reqwest::Response;
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ impl Editor {
         // Opened before the message is there: nothing of its turn is missed.
         let stream = self.client()?.stream(&stream_of(session, None)).await?;
         // The same for every try, so that asking again is not asking twice.
-        let key = format!("acp-{}", hex(&random::<12>()));
+        let key = format!("acp-{}", encode_hex(&random::<12>()));
         // A person sits there who can be asked before a tool runs.
         let body = &json!({ "text": text, "channel": "cli", "idempotency_key": key, "attachments": images });
         let path = &format!("/sessions/{}/messages", segment(session));

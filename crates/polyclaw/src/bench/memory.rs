@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use polyclaw_domain::agent::{ContextPolicy, MemoryScope};
 use polyclaw_domain::embedding::Embedder;
 use polyclaw_domain::id::{AgentId, MemoryId};
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::memory::{Memory, Viewer};
-use polyclaw_domain::port::{Clock, Pending};
+use polyclaw_domain::memory::{MemoryEntry, MemoryViewer};
+use polyclaw_domain::port::{BoxFuture, WallClock};
 use polyclaw_domain::provider::ProviderError;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::memory::{Brain, Place, Vectors};
 use polyclaw_provider::embedded::Embeddings;
 use polyclaw_store::{Db, brain};
@@ -39,7 +39,7 @@ pub async fn run(report: &mut Report, seconds: Duration) -> anyhow::Result<()> {
     let began = Instant::now();
     fill(&db, 0..MEMORIES).await?;
     report.add("memories stored and indexed per second", rate(began.elapsed()), "/s", None);
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let clock: Arc<dyn WallClock> = Arc::new(SystemClock);
     let brain = Brain::new(Place::Open(db), Arc::clone(&clock), Arc::new(SortableIds::new(clock)), vectors());
     brain.set_embedder(Some(Arc::new(Hashed)));
     let began = Instant::now();
@@ -65,7 +65,7 @@ pub(super) async fn growth(counts: &[u64], seconds: Duration) -> anyhow::Result<
     for &count in counts {
         fill(&db, before..count).await?;
         before = count;
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let clock: Arc<dyn WallClock> = Arc::new(SystemClock);
         let ids = Arc::new(SortableIds::new(Arc::clone(&clock)));
         let brain = Brain::new(Place::Open(db.clone()), clock, ids, vectors());
         brain.set_embedder(Some(Arc::new(Hashed)));
@@ -92,7 +92,7 @@ async fn with_model(report: &mut Report, brain: &Brain, seconds: Duration) -> an
     let mut times = Times::default();
     for n in 0..50 {
         let began = Instant::now();
-        model.embed(&[question(n)]).await.map_err(|error| anyhow::anyhow!("{error}"))?;
+        model.embed_texts(&[question(n)]).await.map_err(|error| anyhow::anyhow!("{error}"))?;
         times.push(began.elapsed());
     }
     report.add("embedding of a question p50", times.percentile(0.5), "ms", None);
@@ -145,15 +145,15 @@ async fn fill(db: &Db, memories: Range<u64>) -> polyclaw_store::Result<()> {
     Ok(())
 }
 
-fn viewer() -> Viewer {
+fn viewer() -> MemoryViewer {
     let agent = AgentId::main();
     let session = SessionKey::main(&agent);
     let policy = ContextPolicy { scope: MemoryScope::Shared, ..ContextPolicy::default() };
-    Viewer::of(&agent, &session, &policy)
+    MemoryViewer::for_session(&agent, &session, &policy)
 }
 
 /// Half belong to the agent that asks, a third is shared by others, the rest is of a hundred sessions.
-fn memory(n: u64) -> Memory {
+fn memory(n: u64) -> MemoryEntry {
     let agents = ["main", "ops", "research"];
     let (agent, scope) = match n % 6 {
         0..=2 => ("main", MemoryScope::Agent),
@@ -162,9 +162,9 @@ fn memory(n: u64) -> Memory {
     };
     let agent = AgentId::parse(agent).unwrap_or_else(|_| AgentId::main());
     let at = SystemClock.now().minus(i64::try_from(n).unwrap_or(0) * 60_000);
-    Memory {
+    MemoryEntry {
         id: MemoryId::new(format!("m{n}")),
-        session: SessionKey::direct(&agent, "chat", &(n % 100).to_string()),
+        session: SessionKey::for_direct(&agent, "chat", &(n % 100).to_string()),
         agent,
         scope,
         key: format!("k{n}"),
@@ -248,15 +248,15 @@ impl Embedder for Hashed {
         MODEL
     }
 
-    fn dim(&self) -> usize {
+    fn dimensions(&self) -> usize {
         DIM
     }
 
-    fn batch(&self) -> usize {
+    fn batch_size(&self) -> usize {
         64
     }
 
-    fn embed<'a>(&'a self, texts: &'a [String]) -> Pending<'a, Result<Vec<Vec<f32>>, ProviderError>> {
+    fn embed_texts<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, ProviderError>> {
         Box::pin(std::future::ready(Ok(texts.iter().map(|text| direction(text)).collect())))
     }
 }
@@ -269,16 +269,16 @@ impl Embedder for Real {
         MODEL
     }
 
-    fn dim(&self) -> usize {
+    fn dimensions(&self) -> usize {
         DIM
     }
 
-    fn batch(&self) -> usize {
-        self.0.batch()
+    fn batch_size(&self) -> usize {
+        self.0.batch_size()
     }
 
-    fn embed<'a>(&'a self, texts: &'a [String]) -> Pending<'a, Result<Vec<Vec<f32>>, ProviderError>> {
-        self.0.embed(texts)
+    fn embed_texts<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, ProviderError>> {
+        self.0.embed_texts(texts)
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use polyclaw_domain::arrival::{Arrival, Peer, PeerKind};
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::route::{Binding, Match, Router};
+use polyclaw_domain::inbound::{ChatPeer, InboundContext, PeerKind};
+use polyclaw_domain::route::{Binding, BindingMatch, Router};
 
 use crate::bench::{Bar, Report, Times};
 
@@ -23,12 +23,13 @@ pub fn run(report: &mut Report, seconds: Duration) {
 
 pub(super) fn median_us(bindings: usize, seconds: Duration) -> f64 {
     let router = Router::new((0..bindings).map(binding).collect(), AgentId::main(), |_| "default".to_owned());
-    let arrivals: Vec<Arrival> = (0..BATCH as usize).map(|n| arrival(n * 97 % (bindings * 2))).collect();
+    let arrivals: Vec<InboundContext> =
+        (0..BATCH as usize).map(|n| arrival(n * 97 % (bindings * 2))).collect();
     let (mut times, began) = (Times::default(), Instant::now());
     while began.elapsed() < seconds {
         let start = Instant::now();
         for arrival in &arrivals {
-            std::hint::black_box(router.choose(std::hint::black_box(arrival)));
+            std::hint::black_box(router.choose_agent(std::hint::black_box(arrival)));
         }
         times.push(start.elapsed() / BATCH);
     }
@@ -38,24 +39,24 @@ pub(super) fn median_us(bindings: usize, seconds: Duration) -> f64 {
 /// One of every kind in turn, each for a place of its own.
 fn binding(n: usize) -> Binding {
     let some = |kind: &str| Some(format!("{kind}{n}"));
-    let on = Match { channel: "discord".to_owned(), ..Match::default() };
+    let on = BindingMatch { channel: "discord".to_owned(), ..BindingMatch::default() };
     let wanted = match n % 5 {
-        0 => Match { peer: Some(Peer { kind: PeerKind::Channel, id: format!("c{n}") }), ..on },
-        1 => Match { guild_id: some("g"), roles: vec![format!("r{n}")], ..on },
-        2 => Match { guild_id: some("g"), ..on },
-        3 => Match { team_id: some("w"), ..on },
-        _ => Match { account_id: some("a"), ..on },
+        0 => BindingMatch { peer: Some(ChatPeer { kind: PeerKind::Channel, id: format!("c{n}") }), ..on },
+        1 => BindingMatch { guild_id: some("g"), roles: vec![format!("r{n}")], ..on },
+        2 => BindingMatch { guild_id: some("g"), ..on },
+        3 => BindingMatch { team_id: some("w"), ..on },
+        _ => BindingMatch { account_id: some("a"), ..on },
     };
-    Binding { agent_id: AgentId::main(), wanted, dm_scope: None }
+    Binding { agent_id: AgentId::main(), match_rule: wanted, dm_scope: None }
 }
 
 /// Half of them fit a binding, by any of its tiers; the others fall through all.
-fn arrival(n: usize) -> Arrival {
-    Arrival {
+fn arrival(n: usize) -> InboundContext {
+    InboundContext {
         channel: "discord".to_owned(),
         account: format!("a{n}"),
-        peer: Peer { kind: PeerKind::Channel, id: format!("c{n}") },
-        parent: Some(Peer { kind: PeerKind::Channel, id: format!("p{n}") }),
+        peer: ChatPeer { kind: PeerKind::Channel, id: format!("c{n}") },
+        parent: Some(ChatPeer { kind: PeerKind::Channel, id: format!("p{n}") }),
         thread: None,
         guild: Some(format!("g{n}")),
         team: Some(format!("w{n}")),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::event::{EventKind, NewEvent};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::{Db, Target, events};
 use serde_json::json;
@@ -35,7 +35,7 @@ pub async fn run(report: &mut Report, seconds: Duration) -> anyhow::Result<()> {
 async fn call(db: &Db, began: Instant, seconds: Duration) -> polyclaw_store::Result<Times> {
     let mut times = Times::default();
     while began.elapsed() < seconds {
-        let event = Event {
+        let event = NewEvent {
             kind: EventKind::MessageWaiting,
             session: None,
             turn: None,

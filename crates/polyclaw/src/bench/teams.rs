@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use polyclaw_domain::id::{AgentId, TeamId};
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::port::Clock as _;
-use polyclaw_domain::task::{Refusal, Task, Worker};
-use polyclaw_domain::team::LEAD;
+use polyclaw_domain::port::WallClock as _;
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::task::{TaskMember, TaskRefusal, TeamTask};
+use polyclaw_domain::team::LEAD_NAME;
 use polyclaw_store::tasks::{self, Claim, NewTask};
 use polyclaw_store::{Db, Target, Tx};
 use serde::{Deserialize, Serialize};
@@ -118,7 +118,7 @@ async fn fill(db: &Db, tasks: usize) -> anyhow::Result<()> {
         let count = BATCH.min(tasks - first);
         let write = move |tx: &mut Tx<'_>| {
             for n in first..first + count {
-                let task = Task::of(team(), format!("task {n}"), LEAD, now);
+                let task = TeamTask::new_pending(team(), format!("task {n}"), LEAD_NAME, now);
                 let new = NewTask { task, key: None, max_open: usize::MAX };
                 if let Err(refusal) = tasks::create(tx, &new)? {
                     return Ok(Err(refusal));
@@ -203,8 +203,8 @@ pub async fn claim_all() -> anyhow::Result<()> {
 
 /// Claims until nothing is free, or so many are claimed.
 async fn claim(db: Db, name: String, most: usize) -> anyhow::Result<Claims> {
-    let session = SessionKey::of(&AgentId::main(), &["teammate", &name]);
-    let worker = Worker { name: name.clone(), session, capabilities: Vec::new(), is_lead: false };
+    let session = SessionKey::from_parts(&AgentId::main(), &["teammate", &name]);
+    let worker = TaskMember { name: name.clone(), session, capabilities: Vec::new(), is_lead: false };
     let mut claims = Claims::default();
     while claims.tasks.len() < most {
         let (worker, key) = (worker.clone(), format!("{name}-{}", claims.tasks.len()));
@@ -216,7 +216,7 @@ async fn claim(db: Db, name: String, most: usize) -> anyhow::Result<Claims> {
                 claims.micros.push(u64::try_from(began.elapsed().as_micros())?);
                 claims.tasks.push(task.no.0);
             }
-            Err(Refusal::NothingFree) => return Ok(claims),
+            Err(TaskRefusal::NothingFree) => return Ok(claims),
             Err(refusal) => anyhow::bail!(refusal),
         }
     }

@@ -1,6 +1,6 @@
 //! Completion of slash commands: a list that narrows as you type.
 
-use polyclaw_domain::command::{COMMANDS, Command};
+use polyclaw_domain::command::{COMMANDS, ChatCommand};
 
 /// Commands of this program, beside the instance's.
 const OWN: Offer = Offer { name: "quit", arguments: "", does: "leave the chat; the agent goes on" };
@@ -27,8 +27,8 @@ impl Completion {
         if self.closed {
             return Vec::new();
         }
-        let offer = |command: &Command| {
-            let Command { name, arguments, does, .. } = *command;
+        let offer = |command: &ChatCommand| {
+            let ChatCommand { name, arguments, does, .. } = *command;
             Offer { name, arguments, does }
         };
         let all = COMMANDS.iter().map(offer).chain(std::iter::once(OWN));

@@ -62,7 +62,10 @@ fn next_mark(text: &str) -> Option<(usize, &'static str)> {
 
 /// Control characters would move the cursor; a model may write any of them.
 pub fn plain(text: &str) -> String {
-    polyclaw_domain::plain::visible(&text.replace('\t', "    ")).chars().filter(|c| !c.is_control()).collect()
+    polyclaw_domain::sanitize::escape_hidden(&text.replace('\t', "    "))
+        .chars()
+        .filter(|c| !c.is_control())
+        .collect()
 }
 
 fn bold() -> Style {

@@ -88,7 +88,7 @@ async fn by_ourselves(context: &Context) -> anyhow::Result<Value> {
     Ok(json!({
         "whole": broken.is_none(),
         "entries": chain.len(),
-        "head": chain.head(),
+        "head": chain.head_hash(),
         "broken_at": broken.as_ref().map(|broken| broken.seq),
         "why": broken.map(|broken| broken.why),
     }))

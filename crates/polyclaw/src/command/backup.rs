@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use polyclaw_control::backup::{self, List, SecretKeys};
-use polyclaw_domain::port::Clock;
+use polyclaw_domain::port::WallClock;
 use serde_json::{Value, json};
 
 use crate::cli::Context;

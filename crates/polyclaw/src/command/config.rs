@@ -44,12 +44,12 @@ enum Verb {
 
 fn checked(config: &Config, path: &Path) -> serde_json::Value {
     let elsewhere: Vec<String> = config.unknown_agents.iter().map(|one| one.error.to_string()).collect();
-    json!({ "path": path, "exists": path.exists(), "agents": config.agents.specs().len(), "not_in_file": elsewhere })
+    json!({ "path": path, "exists": path.exists(), "agents": config.agents.agent_specs().len(), "not_in_file": elsewhere })
 }
 
 /// The database is not looked at here: what was made while the instance ran is checked when it starts.
 fn in_words(config: &Config, path: &Path) -> String {
-    let agents = config.agents.specs().len();
+    let agents = config.agents.agent_specs().len();
     if !path.exists() {
         return format!("There is no {}: the defaults hold, with {agents} agent(s).", path.display());
     }
@@ -75,12 +75,12 @@ pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
             let config = context.home.read_config()?;
             // A variable may stand in any text, and may hold a secret.
             let redactor = redaction::redactor(&config, &context.home);
-            let text = redactor.text(&toml::to_string_pretty(&config)?).into_owned();
+            let text = redactor.redact_text(&toml::to_string_pretty(&config)?).into_owned();
             let mut value = serde_json::to_value(&config)?;
-            redactor.json(&mut value);
+            redactor.redact_json(&mut value);
             output.say(&value, |_| text)?;
         }
-        Verb::Schema => output.line(&serde_json::to_string_pretty(&config::schema())?)?,
+        Verb::Schema => output.line(&serde_json::to_string_pretty(&config::config_schema())?)?,
     }
     Ok(())
 }

@@ -71,7 +71,7 @@ impl Reader<'_> {
     fn wanted(&self, lines: Vec<String>) -> Vec<String> {
         let level = self.args.level.as_deref();
         let kept = lines.into_iter().filter(|line| level.is_none_or(|level| is_at_least(line, level)));
-        kept.map(|line| safe(&self.redactor.text(&line))).collect()
+        kept.map(|line| safe(&self.redactor.redact_text(&line))).collect()
     }
 
     fn count(&self) -> usize {

@@ -3,7 +3,7 @@
 mod serve;
 
 use futures_util::future::join_all;
-use polyclaw_domain::mcp::{ServerState, Standing};
+use polyclaw_domain::mcp::{McpServerState, McpServerStatus};
 use polyclaw_tool::probe_mcp;
 use serde_json::{Value, json};
 
@@ -85,7 +85,7 @@ fn table(output: &Output, servers: &[Value]) -> String {
 }
 
 /// What each server says of itself, asked now.
-pub async fn probe(context: &Context, only: Option<&str>) -> Result<Vec<ServerState>, Failure> {
+pub async fn probe(context: &Context, only: Option<&str>) -> Result<Vec<McpServerStatus>, Failure> {
     let config = context.home.read_config()?;
     let mut settings = mcp_settings(&config, &context.home, &[]);
     if let Some(name) = only {
@@ -112,7 +112,7 @@ async fn check(context: &Context, only: Option<&str>) -> Result<(), Failure> {
         Some(error) => format!("error {}: {}", state.name, safe(error)),
     });
     let text = lines.collect::<Vec<_>>().join("\n");
-    let down = states.iter().filter(|state| state.standing != Standing::Ready).count();
+    let down = states.iter().filter(|state| state.standing != McpServerState::Ready).count();
     if down == 0 {
         let none = "No MCP servers are configured.".to_owned();
         let _ = context.output.say(&report, |_| if text.is_empty() { none } else { text });

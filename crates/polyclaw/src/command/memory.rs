@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use polyclaw_domain::agent::MemoryScope;
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::memory::Memory;
-use polyclaw_domain::memory::file::{self, Owner};
-use polyclaw_domain::port::Clock;
+use polyclaw_domain::memory::MemoryEntry;
+use polyclaw_domain::memory::file::{self, MemoryFileOwner};
+use polyclaw_domain::port::WallClock;
+use polyclaw_domain::session_key::SessionKey;
 use serde_json::{Value, json};
 
 use crate::cli::Context;
@@ -290,7 +290,8 @@ async fn forget(client: &Client, context: &Context, ids: &[String], whose: &Whos
 
 async fn export(client: &Client, context: &Context, format: Format, whose: &Whose) -> anyhow::Result<()> {
     let listed = client.list(&format!("/memory{}", filter(whose, None)), "memories", ALL).await?;
-    let memories: Vec<Memory> = listed.into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?;
+    let memories: Vec<MemoryEntry> =
+        listed.into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?;
     if context.output.json {
         return Ok(context.output.say(&json!({ "memories": memories }), |_| String::new())?);
     }
@@ -301,7 +302,7 @@ async fn export(client: &Client, context: &Context, format: Format, whose: &Whos
     Ok(context.output.piece(&text)?)
 }
 
-async fn import(client: &Client, context: &Context, memories: Vec<Memory>) -> anyhow::Result<()> {
+async fn import(client: &Client, context: &Context, memories: Vec<MemoryEntry>) -> anyhow::Result<()> {
     let progress = Progress::new(context.output.json);
     let total = memories.len() as u64;
     let (mut stored, mut batch, mut bytes) = (0, Vec::new(), 0);
@@ -342,7 +343,7 @@ fn read(file: &std::path::Path) -> Result<String, Failure> {
     Ok(text)
 }
 
-fn owner(agent: &str, session: Option<&str>, scope: &str) -> Result<Owner, Failure> {
+fn owner(agent: &str, session: Option<&str>, scope: &str) -> Result<MemoryFileOwner, Failure> {
     let agent = AgentId::parse(agent).map_err(|error| Failure::usage(error.to_string()))?;
     let session = match session {
         Some(key) => SessionKey::parse(key).map_err(|error| Failure::usage(error.to_string()))?,
@@ -350,10 +351,10 @@ fn owner(agent: &str, session: Option<&str>, scope: &str) -> Result<Owner, Failu
     };
     let unknown = || Failure::usage(format!("'{scope}' is no scope: there are shared, agent and session"));
     let scope = MemoryScope::parse(scope).ok_or_else(unknown)?;
-    Ok(Owner { agent, session, scope, now: SystemClock.now() })
+    Ok(MemoryFileOwner { agent, session, scope, now: SystemClock.now() })
 }
 
-fn unreadable(file: &std::path::Path, error: &file::Unreadable) -> Failure {
+fn unreadable(file: &std::path::Path, error: &file::MemoryFileError) -> Failure {
     Failure::usage(format!("{}, {error}", file.display()))
         .hint("a file of `polyclaw memory export`, or Markdown with --format md, can be read")
 }

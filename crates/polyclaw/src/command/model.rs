@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::Prompt;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::tool::{ToolScope, Toolbox};
 use polyclaw_provider::embedded;
 use serde_json::{Value, json};
@@ -116,9 +116,9 @@ fn list(shelf: &Shelf, context: &Context) -> std::io::Result<()> {
 
 /// Of an agent as it is made without a config, with all tools.
 fn opening() -> Prompt {
-    let spec = AgentSpec::named(AgentId::main());
-    let scope = ToolScope::of(&spec, SessionKey::main(&spec.agent_id), Path::new(""), false);
-    let tools = polyclaw_tool::Builtin::new(polyclaw_tool::Settings::default()).list(&scope);
+    let spec = AgentSpec::with_id(AgentId::main());
+    let scope = ToolScope::for_session(&spec, SessionKey::main(&spec.agent_id), Path::new(""), false);
+    let tools = polyclaw_tool::Builtin::new(polyclaw_tool::Settings::default()).list_tools(&scope);
     polyclaw_engine::opening(&spec, "", tools, "")
 }
 

@@ -1,6 +1,6 @@
 //! `polyclaw secrets`: the instance's own store. Needs no daemon, and no command shows a value.
 
-use polyclaw_domain::redact::SHORTEST;
+use polyclaw_domain::redact::MIN_SECRET_BYTES;
 use serde_json::json;
 
 use crate::cli::Context;
@@ -96,7 +96,7 @@ fn check(context: &Context) -> Result<(), Failure> {
     let config = context.home.read_config()?;
     let referred = config.secrets.len();
     // Too short to be told from a word: it is encrypted, and not hidden from texts it turns up in.
-    let is_short = |value: &str| value.len() < SHORTEST;
+    let is_short = |value: &str| value.len() < MIN_SECRET_BYTES;
     let short: Vec<&String> =
         kept.iter().filter(|(_, value)| is_short(value.expose())).map(|(name, _)| name).collect();
     let in_config = config.secrets.iter().filter(|value| is_short(value.expose())).count();
@@ -109,7 +109,7 @@ fn check(context: &Context) -> Result<(), Failure> {
         )];
         if !short.is_empty() || in_config > 0 {
             lines.push(format!(
-                "{} shorter than {SHORTEST} characters: too short to be hidden in texts. Use longer ones.",
+                "{} shorter than {MIN_SECRET_BYTES} characters: too short to be hidden in texts. Use longer ones.",
                 short.len().max(in_config)
             ));
         }

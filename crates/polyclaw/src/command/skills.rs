@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use polyclaw_domain::skill::Place;
+use polyclaw_domain::skill::SkillLocation;
 use polyclaw_tool::{Found, Source, check_skills};
 use serde_json::{Value, json};
 
@@ -85,7 +85,7 @@ async fn list(context: &Context, agent: Option<&str>) -> anyhow::Result<()> {
 }
 
 fn short(text: &str) -> String {
-    polyclaw_domain::plain::line(text, 80)
+    polyclaw_domain::sanitize::to_single_line(text, 80)
 }
 
 fn check(context: &Context, path: Option<&Path>) -> Result<(), Failure> {
@@ -115,10 +115,10 @@ fn at(path: &Path) -> Result<Source, Failure> {
     let path = path.canonicalize().map_err(|error| {
         Failure::usage(format!("{}: {error}", path.display())).hint("name a folder that is there")
     })?;
-    let is_skill = path.join(polyclaw_domain::skill::FILE).exists();
+    let is_skill = path.join(polyclaw_domain::skill::SKILL_FILE).exists();
     let only = path.file_name().filter(|_| is_skill).map(ToOwned::to_owned);
     let folder = if is_skill { path.parent().unwrap_or(&path).to_owned() } else { path };
-    Ok(Source { place: Place::Shared, base: folder.clone(), folder, only })
+    Ok(Source { place: SkillLocation::Shared, base: folder.clone(), folder, only })
 }
 
 /// Every folder in which an agent of this home finds skills, nearest first.
@@ -132,14 +132,16 @@ fn everywhere(context: &Context) -> Result<Vec<Source>, Failure> {
         agents.insert(entry.path());
     }
     let mut sources: Vec<Source> =
-        agents.into_iter().map(|folder| source(Place::Agent, &root, folder.join("skills"))).collect();
-    let default = config.agents.default_id();
-    let own = config.agents.specs().into_iter().map(|spec| spec.folder(&root, &default));
+        agents.into_iter().map(|folder| source(SkillLocation::Agent, &root, folder.join("skills"))).collect();
+    let default = config.agents.default_agent_id();
+    let own = config.agents.agent_specs().into_iter().map(|spec| spec.workspace_folder(&root, &default));
     let workspaces: BTreeSet<PathBuf> =
         own.chain([root.clone()]).map(|path| path.components().collect()).collect();
-    sources.extend(workspaces.iter().map(|folder| source(Place::Workspace, folder, folder.join("skills"))));
-    let shared = [home.skills()].into_iter().chain(config.skills.folders(home.path()));
-    sources.extend(shared.map(|folder| source(Place::Shared, &folder.clone(), folder)));
+    sources.extend(
+        workspaces.iter().map(|folder| source(SkillLocation::Workspace, folder, folder.join("skills"))),
+    );
+    let shared = [home.skills()].into_iter().chain(config.skills.skill_folders(home.path()));
+    sources.extend(shared.map(|folder| source(SkillLocation::Shared, &folder.clone(), folder)));
     Ok(sources)
 }
 

@@ -6,9 +6,9 @@ mod task;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use polyclaw_domain::plain;
-use polyclaw_domain::team::{EVERYBODY, PlanApproval};
-use polyclaw_domain::time::{Millis, length};
+use polyclaw_domain::sanitize;
+use polyclaw_domain::team::{EVERYBODY_NAME, PlanApproval};
+use polyclaw_domain::time::{Millis, format_duration};
 use serde_json::{Value, json};
 
 use crate::cli::Context;
@@ -211,7 +211,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
             Ok(context.output.say(&answer, |_| log::mail(&answer["messages"]))?)
         }
         Some(Verb::Send { name, recipient, content }) => {
-            let to = Some(recipient).filter(|recipient| *recipient != EVERYBODY);
+            let to = Some(recipient).filter(|recipient| *recipient != EVERYBODY_NAME);
             let sent = client
                 .post(&path(name, "/messages"), &json!({ "recipient": to, "content": content }))
                 .await?;
@@ -264,7 +264,7 @@ fn whole(output: &Output, team: &Value) -> String {
         let holds: Vec<String> = numbers.map(safe).collect();
         vec![
             cell(&one["name"]),
-            plain::line(&cell(&one["role"]), MAX_ROLE),
+            sanitize::to_single_line(&cell(&one["role"]), MAX_ROLE),
             status_words(one),
             cell(&one["unread"]),
             holds.join(", "),
@@ -342,13 +342,13 @@ fn lead_words(team: &Value) -> String {
 fn fails(name: &str, setback: &Value) -> Option<String> {
     let since = setback["since"].as_str()?;
     let next = match setback["retry_at"].as_str().map(millis_until) {
-        Some(left @ 1..) => format!("tried again in {} if mail or a task waits", length(left)),
+        Some(left @ 1..) => format!("tried again in {} if mail or a task waits", format_duration(left)),
         Some(_) => "tried again now if mail or a task waits".to_owned(),
         None => "tried again when somebody writes".to_owned(),
     };
     let (code, failures) = (cell(&setback["code"]), cell(&setback["failures"]));
     let times = if failures == "1" { "time" } else { "times" };
-    let since = length(millis_until(since).saturating_neg().max(0));
+    let since = format_duration(millis_until(since).saturating_neg().max(0));
     Some(format!("{name}: turns fail for {since} ({code}, {failures} {times}); {next}\n\n"))
 }
 

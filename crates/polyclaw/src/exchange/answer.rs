@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use polyclaw_domain::channel::Address;
-use polyclaw_domain::envelope::STATUS;
+use polyclaw_domain::channel::ChatAddress;
+use polyclaw_domain::envelope::STATUS_KIND;
 use polyclaw_engine::Engine;
 use polyclaw_engine::ingress::{Provenance, Relayed, Way};
 use polyclaw_store::Tx;
@@ -22,7 +22,7 @@ pub(super) async fn take(exchange: &Exchange, engine: &Engine, letter: &Letter) 
     let mut looks = 0_u32;
     loop {
         // Where a task stands is for whoever waits for it; nobody goes on from it.
-        if letter.kind == STATUS {
+        if letter.kind == STATUS_KIND {
             exchange.waiters.progress(letter);
             return Outcome::Done;
         }
@@ -61,8 +61,8 @@ async fn look(exchange: &Exchange, letter: &Letter) -> polyclaw_store::Result<Op
 async fn keep(exchange: &Exchange, engine: &Engine, letter: &Letter) -> Outcome {
     let agent = engine.settings().default_agent.clone();
     let relayed = letter.relayed(&agent, Way::Begin);
-    let how =
-        letter.injection(Address::internal(), Provenance::Remote(agent.clone(), letter.origin(), relayed));
+    let how = letter
+        .injection(ChatAddress::internal(), Provenance::Remote(agent.clone(), letter.origin(), relayed));
     match inject(exchange, engine, letter, &letter.session(&agent), how).await {
         Ok(accepted) => ended(exchange, engine, letter, &accepted).await,
         Err(outcome) => outcome,
@@ -80,7 +80,7 @@ async fn bring_in(exchange: &Exchange, engine: &Engine, letter: &Letter, asked: 
     let own = letter.relayed(&job.agent, Way::Send);
     let relayed = Relayed { hop: own.hop.max(job.hop + 1), trace: job.trace.clone(), ..own };
     let from = Provenance::Remote(job.agent.clone(), letter.origin(), relayed);
-    let how = letter.injection(place.unwrap_or_else(Address::internal), from);
+    let how = letter.injection(place.unwrap_or_else(ChatAddress::internal), from);
     match inject(exchange, engine, letter, &job.session, how).await {
         Ok(accepted) => ended(exchange, engine, letter, &accepted).await,
         Err(outcome) => outcome,

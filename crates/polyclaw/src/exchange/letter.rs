@@ -1,11 +1,11 @@
 //! A message as the control plane hands it out, and what a session is shown of it.
 
-use polyclaw_domain::channel::{Address, INTERNAL};
-use polyclaw_domain::envelope::{HANDOFF, RESPONSE, RESULT, is_answer};
+use polyclaw_domain::channel::{ChatAddress, INTERNAL_CHANNEL};
+use polyclaw_domain::envelope::{HANDOFF_KIND, RESPONSE_KIND, RESULT_KIND, is_answer_kind};
 use polyclaw_domain::id::{AgentId, TraceId};
-use polyclaw_domain::instance::Name;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::message::Origin;
+use polyclaw_domain::instance::InstanceName;
+use polyclaw_domain::message::MessageOrigin;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::ingress::{Injection, Provenance, Relayed, Way};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ pub struct Letter {
 
 impl Letter {
     pub fn is_answer(&self) -> bool {
-        is_answer(&self.kind)
+        is_answer_kind(&self.kind)
     }
 
     /// What ties it to everything that follows from it.
@@ -59,10 +59,10 @@ impl Letter {
         AgentId::parse(self.word("to_agent")?).ok()
     }
 
-    pub fn origin(&self) -> Origin {
-        let named = self.from_name.as_deref().filter(|name| Name::parse(name).is_ok());
+    pub fn origin(&self) -> MessageOrigin {
+        let named = self.from_name.as_deref().filter(|name| InstanceName::parse(name).is_ok());
         let agent = self.word("agent").filter(|agent| AgentId::parse(agent).is_ok());
-        Origin::Remote {
+        MessageOrigin::Remote {
             instance: named.unwrap_or(UNKNOWN).to_owned(),
             agent: agent.unwrap_or(UNKNOWN).to_owned(),
         }
@@ -70,19 +70,19 @@ impl Letter {
 
     /// Each exchange is a conversation of its own.
     pub fn session(&self, agent: &AgentId) -> SessionKey {
-        SessionKey::direct(agent, CHANNEL, &format!("{}/{}", self.from, self.thread()))
+        SessionKey::for_direct(agent, CHANNEL, &format!("{}/{}", self.from, self.thread()))
     }
 
     /// The way it came, to an agent here. The session it comes from has a name here as far as it has any.
     pub fn relayed(&self, agent: &AgentId, way: Way) -> Relayed {
-        let from = SessionKey::of(agent, &[CHANNEL, &self.from]);
+        let from = SessionKey::from_parts(agent, &[CHANNEL, &self.from]);
         Relayed { from, hop: self.hop_count, trace: self.trace(), way }
     }
 
     /// Brought in twice, it is there once. What is said to it goes to an address, unless that is inside.
-    pub fn injection(&self, channel: Address, provenance: Provenance) -> Injection {
+    pub fn injection(&self, channel: ChatAddress, provenance: Provenance) -> Injection {
         Injection {
-            deliver: channel.channel != INTERNAL,
+            deliver: channel.channel != INTERNAL_CHANNEL,
             channel,
             idempotency_key: format!("{CHANNEL}:{}", self.id),
             meta: Some(self.meta()),
@@ -91,10 +91,10 @@ impl Letter {
     }
 
     /// Where the answer goes. The account says as what: a task has a result, all else a response.
-    pub fn address(&self) -> Address {
-        Address {
+    pub fn address(&self) -> ChatAddress {
+        ChatAddress {
             channel: CHANNEL.to_owned(),
-            account: if self.kind == HANDOFF { RESULT } else { RESPONSE }.to_owned(),
+            account: if self.kind == HANDOFF_KIND { RESULT_KIND } else { RESPONSE_KIND }.to_owned(),
             peer: self.from.clone(),
             thread: Some(self.thread().to_owned()),
         }
@@ -150,7 +150,7 @@ mod tests {
             let letter = letter("note", payload);
             assert_eq!((letter.text().as_str(), letter.origin().to_string().as_str()), (text, origin));
             assert_eq!(
-                Origin::parse(origin),
+                MessageOrigin::parse(origin),
                 Some(letter.origin()),
                 "it is read back from where it is stored"
             );
@@ -167,8 +167,8 @@ mod tests {
 
     #[test]
     fn a_task_has_a_result_and_all_else_a_response() {
-        assert_eq!(letter(HANDOFF, json!({})).address().account, RESULT);
-        assert_eq!(letter("note", json!({})).address().account, RESPONSE);
+        assert_eq!(letter(HANDOFF_KIND, json!({})).address().account, RESULT_KIND);
+        assert_eq!(letter("note", json!({})).address().account, RESPONSE_KIND);
         let again = Letter { correlation_id: Some("c".to_owned()), ..letter("note", json!({})) };
         assert_eq!((again.thread(), letter("note", json!({})).thread()), ("c", "m"));
     }

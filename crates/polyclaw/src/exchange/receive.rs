@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polyclaw_domain::envelope::{HANDOFF, STATUS};
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::envelope::{HANDOFF_KIND, STATUS_KIND};
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::ingress::{Accepted, Injection, Provenance, Way};
 use polyclaw_engine::{Action, Engine, Error};
 use serde_json::{Value, json};
@@ -146,12 +146,12 @@ async fn bring_in(exchange: &Exchange, engine: &Engine, letter: &Letter) -> Outc
 
 /// Whoever handed a task over is told that it is worked on.
 async fn tell_begun(exchange: &Exchange, letter: &Letter, agent: &str, accepted: &Accepted) {
-    if letter.kind != HANDOFF {
+    if letter.kind != HANDOFF_KIND {
         return;
     }
     let message = json!({
         "to": letter.from,
-        "type": STATUS,
+        "type": STATUS_KIND,
         "correlation_id": letter.thread(),
         "idempotency_key": format!("status:{}", letter.id),
         "trace_id": letter.trace(),

@@ -1,12 +1,12 @@
 //! Other instances as a channel: what an agent answers to a message goes back under the same correlation. The outbox
 //! sends it, again where it has to; its key makes it one message.
 
-use polyclaw_domain::channel::{Capabilities, Channel, Sent};
-use polyclaw_domain::delivery::Outgoing;
-use polyclaw_domain::envelope::KEY_MS;
+use polyclaw_domain::channel::{ChannelAdapter, ChannelCapabilities, SendOutcome};
+use polyclaw_domain::delivery::OutgoingMessage;
+use polyclaw_domain::envelope::IDEMPOTENCY_KEY_TTL_MS;
 use polyclaw_domain::id::TraceId;
-use polyclaw_domain::message::Role;
-use polyclaw_domain::port::Pending;
+use polyclaw_domain::message::MessageRole;
+use polyclaw_domain::port::BoxFuture;
 use polyclaw_store::{Tx, jobs, messages, outbox};
 use serde_json::json;
 
@@ -20,16 +20,16 @@ const MAX_CHARS: usize = 12_000;
 /// Refusals that another attempt does not change.
 const FINAL: [&str; 3] = ["route_denied", "foreign_sender", "wrong_scope"];
 
-impl Channel for Exchange {
-    fn capabilities(&self, _: &str) -> Capabilities {
-        Capabilities { idempotent_send: true, max_chars: MAX_CHARS, edits: false, acknowledges: true }
+impl ChannelAdapter for Exchange {
+    fn capabilities(&self, _: &str) -> ChannelCapabilities {
+        ChannelCapabilities { idempotent_send: true, max_chars: MAX_CHARS, edits: false, acknowledges: true }
     }
 
-    fn remembers_ms(&self, _: &str) -> Option<i64> {
-        Some(KEY_MS)
+    fn idempotency_window_ms(&self, _: &str) -> Option<i64> {
+        Some(IDEMPOTENCY_KEY_TTL_MS)
     }
 
-    fn send<'a>(&'a self, key: &'a str, outgoing: &'a Outgoing) -> Pending<'a, Sent> {
+    fn send<'a>(&'a self, key: &'a str, outgoing: &'a OutgoingMessage) -> BoxFuture<'a, SendOutcome> {
         let address = outgoing.address();
         let mut message = json!({
             "to": address.peer,
@@ -46,10 +46,12 @@ impl Channel for Exchange {
                     failure.into_iter().for_each(|code| message["payload"]["error"] = code.into());
                     message["trace_id"] = json!(trace);
                 }
-                Err(error) => return Sent::Retry { reason: error.to_string(), after_ms: None },
+                Err(error) => return SendOutcome::Retry { reason: error.to_string(), after_ms: None },
             }
             match Self::send(self, &message).await {
-                Ok(receipt) => Sent::Accepted { platform_id: receipt["id"].as_str().map(str::to_owned) },
+                Ok(receipt) => {
+                    SendOutcome::Accepted { platform_id: receipt["id"].as_str().map(str::to_owned) }
+                }
                 Err(failure) => outcome(failure),
             }
         })
@@ -60,17 +62,17 @@ impl Channel for Exchange {
 fn beside(tx: &mut Tx<'_>, part: &str) -> polyclaw_store::Result<(Option<String>, Option<TraceId>)> {
     let Some(turn) = outbox::turn_of(tx, part)? else { return Ok((None, None)) };
     let steps = messages::of_turn(tx, &turn)?;
-    let answer = steps.iter().rev().find(|step| step.role == Role::Assistant);
+    let answer = steps.iter().rev().find(|step| step.role == MessageRole::Assistant);
     let failure = answer.and_then(|answer| answer.meta.as_ref()?["error"].as_str().map(str::to_owned));
     Ok((failure, jobs::get(tx, &turn)?.map(|job| job.trace)))
 }
 
-fn outcome(failure: Failure) -> Sent {
+fn outcome(failure: Failure) -> SendOutcome {
     let reason = format!("{} ({})", failure.message, failure.code);
     match failure.exit {
-        _ if failure.code == LOST => Sent::Unknown { reason },
-        _ if FINAL.contains(&failure.code.as_str()) => Sent::Rejected { reason },
-        Exit::Usage | Exit::NotFound | Exit::Conflict => Sent::Rejected { reason },
-        Exit::Unavailable | Exit::Failed => Sent::Retry { reason, after_ms: None },
+        _ if failure.code == LOST => SendOutcome::Unknown { reason },
+        _ if FINAL.contains(&failure.code.as_str()) => SendOutcome::Rejected { reason },
+        Exit::Usage | Exit::NotFound | Exit::Conflict => SendOutcome::Rejected { reason },
+        Exit::Unavailable | Exit::Failed => SendOutcome::Retry { reason, after_ms: None },
     }
 }

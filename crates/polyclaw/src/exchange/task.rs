@@ -1,9 +1,9 @@
 //! What ties an answer to the call that asked for it. Both are rows of this instance: an answer is believed where a
 //! turn of ours asked that very instance, and nowhere else.
 
-use polyclaw_domain::audit::fingerprint;
+use polyclaw_domain::audit::content_hash;
 use polyclaw_domain::id::TurnId;
-use polyclaw_domain::message::{Part, calls};
+use polyclaw_domain::message::{MessagePart, tool_calls};
 use polyclaw_domain::tool::ToolCall;
 use polyclaw_store::jobs::Job;
 use polyclaw_store::messages::Message;
@@ -29,7 +29,7 @@ pub fn correlation(turn: &TurnId, call: &ToolCall) -> String {
 }
 
 fn short(call_id: &str) -> String {
-    fingerprint(call_id.as_bytes()).chars().take(16).collect()
+    content_hash(call_id.as_bytes()).chars().take(16).collect()
 }
 
 /// The call a message is an answer to.
@@ -38,7 +38,7 @@ pub fn asked(tx: &mut Tx<'_>, letter: &Letter) -> polyclaw_store::Result<Option<
     let turn = TurnId::new(turn);
     let Some(job) = jobs::get(tx, &turn)? else { return Ok(None) };
     let steps = messages::of_turn(tx, &turn)?;
-    let made = steps.iter().flat_map(|step| calls(&step.parts));
+    let made = steps.iter().flat_map(|step| tool_calls(&step.parts));
     let call = made.into_iter().find(|call| NAMES.contains(&call.name.as_str()) && short(&call.id) == hash);
     let Some(call) = call.filter(|call| is_to(call, letter)).cloned() else { return Ok(None) };
     let is_open = intents::is_open(tx, &turn, &call.id)?;
@@ -47,7 +47,7 @@ pub fn asked(tx: &mut Tx<'_>, letter: &Letter) -> polyclaw_store::Result<Option<
 }
 
 fn is_result(step: &Message, call: &str) -> bool {
-    step.parts.iter().any(|part| matches!(part, Part::ToolResult { call_id, .. } if call_id == call))
+    step.parts.iter().any(|part| matches!(part, MessagePart::ToolResult { call_id, .. } if call_id == call))
 }
 
 /// Which answer a call that waited was given, as its result says.

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polyclaw_domain::envelope::HANDOFF;
+use polyclaw_domain::envelope::HANDOFF_KIND;
 use polyclaw_domain::id::TurnId;
-use polyclaw_domain::port::Pending;
+use polyclaw_domain::port::BoxFuture;
 use polyclaw_domain::tool::{
-    Effect, Progress, Risk, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox, arguments,
+    ProgressSink, ToolCall, ToolEffect, ToolOutcome, ToolRisk, ToolScope, ToolSpec, Toolbox, arguments,
 };
 use polyclaw_store::{Tx, jobs};
 use schemars::JsonSchema;
@@ -68,14 +68,14 @@ enum When {
 /// Made again it is the same message: the control plane knows its key.
 pub fn specs() -> Vec<Arc<ToolSpec>> {
     let risky = |spec: ToolSpec| {
-        Arc::new(ToolSpec { effect: Effect::Idempotent, risk: Risk::High, confined: false, ..spec })
+        Arc::new(ToolSpec { effect: ToolEffect::Idempotent, risk: ToolRisk::High, confined: false, ..spec })
     };
     vec![
-        risky(arguments::spec::<Send>(
+        risky(arguments::build_tool_spec::<Send>(
             SEND,
             "Writes to an agent of another instance and returns at once. An answer is told to you later.",
         )),
-        risky(arguments::spec::<Delegate>(
+        risky(arguments::build_tool_spec::<Delegate>(
             DELEGATE,
             "Gives a task to an agent of another instance. sync waits for the result; async tells you later.",
         )),
@@ -90,22 +90,28 @@ pub fn waits(call: &ToolCall) -> bool {
 type Done = Result<String, String>;
 
 impl Exchange {
-    async fn perform(&self, scope: &ToolScope, turn: &TurnId, call: &ToolCall, sign: Progress<'_>) -> Done {
+    async fn perform(
+        &self,
+        scope: &ToolScope,
+        turn: &TurnId,
+        call: &ToolCall,
+        sign: ProgressSink<'_>,
+    ) -> Done {
         let unfit = |error: serde_json::Error| format!("The arguments do not fit: {error}");
         match call.name.as_str() {
             SEND => {
-                let given: Send = arguments::read(&call.arguments).map_err(unfit)?;
+                let given: Send = arguments::parse_arguments(&call.arguments).map_err(unfit)?;
                 let kind = given.r#type.as_deref().unwrap_or(PLAIN);
                 let says = json!({ "text": given.message, "to_agent": given.agent });
                 self.write((scope, turn, call), (&given.instance, kind), says).await
             }
             _ => {
-                let given: Delegate = arguments::read(&call.arguments).map_err(unfit)?;
+                let given: Delegate = arguments::parse_arguments(&call.arguments).map_err(unfit)?;
                 let says = json!({ "task": given.task, "to_agent": given.agent });
                 // Listened for before it is asked: an answer may be there at once.
                 let correlation = task::correlation(turn, call);
                 let news = (given.mode == When::Sync).then(|| self.waiters.wait(&correlation));
-                let sent = self.write((scope, turn, call), (&given.instance, HANDOFF), says).await?;
+                let sent = self.write((scope, turn, call), (&given.instance, HANDOFF_KIND), says).await?;
                 let Some(mut news) = news else { return Ok(sent) };
                 let limit = Duration::from_millis(given.timeout_ms.unwrap_or(USUAL_MS).clamp(1_000, 900_000));
                 let mut has_begun = false;
@@ -158,7 +164,7 @@ impl Exchange {
 /// `has_begun`: whether the other instance has said that it works on the task.
 async fn hear(
     news: &mut tokio::sync::mpsc::UnboundedReceiver<News>,
-    sign: Progress<'_>,
+    sign: ProgressSink<'_>,
     has_begun: &mut bool,
 ) -> Option<Box<super::letter::Letter>> {
     loop {
@@ -200,7 +206,7 @@ fn with_names(mut told: Value, instance: &str, correlation: &str) -> Value {
 }
 
 impl Toolbox for Exchange {
-    fn list(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
+    fn list_tools(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
         if self.is_granted(&scope.agent) { self.tools.clone() } else { Vec::new() }
     }
 
@@ -209,8 +215,8 @@ impl Toolbox for Exchange {
         scope: &'a ToolScope,
         turn: &'a TurnId,
         call: &'a ToolCall,
-        progress: Progress<'a>,
-    ) -> Pending<'a, ToolOutcome> {
+        progress: ProgressSink<'a>,
+    ) -> BoxFuture<'a, ToolOutcome> {
         Box::pin(async move {
             self.perform(scope, turn, call, progress).await.map_or_else(ToolOutcome::error, ToolOutcome::ok)
         })

@@ -11,10 +11,10 @@ use crate::home::Home;
 
 /// Nothing is said of folders that are there, or that are made when they are needed.
 pub(super) fn folders(home: &Home, config: &Config) -> Option<Check> {
-    let (root, default) = (home.workspace(), config.agents.default_id());
+    let (root, default) = (home.workspace(), config.agents.default_agent_id());
     let mut agents: BTreeMap<PathBuf, Vec<String>> = BTreeMap::new();
-    for spec in config.agents.specs() {
-        agents.entry(spec.folder(&root, &default)).or_default().push(spec.agent_id.to_string());
+    for spec in config.agents.agent_specs() {
+        agents.entry(spec.workspace_folder(&root, &default)).or_default().push(spec.agent_id.to_string());
     }
     let told = agents.iter().filter_map(|(folder, agents)| {
         let why = obstacle(folder)?;

@@ -4,7 +4,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use polyclaw_domain::config::HookEvent;
-use polyclaw_domain::plain;
+use polyclaw_domain::sanitize;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
@@ -29,7 +29,9 @@ pub enum Refused {
 impl From<Refused> for String {
     fn from(refused: Refused) -> Self {
         match refused {
-            Refused::Refused(why) => format!("exit status: {REFUSES}: {}", plain::line(&why, 500)),
+            Refused::Refused(why) => {
+                format!("exit status: {REFUSES}: {}", sanitize::to_single_line(&why, 500))
+            }
             Refused::Failed(error) => error,
         }
     }
@@ -96,10 +98,10 @@ async fn talk(child: &mut Child, body: &[u8]) -> Result<(), Refused> {
     match status {
         Ok(status) if status.success() => Ok(()),
         Ok(status) if status.code() == Some(REFUSES) => {
-            Err(Refused::Refused(plain::block(&String::from_utf8_lossy(&said), 2_000)))
+            Err(Refused::Refused(sanitize::limit_block(&String::from_utf8_lossy(&said), 2_000)))
         }
         Ok(status) => {
-            let said = plain::line(&String::from_utf8_lossy(&said), 500);
+            let said = sanitize::to_single_line(&String::from_utf8_lossy(&said), 500);
             Err(Refused::Failed(format!("{status}: {said}")))
         }
         Err(error) => Err(Refused::Failed(error.to_string())),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use polyclaw_domain::config::HookEvent;
 use polyclaw_domain::glob;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::port::Clock;
+use polyclaw_domain::port::WallClock;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::team::{HookAnswer, TeamHooks};
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ impl TeamHooks for Gate {
         body["session_key"] = session.as_str().into();
         body["at"] = SystemClock.now().to_string().into();
         let is_asked = |hook: &&Arc<Listener>| {
-            hook.settings.on.contains(&event) && glob::matches(&hook.settings.sessions, session.as_str())
+            hook.settings.on.contains(&event) && glob::glob_matches(&hook.settings.sessions, session.as_str())
         };
         let hooks: Vec<Arc<Listener>> = self.0.iter().filter(is_asked).cloned().collect();
         Box::pin(async move {

@@ -3,7 +3,7 @@
 use std::fs;
 
 use polyclaw_domain::config::Secret;
-use polyclaw_domain::hex::{hex, unhex};
+use polyclaw_domain::hex::{decode_hex, encode_hex};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -39,7 +39,7 @@ impl Key {
 
     /// Names the key without telling anything of it.
     pub fn id(&self) -> String {
-        hex(&Sha256::new().chain_update("polyclaw secrets key\0").chain_update(self.0).finalize()[..6])
+        encode_hex(&Sha256::new().chain_update("polyclaw secrets key\0").chain_update(self.0).finalize()[..6])
     }
 
     pub fn seal(&self, name: &str, value: &Secret) -> Result<String, Failure> {
@@ -60,7 +60,7 @@ impl Key {
 
     /// Keeps it before anything is sealed with it. `beside`: the key that must still be found as well.
     pub fn keep(&self, home: &Home, beside: Option<&Self>) -> Result<Place, Failure> {
-        if keyring::is_there() && keyring::store(&entry(&self.id()), &hex(&self.0)).is_ok() {
+        if keyring::is_there() && keyring::store(&entry(&self.id()), &encode_hex(&self.0)).is_ok() {
             return Ok(Place::Keyring);
         }
         write(home, &[Some(self), beside].into_iter().flatten().collect::<Vec<_>>())?;
@@ -85,7 +85,7 @@ impl Key {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        unhex(text.trim())?.try_into().ok().map(Self)
+        decode_hex(text.trim())?.try_into().ok().map(Self)
     }
 }
 
@@ -101,7 +101,7 @@ fn in_file(home: &Home) -> Result<Vec<Key>, Failure> {
 
 fn write(home: &Home, keys: &[&Key]) -> Result<(), Failure> {
     let path = home.secrets_key();
-    let lines: String = keys.iter().map(|key| hex(&key.0) + "\n").collect();
+    let lines: String = keys.iter().map(|key| encode_hex(&key.0) + "\n").collect();
     write_private(&path, &lines).map_err(|error| refused(&path, &error))
 }
 

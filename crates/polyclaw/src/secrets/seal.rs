@@ -2,7 +2,7 @@
 
 use aws_lc_rs::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use polyclaw_domain::config::Secret;
-use polyclaw_domain::hex::{hex, unhex};
+use polyclaw_domain::hex::{decode_hex, encode_hex};
 
 use crate::failure::Failure;
 use crate::ids::random;
@@ -20,12 +20,12 @@ pub fn seal(key: &Bytes, name: &str, value: &Secret) -> Result<String, Failure> 
     cipher(key)?
         .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(name.as_bytes()), &mut bytes)
         .map_err(|_| failed(name))?;
-    Ok(hex(&nonce) + &hex(&bytes))
+    Ok(encode_hex(&nonce) + &encode_hex(&bytes))
 }
 
 pub fn open(key: &Bytes, name: &str, sealed: &str) -> Result<Secret, Failure> {
     let opened = || {
-        let bytes = unhex(sealed)?;
+        let bytes = decode_hex(sealed)?;
         let (nonce, sealed) = bytes.split_at_checked(NONCE_LEN)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
         let mut sealed = sealed.to_vec();

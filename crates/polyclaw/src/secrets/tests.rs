@@ -25,7 +25,10 @@ fn a_value_comes_back_and_is_nowhere_in_the_files() {
     assert_eq!(secrets.names().unwrap(), ["bot", "db"]);
     for path in [home.secrets_file(), home.secrets_key()] {
         let text = fs::read_to_string(&path).unwrap();
-        assert!(!text.contains("canary") && !text.contains(&polyclaw_domain::hex::hex(b"canary")), "{text}");
+        assert!(
+            !text.contains("canary") && !text.contains(&polyclaw_domain::hex::encode_hex(b"canary")),
+            "{text}"
+        );
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
     secrets.remove("bot").unwrap();

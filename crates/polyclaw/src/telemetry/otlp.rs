@@ -1,6 +1,6 @@
 //! Spans in the JSON of OTLP: ids in hexadecimal, times in nanoseconds as text, each value with its type.
 
-use polyclaw_domain::span::{Fact, Span, SpanKind};
+use polyclaw_domain::span::{Span, SpanAttribute, SpanKind};
 use polyclaw_domain::time::Millis;
 use serde_json::{Value, json};
 
@@ -9,8 +9,8 @@ pub fn request(service: &str, spans: &[Span]) -> Value {
     let version = env!("CARGO_PKG_VERSION");
     json!({ "resourceSpans": [{
         "resource": { "attributes": [
-            attribute("service.name", &Fact::from(service)),
-            attribute("service.version", &Fact::from(version)),
+            attribute("service.name", &SpanAttribute::from(service)),
+            attribute("service.version", &SpanAttribute::from(version)),
         ] },
         "scopeSpans": [{
             "scope": { "name": "polyclaw", "version": version },
@@ -20,14 +20,16 @@ pub fn request(service: &str, spans: &[Span]) -> Value {
 }
 
 fn span(span: &Span) -> Value {
-    let mut attributes: Vec<Value> = span.facts.iter().map(|(name, fact)| attribute(name, fact)).collect();
-    attributes.extend(span.error.iter().map(|code| attribute("error.type", &Fact::from(code.as_str()))));
+    let mut attributes: Vec<Value> =
+        span.attributes.iter().map(|(name, fact)| attribute(name, fact)).collect();
+    attributes
+        .extend(span.error.iter().map(|code| attribute("error.type", &SpanAttribute::from(code.as_str()))));
     let links = span.links.iter().map(|(trace, mark)| {
         json!({ "traceId": format!("{:032x}", trace.0), "spanId": format!("{:016x}", mark.0) })
     });
     json!({
         "traceId": format!("{:032x}", span.trace.0),
-        "spanId": format!("{:016x}", span.mark.0),
+        "spanId": format!("{:016x}", span.id.0),
         "parentSpanId": span.parent.map(|mark| format!("{:016x}", mark.0)).unwrap_or_default(),
         "name": span.name,
         "kind": kind(span.kind),
@@ -51,15 +53,15 @@ fn nanos(time: Millis) -> String {
     (i128::from(time.0) * 1_000_000).to_string()
 }
 
-fn attribute(name: &str, fact: &Fact) -> Value {
+fn attribute(name: &str, fact: &SpanAttribute) -> Value {
     json!({ "key": name, "value": value(fact) })
 }
 
-fn value(fact: &Fact) -> Value {
+fn value(fact: &SpanAttribute) -> Value {
     match fact {
-        Fact::Text(text) => json!({ "stringValue": text }),
-        Fact::Count(count) => json!({ "intValue": count.to_string() }),
-        Fact::Texts(texts) => {
+        SpanAttribute::Text(text) => json!({ "stringValue": text }),
+        SpanAttribute::Count(count) => json!({ "intValue": count.to_string() }),
+        SpanAttribute::Texts(texts) => {
             let values: Vec<Value> = texts.iter().map(|text| json!({ "stringValue": text })).collect();
             json!({ "arrayValue": { "values": values } })
         }
@@ -69,22 +71,22 @@ fn value(fact: &Fact) -> Value {
 #[cfg(test)]
 mod tests {
     use polyclaw_domain::id::TraceId;
-    use polyclaw_domain::span::{SpanMark, TraceMark};
+    use polyclaw_domain::span::{OtelSpanId, OtelTraceId};
 
     use super::*;
 
     #[test]
     fn a_span_is_written_as_the_protocol_says() {
         let one = Span {
-            trace: TraceMark(0xab),
-            mark: SpanMark(0xcd),
-            parent: Some(SpanMark(0xef)),
-            links: vec![(TraceMark(1), SpanMark::message(&TraceId::new("x")))],
+            trace: OtelTraceId(0xab),
+            id: OtelSpanId(0xcd),
+            parent: Some(OtelSpanId(0xef)),
+            links: vec![(OtelTraceId(1), OtelSpanId::for_message(&TraceId::new("x")))],
             name: "chat m".to_owned(),
             kind: SpanKind::Client,
             began: Millis(1_700_000_000_123),
             ended: Millis(1_700_000_000_124),
-            facts: vec![("gen_ai.usage.input_tokens", Fact::Count(7))],
+            attributes: vec![("gen_ai.usage.input_tokens", SpanAttribute::Count(7))],
             error: Some("timeout".to_owned()),
         };
         let written = span(&one);

@@ -1,6 +1,6 @@
 //! Where spans go: the config's word, or the standard variables.
 
-use polyclaw_domain::config::{Secret, Telemetry};
+use polyclaw_domain::config::{Secret, TelemetryConfig};
 
 use crate::failure::Failure;
 
@@ -13,7 +13,7 @@ pub struct Target {
 impl Target {
     /// `None` where nobody named one.
     pub fn find(
-        settings: &Telemetry,
+        settings: &TelemetryConfig,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Option<Self>, Failure> {
         let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
@@ -50,15 +50,15 @@ fn pairs(text: &str) -> Vec<(String, Secret)> {
 mod tests {
     use super::*;
 
-    fn find(settings: &Telemetry, variables: &[(&str, &str)]) -> Option<Target> {
+    fn find(settings: &TelemetryConfig, variables: &[(&str, &str)]) -> Option<Target> {
         let value = |name: &str| variables.iter().find(|(known, _)| *known == name);
         Target::find(settings, |name| value(name).map(|(_, value)| (*value).to_owned())).unwrap()
     }
 
     #[test]
     fn nothing_is_sent_unless_somebody_says_where() {
-        assert!(find(&Telemetry::default(), &[]).is_none());
-        let named = Telemetry { endpoint: Some("http://a:4318/".into()), ..Telemetry::default() };
+        assert!(find(&TelemetryConfig::default(), &[]).is_none());
+        let named = TelemetryConfig { endpoint: Some("http://a:4318/".into()), ..TelemetryConfig::default() };
         assert_eq!(find(&named, &[]).unwrap().url, "http://a:4318/v1/traces");
         assert!(find(&named, &[("OTEL_SDK_DISABLED", "true")]).is_none());
     }
@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn the_standard_variables_are_understood() {
         let found = find(
-            &Telemetry::default(),
+            &TelemetryConfig::default(),
             &[
                 ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://c.example"),
                 ("OTEL_EXPORTER_OTLP_HEADERS", "x-key = k1, other=2"),
@@ -78,6 +78,6 @@ mod tests {
         let headers: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
         assert_eq!(headers, [("x-key", "k1"), ("other", "2")]);
         let traces = [("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://t/own")];
-        assert_eq!(find(&Telemetry::default(), &traces).unwrap().url, "http://t/own");
+        assert_eq!(find(&TelemetryConfig::default(), &traces).unwrap().url, "http://t/own");
     }
 }

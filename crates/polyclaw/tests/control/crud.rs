@@ -56,7 +56,7 @@ fn where_no_port_is_left_one_has_to_be_named() {
     let mut plane = Plane::new();
     plane.kill();
     let registry = rusqlite::Connection::open(plane.home().join("cp/registry.db")).unwrap();
-    for port in polyclaw_domain::instance::PORTS {
+    for port in polyclaw_domain::instance::ASSIGNABLE_PORTS {
         registry.execute(TAKE, [port]).unwrap();
     }
     drop(registry);

@@ -5,8 +5,8 @@ mod platforms;
 
 use std::time::Duration;
 
-use polyclaw_domain::fault::KillPoint;
-use polyclaw_domain::port::Pending;
+use polyclaw_domain::kill_points::KillPoint;
+use polyclaw_domain::port::BoxFuture;
 use polyclaw_testkit::model_server::{ModelServer, Request, Script};
 use polyclaw_testkit::platform::telegram::Shown;
 
@@ -15,10 +15,10 @@ use crate::daemon::{Daemon, Home, PATIENCE};
 /// Where the way of a letter differs from that of other messages, and where something is sent.
 const POINTS: [KillPoint; 8] = [
     KillPoint::IngressCommitted,
-    KillPoint::ReceiptBefore,
-    KillPoint::ReceiptCommitted,
-    KillPoint::RoundStored,
-    KillPoint::SeatTaken,
+    KillPoint::ReplyOnceBefore,
+    KillPoint::ReplyOnceCommitted,
+    KillPoint::BroadcastStored,
+    KillPoint::BroadcastTargetAccepted,
     KillPoint::OutboxSending,
     KillPoint::OutboxAccepted,
     KillPoint::OutboxRecorded,
@@ -39,7 +39,7 @@ trait Chat: Sync {
     /// The platform has nothing left to deliver, as far as it can tell.
     fn is_heard(&self) -> bool;
     /// A platform that calls does it now.
-    fn call<'a>(&'a self, _daemon: &'a Daemon) -> Pending<'a, ()> {
+    fn call<'a>(&'a self, _daemon: &'a Daemon) -> BoxFuture<'a, ()> {
         Box::pin(async {})
     }
     /// A message that is sent again under its key is shown once, so that none has to be held.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_testkit::model_server::{ModelServer, Script};
 use polyclaw_testkit::postgres::Cluster;
 use serde_json::Value;

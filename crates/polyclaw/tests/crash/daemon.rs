@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use polyclaw_domain::channel::Call;
+use polyclaw_domain::channel::WebhookRequest;
 use serde_json::{Value, json};
 
 /// Longer than anything healthy takes on a busy machine.
@@ -79,7 +79,7 @@ impl Daemon {
     }
 
     /// What a platform calls with, and whether that was taken.
-    pub async fn called(&self, channel: &str, call: &Call) -> bool {
+    pub async fn called(&self, channel: &str, call: &WebhookRequest) -> bool {
         let mut request = self.client.post(format!("{}/channels/{channel}/default", self.url));
         for (name, value) in &call.headers {
             request = request.header(name, value);

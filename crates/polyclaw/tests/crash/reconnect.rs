@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use futures_util::{SinkExt, StreamExt};
-use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_testkit::model_server::ModelServer;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;

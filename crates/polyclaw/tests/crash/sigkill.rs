@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_testkit::model_server::{ModelServer, Request, Script};
 use polyclaw_testkit::platform::{Hook, Platform, Post};
 use serde_json::json;
@@ -12,8 +12,12 @@ use crate::daemon::{Daemon, Home};
 /// Kills per point; with 16 points, more than 200 in all.
 const KILLS: usize = 13;
 
-const RECEPTION: [KillPoint; 4] =
-    [KillPoint::ReceiptBefore, KillPoint::ReceiptCommitted, KillPoint::RoundStored, KillPoint::SeatTaken];
+const RECEPTION: [KillPoint; 4] = [
+    KillPoint::ReplyOnceBefore,
+    KillPoint::ReplyOnceCommitted,
+    KillPoint::BroadcastStored,
+    KillPoint::BroadcastTargetAccepted,
+];
 
 /// Works on `work <id>` with three tools, the last of which must not run twice, and answers `quick <id>` at once.
 fn answer(request: &Request) -> Script {
@@ -153,7 +157,7 @@ async fn all_points(idempotent: bool) {
     let stage = Stage::new(idempotent);
     let mut kills = 0;
     // A webhook is no chat platform: what only those have is killed in `telegram.rs`. Nobody here is in a team.
-    let points = KillPoint::ALL.iter().filter(|point| !RECEPTION.contains(point) && !point.is_of_teams());
+    let points = KillPoint::ALL.iter().filter(|point| !RECEPTION.contains(point) && !point.is_team_point());
     for point in points {
         let mut here = 0;
         for n in 0..KILLS.div_ceil(2) {

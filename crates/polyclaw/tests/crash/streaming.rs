@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_testkit::model_server::{ModelServer, Request, Script};
 use polyclaw_testkit::platform::telegram::Telegram;
 use serde_json::json;

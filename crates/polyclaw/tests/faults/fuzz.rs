@@ -5,7 +5,7 @@ use std::io::Read;
 use std::net::TcpStream;
 
 use polyclaw_domain::config;
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_testkit::fuzz;
 use polyclaw_testkit::model_server::{ModelServer, Script};
 
@@ -34,7 +34,7 @@ fn configs() {
     ];
     fuzz::each("configs", &corpus, 4_000, |bytes| {
         let text = String::from_utf8_lossy(bytes);
-        let look_up = |_: config::Source<'_>| Ok("value".to_owned());
+        let look_up = |_: config::ExternalReference<'_>| Ok("value".to_owned());
         if let Err(errors) = config::load(&text, "config.toml", &look_up) {
             assert!(!errors.to_string().is_empty(), "a refusal says why");
         }

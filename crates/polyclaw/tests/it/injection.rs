@@ -105,7 +105,7 @@ impl Calls {
 
 /// The name a call is stored under: tools of teams have two.
 fn called(tool: &str) -> &str {
-    polyclaw_domain::team::tools::listed(tool).unwrap_or(tool)
+    polyclaw_domain::team::tools::listed_tool_name(tool).unwrap_or(tool)
 }
 
 /// What privileged actions would leave behind.

@@ -9,8 +9,8 @@ use std::time::Duration;
 use polyclaw_domain::agent::ContextPolicy;
 use polyclaw_domain::embedding::Embedder;
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::memory::{Memory, Viewer};
+use polyclaw_domain::memory::{MemoryEntry, MemoryViewer};
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::memory::Search;
 use polyclaw_provider::embedded::{Embeddings, convert};
 use polyclaw_store::{Db, brain};
@@ -35,10 +35,10 @@ pub fn weights() -> Vec<u8> {
     convert(File::open(file("minilm.safetensors")).unwrap(), &vocabulary).unwrap()
 }
 
-fn viewer() -> Viewer {
+fn viewer() -> MemoryViewer {
     let agent = AgentId::main();
     let session = SessionKey::main(&agent);
-    Viewer::of(&agent, &session, &ContextPolicy::default())
+    MemoryViewer::for_session(&agent, &session, &ContextPolicy::default())
 }
 
 async fn remembered(embedder: Arc<dyn Embedder>, contents: &[&str]) -> World {
@@ -47,7 +47,7 @@ async fn remembered(embedder: Arc<dyn Embedder>, contents: &[&str]) -> World {
     let world = ground.wake(Faulty::never());
     let brain = world.engine.brain();
     let scope = polyclaw_domain::agent::MemoryScope::Agent;
-    let draft = |(n, content): (usize, &&str)| Memory {
+    let draft = |(n, content): (usize, &&str)| MemoryEntry {
         key: format!("m{n}"),
         ..brain.draft(&viewer(), scope, (*content).to_owned())
     };
@@ -110,8 +110,8 @@ async fn words_and_meaning_together_find_more_than_either_alone() {
     let contents: Vec<&str> = pairs.iter().map(|(memory, _)| *memory).collect();
     let world = remembered(Arc::clone(&embedder), &contents).await;
     let owned = |texts: Vec<&str>| texts.into_iter().map(str::to_owned).collect::<Vec<_>>();
-    let memories = embedder.embed(&owned(contents.clone())).await.unwrap();
-    let questions = embedder.embed(&owned(pairs.iter().map(|(_, q)| *q).collect())).await.unwrap();
+    let memories = embedder.embed_texts(&owned(contents.clone())).await.unwrap();
+    let questions = embedder.embed_texts(&owned(pairs.iter().map(|(_, q)| *q).collect())).await.unwrap();
     let (mut words, mut both) = (Vec::new(), Vec::new());
     for (_, question) in &pairs {
         words.push(by_words(&world, question).await);

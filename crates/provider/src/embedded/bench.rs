@@ -62,7 +62,7 @@ pub fn measure(file: &Path, text: &str, opening: &Prompt) -> Result<Measured, Da
 /// Seconds to the first letter for a person, and the tokens of the whole prompt. An answer that calls a tool has no
 /// letter: then it is the seconds to its end.
 fn first_letter(engine: &mut Engine, opening: &Prompt, question: &str) -> (f64, usize) {
-    let messages = vec![PromptMessage::user(question)];
+    let messages = vec![PromptMessage::user_text(question)];
     let prompt = Prompt { messages, max_tokens: Some(24), ..opening.clone() };
     let began = Instant::now();
     let ask = profile::ask(&prompt, &|text| engine.count(text));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use polyclaw_domain::provider::{Delta, ErrorClass, Prompt, Sink, Usage};
+use polyclaw_domain::provider::{DeltaSink, ErrorClass, Prompt, StreamDelta, TokenUsage};
 use polyclaw_domain::tool::ToolCall;
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -83,7 +83,7 @@ impl Chat {
         }
     }
 
-    pub(crate) async fn ask(&self, prompt: &Prompt, sink: Sink<'_>) -> Result<Answer, Fault> {
+    pub(crate) async fn ask(&self, prompt: &Prompt, sink: DeltaSink<'_>) -> Result<Answer, Fault> {
         drop(self.preparing.lock().unwrap_or_else(PoisonError::into_inner).take());
         let (send, mut events) = unbounded_channel();
         let asking = Asking(Arc::new(AtomicBool::new(false)));
@@ -99,7 +99,7 @@ impl Chat {
                     let piece = if has_tools { reply.push(&piece) } else { piece };
                     if !piece.is_empty() {
                         text.push_str(&piece);
-                        sink(Delta::Text(piece));
+                        sink(StreamDelta::Text(piece));
                     }
                 }
                 Event::Done(told) => return told.and_then(|told| finish(told, text, has_tools)),
@@ -171,7 +171,7 @@ fn unusable(damaged: Damaged) -> Fault {
 
 fn finish(told: Told, text: String, has_tools: bool) -> Result<Answer, Fault> {
     let count = |count: usize| u64::try_from(count).ok();
-    let usage = Usage {
+    let usage = TokenUsage {
         input_tokens: count(told.input),
         output_tokens: count(told.output),
         cached_tokens: count(told.cached),
@@ -196,7 +196,7 @@ fn call(line: &str) -> Result<Vec<ToolCall>, Fault> {
 mod tests {
     use std::fs;
 
-    use polyclaw_domain::hex::hex;
+    use polyclaw_domain::hex::encode_hex;
     use polyclaw_domain::provider::PromptMessage;
     use sha2::{Digest, Sha256};
 
@@ -215,10 +215,10 @@ mod tests {
         let mut damaged = whole.clone();
         *damaged.last_mut().unwrap() ^= 1;
         let root = std::env::temp_dir().join(format!("polyclaw-chat-{}", std::process::id()));
-        let file = root.join(hex(&Sha256::digest(&whole))).join("tiny.gguf");
+        let file = root.join(encode_hex(&Sha256::digest(&whole))).join("tiny.gguf");
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         let chat = Chat::new(&file);
-        let messages = vec![PromptMessage::user("hello")];
+        let messages = vec![PromptMessage::user_text("hello")];
         let prompt = Prompt { messages, max_tokens: Some(2), ..Prompt::default() };
         for (bytes, is_damaged) in [(&whole, false), (&damaged, true), (&whole, false)] {
             put(bytes, &file);

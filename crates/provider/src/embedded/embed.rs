@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use polyclaw_domain::embedding::Embedder;
-use polyclaw_domain::port::Pending;
+use polyclaw_domain::port::BoxFuture;
 use polyclaw_domain::provider::{ErrorClass, ProviderError};
 use tokio::sync::oneshot;
 
@@ -90,15 +90,15 @@ impl Embedder for Embeddings {
         MODEL
     }
 
-    fn dim(&self) -> usize {
+    fn dimensions(&self) -> usize {
         encoder_file::MINILM.width
     }
 
-    fn batch(&self) -> usize {
+    fn batch_size(&self) -> usize {
         BATCH
     }
 
-    fn embed<'a>(&'a self, texts: &'a [String]) -> Pending<'a, Result<Vec<Vec<f32>>, ProviderError>> {
+    fn embed_texts<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, ProviderError>> {
         Box::pin(self.vectors(texts.to_vec()))
     }
 }

@@ -84,8 +84,8 @@ impl Kernel {
     }
 
     /// The product of two rows of bytes.
-    pub fn product(self, a: &[i8], b: &[i8]) -> i32 {
-        on_fastest!(self, product(a, b))
+    pub fn dot_product(self, a: &[i8], b: &[i8]) -> i32 {
+        on_fastest!(self, dot_product(a, b))
     }
 
     /// What each of several query heads makes of the keys they share. `out` holds a row a head.

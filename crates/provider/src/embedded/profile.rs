@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use polyclaw_domain::provider::{Prompt, PromptMessage};
-use polyclaw_domain::tool::{Effect, Risk, ToolSpec};
+use polyclaw_domain::tool::{ToolEffect, ToolRisk, ToolSpec};
 use serde_json::{Value, json};
 
 use super::constraint::{self, spaced};
@@ -68,7 +68,7 @@ fn chosen(tools: &[Arc<ToolSpec>]) -> Vec<&ToolSpec> {
     // One that an answer can not be held to is left out: the others still work.
     let can_be_held = |tool: &&ToolSpec| constraint::graph(&tool.parameters, &|_| true).is_ok();
     let mut tools: Vec<&ToolSpec> = tools.iter().map(Arc::as_ref).filter(can_be_held).collect();
-    tools.sort_by_key(|tool| (tool.effect != Effect::Pure, tool.risk != Risk::Low));
+    tools.sort_by_key(|tool| (tool.effect != ToolEffect::Pure, tool.risk != ToolRisk::Low));
     tools.truncate(MOST_TOOLS);
     tools
 }
@@ -244,13 +244,13 @@ fn shorten(text: &str, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use polyclaw_domain::tool::{Consent, ToolCall};
+    use polyclaw_domain::tool::{ToolCall, ToolConsent};
 
     use super::*;
 
-    pub fn tool(name: &str, effect: Effect, parameters: Value) -> Arc<ToolSpec> {
+    pub fn tool(name: &str, effect: ToolEffect, parameters: Value) -> Arc<ToolSpec> {
         let description = format!("Does {name}. At length.");
-        let (risk, consent) = (Risk::Low, Consent::NotNeeded);
+        let (risk, consent) = (ToolRisk::Low, ToolConsent::NotNeeded);
         Arc::new(ToolSpec {
             name: name.to_owned(),
             description,
@@ -265,7 +265,7 @@ mod tests {
     fn prompt(messages: Vec<PromptMessage>, tools: usize) -> Prompt {
         let path =
             json!({ "type": "object", "properties": { "path": { "type": "string" } }, "required": ["path"] });
-        let effect = |at| if at == 0 { Effect::Effect } else { Effect::Pure };
+        let effect = |at| if at == 0 { ToolEffect::Effect } else { ToolEffect::Pure };
         let tools = (0..tools).map(|at| tool(&format!("tool{at}"), effect(at), path.clone())).collect();
         Prompt { messages, tools, system: "You are Ada.\n\nFrames: nonce".to_owned(), ..Prompt::default() }
     }
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_prompt_without_tools_is_plain_and_short() {
-        let ask = ask(&prompt(vec![PromptMessage::user("hi")], 0), &chars);
+        let ask = ask(&prompt(vec![PromptMessage::user_text("hi")], 0), &chars);
         let texts: Vec<_> = ask.lines.iter().map(|line| (line.role, line.text.as_str())).collect();
         assert_eq!(texts, [("system", "You are Ada."), ("user", "hi")]);
         assert!(ask.schema.is_none() && ask.most == 200);
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn four_harmless_tools_are_shown_with_examples_that_fit_their_own_schema() {
-        let ask = ask(&prompt(vec![PromptMessage::user("hi")], 6), &chars);
+        let ask = ask(&prompt(vec![PromptMessage::user_text("hi")], 6), &chars);
         let system = &ask.lines[0].text;
         assert!(
             system.contains("tool1(path): Does tool1")
@@ -309,7 +309,7 @@ mod tests {
         let call =
             ToolCall { id: "1".to_owned(), name: "tool1".to_owned(), arguments: json!({ "path": "a" }) };
         let messages = vec![
-            PromptMessage::user("read a"),
+            PromptMessage::user_text("read a"),
             PromptMessage::Assistant { text: String::new(), calls: vec![call] },
             PromptMessage::ToolResult {
                 call_id: "1".to_owned(),
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_long_history_loses_its_oldest_lines() {
-        let said = |at| PromptMessage::user(format!("{at} {}", "word ".repeat(300)));
+        let said = |at| PromptMessage::user_text(format!("{at} {}", "word ".repeat(300)));
         let ask = ask(&prompt((0..20).map(said).collect(), 0), &chars);
         assert!(ask.lines.last().unwrap().text.starts_with("19 "));
         assert!((3..10).contains(&ask.lines.len()), "{} lines", ask.lines.len());

@@ -100,7 +100,7 @@ fn forty_questions_that_may_not_be_replied_to_are_forty_calls_that_fit_their_sch
     let (mut engine, tools) = (engine(Kernel::detect()), four_tools());
     let mut called: Vec<String> = Vec::new();
     for question in QUESTIONS {
-        let messages = vec![PromptMessage::user(question)];
+        let messages = vec![PromptMessage::user_text(question)];
         let prompt = Prompt { messages, tools: tools.clone(), ..Prompt::default() };
         let mut ask = profile::ask(&prompt, &|text| engine.count(text));
         ask.schema.as_mut().unwrap()["anyOf"].as_array_mut().unwrap().remove(0);

@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use polyclaw_domain::hex::{hex, unhex};
+use polyclaw_domain::hex::{decode_hex, encode_hex};
 use sha2::{Digest, Sha256};
 
 use super::Damaged;
@@ -42,7 +42,7 @@ pub(super) fn open_pinned(path: &Path) -> Result<File, Damaged> {
 
 fn pinned(path: &Path) -> Option<&str> {
     let folder = path.parent()?.file_name()?.to_str()?;
-    unhex(folder).filter(|hash| hash.len() == 32).map(|_| folder)
+    decode_hex(folder).filter(|hash| hash.len() == 32).map(|_| folder)
 }
 
 /// Opens a file that must have this SHA-256.
@@ -65,7 +65,7 @@ pub fn sha256(file: &mut File) -> io::Result<String> {
         }
     }
     file.rewind()?;
-    Ok(hex(&hash.finalize()))
+    Ok(encode_hex(&hash.finalize()))
 }
 
 fn in_file(path: &Path, error: &io::Error) -> Damaged {
@@ -99,7 +99,7 @@ mod tests {
     fn a_flipped_bit_is_refused_where_a_hash_is_pinned() {
         let model = synthetic::model();
         let root = root("pinned");
-        let file = root.join(hex(&Sha256::digest(&model))).join("tiny.gguf");
+        let file = root.join(encode_hex(&Sha256::digest(&model))).join("tiny.gguf");
         put(&file, &model);
         assert!(Engine::open(&file).is_ok());
         put(&file, &flipped(model));

@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn images_are_parts_behind_the_words() {
-        let image = Image::read(*b"GIF89a").unwrap();
+        let image = Image::from_bytes(*b"GIF89a").unwrap();
         let shown = |text: &str| {
             let message = PromptMessage::User { text: text.into(), images: vec![image.clone()] };
             let prompt = Prompt { messages: vec![message], ..Prompt::default() };
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn an_answer_that_said_nothing_is_left_out() {
         let silent = PromptMessage::Assistant { text: String::new(), calls: vec![] };
-        let prompt = Prompt { messages: vec![silent, PromptMessage::user("x")], ..Prompt::default() };
+        let prompt = Prompt { messages: vec![silent, PromptMessage::user_text("x")], ..Prompt::default() };
         let body: Value = serde_json::from_slice(&bytes("m", &prompt).unwrap()).unwrap();
         assert_eq!(body["messages"], json!([{ "role": "user", "content": "x" }]));
     }

@@ -1,6 +1,6 @@
 //! One event of a streamed answer, as the servers we know write it.
 
-use polyclaw_domain::provider::Usage;
+use polyclaw_domain::provider::TokenUsage;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -70,10 +70,10 @@ struct FunctionPiece {
 }
 
 impl Chunk {
-    pub fn usage(&self) -> Option<Usage> {
+    pub fn usage(&self) -> Option<TokenUsage> {
         let value = self.usage.as_ref().or_else(|| self.x_groq.as_ref()?.usage.as_ref())?;
         let usage = counted(value);
-        (usage != Usage::default()).then_some(usage)
+        (usage != TokenUsage::default()).then_some(usage)
     }
 
     pub fn into_choice(self) -> Option<Choice> {
@@ -82,7 +82,7 @@ impl Chunk {
 }
 
 /// Some servers count the thoughts beside the answer and not in it; the total tells which.
-fn counted(usage: &Value) -> Usage {
+fn counted(usage: &Value) -> TokenUsage {
     let number = |path: &str| usage.pointer(path).and_then(Value::as_u64);
     let (input, output) = (number("/prompt_tokens"), number("/completion_tokens"));
     let thoughts = number("/completion_tokens_details/reasoning_tokens").unwrap_or(0);
@@ -91,7 +91,7 @@ fn counted(usage: &Value) -> Usage {
         total if total.is_some() && total == apart(output) => output + thoughts,
         _ => output,
     });
-    Usage {
+    TokenUsage {
         input_tokens: input,
         output_tokens: output,
         cached_tokens: number("/prompt_tokens_details/cached_tokens"),
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn numbers_that_are_none_stay_unknown() {
         let value = json!({ "prompt_tokens": -5, "completion_tokens": 1e99, "total_tokens": "x" });
-        assert_eq!(counted(&value), Usage::default());
+        assert_eq!(counted(&value), TokenUsage::default());
     }
 
     #[test]

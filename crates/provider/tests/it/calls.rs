@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use polyclaw_domain::shape;
-use polyclaw_domain::tool::{Consent, Effect, Risk, ToolSpec};
+use polyclaw_domain::json_schema;
+use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolRisk, ToolSpec};
 use serde_json::{Value, json};
 
 pub const QUESTIONS: [&str; 40] = [
@@ -53,7 +53,7 @@ fn tool(name: &str, description: &str, properties: Value, required: &[&str]) -> 
     let parameters = json!({ "type": "object", "properties": properties, "required": required,
         "additionalProperties": false });
     let (name, description) = (name.to_owned(), description.to_owned());
-    let (effect, risk, consent) = (Effect::Pure, Risk::Low, Consent::NotNeeded);
+    let (effect, risk, consent) = (ToolEffect::Pure, ToolRisk::Low, ToolConsent::NotNeeded);
     Arc::new(ToolSpec { name, description, parameters, effect, risk, consent, confined: false })
 }
 
@@ -86,7 +86,7 @@ pub fn four_tools() -> Vec<Arc<ToolSpec>> {
 /// Types, members, choices and bounds, at every depth. Where a schema names no length, a text has at most 300 characters
 /// and a list 6 items.
 pub fn fits(value: &Value, schema: &Value) -> bool {
-    shape::fits(value, schema) && is_within(value, schema)
+    json_schema::matches_schema(value, schema) && is_within(value, schema)
 }
 
 fn is_within(value: &Value, schema: &Value) -> bool {

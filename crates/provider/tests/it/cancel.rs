@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use polyclaw_domain::provider::Provider;
+use polyclaw_domain::provider::ModelProvider;
 use polyclaw_testkit::model_server::Script;
 
 use crate::fixture::{Bench, SHAPES, refs, user};
@@ -10,7 +10,7 @@ async fn drop_after_arrival(bench: &Bench, model: &str) {
     let (candidates, prompt) = (refs(&[model]), user("hi"));
     let sink = |_| {};
     let seen = bench.server.request_count();
-    let call = bench.models.stream(&candidates, &prompt, &sink);
+    let call = bench.models.stream_reply(&candidates, &prompt, &sink);
     tokio::select! {
         reply = call => panic!("a hanging server answered: {reply:?}"),
         _ = bench.server.wait_for_requests(seen + 1) => {}
@@ -36,7 +36,7 @@ async fn a_hanging_call_does_not_hold_up_another() {
     bench.server.push(Script::reply("one").hang());
     let (candidates, prompt) = (refs(&["openai/a"]), user("hi"));
     let sink = |_| {};
-    let hanging = bench.models.stream(&candidates, &prompt, &sink);
+    let hanging = bench.models.stream_reply(&candidates, &prompt, &sink);
     let other = async {
         bench.server.wait_for_requests(1).await;
         bench.ask("openai/b", &user("hello")).await.unwrap().text

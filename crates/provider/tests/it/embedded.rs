@@ -4,8 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
-use polyclaw_domain::port::Clock;
-use polyclaw_domain::provider::{Delta, ErrorClass, ModelStatus, Prompt, PromptMessage, Provider, Reply};
+use polyclaw_domain::port::WallClock;
+use polyclaw_domain::provider::{
+    ErrorClass, ModelProvider, ModelReply, ModelStatus, Prompt, PromptMessage, StreamDelta,
+};
 use polyclaw_domain::tool::ToolSpec;
 use polyclaw_provider::embedded::Chat;
 use polyclaw_provider::{Models, Settings};
@@ -21,16 +23,16 @@ static CHAT: LazyLock<Arc<Chat>> = LazyLock::new(|| Arc::new(Chat::new(weights()
 
 fn models(chat: Arc<Chat>) -> Models {
     let settings = Settings { embedded: Some(chat), ..Settings::default() };
-    Models::new(settings, Arc::new(ManualClock::default()) as Arc<dyn Clock>).unwrap()
+    Models::new(settings, Arc::new(ManualClock::default()) as Arc<dyn WallClock>).unwrap()
 }
 
-async fn ask(prompt: &Prompt) -> (Reply, Vec<String>) {
+async fn ask(prompt: &Prompt) -> (ModelReply, Vec<String>) {
     let deltas = Mutex::new(Vec::new());
     let sink = |delta| match delta {
-        Delta::Text(text) => deltas.lock().unwrap().push(text),
+        StreamDelta::Text(text) => deltas.lock().unwrap().push(text),
         other => panic!("{other:?}"),
     };
-    let reply = models(Arc::clone(&CHAT)).stream(&refs(&[MODEL]), prompt, &sink).await.unwrap();
+    let reply = models(Arc::clone(&CHAT)).stream_reply(&refs(&[MODEL]), prompt, &sink).await.unwrap();
     (reply, deltas.into_inner().unwrap())
 }
 
@@ -45,7 +47,7 @@ async fn the_same_question_twice_is_the_same_answer_and_mostly_cached() {
     assert_eq!(ask(&drawn).await.0.text, ask(&drawn).await.0.text, "the conversation is the seed");
 }
 
-fn assert_well_formed(tools: &[Arc<ToolSpec>], reply: &Reply, pieces: &[String]) {
+fn assert_well_formed(tools: &[Arc<ToolSpec>], reply: &ModelReply, pieces: &[String]) {
     let [call] = &reply.calls[..] else {
         assert!(reply.calls.is_empty() && !reply.text.is_empty(), "{reply:?}");
         assert_eq!(pieces.concat().trim(), reply.text);
@@ -104,7 +106,7 @@ async fn a_prepared_opening_is_not_taken_in_again() {
     chat.prepare(opening.clone()).await;
     let question = Prompt { messages: user("Hello!").messages, ..opening };
     let models = models(chat);
-    let reply = models.stream(&refs(&[MODEL]), &question, &|_| {}).await.unwrap();
+    let reply = models.stream_reply(&refs(&[MODEL]), &question, &|_| {}).await.unwrap();
     let (input, cached) = (reply.usage.input_tokens.unwrap(), reply.usage.cached_tokens.unwrap());
     assert!(cached > 100 && input - cached < 20, "{cached} of {input} tokens were known");
 }
@@ -116,7 +118,7 @@ async fn a_question_does_not_wait_for_an_opening() {
     let models = models(Arc::clone(&chat));
     let (refs, question) = (refs(&[MODEL]), Prompt { max_tokens: Some(1), ..user("Hi") });
     let asked = async {
-        let reply = models.stream(&refs, &question, &|_| {}).await.unwrap();
+        let reply = models.stream_reply(&refs, &question, &|_| {}).await.unwrap();
         assert!(reply.usage.input_tokens.unwrap() > 0);
     };
     // Both on one thread: the question comes second and is answered, the opening is left where it was.
@@ -136,7 +138,7 @@ async fn dropping_a_call_stops_the_model_at_once() {
         notify.notify_one();
     };
     {
-        let call = models.stream(&candidates, &prompt, &sink);
+        let call = models.stream_reply(&candidates, &prompt, &sink);
         tokio::select! {
             reply = call => panic!("a long story in no time: {reply:?}"),
             () = first.notified() => {}
@@ -154,7 +156,7 @@ async fn many_questions_at_once_are_answered_or_told_to_wait() {
     let models = models(Arc::clone(&CHAT));
     let (candidates, prompt) = (refs(&[MODEL]), Prompt { max_tokens: Some(2), ..user("Hi") });
     let sink = |_| {};
-    let calls = (0..40).map(|_| models.stream(&candidates, &prompt, &sink));
+    let calls = (0..40).map(|_| models.stream_reply(&candidates, &prompt, &sink));
     let replies = futures_util::future::join_all(calls).await;
     let refused: Vec<_> = replies.iter().filter_map(|reply| reply.as_ref().err()).collect();
     assert!(!refused.is_empty() && refused.len() < 40, "{} of 40", refused.len());
@@ -172,14 +174,18 @@ async fn weights_that_are_gone_or_broken_are_an_error_that_says_what_to_do() {
     let gone = (folder.join("gone.gguf"), ModelStatus::Unreachable, ModelStatus::Unreachable);
     for (path, before, after) in [gone, (broken.clone(), ModelStatus::Ready, ModelStatus::Damaged)] {
         let models = models(Arc::new(Chat::new(path.clone())));
-        assert_eq!(models.models().await[0].status, before, "nobody has tried yet");
-        let error = models.stream(&refs(&[MODEL]), &user("hi"), &|_| {}).await.unwrap_err();
+        assert_eq!(models.list_models().await[0].status, before, "nobody has tried yet");
+        let error = models.stream_reply(&refs(&[MODEL]), &user("hi"), &|_| {}).await.unwrap_err();
         assert_eq!(error.class, ErrorClass::NotConfigured);
         assert!(error.message.contains("polyclaw model pull"), "{error}");
-        assert_eq!(models.models().await[0].status, after);
+        assert_eq!(models.list_models().await[0].status, after);
         if path == broken {
             std::fs::write(&path, b"another file").unwrap();
-            assert_eq!(models.models().await[0].status, ModelStatus::Ready, "nothing is known of this one");
+            assert_eq!(
+                models.list_models().await[0].status,
+                ModelStatus::Ready,
+                "nothing is known of this one"
+            );
         }
     }
     std::fs::remove_dir_all(&folder).unwrap();

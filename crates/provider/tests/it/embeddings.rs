@@ -20,38 +20,38 @@ fn texts(texts: &[&str]) -> Vec<String> {
 async fn vectors_come_in_the_order_of_their_texts_with_length_one() {
     let server = ModelServer::start();
     let embedder = remote(&server, 3);
-    assert_eq!((embedder.model_id(), embedder.dim()), ("lab/m", 3));
-    let vectors = embedder.embed(&texts(&["abcd 12", " ", "1"])).await.unwrap();
+    assert_eq!((embedder.model_id(), embedder.dimensions()), ("lab/m", 3));
+    let vectors = embedder.embed_texts(&texts(&["abcd 12", " ", "1"])).await.unwrap();
     assert_eq!(vectors[1], [0.0; 3], "a text without words is near to nothing and sent to nobody");
     assert_eq!(vectors[2], [0.0, 0.5_f32.sqrt(), 0.5_f32.sqrt()]);
     assert!(vectors[0][0] > vectors[0][2]);
     assert_eq!(server.last_request().body()["input"], json!(["abcd 12", "1"]));
     let many: Vec<String> = (0..150).map(|n| format!("text {n}")).collect();
-    assert_eq!(embedder.embed(&many).await.unwrap().len(), 150);
+    assert_eq!(embedder.embed_texts(&many).await.unwrap().len(), 150);
     assert_eq!(server.request_count(), 4);
 }
 
 #[tokio::test]
 async fn wrong_lengths_and_refusals_are_errors_with_a_class() {
     let server = ModelServer::start();
-    let error = remote(&server, 5).embed(&texts(&["a"])).await.unwrap_err();
+    let error = remote(&server, 5).embed_texts(&texts(&["a"])).await.unwrap_err();
     assert_eq!(error.class, ErrorClass::Malformed);
     for (status, class) in
         [(401, ErrorClass::Auth), (429, ErrorClass::RateLimit), (500, ErrorClass::Overload)]
     {
         server.push(Script::error(status, json!({ "error": { "message": "no" } })));
-        assert_eq!(remote(&server, 3).embed(&texts(&["a"])).await.unwrap_err().class, class);
+        assert_eq!(remote(&server, 3).embed_texts(&texts(&["a"])).await.unwrap_err().class, class);
     }
     let embedder = remote(&server, 3);
     drop(server);
-    assert_eq!(embedder.embed(&texts(&["a"])).await.unwrap_err().class, ErrorClass::Unreachable);
+    assert_eq!(embedder.embed_texts(&texts(&["a"])).await.unwrap_err().class, ErrorClass::Unreachable);
 }
 
 #[tokio::test]
 async fn a_missing_embedding_model_says_what_to_do() {
     let embedder = Embeddings::new("/nowhere/minilm");
-    assert_eq!((embedder.model_id(), embedder.dim()), ("embedded/all-minilm-l6-v2", 384));
-    let error = embedder.embed(&texts(&["a"])).await.unwrap_err();
+    assert_eq!((embedder.model_id(), embedder.dimensions()), ("embedded/all-minilm-l6-v2", 384));
+    let error = embedder.embed_texts(&texts(&["a"])).await.unwrap_err();
     assert_eq!(error.class, ErrorClass::NotConfigured);
     assert!(error.message.contains("polyclaw model pull"), "{error}");
 }

@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use polyclaw_domain::provider::{Delta, ErrorClass, ModelStatus, Provider};
+use polyclaw_domain::provider::{ErrorClass, ModelProvider, ModelStatus, StreamDelta};
 use polyclaw_provider::{Kind, ProviderSettings};
 use polyclaw_testkit::model_server::{Request, Script};
 use serde_json::json;
@@ -41,7 +41,7 @@ async fn what_was_streamed_before_a_failure_is_taken_back() {
         bench.server.push(Script::reply("whole"));
         let (reply, deltas) = bench.ask_all(&["openai/a", "anthropic/b"], &user("hi")).await;
         assert_eq!(reply.unwrap().text, "whole");
-        assert_eq!(deltas, [text("half"), Delta::Restart, text("whole")]);
+        assert_eq!(deltas, [text("half"), StreamDelta::Restart, text("whole")]);
     }
 }
 
@@ -163,7 +163,7 @@ async fn entries_with_the_same_key_and_address_cool_together() {
     });
     refuse_bad(&bench, 429, None);
     assert!(bench.ask("one/bad", &user("hi")).await.is_err());
-    let status: Vec<_> = bench.models.models().await.into_iter().map(|info| info.status).collect();
+    let status: Vec<_> = bench.models.list_models().await.into_iter().map(|info| info.status).collect();
     assert_eq!(status, [ModelStatus::Cooling, ModelStatus::Cooling, ModelStatus::Ready]);
 }
 
@@ -212,7 +212,7 @@ async fn silence_in_mid_stream_goes_to_the_fallback_and_is_remembered() {
         let candidates = ["slow/a", "here/b"];
         let (reply, deltas) = bench.ask_all(&candidates, &user("hi")).await;
         assert_eq!(reply.unwrap().model.to_string(), "here/b", "{kind:?}");
-        assert_eq!(deltas, [text("half"), Delta::Restart, text("whole")], "{kind:?}");
+        assert_eq!(deltas, [text("half"), StreamDelta::Restart, text("whole")], "{kind:?}");
         bench.ask_all(&candidates, &user("hi")).await.0.unwrap();
         assert_eq!(asked(&bench), ["a", "b", "b"], "a model that hung is not asked first again: {kind:?}");
         bench.clock.advance(120_000);

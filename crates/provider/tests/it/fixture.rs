@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use polyclaw_domain::port::Clock;
+use polyclaw_domain::port::WallClock;
 use polyclaw_domain::provider::{
-    Delta, ErrorClass, ModelRef, Prompt, PromptMessage, Provider, ProviderError, Reply,
+    ErrorClass, ModelProvider, ModelRef, ModelReply, Prompt, PromptMessage, ProviderError, StreamDelta,
 };
 use polyclaw_domain::time::Millis;
 use polyclaw_provider::{Kind, Models, ProviderSettings, Settings};
@@ -26,7 +26,7 @@ impl ManualClock {
     }
 }
 
-impl Clock for ManualClock {
+impl WallClock for ManualClock {
     fn now(&self) -> Millis {
         Millis(self.0.load(Ordering::SeqCst))
     }
@@ -53,15 +53,15 @@ impl Bench {
         let server = ModelServer::start();
         let clock = Arc::new(ManualClock::default());
         let settings = Settings { providers: providers(&server), ..Settings::default() };
-        let models = Models::new(settings, Arc::clone(&clock) as Arc<dyn Clock>).unwrap();
+        let models = Models::new(settings, Arc::clone(&clock) as Arc<dyn WallClock>).unwrap();
         Self { server, clock, models }
     }
 
-    pub async fn ask(&self, model: &str, prompt: &Prompt) -> Result<Reply, ProviderError> {
+    pub async fn ask(&self, model: &str, prompt: &Prompt) -> Result<ModelReply, ProviderError> {
         self.ask_all(&[model], prompt).await.0
     }
 
-    pub async fn says(&self, model: &str, script: Script) -> Result<Reply, ProviderError> {
+    pub async fn says(&self, model: &str, script: Script) -> Result<ModelReply, ProviderError> {
         self.server.push(script);
         self.ask(model, &user("hi")).await
     }
@@ -71,11 +71,11 @@ impl Bench {
         &self,
         models: &[&str],
         prompt: &Prompt,
-    ) -> (Result<Reply, ProviderError>, Vec<Delta>) {
+    ) -> (Result<ModelReply, ProviderError>, Vec<StreamDelta>) {
         let candidates = refs(models);
         let deltas = Mutex::new(Vec::new());
         let sink = |delta| deltas.lock().unwrap().push(delta);
-        let result = self.models.stream(&candidates, prompt, &sink).await;
+        let result = self.models.stream_reply(&candidates, prompt, &sink).await;
         (result, deltas.into_inner().unwrap())
     }
 
@@ -96,9 +96,9 @@ pub fn refs(models: &[&str]) -> Vec<ModelRef> {
 }
 
 pub fn user(text: &str) -> Prompt {
-    Prompt { messages: vec![PromptMessage::user(text)], ..Prompt::default() }
+    Prompt { messages: vec![PromptMessage::user_text(text)], ..Prompt::default() }
 }
 
-pub fn text(text: &str) -> Delta {
-    Delta::Text(text.to_owned())
+pub fn text(text: &str) -> StreamDelta {
+    StreamDelta::Text(text.to_owned())
 }

@@ -1,5 +1,5 @@
 use polyclaw_domain::media::Image;
-use polyclaw_domain::provider::{Delta, ErrorClass, Prompt, PromptMessage};
+use polyclaw_domain::provider::{ErrorClass, Prompt, PromptMessage, StreamDelta};
 use polyclaw_provider::{Kind, ProviderSettings};
 use polyclaw_testkit::model_server::Script;
 use serde_json::json;
@@ -10,7 +10,7 @@ use crate::fixture::{Bench, KEY, SHAPES};
 const GIF: &[u8] = b"GIF89a";
 
 fn look() -> Prompt {
-    let images = vec![Image::read(GIF).unwrap()];
+    let images = vec![Image::from_bytes(GIF).unwrap()];
     let shown = PromptMessage::User { text: "what is it?".into(), images };
     Prompt { messages: vec![shown], ..Prompt::default() }
 }
@@ -91,7 +91,7 @@ async fn a_body_that_is_too_large_is_sent_again_without_its_images() {
 async fn an_image_too_large_for_anthropic_does_not_take_the_others_along() {
     let bench = Bench::new();
     let large = [GIF, &vec![7; 4 * 1024 * 1024]].concat();
-    let images = vec![Image::read(GIF).unwrap(), Image::read(large).unwrap()];
+    let images = vec![Image::from_bytes(GIF).unwrap(), Image::from_bytes(large).unwrap()];
     let messages = vec![PromptMessage::User { text: "look".into(), images }];
     bench.ask("anthropic/m", &Prompt { messages, ..Prompt::default() }).await.unwrap();
     let content = bench.server.last_request().messages()[0]["content"].clone();
@@ -108,8 +108,8 @@ async fn what_was_streamed_before_an_image_was_refused_no_longer_counts() {
     bench.server.push(Script::reply("I see nothing."));
     let (reply, deltas) = bench.ask_all(&["openai/m"], &look()).await;
     assert_eq!(reply.unwrap().text, "I see nothing.");
-    let at = deltas.iter().position(|delta| *delta == Delta::Restart).unwrap();
-    assert_eq!(deltas[..at], [Delta::Text("I s".into())]);
+    let at = deltas.iter().position(|delta| *delta == StreamDelta::Restart).unwrap();
+    assert_eq!(deltas[..at], [StreamDelta::Text("I s".into())]);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use polyclaw_domain::provider::{ModelInfo, ModelStatus, Provider};
+use polyclaw_domain::provider::{ModelInfo, ModelProvider, ModelStatus};
 use polyclaw_provider::{Kind, ProviderSettings};
 
 use crate::fixture::{Bench, user};
@@ -21,7 +21,7 @@ async fn configured_models_are_listed_in_order_without_a_question() {
             ProviderSettings::new("none", Kind::Gemini).api_key("k"),
         ]
     });
-    assert_eq!(names(&bench.models.models().await), ["z/two", "z/one", "a/three"]);
+    assert_eq!(names(&bench.models.list_models().await), ["z/two", "z/one", "a/three"]);
 }
 
 #[tokio::test]
@@ -33,12 +33,12 @@ async fn a_local_server_is_asked_and_its_answer_kept_for_half_a_minute() {
         ]
     });
     bench.server.set_models(["qwen3:8b"]);
-    assert_eq!(names(&bench.models.models().await), ["local/qwen3:8b", "ollama/qwen3:8b"]);
+    assert_eq!(names(&bench.models.list_models().await), ["local/qwen3:8b", "ollama/qwen3:8b"]);
     bench.server.set_models(["other"]);
     bench.clock.advance(29_999);
-    assert_eq!(names(&bench.models.models().await), ["local/qwen3:8b", "ollama/qwen3:8b"]);
+    assert_eq!(names(&bench.models.list_models().await), ["local/qwen3:8b", "ollama/qwen3:8b"]);
     bench.clock.advance(1);
-    assert_eq!(names(&bench.models.models().await), ["local/other", "ollama/other"]);
+    assert_eq!(names(&bench.models.list_models().await), ["local/other", "ollama/other"]);
 }
 
 #[tokio::test]
@@ -46,10 +46,10 @@ async fn a_server_that_went_away_is_shown_as_unreachable() {
     let Bench { server, clock, models } = Bench::with(|server| {
         vec![ProviderSettings::new("local", Kind::OpenAiCompatible).base_url(server.url())]
     });
-    assert_eq!(models.models().await[0].status, ModelStatus::Ready);
+    assert_eq!(models.list_models().await[0].status, ModelStatus::Ready);
     drop(server);
     clock.advance(30_000);
-    let listed = models.models().await;
+    let listed = models.list_models().await;
     assert_eq!(names(&listed), ["local/scripted"]);
     assert_eq!(listed[0].status, ModelStatus::Unreachable);
 }
@@ -73,7 +73,7 @@ async fn a_server_that_could_not_be_reached_is_said_so_until_it_answers() {
     let bench = Bench::with(|_| {
         vec![ProviderSettings::new("local", Kind::OpenAiCompatible).base_url(url).models(["m"])]
     });
-    let status = async || bench.models.models().await[0].status;
+    let status = async || bench.models.list_models().await[0].status;
     assert_eq!(status().await, ModelStatus::Ready, "nothing is known against it");
     bench.ask("local/m", &user("hi")).await.unwrap_err();
     assert_eq!(status().await, ModelStatus::Unreachable);

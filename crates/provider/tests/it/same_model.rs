@@ -4,9 +4,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use polyclaw_domain::port::Clock;
+use polyclaw_domain::port::WallClock;
 use polyclaw_domain::provider::{
-    Delta, ErrorClass, ModelStatus, Prompt, PromptMessage, Provider, ProviderError, Reply,
+    ErrorClass, ModelProvider, ModelReply, ModelStatus, Prompt, PromptMessage, ProviderError, StreamDelta,
 };
 use polyclaw_provider::embedded::Chat;
 use polyclaw_provider::{Models, ProviderSettings, Settings};
@@ -24,7 +24,7 @@ struct Both {
 fn models(provider: ProviderSettings) -> Models {
     let embedded = Some(Arc::new(Chat::new(weights())));
     let settings = Settings { providers: vec![provider], embedded };
-    Models::new(settings, Arc::new(ManualClock::default()) as Arc<dyn Clock>).unwrap()
+    Models::new(settings, Arc::new(ManualClock::default()) as Arc<dyn WallClock>).unwrap()
 }
 
 impl Both {
@@ -33,13 +33,13 @@ impl Both {
         Self { models: models(server.settings().api_key(KEY)), server }
     }
 
-    async fn ask(&self, model: &str, prompt: &Prompt) -> Result<(Reply, Vec<String>), ProviderError> {
+    async fn ask(&self, model: &str, prompt: &Prompt) -> Result<(ModelReply, Vec<String>), ProviderError> {
         let pieces = Mutex::new(Vec::new());
         let sink = |delta| match delta {
-            Delta::Text(text) => pieces.lock().unwrap().push(text),
+            StreamDelta::Text(text) => pieces.lock().unwrap().push(text),
             other => panic!("{other:?}"),
         };
-        let reply = self.models.stream(&refs(&[model]), prompt, &sink).await?;
+        let reply = self.models.stream_reply(&refs(&[model]), prompt, &sink).await?;
         Ok((reply, pieces.into_inner().unwrap()))
     }
 }
@@ -95,7 +95,7 @@ async fn a_dropped_call_stops_the_model() {
         let first = tokio::sync::Notify::new();
         let (candidates, sink) = (refs(&[model]), |_| first.notify_one());
         tokio::select! {
-            reply = both.models.stream(&candidates, &prompt, &sink) => panic!("a story in no time: {reply:?}"),
+            reply = both.models.stream_reply(&candidates, &prompt, &sink) => panic!("a story in no time: {reply:?}"),
             () = first.notified() => {}
         }
         // Each answers one at a time: behind the whole story this would take half a minute.
@@ -125,7 +125,7 @@ async fn a_conversation_goes_on_from_what_was_said() {
     for model in ENGINES {
         let (reply, _) = both.ask(model, &prompt).await.unwrap();
         prompt.messages.push(PromptMessage::Assistant { text: reply.text, calls: Vec::new() });
-        prompt.messages.push(PromptMessage::user("What is my name?"));
+        prompt.messages.push(PromptMessage::user_text("What is my name?"));
         let (longer, _) = both.ask(model, &prompt).await.unwrap();
         assert!(longer.usage.input_tokens > reply.usage.input_tokens, "{model}: {:?}", longer.usage);
     }
@@ -134,7 +134,7 @@ async fn a_conversation_goes_on_from_what_was_said() {
 #[tokio::test]
 async fn both_are_listed_as_ready() {
     let both = Both::start();
-    let listed = both.models.models().await;
+    let listed = both.models.list_models().await;
     assert_eq!(listed.len(), 2, "{listed:?}");
     assert!(listed.iter().all(|info| info.status == ModelStatus::Ready), "{listed:?}");
 }
@@ -152,7 +152,7 @@ async fn what_the_server_refuses_has_its_class() {
     assert!(both.ask("embedded/smollm2-135m", &Prompt { max_tokens: Some(1), ..long }).await.is_ok());
 
     let stranger = models(both.server.settings().api_key("sk-of-another"));
-    let refused = stranger.stream(&refs(&["llama/smollm2"]), &user("hi"), &|_| {}).await.unwrap_err();
+    let refused = stranger.stream_reply(&refs(&["llama/smollm2"]), &user("hi"), &|_| {}).await.unwrap_err();
     assert_eq!(refused.class, ErrorClass::Auth);
     assert!(!refused.to_string().contains("sk-of-another"), "{refused}");
 }
@@ -163,6 +163,6 @@ async fn a_server_that_dies_in_the_middle_is_unreachable() {
     let (candidates, prompt) = (refs(&["llama/smollm2"]), user("Write a very long story about the sea."));
     let server = Mutex::new(Some(server));
     let sink = |_| drop(server.lock().unwrap().take());
-    let error = models.stream(&candidates, &prompt, &sink).await.unwrap_err();
+    let error = models.stream_reply(&candidates, &prompt, &sink).await.unwrap_err();
     assert_eq!(error.class, ErrorClass::Unreachable, "{error}");
 }

@@ -1,7 +1,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use polyclaw_domain::provider::{Delta, Prompt, Provider, ReasoningEffort, Usage};
+use polyclaw_domain::provider::{ModelProvider, Prompt, ReasoningEffort, StreamDelta, TokenUsage};
 use polyclaw_testkit::model_server::{Gate, Script};
 use tokio::sync::mpsc;
 
@@ -17,7 +17,7 @@ async fn text_and_reasoning_arrive_as_they_were_sent() {
         assert_eq!(reply.text, "Hello, wörld");
         assert_eq!(reply.model.to_string(), model);
         assert!(!reply.truncated && reply.calls.is_empty());
-        let expected = [Delta::Reasoning("hmm".into()), text("Hell"), text("o, w"), text("örld")];
+        let expected = [StreamDelta::Reasoning("hmm".into()), text("Hell"), text("o, w"), text("örld")];
         assert_eq!(deltas, expected, "{model}");
     }
 }
@@ -31,7 +31,7 @@ async fn the_first_token_is_passed_on_while_the_rest_is_still_held_back() {
         let (sender, mut seen) = mpsc::unbounded_channel();
         let (candidates, prompt) = (refs(&[model]), user("hi"));
         let sink = move |delta| sender.send(delta).unwrap();
-        let answer = bench.models.stream(&candidates, &prompt, &sink);
+        let answer = bench.models.stream_reply(&candidates, &prompt, &sink);
         let watch = async {
             assert_eq!(seen.recv().await, Some(text("first")));
             gate.open();
@@ -49,7 +49,7 @@ async fn usage_is_what_the_provider_said_and_unknown_otherwise() {
         let known = bench.says(model, Script::reply("a").usage(120, 7)).await.unwrap().usage;
         assert_eq!((known.input_tokens, known.output_tokens), (Some(120), Some(7)), "{model}");
         let unknown = bench.says(model, Script::reply("a").no_usage()).await.unwrap().usage;
-        assert_eq!(unknown, Usage::default(), "{model}");
+        assert_eq!(unknown, TokenUsage::default(), "{model}");
     }
 }
 

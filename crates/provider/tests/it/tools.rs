@@ -1,5 +1,5 @@
 use polyclaw_domain::provider::{ErrorClass, Prompt, PromptMessage, ReasoningEffort};
-use polyclaw_domain::tool::{Consent, Effect, Risk, ToolCall, ToolSpec};
+use polyclaw_domain::tool::{ToolCall, ToolConsent, ToolEffect, ToolRisk, ToolSpec};
 use polyclaw_testkit::model_server::Script;
 use serde_json::{Value, json};
 
@@ -18,9 +18,9 @@ fn spec(name: &str) -> ToolSpec {
         name: name.into(),
         description: format!("Does {name}."),
         parameters: json!({ "type": "object", "properties": { "path": { "type": "string" } } }),
-        effect: Effect::Pure,
-        risk: Risk::Low,
-        consent: Consent::NotNeeded,
+        effect: ToolEffect::Pure,
+        risk: ToolRisk::Low,
+        consent: ToolConsent::NotNeeded,
         confined: false,
     }
 }
@@ -30,7 +30,7 @@ fn second_round() -> Prompt {
     let calls = vec![call("c1", "read", json!({ "path": "a" })), call("c2", "list", json!({}))];
     Prompt {
         messages: vec![
-            PromptMessage::user("look"),
+            PromptMessage::user_text("look"),
             PromptMessage::Assistant { text: "I look.".into(), calls },
             result("c1", "read", "alpha", false),
             result("c2", "list", "no such folder", true),

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use polyclaw_domain::channel::Address;
-use polyclaw_domain::hex::hex;
+use polyclaw_domain::channel::ChatAddress;
+use polyclaw_domain::hex::encode_hex;
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::hub::Watch;
 use polyclaw_engine::ingress::{Accepted, Inbound};
 use polyclaw_store::{Tx, messages};
@@ -85,8 +85,8 @@ pub async fn accept(app: &AppState, agent: &AgentId, params: Params) -> Result<A
         return Err(Fault::params("messageId is empty"));
     }
     let context = context(app, agent, &message).await?;
-    let session = bounded(SessionKey::direct(agent, CHANNEL, &context), "contextId")?;
-    let address = Address { channel: "api".into(), account: CHANNEL.into(), peer: context, thread: None };
+    let session = bounded(SessionKey::for_direct(agent, CHANNEL, &context), "contextId")?;
+    let address = ChatAddress { channel: "api".into(), account: CHANNEL.into(), peer: context, thread: None };
     let (files, words): (Vec<_>, Vec<_>) = message.parts.into_iter().partition(|part| part.kind == "file");
     let inbound = Inbound {
         parts: images(files)?,
@@ -103,7 +103,7 @@ pub async fn accept(app: &AppState, agent: &AgentId, params: Params) -> Result<A
 async fn context(app: &AppState, agent: &AgentId, message: &Message) -> Result<String, Fault> {
     let stated = message.context_id.clone().filter(|context| !context.is_empty());
     let Some(task) = &message.task_id else {
-        return Ok(stated.unwrap_or_else(|| hex(&Sha256::digest(&message.message_id)[..16])));
+        return Ok(stated.unwrap_or_else(|| encode_hex(&Sha256::digest(&message.message_id)[..16])));
     };
     let job = task::find(app, agent, task).await?;
     let own = task::context_of(&job.session).unwrap_or_default();
@@ -123,7 +123,7 @@ async fn is_known(app: &AppState, session: SessionKey, key: String) -> Result<bo
 }
 
 /// Images that the message itself holds; nothing is fetched for a caller.
-fn images(parts: Vec<Part>) -> Result<Vec<message::Part>, Fault> {
+fn images(parts: Vec<Part>) -> Result<Vec<message::MessagePart>, Fault> {
     let one = |part: Part| {
         let file = part.file.ok_or_else(|| Fault::params("a part lacks file"))?;
         let data = file.bytes.ok_or_else(|| Fault::content("file with a uri"))?;

@@ -1,6 +1,6 @@
 //! JSON-RPC 2.0 as A2A uses it: one call, one answer.
 
-use polyclaw_domain::redact::{Redactor, quoted};
+use polyclaw_domain::redact::{Redactor, quote_safely};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ impl Fault {
     }
 
     pub fn unknown_method(method: &str) -> Self {
-        let method = quoted(method);
+        let method = quote_safely(method);
         Self::new(-32601, "unknown_method", format!("there is no method '{method}'"))
     }
 
@@ -31,7 +31,7 @@ impl Fault {
     }
 
     pub fn unknown_task(id: &str) -> Self {
-        Self::new(-32001, "unknown_turn", format!("there is no task '{}'", quoted(id)))
+        Self::new(-32001, "unknown_turn", format!("there is no task '{}'", quote_safely(id)))
     }
 
     pub fn over() -> Self {
@@ -102,7 +102,7 @@ pub fn answer(id: &Value, result: &Value) -> Value {
 pub fn refusal(id: &Value, fault: &Fault, redactor: &Redactor) -> Value {
     let error = json!({ "code": fault.number, "message": fault.message, "data": { "code": fault.code } });
     let mut body = json!({ "jsonrpc": "2.0", "id": id, "error": error });
-    redactor.json(&mut body);
+    redactor.redact_json(&mut body);
     body
 }
 

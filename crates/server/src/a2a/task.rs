@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use polyclaw_domain::id::{AgentId, TurnId};
 use polyclaw_domain::job::JobState;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::message::{Origin, Role};
+use polyclaw_domain::message::{MessageOrigin, MessageRole};
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::Tx;
 use polyclaw_store::jobs::{self, Job};
@@ -53,7 +53,8 @@ pub async fn find(app: &AppState, agent: &AgentId, id: &str) -> Result<Job, Faul
     let wanted = TurnId::new(id);
     let read = move |tx: &mut Tx<'_>| jobs::answering(tx, &wanted);
     let found = app.engine.db().read(read).await.map_err(Error::from)?;
-    let own = |job: &Job| job.session.agent().as_ref() == Some(agent) && context_of(&job.session).is_some();
+    let own =
+        |job: &Job| job.session.agent_id().as_ref() == Some(agent) && context_of(&job.session).is_some();
     found.filter(own).ok_or_else(|| Fault::unknown_task(id))
 }
 
@@ -120,7 +121,7 @@ fn shown(turn: &TurnId, job: &Job, said: &[Message], most: Option<usize>) -> Val
         (None, _) => None,
     };
     let spoken = |message: &&Message| {
-        let is_asked = message.role == Role::User && message.origin == Origin::User;
+        let is_asked = message.role == MessageRole::User && message.origin == MessageOrigin::User;
         is_asked || Some(&message.id) == job.reply.as_ref()
     };
     let history: Vec<Value> = said.iter().filter(spoken).map(|message| told(message, place)).collect();
@@ -140,7 +141,7 @@ fn told(message: &Message, (task, context): (&TurnId, &str)) -> Value {
     let id = message.idempotency_key.as_deref().unwrap_or(message.id.as_str());
     json!({
         "kind": "message", "messageId": id, "taskId": task, "contextId": context,
-        "role": if message.role == Role::User { "user" } else { "agent" },
+        "role": if message.role == MessageRole::User { "user" } else { "agent" },
         "parts": [{ "kind": "text", "text": message.text }],
     })
 }

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use polyclaw_domain::audit::Link;
+use polyclaw_domain::audit::AuditRecord;
 use polyclaw_domain::time::Millis;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -35,8 +35,8 @@ pub struct EntryView {
     hash: String,
 }
 
-impl From<Link> for EntryView {
-    fn from(link: Link) -> Self {
+impl From<AuditRecord> for EntryView {
+    fn from(link: AuditRecord) -> Self {
         let entry = link.entry;
         Self {
             seq: link.seq,
@@ -79,7 +79,7 @@ pub async fn verify(State(app): State<ControlState>) -> Result<Json<ChainVerdict
     Ok(Json(ChainVerdict {
         whole: broken.is_none(),
         entries: chain.len(),
-        head: chain.head().to_owned(),
+        head: chain.head_hash().to_owned(),
         broken_at: broken.as_ref().map(|broken| broken.seq),
         why: broken.map(|broken| broken.why.to_owned()),
     }))

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use polyclaw_control::Caller;
 use polyclaw_control::config::{Difference, Edit, Outcome, References, Terms, Written};
-use polyclaw_domain::instance::Access;
+use polyclaw_domain::instance::TokenAccess;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -171,8 +171,8 @@ pub async fn validate(
     Body(draft): Body<Draft>,
 ) -> Result<Json<Checked>> {
     let references = match by.access {
-        Access::Admin => References::Resolved,
-        Access::Read | Access::Operate => References::Assumed,
+        TokenAccess::Admin => References::Resolved,
+        TokenAccess::Read | TokenAccess::Operate => References::Assumed,
     };
     let found = app.control.check_config(&id, &drafted(draft)?, references).await?;
     let fault = |error: polyclaw_domain::config::ConfigError| FaultView {

@@ -18,8 +18,8 @@ use futures_util::StreamExt;
 use http_body_util::Full;
 use hyper::upgrade::OnUpgrade;
 use polyclaw_control::{Caller, call, while_it_answers};
-use polyclaw_domain::instance::Access;
-use polyclaw_domain::redact::quoted;
+use polyclaw_domain::instance::TokenAccess;
+use polyclaw_domain::redact::quote_safely;
 use utoipa::openapi::path::{HttpMethod, OperationBuilder, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{OpenApi, Required, ResponseBuilder};
@@ -104,7 +104,7 @@ fn most(target: &Uri) -> usize {
 }
 
 /// The head of a call as the instance gets it.
-fn dressed(mut parts: Parts, target: Uri, token: Option<String>, access: Access) -> Parts {
+fn dressed(mut parts: Parts, target: Uri, token: Option<String>, access: TokenAccess) -> Parts {
     let upgrade = parts.headers.get(UPGRADE).cloned();
     parts.extensions.clear();
     parts.headers.remove(CONTENT_LENGTH);
@@ -150,7 +150,7 @@ pub fn describe(document: &mut OpenApi) {
 
 /// The instance, and what of it is asked for. The path stays as it was written: a session key in it is encoded.
 pub fn split(uri: &Uri) -> Result<(String, Uri)> {
-    let unknown = || Error::UnknownRoute(quoted(uri.path()));
+    let unknown = || Error::UnknownRoute(quote_safely(uri.path()));
     let (_, rest) = uri.path().split_once("/instances/").ok_or_else(unknown)?;
     let (id, path) = rest.split_once("/gateway/").ok_or_else(unknown)?;
     let climbs = path

@@ -7,7 +7,7 @@ use axum::http::header::UPGRADE;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use polyclaw_control::{Caller, Kind, Stay};
-use polyclaw_domain::instance::Access;
+use polyclaw_domain::instance::TokenAccess;
 
 use super::gateway;
 use super::state::ControlState;
@@ -114,15 +114,15 @@ fn guest_with_code(app: &ControlState, request: &Request) -> Option<Guest> {
 }
 
 pub async fn reads(request: Request, next: Next) -> Response {
-    allow(Access::Read, request, next).await
+    allow(TokenAccess::Read, request, next).await
 }
 
 pub async fn operates(request: Request, next: Next) -> Response {
-    allow(Access::Operate, request, next).await
+    allow(TokenAccess::Operate, request, next).await
 }
 
 pub async fn administers(request: Request, next: Next) -> Response {
-    allow(Access::Admin, request, next).await
+    allow(TokenAccess::Admin, request, next).await
 }
 
 /// Through the gateway a look needs less than a word, and a word less than a change; over a socket one may talk.
@@ -133,8 +133,8 @@ pub async fn passes(request: Request, next: Next) -> Response {
     };
     let asked = Kind::of(request.method(), target.path()).needs();
     let least = match request.headers().contains_key(UPGRADE) {
-        true => Access::Operate,
-        false => Access::Read,
+        true => TokenAccess::Operate,
+        false => TokenAccess::Read,
     };
     allow(asked.max(least), request, next).await
 }
@@ -144,10 +144,10 @@ pub async fn corresponds(request: Request, next: Next) -> Response {
     if request.extensions().get::<Caller>().is_some_and(|caller| caller.instance.is_some()) {
         return next.run(request).await;
     }
-    allow(Access::Operate, request, next).await
+    allow(TokenAccess::Operate, request, next).await
 }
 
-async fn allow(needed: Access, request: Request, next: Next) -> Response {
+async fn allow(needed: TokenAccess, request: Request, next: Next) -> Response {
     let caller = request.extensions().get::<Caller>();
     match caller {
         // An instance's own token is for the calls of instances.

@@ -8,7 +8,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
 use polyclaw_control::Caller;
-use polyclaw_domain::instance::Status;
+use polyclaw_domain::instance::InstanceStatus;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -16,16 +16,16 @@ use super::state::ControlState;
 use crate::error::Result;
 use crate::metrics::{Metrics, head, resident_bytes};
 
-const STATUSES: [Status; 9] = [
-    Status::Running,
-    Status::Unresponsive,
-    Status::Starting,
-    Status::Restarting,
-    Status::Stopped,
-    Status::Crashed,
-    Status::StalePid,
-    Status::Unknown,
-    Status::Error,
+const STATUSES: [InstanceStatus; 9] = [
+    InstanceStatus::Running,
+    InstanceStatus::Unresponsive,
+    InstanceStatus::Starting,
+    InstanceStatus::Restarting,
+    InstanceStatus::Stopped,
+    InstanceStatus::Crashed,
+    InstanceStatus::StalePid,
+    InstanceStatus::Unknown,
+    InstanceStatus::Error,
 ];
 
 #[derive(Serialize, ToSchema)]
@@ -65,8 +65,14 @@ pub struct Alive {
 #[utoipa::path(get, path = "/health", tag = "health", responses((status = 200, body = FleetHealth)))]
 pub async fn health(State(app): State<ControlState>) -> Result<Json<FleetHealth>> {
     let views = app.control.list(false).await?;
-    let fails = |status: Status| {
-        matches!(status, Status::Crashed | Status::Error | Status::StalePid | Status::Unresponsive)
+    let fails = |status: InstanceStatus| {
+        matches!(
+            status,
+            InstanceStatus::Crashed
+                | InstanceStatus::Error
+                | InstanceStatus::StalePid
+                | InstanceStatus::Unresponsive
+        )
     };
     let fails_at_once = views.iter().any(|view| fails(view.status));
     // All at once: one that does not answer must not hold the others up.
@@ -74,7 +80,7 @@ pub async fn health(State(app): State<ControlState>) -> Result<Json<FleetHealth>
         let control = app.control.clone();
         async move {
             let said = match view.status {
-                Status::Running => control.health_of(view.id.as_str()).await.ok().flatten(),
+                InstanceStatus::Running => control.health_of(view.id.as_str()).await.ok().flatten(),
                 _ => None,
             };
             let health = said.as_ref().and_then(|said| said["status"].as_str().map(str::to_owned));
@@ -84,7 +90,8 @@ pub async fn health(State(app): State<ControlState>) -> Result<Json<FleetHealth>
         }
     });
     let instances: Vec<InstanceHealth> = futures_util::future::join_all(asked).await;
-    let is_silent = |one: &InstanceHealth| one.status == Status::Running.as_str() && one.health.is_none();
+    let is_silent =
+        |one: &InstanceHealth| one.status == InstanceStatus::Running.as_str() && one.health.is_none();
     let degraded = fails_at_once || instances.iter().any(is_silent);
     Ok(Json(FleetHealth {
         status: if degraded { "degraded" } else { "ok" },

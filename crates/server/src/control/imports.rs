@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::{Extension, Json};
 use polyclaw_control::Caller;
 use polyclaw_control::import::{Order, Outcome, Report};
-use polyclaw_domain::openclaw::Note;
+use polyclaw_domain::openclaw::TranslationNote;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::registry::imports::Import;
 use serde::{Deserialize, Serialize};
@@ -48,7 +48,7 @@ pub struct ImportNote {
     why: String,
 }
 
-fn noted(notes: Vec<Note>) -> Vec<ImportNote> {
+fn noted(notes: Vec<TranslationNote>) -> Vec<ImportNote> {
     notes.into_iter().map(|note| ImportNote { path: note.path, why: note.why }).collect()
 }
 

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use polyclaw_control::{Caller, DRAIN, View, Wish};
-use polyclaw_domain::instance::Restart;
+use polyclaw_domain::instance::RestartPolicy;
 use polyclaw_domain::time::Millis;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -91,7 +91,7 @@ pub struct NewInstance {
     model: Option<String>,
     /// `on-failure` if not given.
     #[schema(value_type = Option<String>, pattern = "^(never|on-failure|always)$")]
-    restart: Option<Restart>,
+    restart: Option<RestartPolicy>,
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -114,7 +114,7 @@ pub struct Unarchive {
 pub struct Policy {
     /// `never`, `on-failure` or `always`.
     #[schema(value_type = String, pattern = "^(never|on-failure|always)$")]
-    restart: Restart,
+    restart: RestartPolicy,
 }
 
 #[derive(Deserialize, IntoParams)]

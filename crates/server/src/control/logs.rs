@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
 use polyclaw_control::log;
-use polyclaw_domain::redact::Stream;
+use polyclaw_domain::redact::RedactionStream;
 use serde::{Deserialize, Serialize};
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
@@ -115,7 +115,7 @@ pub async fn lines(
 /// What is logged was cleaned before; what another program wrote into the file was not.
 pub fn clean(app: &ControlState, mut lines: Vec<String>) -> Vec<String> {
     let redactor = app.control.redactor();
-    lines.iter_mut().for_each(|line| redactor.string(line));
+    lines.iter_mut().for_each(|line| redactor.redact_in_place(line));
     lines
 }
 
@@ -131,7 +131,7 @@ pub async fn download(State(app): State<ControlState>, Id(id): Id) -> Result<Res
         files.push((file, size));
     }
     files.reverse();
-    let cleaner = Stream::new(app.control.redactor());
+    let cleaner = RedactionStream::new(app.control.redactor());
     let chunks = stream::unfold((files, 0, cleaner), |(mut files, mut at, mut cleaner)| async move {
         loop {
             let (file, size) = files.last_mut()?;

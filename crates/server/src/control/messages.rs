@@ -146,7 +146,7 @@ pub async fn send(
         Sent::New(accepted) => {
             let receipt = MessageReceipt {
                 id: accepted.id.to_string(),
-                state: envelope::State::Queued.as_str(),
+                state: envelope::EnvelopeState::Queued.as_str(),
                 deduplicated: false,
                 redacted: Some(accepted.redacted),
                 hop_count: Some(accepted.hop),
@@ -210,7 +210,7 @@ pub async fn list(State(app): State<ControlState>, Query(which): Query<Which>) -
 /// What was given up, the newest first.
 #[utoipa::path(get, path = "/messages/dead_letter", tag = "messages", params(Paged), responses((status = 200, body = MessageList)))]
 pub async fn dead(State(app): State<ControlState>, Query(which): Query<Paged>) -> Result<Json<MessageList>> {
-    let filter = Filter { state: Some(envelope::State::DeadLetter), ..Filter::default() };
+    let filter = Filter { state: Some(envelope::EnvelopeState::DeadLetter), ..Filter::default() };
     page(&app, filter, "dead", (which.limit, which.cursor)).await
 }
 

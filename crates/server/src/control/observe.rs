@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use polyclaw_control::observe::{Details, Used};
-use polyclaw_domain::budget::usd;
+use polyclaw_domain::budget::nanos_to_usd;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
@@ -148,7 +148,7 @@ impl UsageView {
             input_tokens: used.input,
             output_tokens: used.output,
             total_tokens: used.input.zip(used.output).map(|(input, output)| input + output),
-            cost_usd: used.cost_nanos.map(usd),
+            cost_usd: used.cost_nanos.map(nanos_to_usd),
             request_count: used.requests,
             unknown_count: used.unknown,
             data_available: used.requests > 0,

@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use http_body_util::BodyExt;
 use polyclaw_control::{Caller, to_its_end};
-use polyclaw_domain::hex::hex;
+use polyclaw_domain::hex::encode_hex;
 use polyclaw_store::registry::answers::{self, Call, Known};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -63,7 +63,7 @@ async fn answer(app: &ControlState, request: Request, next: Next, most: usize) -
     let key = key.ok_or_else(|| Error::invalid("Idempotency-Key", "1 to 255 plain letters"))?.to_owned();
     let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
     let asked = Sha256::new().chain_update(parts.method.as_str()).chain_update("\0").chain_update(path);
-    let request = hex(&asked.chain_update("\0").chain_update(&body).finalize());
+    let request = encode_hex(&asked.chain_update("\0").chain_update(&body).finalize());
     let caller = parts.extensions.get::<Caller>().map(|caller| caller.who.clone()).unwrap_or_default();
     let (app, call) = (app.clone(), Call { caller, key, request });
     let asked = Request::from_parts(parts, Body::from(body));

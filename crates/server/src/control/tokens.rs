@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use axum::{Extension, Json};
 use polyclaw_control::Caller;
-use polyclaw_domain::instance::Access;
+use polyclaw_domain::instance::TokenAccess;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::registry::tokens::Token;
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ pub struct NewToken {
     name: String,
     /// `read`, `operate` or `admin`.
     #[schema(value_type = String, pattern = "^(read|operate|admin)$")]
-    scope: Access,
+    scope: TokenAccess,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -144,5 +144,5 @@ pub async fn end_login(
 
 /// The token whose logins a caller may see and end; none where it may all.
 fn only_of(by: &Caller) -> Option<String> {
-    by.token.clone().filter(|_| by.access < Access::Admin)
+    by.token.clone().filter(|_| by.access < TokenAccess::Admin)
 }

@@ -147,7 +147,7 @@ impl Line {
     async fn fail(&mut self, error: &Error) {
         error.log();
         let mut detail = error.detail();
-        self.redactor.string(&mut detail.message);
+        self.redactor.redact_in_place(&mut detail.message);
         self.say(&json!({ "type": "error", "code": detail.code, "message": detail.message })).await;
         self.close(match error.status().as_u16() {
             401 | 403 => UNAUTHORIZED,

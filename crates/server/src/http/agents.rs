@@ -3,11 +3,11 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use polyclaw_domain::agent::{AgentSpec, Identity};
+use polyclaw_domain::agent::{AgentIdentity, AgentSpec};
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::route::Match;
+use polyclaw_domain::route::BindingMatch;
 use polyclaw_domain::scope::DmScope;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::agents::{Source, Stored};
 use serde::{Deserialize, Serialize};
@@ -84,7 +84,7 @@ pub struct OwnBinding {
     /// What a message must be, as the config has it.
     #[serde(rename = "match")]
     #[schema(value_type = Object)]
-    wanted: Match,
+    wanted: BindingMatch,
     /// `main`, `per-peer`, `per-channel-peer` or `per-account-channel-peer`; null is `session.dm_scope`.
     #[schema(value_type = Option<String>)]
     dm_scope: Option<DmScope>,
@@ -95,7 +95,7 @@ impl OwnBinding {
         let settings = app.engine.settings();
         let all = settings.reception.bindings().iter().enumerate();
         let own = all.filter(|(_, binding)| binding.agent_id == *agent);
-        own.map(|(at, one)| Self { binding: at, wanted: one.wanted.clone(), dm_scope: one.dm_scope })
+        own.map(|(at, one)| Self { binding: at, wanted: one.match_rule.clone(), dm_scope: one.dm_scope })
             .collect()
     }
 }
@@ -109,8 +109,8 @@ pub struct Shown {
     avatar: Option<String>,
 }
 
-impl From<Identity> for Shown {
-    fn from(Identity { name, emoji, avatar }: Identity) -> Self {
+impl From<AgentIdentity> for Shown {
+    fn from(AgentIdentity { name, emoji, avatar }: AgentIdentity) -> Self {
         Self { name, emoji, avatar }
     }
 }

@@ -3,11 +3,11 @@
 use axum::Json;
 use axum::extract::State;
 use polyclaw_control::needed_to_approve;
-use polyclaw_domain::approval::{Answerer, ApprovalState, Decision};
-use polyclaw_domain::channel::Address;
+use polyclaw_domain::approval::{ApprovalDecision, ApprovalResponder, ApprovalState};
+use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::{ApprovalId, TurnId};
-use polyclaw_domain::instance::Access;
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::instance::TokenAccess;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::approvals::Approval;
 use serde::{Deserialize, Serialize};
@@ -44,7 +44,7 @@ pub struct ApprovalView {
     asked_by: String,
     /// The channel's conversation it was asked in, whose sender can answer too; null where only the owner can.
     #[schema(value_type = Option<Object>)]
-    origin: Option<Address>,
+    origin: Option<ChatAddress>,
     /// Who answered.
     decided_by: Option<String>,
     /// `pending`, `approved`, `denied` or `expired`.
@@ -84,7 +84,7 @@ impl From<Approval> for ApprovalView {
 pub struct Verdict {
     /// `approve` or `deny`.
     #[schema(value_type = String)]
-    pub decision: Decision,
+    pub decision: ApprovalDecision,
     pub reason: Option<String>,
     /// The fingerprint of what was shown: if it is another by now, the answer does not count.
     pub fingerprint: Option<String>,
@@ -94,7 +94,7 @@ impl Verdict {
     /// Whoever holds the token is the owner.
     fn by_owner(self) -> polyclaw_engine::Verdict {
         let Self { decision, reason, fingerprint } = self;
-        polyclaw_engine::Verdict { decision, reason, by: Answerer::Owner, shown: fingerprint }
+        polyclaw_engine::Verdict { decision, reason, by: ApprovalResponder::Owner, shown: fingerprint }
     }
 }
 
@@ -126,7 +126,7 @@ pub async fn decide(
 }
 
 pub async fn answer(app: &AppState, by: May, id: &ApprovalId, verdict: Verdict) -> Result<ApprovalView> {
-    if verdict.decision == Decision::Approve {
+    if verdict.decision == ApprovalDecision::Approve {
         check_approver(app, by, id).await?;
     }
     Ok(polyclaw_engine::decide(&app.engine, id, verdict.by_owner()).await?.into())
@@ -134,7 +134,7 @@ pub async fn answer(app: &AppState, by: May, id: &ApprovalId, verdict: Verdict) 
 
 /// What somebody may not do, they may not have an agent do by saying yes to it.
 pub async fn check_approver(app: &AppState, May(access): May, id: &ApprovalId) -> Result<()> {
-    if access == Access::Admin {
+    if access == TokenAccess::Admin {
         return Ok(());
     }
     // That there is no such question is said by whoever decides it.

@@ -1,9 +1,9 @@
 //! What people attach to a message. Text goes to the model, an image is shown to it and a link is named to it; what no
 //! model would be shown is refused, not silently left out.
 
-use polyclaw_domain::media::{self, Image, NotTaken};
-use polyclaw_domain::message::{self, Part, images};
-use polyclaw_domain::redact::quoted;
+use polyclaw_domain::media::{self, Image, UnsupportedImage};
+use polyclaw_domain::message::{self, MessagePart, attached_images};
+use polyclaw_domain::redact::quote_safely;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -32,7 +32,7 @@ pub struct Attachment {
 }
 
 /// The attachments of one message, if all of them can be taken.
-pub fn take(attachments: Vec<Attachment>) -> Result<Vec<Part>> {
+pub fn take(attachments: Vec<Attachment>) -> Result<Vec<MessagePart>> {
     if attachments.len() > MOST {
         return Err(Error::AttachmentTooLarge(format!("{} attachments, at most {MOST}", attachments.len())));
     }
@@ -45,27 +45,28 @@ pub fn take(attachments: Vec<Attachment>) -> Result<Vec<Part>> {
 }
 
 /// The parts of one message, if there are not too many images among them.
-pub fn bounded(parts: Vec<Part>) -> Result<Vec<Part>> {
-    match images(&parts).count() {
-        count if count > media::MOST => {
-            Err(Error::AttachmentTooLarge(format!("{count} images, at most {}", media::MOST)))
-        }
+pub fn bounded(parts: Vec<MessagePart>) -> Result<Vec<MessagePart>> {
+    match attached_images(&parts).count() {
+        count if count > media::MAX_IMAGES_PER_MESSAGE => Err(Error::AttachmentTooLarge(format!(
+            "{count} images, at most {}",
+            media::MAX_IMAGES_PER_MESSAGE
+        ))),
         _ => Ok(parts),
     }
 }
 
 /// An image in base64, whatever its sender says it is.
-pub fn image(name: &str, media_type: &str, data: &str) -> Result<Part> {
+pub fn image(name: &str, media_type: &str, data: &str) -> Result<MessagePart> {
     let image = Image::from_base64(data).map_err(|refusal| match refusal {
-        NotTaken::Unknown => Error::AttachmentNotTaken(quoted(media_type)),
-        NotTaken::TooLarge(_) => Error::AttachmentTooLarge(refusal.to_string()),
-        NotTaken::Encoding => Error::invalid("attachments", "data is base64"),
+        UnsupportedImage::Unknown => Error::AttachmentNotTaken(quote_safely(media_type)),
+        UnsupportedImage::TooLarge(_) => Error::AttachmentTooLarge(refusal.to_string()),
+        UnsupportedImage::Encoding => Error::invalid("attachments", "data is base64"),
     })?;
-    Ok(Part::Attachment(message::Attachment::image(name, image)))
+    Ok(MessagePart::Attachment(message::MessageAttachment::from_image(name, image)))
 }
 
 impl Attachment {
-    fn check(self) -> Result<Part> {
+    fn check(self) -> Result<MessagePart> {
         let kind = self.media_type.to_ascii_lowercase();
         let is_plain = kind.len() <= TYPE_BYTES && kind.bytes().all(|byte| byte.is_ascii_graphic());
         if !is_plain || !kind.contains('/') {
@@ -75,7 +76,7 @@ impl Attachment {
         if ["audio/", "video/"].iter().any(|family| kind.starts_with(family))
             || (is_seen && self.data.is_none())
         {
-            return Err(Error::AttachmentNotTaken(quoted(&kind)));
+            return Err(Error::AttachmentNotTaken(quote_safely(&kind)));
         }
         if self.name.is_empty() || self.name.chars().count() > NAME_CHARS {
             return Err(Error::invalid("attachments", format!("a name has 1 to {NAME_CHARS} characters")));
@@ -89,7 +90,7 @@ impl Attachment {
             (None, None, Some(data)) => return image(&self.name, &kind, data),
             _ => return Err(Error::invalid("attachments", "give text, url or data, one of them")),
         }
-        Ok(Part::Attachment(message::Attachment {
+        Ok(MessagePart::Attachment(message::MessageAttachment {
             name: self.name,
             media_type: self.media_type,
             url: self.url,

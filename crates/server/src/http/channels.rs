@@ -5,7 +5,7 @@ use axum::Json;
 use axum::extract::{FromRequestParts, Path, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use polyclaw_domain::channel::{Call, Standing};
+use polyclaw_domain::channel::{ConnectionState, WebhookRequest};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -31,14 +31,14 @@ pub struct AccountView {
     node: Option<String>,
 }
 
-impl From<(String, String, Option<Standing>)> for AccountView {
-    fn from((channel, account, standing): (String, String, Option<Standing>)) -> Self {
+impl From<(String, String, Option<ConnectionState>)> for AccountView {
+    fn from((channel, account, standing): (String, String, Option<ConnectionState>)) -> Self {
         let (state, why, node) = match standing {
-            Some(Standing::Opening) => ("opening", None, None),
-            Some(Standing::Connected) => ("connected", None, None),
-            Some(Standing::Apart(why)) => ("apart", Some(why), None),
-            Some(Standing::Called) => ("called", None, None),
-            Some(Standing::Elsewhere(node)) => ("elsewhere", None, Some(node)),
+            Some(ConnectionState::Connecting) => ("opening", None, None),
+            Some(ConnectionState::Connected) => ("connected", None, None),
+            Some(ConnectionState::Disconnected(why)) => ("apart", Some(why), None),
+            Some(ConnectionState::WebhookOnly) => ("called", None, None),
+            Some(ConnectionState::OnOtherNode(node)) => ("elsewhere", None, Some(node)),
             None => ("restart_needed", None, None),
         };
         Self { channel, account, state, why, node }
@@ -50,7 +50,7 @@ impl From<(String, String, Option<Standing>)> for AccountView {
 pub async fn list(State(app): State<AppState>) -> Json<Channels> {
     let redactor = app.engine.settings().redactor.clone();
     let mut channels: Vec<AccountView> = app.engine.standings().into_iter().map(AccountView::from).collect();
-    channels.iter_mut().filter_map(|view| view.why.as_mut()).for_each(|why| redactor.string(why));
+    channels.iter_mut().filter_map(|view| view.why.as_mut()).for_each(|why| redactor.redact_in_place(why));
     Json(Channels { channels })
 }
 
@@ -61,7 +61,7 @@ pub async fn called(State(app): State<AppState>, request: Request) -> Result<Res
     let (method, query) = (parts.method.to_string(), parts.uri.query().unwrap_or_default().to_owned());
     let headers = headers(&parts.headers);
     let body = read(Request::from_parts(parts, body)).await?.to_vec();
-    let call = Call { method, query, headers, body };
+    let call = WebhookRequest { method, query, headers, body };
     let answer = app.engine.called(&channel, &account, call).await;
     let answer = answer.ok_or_else(|| Error::UnknownChannel(channel.chars().take(40).collect()))?;
     let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

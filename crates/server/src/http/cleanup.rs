@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_engine::maintenance::Run;
 use polyclaw_store::sessions::Unused;

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use polyclaw_domain::command::parse;
 use polyclaw_domain::id::ApprovalId;
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::session_key::SessionKey;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

@@ -3,11 +3,11 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use polyclaw_domain::channel::Address;
-use polyclaw_domain::config::{CatchUp, Cron as Job};
-use polyclaw_domain::errand::ErrandKind;
+use polyclaw_domain::channel::ChatAddress;
+use polyclaw_domain::config::{CatchUp, CronJobConfig as Job};
+use polyclaw_domain::cron_job::CronJobKind;
 use polyclaw_domain::id::{AgentId, TurnId};
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_engine::schedule::Standing;
 use serde::{Deserialize, Serialize};
@@ -40,7 +40,7 @@ pub struct ErrandView {
     message: Option<String>,
     /// Null where the answer is kept in the conversation only.
     #[schema(value_type = Option<Object>)]
-    deliver_to: Option<Address>,
+    deliver_to: Option<ChatAddress>,
     /// `skip` or `once`.
     #[schema(value_type = String)]
     catch_up: CatchUp,
@@ -68,8 +68,8 @@ impl From<Standing> for ErrandView {
             agent_id: errand.agent,
             session_key: errand.session,
             message: match errand.kind {
-                ErrandKind::Tell(text) => Some(text),
-                ErrandKind::Heartbeat => None,
+                CronJobKind::Message(text) => Some(text),
+                CronJobKind::Heartbeat => None,
             },
             deliver_to: errand.address,
             catch_up: errand.catch_up,

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::Tx;
 use polyclaw_store::events::{self, Recorded};

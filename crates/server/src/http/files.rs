@@ -5,8 +5,8 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::{ETAG, IF_MATCH};
 use axum::response::{IntoResponse, Response};
-use polyclaw_domain::briefing::FILES;
-use polyclaw_domain::hex::hex;
+use polyclaw_domain::briefing::BRIEFING_FILES;
+use polyclaw_domain::hex::encode_hex;
 use polyclaw_domain::id::AgentId;
 use polyclaw_engine::{LONGEST_OVERLAY, Overlay};
 use serde::{Deserialize, Serialize};
@@ -41,13 +41,14 @@ pub struct NewFile {
 }
 
 fn named(agent: &str, name: &str) -> Result<(AgentId, &'static str)> {
-    let file = FILES.into_iter().find(|file| *file == name);
-    let file = file.ok_or_else(|| Error::invalid("name", format!("is one of {}", FILES.join(", "))))?;
+    let file = BRIEFING_FILES.into_iter().find(|file| *file == name);
+    let file =
+        file.ok_or_else(|| Error::invalid("name", format!("is one of {}", BRIEFING_FILES.join(", "))))?;
     Ok((agent_id(agent)?, file))
 }
 
 fn etag(own: Option<&str>) -> String {
-    let hash = |text: &str| hex(&Sha256::digest(text));
+    let hash = |text: &str| encode_hex(&Sha256::digest(text));
     format!("\"{}\"", own.map_or_else(|| "none".to_owned(), hash))
 }
 

@@ -6,14 +6,14 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use hmac::{Hmac, KeyInit, Mac};
 use polyclaw_domain::authority::Authority;
-use polyclaw_domain::channel::{Address, WEBHOOK};
-use polyclaw_domain::command::Speaker;
-use polyclaw_domain::config::Post;
-use polyclaw_domain::hex::{hex, unhex};
+use polyclaw_domain::channel::{ChatAddress, WEBHOOK_CHANNEL};
+use polyclaw_domain::command::CallerRole;
+use polyclaw_domain::config::WebhookPost;
+use polyclaw_domain::hex::{decode_hex, encode_hex};
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::job::Priority;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::message::Origin;
+use polyclaw_domain::job::JobPriority;
+use polyclaw_domain::message::MessageOrigin;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::ingress::Inbound;
 use polyclaw_engine::reception::Hooked;
 use sha2::{Digest as _, Sha256};
@@ -47,7 +47,7 @@ pub async fn receive(State(app): State<AppState>, request: Request) -> Result<Re
     let takes = hooked.takes(&post.text);
     let inbound = inbound(hooked, address, post);
     // Whoever signs speaks for one conversation; that is no owner's word.
-    if takes && let Some(text) = app.engine.command_from(&inbound, Speaker::Alone).await? {
+    if takes && let Some(text) = app.engine.command_from(&inbound, CallerRole::Alone).await? {
         return Ok((StatusCode::OK, Json(Said { text })).into_response());
     }
     Ok(deliver(&app, inbound, limit).await?.into_response())
@@ -57,7 +57,7 @@ pub async fn receive(State(app): State<AppState>, request: Request) -> Result<Re
 /// that holds for a window only, since somebody may mean to say the same again.
 fn replay_id(body: &[u8], signed_at: Option<i64>, now_secs: i64) -> String {
     let moment = signed_at.unwrap_or(now_secs / REPLAY_WINDOW_SECS);
-    format!("body:{}:{moment}", hex(&Sha256::digest(body)))
+    format!("body:{}:{moment}", encode_hex(&Sha256::digest(body)))
 }
 
 /// The time that was signed, where one was.
@@ -66,7 +66,8 @@ fn check(hook: &Hook, headers: &HeaderMap, body: &[u8], now_secs: i64) -> Result
     let stamp = stamp.transpose()?;
     let signed_at = stamp.map(|stamp| stamp.parse::<i64>().map_err(|_| Error::BadSignature)).transpose()?;
     let given = headers.get(SIGNATURE).and_then(|value| value.to_str().ok());
-    let given = given.and_then(|value| unhex(value.strip_prefix("sha256=")?)).ok_or(Error::BadSignature)?;
+    let given =
+        given.and_then(|value| decode_hex(value.strip_prefix("sha256=")?)).ok_or(Error::BadSignature)?;
     let mut mac = Hmac::<Sha256>::new_from_slice(hook.secret.as_bytes()).map_err(|_| Error::BadSignature)?;
     if let Some(stamp) = stamp {
         mac.update(stamp.as_bytes());
@@ -83,8 +84,8 @@ fn check(hook: &Hook, headers: &HeaderMap, body: &[u8], now_secs: i64) -> Result
 
 impl Hook {
     /// Who answers in a conversation: the agent it names, or whom the bindings do.
-    pub fn hooked(&self, app: &AppState, address: &Address) -> Result<Hooked> {
-        let bound = || app.engine.bound(WEBHOOK, &address.account, &address.peer);
+    pub fn hooked(&self, app: &AppState, address: &ChatAddress) -> Result<Hooked> {
+        let bound = || app.engine.bound(WEBHOOK_CHANNEL, &address.account, &address.peer);
         let agent = self.agent.clone().unwrap_or_else(bound);
         let session = session(&agent, address)?;
         Ok(Hooked { agent, session, is_named: self.agent.is_some(), is_mapped: !self.map.is_empty() })
@@ -92,36 +93,36 @@ impl Hook {
 }
 
 /// The message in a post: as the hook's mapping finds it, or as this instance has it.
-fn posted(hook: &Hook, body: &[u8]) -> Result<Post> {
+fn posted(hook: &Hook, body: &[u8]) -> Result<WebhookPost> {
     match hook.map.is_empty() {
         true => parse(body),
-        false => hook.map.read(&parse(body)?).map_err(Error::InvalidBody),
+        false => hook.map.extract_post(&parse(body)?).map_err(Error::InvalidBody),
     }
 }
 
 /// The conversation that a post belongs to.
-fn session(agent: &AgentId, Address { account, peer, thread, .. }: &Address) -> Result<SessionKey> {
-    let mut parts = vec![WEBHOOK, account, "dm", peer];
+fn session(agent: &AgentId, ChatAddress { account, peer, thread, .. }: &ChatAddress) -> Result<SessionKey> {
+    let mut parts = vec![WEBHOOK_CHANNEL, account, "dm", peer];
     if let Some(thread) = thread {
         parts.extend(["thread", thread]);
     }
-    bounded(SessionKey::of(agent, &parts), "peer")
+    bounded(SessionKey::from_parts(agent, &parts), "peer")
 }
 
-fn addressed(name: &str, mut post: Post) -> (Address, Post) {
+fn addressed(name: &str, mut post: WebhookPost) -> (ChatAddress, WebhookPost) {
     let peer = post.peer.take().unwrap_or_else(|| "default".to_owned());
-    let (channel, account) = (WEBHOOK.to_owned(), name.to_owned());
-    (Address { channel, account, peer, thread: post.thread.take() }, post)
+    let (channel, account) = (WEBHOOK_CHANNEL.to_owned(), name.to_owned());
+    (ChatAddress { channel, account, peer, thread: post.thread.take() }, post)
 }
 
-fn inbound(hooked: Hooked, address: Address, post: Post) -> Inbound {
+fn inbound(hooked: Hooked, address: ChatAddress, post: WebhookPost) -> Inbound {
     let mut meta = None;
-    Authority::Guest.stamp(&mut meta);
+    Authority::Guest.write_to_meta(&mut meta);
     Inbound {
         meta,
         by: hooked.by(),
-        origin: Origin::Hook,
-        priority: Priority::Webhook,
+        origin: MessageOrigin::Hook,
+        priority: JobPriority::Webhook,
         platform_id: post.id,
         ..Inbound::from_person(hooked.session, hooked.agent, address, post.text)
     }

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::http::header::SET_COOKIE;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use polyclaw_domain::redact::quoted;
+use polyclaw_domain::redact::quote_safely;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::logins::LoginOwner;
 use serde::Serialize;
@@ -105,7 +105,7 @@ pub async fn ended(
     current: &Current,
 ) -> Result<Response> {
     if !app.browsers().end(id, token).await? {
-        return Err(Error::UnknownLogin(quoted(id)));
+        return Err(Error::UnknownLogin(quote_safely(id)));
     }
     let is_own = current.as_ref().is_some_and(|Extension(login)| login.id == id);
     let mut response = StatusCode::NO_CONTENT.into_response();

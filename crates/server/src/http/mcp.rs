@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use polyclaw_domain::mcp::{ServerState, Standing};
+use polyclaw_domain::mcp::{McpServerState, McpServerStatus};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -24,7 +24,7 @@ pub struct McpServerView {
     sandbox: Option<&'static str>,
     /// `idle`, `starting`, `ready` or `down`.
     #[schema(value_type = String)]
-    standing: Standing,
+    standing: McpServerState,
     /// The server's own name and version.
     version: Option<String>,
     /// Its tools by the names that agents know.
@@ -40,7 +40,7 @@ pub struct McpServerView {
 #[utoipa::path(get, path = "/mcp", tag = "agents", responses((status = 200, body = McpServers)))]
 pub async fn list(State(app): State<AppState>) -> Result<Json<McpServers>> {
     let agents = app.engine.agents().await?;
-    let view = |state: ServerState| {
+    let view = |state: McpServerStatus| {
         let names_it = |names: &[String]| names.iter().any(|name| name == "*" || *name == state.name);
         let named = agents.iter().filter(|agent| names_it(&agent.spec.mcp));
         McpServerView {
@@ -55,5 +55,5 @@ pub async fn list(State(app): State<AppState>) -> Result<Json<McpServers>> {
             error: state.error,
         }
     };
-    Ok(Json(McpServers { servers: app.mcp.states().into_iter().map(view).collect() }))
+    Ok(Json(McpServers { servers: app.mcp.server_statuses().into_iter().map(view).collect() }))
 }

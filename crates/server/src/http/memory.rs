@@ -6,8 +6,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use polyclaw_domain::agent::MemoryScope;
 use polyclaw_domain::id::{AgentId, MemoryId};
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::memory::{Memory, Viewer};
+use polyclaw_domain::memory::{MemoryEntry, MemoryViewer};
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_engine::memory::Search;
 use polyclaw_store::brain::Filter;
@@ -53,8 +53,8 @@ pub struct MemoryView {
     updated_at: Millis,
 }
 
-impl From<Memory> for MemoryView {
-    fn from(memory: Memory) -> Self {
+impl From<MemoryEntry> for MemoryView {
+    fn from(memory: MemoryEntry) -> Self {
         Self {
             id: memory.id,
             agent_id: memory.agent,
@@ -70,7 +70,7 @@ impl From<Memory> for MemoryView {
     }
 }
 
-impl From<MemoryView> for Memory {
+impl From<MemoryView> for MemoryEntry {
     fn from(view: MemoryView) -> Self {
         Self {
             id: view.id,
@@ -208,7 +208,7 @@ pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Re
         limit: paging.wanted(),
     };
     let mut found = app.engine.brain().list(filter).await?;
-    let place = |memory: &Memory| Place { at: memory.updated_at.0, id: memory.id.to_string() };
+    let place = |memory: &MemoryEntry| Place { at: memory.updated_at.0, id: memory.id.to_string() };
     let next_cursor = paging.cut(&mut found, place);
     let memories = found.into_iter().map(|memory| Listed { score: None, memory: memory.into() }).collect();
     Ok(Json(Memories { memories, words_only: None, next_cursor }))
@@ -223,7 +223,7 @@ pub async fn store(
     let agent = new.agent_id.unwrap_or_else(|| app.engine.settings().default_agent.clone());
     let viewer = viewer(&app, agent, new.session_key).await?;
     let draft = app.engine.brain().draft(&viewer, new.scope.unwrap_or_default(), new.content);
-    let memory = Memory {
+    let memory = MemoryEntry {
         key: new.key.unwrap_or_default(),
         kind: new.kind.unwrap_or_else(|| draft.kind.clone()),
         metadata: new.metadata,
@@ -246,14 +246,14 @@ async fn search(app: &AppState, words: &str, which: &Which) -> Result<Json<Memor
     let limit = page_size(which.limit, 10)?.min(MOST_FOUND);
     let search = Search { viewer: viewer.as_ref(), text: words, limit };
     let (found, words_only) = app.engine.brain().search(&search).await?;
-    let listed = |(memory, score): (Memory, f64)| Listed { score: Some(score), memory: memory.into() };
+    let listed = |(memory, score): (MemoryEntry, f64)| Listed { score: Some(score), memory: memory.into() };
     Ok(Json(Memories { memories: found.into_iter().map(listed).collect(), words_only, next_cursor: None }))
 }
 
-async fn viewer(app: &AppState, agent: AgentId, session: Option<SessionKey>) -> Result<Viewer> {
+async fn viewer(app: &AppState, agent: AgentId, session: Option<SessionKey>) -> Result<MemoryViewer> {
     let spec = app.engine.agent(&agent).await?.spec;
     let session = session.unwrap_or_else(|| SessionKey::main(&agent));
-    Ok(Viewer::of(&agent, &session, &spec.context_policy))
+    Ok(MemoryViewer::for_session(&agent, &session, &spec.context_policy))
 }
 
 /// Brings memories in as they were listed. One of the same owner and key is replaced.
@@ -262,7 +262,7 @@ pub async fn import(State(app): State<AppState>, Body(import): Body<Import>) -> 
     if import.memories.len() > MOST_IMPORTED {
         return Err(Error::InvalidBody(format!("at most {MOST_IMPORTED} memories are taken at once")));
     }
-    let memories: Vec<Memory> = import.memories.into_iter().map(Memory::from).collect();
+    let memories: Vec<MemoryEntry> = import.memories.into_iter().map(MemoryEntry::from).collect();
     let stored = app.engine.brain().put(memories).await?.len();
     Ok(Json(Imported { stored }))
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use polyclaw_domain::channel::{Address, PULLED};
+use polyclaw_domain::channel::{ChatAddress, PULL_CHANNELS};
 use polyclaw_domain::id::{AgentId, MessageId, TurnId};
 use polyclaw_domain::job::JobState;
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::Answer;
 use polyclaw_engine::ingress::{Accepted, Inbound};
 use serde::{Deserialize, Serialize};
@@ -168,7 +168,7 @@ pub async fn deliver(
 }
 
 /// Asked as if from there, so that it is answered there: by the outbox, whatever dies.
-async fn conversation(app: &AppState, key: &SessionKey) -> Result<Address> {
+async fn conversation(app: &AppState, key: &SessionKey) -> Result<ChatAddress> {
     let found = match app.engine.conversation(key).await {
         Err(polyclaw_engine::Error::UnknownSession(_)) => None,
         found => found?,
@@ -186,14 +186,14 @@ async fn conversation(app: &AppState, key: &SessionKey) -> Result<Address> {
 
 pub async fn inbound(app: &AppState, by: May, key: SessionKey, message: Message) -> Result<Inbound> {
     let channel = message.channel.as_deref().unwrap_or("web");
-    if !PULLED.contains(&channel) {
+    if !PULL_CHANNELS.contains(&channel) {
         return Err(Error::invalid("channel", "must be web, cli or api"));
     }
     let bound = || app.engine.bound(channel, "default", key.as_str());
-    let agent = message.agent.or_else(|| key.agent()).unwrap_or_else(bound);
+    let agent = message.agent.or_else(|| key.agent_id()).unwrap_or_else(bound);
     let address = match message.deliver {
         true => conversation(app, &key).await?,
-        false => Address {
+        false => ChatAddress {
             channel: channel.to_owned(),
             account: "default".to_owned(),
             peer: key.to_string(),
@@ -202,7 +202,7 @@ pub async fn inbound(app: &AppState, by: May, key: SessionKey, message: Message)
     };
     // With the message, so that it holds whatever dies and whoever goes on with it.
     let mut meta = None;
-    by.authority().stamp(&mut meta);
+    by.authority().write_to_meta(&mut meta);
     Ok(Inbound {
         meta,
         parts: attachments::take(message.attachments)?,

@@ -40,7 +40,7 @@ impl From<ModelInfo> for ModelView {
 
 #[utoipa::path(get, path = "/models", tag = "agents", responses((status = 200, body = Models)))]
 pub async fn list(State(app): State<AppState>) -> Json<Models> {
-    let models = app.engine.provider().models().await;
+    let models = app.engine.provider().list_models().await;
     Json(Models {
         models: models.into_iter().map(ModelView::from).collect(),
         default_model: app.engine.settings().default_model.clone(),

@@ -41,7 +41,7 @@ pub async fn metrics(
     one(&mut out, "polyclaw_store_errors_total", "counter", "Calls the database failed.", store_errors);
     let sockets = metrics.sockets.load(Ordering::Relaxed);
     one(&mut out, "polyclaw_sockets", "gauge", "Open WebSockets.", sockets);
-    let dropped = app.engine.settings().telemetry.dropped();
+    let dropped = app.engine.settings().telemetry.dropped_spans();
     one(&mut out, "polyclaw_spans_dropped_total", "counter", "Spans no collector took.", dropped);
     let uptime = app.engine.now().since(app.started) / 1000;
     one(&mut out, "polyclaw_uptime_seconds", "gauge", "Since the start.", uptime);

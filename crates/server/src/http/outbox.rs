@@ -2,10 +2,10 @@
 
 use axum::Json;
 use axum::extract::State;
-use polyclaw_domain::channel::Address;
+use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::delivery::OutboxState;
 use polyclaw_domain::id::{OutboxId, TurnId};
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::Tx;
 use polyclaw_store::outbox::{self, Parcel};
@@ -49,7 +49,7 @@ pub struct ParcelView {
     part: usize,
     /// Channel, account, peer and thread, taken whole from the message this answers.
     #[schema(value_type = Object)]
-    address: Address,
+    address: ChatAddress,
     text: String,
     #[schema(value_type = String)]
     state: OutboxState,

@@ -2,11 +2,11 @@
 
 use axum::Json;
 use axum::extract::State;
-use polyclaw_domain::arrival::{Arrival, Peer, PeerKind, Thread, ThreadKind};
-use polyclaw_domain::channel::{Address, Letter, WEBHOOK};
+use polyclaw_domain::channel::{ChatAddress, InboundMessage, WEBHOOK_CHANNEL};
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::route::{Candidate, Loss, Tier};
+use polyclaw_domain::inbound::{ChatPeer, ChatThread, InboundContext, PeerKind, ThreadKind};
+use polyclaw_domain::route::{BindingCandidate, BindingMismatch, BindingTier};
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::reception::{self, Answerer};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -76,7 +76,7 @@ pub struct RouteExplanation {
     command: Option<&'static str>,
     /// What bindings alone would say: how closely the best one fits.
     #[schema(value_type = String)]
-    tier: Tier,
+    tier: BindingTier,
     /// Its place in the config, from 0; null where none fits.
     binding: Option<usize>,
     /// A model would be asked whether another agent fits better. It was not asked now.
@@ -104,7 +104,7 @@ pub struct CandidateView {
     #[schema(value_type = String)]
     agent_id: AgentId,
     #[schema(value_type = String)]
-    tier: Tier,
+    tier: BindingTier,
     wins: bool,
     /// Why it does not answer; null for the one that fits best.
     why: Option<&'static str>,
@@ -121,14 +121,14 @@ impl From<Answerer> for AnswererView {
     }
 }
 
-impl From<Candidate> for CandidateView {
-    fn from(candidate: Candidate) -> Self {
+impl From<BindingCandidate> for CandidateView {
+    fn from(candidate: BindingCandidate) -> Self {
         Self {
             binding: candidate.binding,
             agent_id: candidate.agent,
             tier: candidate.tier,
             wins: candidate.loss.is_none(),
-            why: candidate.loss.map(Loss::sentence),
+            why: candidate.loss.map(BindingMismatch::description),
         }
     }
 }
@@ -169,7 +169,7 @@ pub async fn explain(
     }
     let letter = letter(&app, arriving);
     let address = &letter.address;
-    let hook = app.hooks.get(&address.account).filter(|_| address.channel == WEBHOOK);
+    let hook = app.hooks.get(&address.account).filter(|_| address.channel == WEBHOOK_CHANNEL);
     let Some(hook) = hook else {
         return Ok(Json(app.engine.explain_route(&letter).await?.into()));
     };
@@ -177,26 +177,28 @@ pub async fn explain(
     Ok(Json(app.engine.explain_hook(&hooked, &letter).await?.into()))
 }
 
-fn letter(app: &AppState, told: Arriving) -> Letter {
+fn letter(app: &AppState, told: Arriving) -> InboundMessage {
     let settings = app.engine.settings();
     let default = || settings.reception.default_account(&told.channel).to_owned();
     let account = told.account_id.unwrap_or_else(default);
     let kind = told.peer.kind.unwrap_or(PeerKind::Dm);
-    let thread = |kind| move |id: String| Thread { kind, id };
+    let thread = |kind| move |id: String| ChatThread { kind, id };
     let side = told.thread.map(thread(ThreadKind::Thread)).or(told.topic.map(thread(ThreadKind::Topic)));
-    Letter {
-        address: Address {
+    InboundMessage {
+        address: ChatAddress {
             channel: told.channel.clone(),
             account: account.clone(),
             peer: told.peer.id.clone(),
             thread: side.as_ref().map(|side| side.id.clone()),
         },
-        arrival: Arrival {
+        context: InboundContext {
             channel: told.channel,
             account,
             sender: told.sender.unwrap_or_else(|| told.peer.id.clone()),
-            parent: told.parent_peer.map(|parent| Peer { kind: parent.kind.unwrap_or(kind), id: parent.id }),
-            peer: Peer { kind, id: told.peer.id },
+            parent: told
+                .parent_peer
+                .map(|parent| ChatPeer { kind: parent.kind.unwrap_or(kind), id: parent.id }),
+            peer: ChatPeer { kind, id: told.peer.id },
             thread: side,
             guild: told.guild_id,
             team: told.team_id,
@@ -204,7 +206,7 @@ fn letter(app: &AppState, told: Arriving) -> Letter {
         },
         platform_id: String::new(),
         text: told.text,
-        attached: Vec::new(),
+        attachments: Vec::new(),
         mentioned: told.mentioned,
         sender_name: None,
     }

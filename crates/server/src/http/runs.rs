@@ -3,8 +3,8 @@
 use axum::Json;
 use axum::extract::State;
 use polyclaw_domain::id::{AgentId, RunId, TraceId};
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::run::{Run, RunKind, RunStatus};
+use polyclaw_domain::run::{RunKind, RunStatus, SubagentRun};
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -69,8 +69,8 @@ pub struct RunView {
     ended_at: Option<Millis>,
 }
 
-impl From<Run> for RunView {
-    fn from(run: Run) -> Self {
+impl From<SubagentRun> for RunView {
+    fn from(run: SubagentRun) -> Self {
         let result = run.result;
         Self {
             run_id: run.id,

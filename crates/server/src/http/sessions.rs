@@ -3,12 +3,12 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use polyclaw_domain::backlog::Load;
+use polyclaw_domain::backlog::SessionLoad;
 use polyclaw_domain::id::{AgentId, SessionId, TeamId, TurnId};
-use polyclaw_domain::job::Lane;
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::job::JobLane;
 use polyclaw_domain::provider::ModelRef;
-use polyclaw_domain::session::{Session, Status};
+use polyclaw_domain::session::{Session, SessionStatus};
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::team::{Team, TeamRole, hex_color};
 use polyclaw_domain::time::Millis;
 use polyclaw_engine::session as engine;
@@ -39,7 +39,7 @@ pub struct SessionView {
     spawn_depth: u32,
     delegation_depth: u32,
     #[schema(value_type = String)]
-    lane: Lane,
+    lane: JobLane,
     channel: Option<String>,
     /// Whether what is said here may leave by a channel.
     deliver_policy: bool,
@@ -56,7 +56,7 @@ pub struct SessionView {
     #[schema(value_type = Option<String>)]
     team_role: Option<TeamRole>,
     #[schema(value_type = String)]
-    status: Status,
+    status: SessionStatus,
     title: Option<String>,
     /// Messages and interrupted tasks not yet taken up.
     queued: usize,
@@ -81,7 +81,7 @@ impl SessionView {
         Ok(Self::of(session, load, (team, used.and_then(|used| used.tokens()))))
     }
 
-    fn of(session: Session, load: Load, (place, tokens): (Option<InTeam>, Option<i64>)) -> Self {
+    fn of(session: Session, load: SessionLoad, (place, tokens): (Option<InTeam>, Option<i64>)) -> Self {
         let team = place.as_ref().map(|place| &place.team);
         Self {
             session_key: session.key,
@@ -142,7 +142,7 @@ pub struct Which {
     agent: Option<AgentId>,
     /// `active` if not given; `archived` are sub-agents that ended some time ago.
     #[param(value_type = Option<String>)]
-    status: Option<Status>,
+    status: Option<SessionStatus>,
     #[param(value_type = Option<String>)]
     owner: Option<SessionKey>,
     /// At most 1000; 100 if not given.
@@ -215,7 +215,7 @@ pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Re
     let after = paging.after.clone();
     let filter = sessions::Filter {
         agent: which.agent,
-        status: Some(which.status.unwrap_or(Status::Active)),
+        status: Some(which.status.unwrap_or(SessionStatus::Active)),
         owner: which.owner,
         after: after.map(|place| sessions::Place { updated_at: Millis(place.at), key: place.id }),
         limit: paging.wanted(),
@@ -241,7 +241,7 @@ pub async fn create(
 ) -> Result<(StatusCode, Json<Created>)> {
     let id = app.engine.next_id();
     let agent = new.agent.unwrap_or_else(|| app.engine.bound("web", "default", &id));
-    let key = SessionKey::direct(&agent, "web", &id);
+    let key = SessionKey::for_direct(&agent, "web", &id);
     let session = app.engine.create_session(&key, &agent, new.title).await?;
     Ok((StatusCode::CREATED, Json(Created { session_key: session.key })))
 }

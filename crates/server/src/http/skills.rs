@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::skill::{Place, Ruling, Skill};
+use polyclaw_domain::skill::{Skill, SkillEligibility, SkillLocation};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -22,17 +22,17 @@ pub struct SkillView {
     description: String,
     /// `agent`, `workspace` or `shared`: where it was found, the nearest of its name.
     #[schema(value_type = String)]
-    place: Place,
+    place: SkillLocation,
     /// Whether the agent's policy lets it have this one, and the tool that reads it.
     allowed: bool,
     /// Why: `open`, `allowed`, `denied`, `not_listed` or `no_tool`.
     #[schema(value_type = String)]
-    rule: Ruling,
+    rule: SkillEligibility,
 }
 
-impl From<(Skill, Ruling)> for SkillView {
-    fn from((skill, rule): (Skill, Ruling)) -> Self {
-        let allowed = rule.allows();
+impl From<(Skill, SkillEligibility)> for SkillView {
+    fn from((skill, rule): (Skill, SkillEligibility)) -> Self {
+        let allowed = rule.is_allowed();
         Self { name: skill.name, description: skill.description, place: skill.place, allowed, rule }
     }
 }

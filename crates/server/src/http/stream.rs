@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use bytes::Bytes;
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::hub::{Frame, Replay, Watch};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;

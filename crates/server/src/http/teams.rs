@@ -8,12 +8,12 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::instance::Access;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::mail::LetterKind;
+use polyclaw_domain::instance::TokenAccess;
 use polyclaw_domain::provider::ModelRef;
-use polyclaw_domain::task::{Task, TaskNo, TaskState, Verify};
-use polyclaw_domain::team::{Refusal, check_name};
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::task::{TaskNo, TaskVerification, TeamTask, TeamTaskState};
+use polyclaw_domain::team::{TeamRefusal, check_team_name};
+use polyclaw_domain::team_message::TeamMessageKind;
 use polyclaw_engine::Error as EngineError;
 use polyclaw_engine::team::{Actor, NewMember, NewTask, NewTeam, Outgoing, Wanted};
 use serde::Deserialize;
@@ -80,8 +80,8 @@ pub async fn create(
     let lead = match body.lead_session_key {
         Some(key) => key,
         None if body.own_session => {
-            check_name(&body.name).map_err(|error| EngineError::from(Refusal::from(error)))?;
-            let key = SessionKey::of(&agent, &["team", &body.name]);
+            check_team_name(&body.name).map_err(|error| EngineError::from(TeamRefusal::from(error)))?;
+            let key = SessionKey::from_parts(&agent, &["team", &body.name]);
             app.engine.create_session(&key, &agent, Some(body.name.clone())).await?.key
         }
         None => {
@@ -159,7 +159,7 @@ pub async fn join(
 pub struct Looked {
     /// `pending`, `claimed`, `in_progress`, `completed` or `failed`.
     #[param(value_type = Option<String>)]
-    status: Option<TaskState>,
+    status: Option<TeamTaskState>,
     owner: Option<String>,
     /// Those that have ended, too.
     #[serde(default)]
@@ -196,7 +196,7 @@ pub async fn tasks(
         ..Wanted::default()
     };
     let mut found = app.engine.list_tasks(&operator(&app), &name, wanted).await?;
-    let part = |task: &Task| if task.ended_at.is_some() { ENDED } else { OPEN };
+    let part = |task: &TeamTask| if task.ended_at.is_some() { ENDED } else { OPEN };
     let next_cursor = page.cut(&mut found, |task| Place { at: task.no.0, id: part(task).to_owned() });
     Ok(Json(Tasks { tasks: found.into_iter().map(TaskView::from).collect(), next_cursor }))
 }
@@ -220,7 +220,7 @@ pub struct Add {
     capability: Option<String>,
     /// `{"command": "…"}` or `{"agent": {"agent_id", "instructions"}}`.
     #[schema(value_type = Option<Object>)]
-    verify: Option<Verify>,
+    verify: Option<TaskVerification>,
 }
 
 #[utoipa::path(
@@ -234,8 +234,8 @@ pub async fn add_task(
     Body(body): Body<Add>,
 ) -> Result<(StatusCode, Json<Added>)> {
     // A command that nobody is asked about, in the workspace of an agent.
-    if access < Access::Admin && matches!(body.verify, Some(Verify::Command(_))) {
-        return Err(Error::Forbidden(Access::Admin.as_str()));
+    if access < TokenAccess::Admin && matches!(body.verify, Some(TaskVerification::Command(_))) {
+        return Err(Error::Forbidden(TokenAccess::Admin.as_str()));
     }
     let new = NewTask {
         subject: body.subject,
@@ -291,7 +291,7 @@ pub async fn send(
     Id(name): Id,
     Body(body): Body<Write>,
 ) -> Result<(StatusCode, Json<Sent>)> {
-    let kind = if body.recipient.is_some() { LetterKind::Message } else { LetterKind::Broadcast };
+    let kind = if body.recipient.is_some() { TeamMessageKind::Message } else { TeamMessageKind::Broadcast };
     let outgoing = Outgoing {
         kind,
         to: body.recipient,

@@ -3,9 +3,9 @@
 use axum::Json;
 use axum::extract::State;
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::policy::{Layer, Reason};
-use polyclaw_domain::tool::{Consent, Effect, Risk, ToolSpec};
+use polyclaw_domain::policy::{PolicyLayer, ToolPolicyReason};
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolRisk, ToolSpec};
 use polyclaw_engine::Explained;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -24,13 +24,13 @@ pub struct ToolView {
     parameters: Value,
     /// `pure`, `idempotent` or `effect`.
     #[schema(value_type = String)]
-    effect: Effect,
+    effect: ToolEffect,
     /// `low` or `high`.
     #[schema(value_type = String)]
-    risk: Risk,
+    risk: ToolRisk,
     /// `not_needed`, `ask_person`, or `by_call`: the tool says so for each call.
     #[schema(value_type = String)]
-    consent: Consent,
+    consent: ToolConsent,
     /// It runs confined to what the agent's sandbox allows, or not at all.
     confined: bool,
 }
@@ -94,7 +94,7 @@ pub struct Explanation {
 pub struct LayerView {
     /// `instance`, `agent`, `risk`, `subagents`, `sender` or `approval`.
     #[schema(value_type = String)]
-    layer: Layer,
+    layer: PolicyLayer,
     allows: bool,
     rule: String,
     set_in: Option<String>,
@@ -103,8 +103,8 @@ pub struct LayerView {
     says: String,
 }
 
-impl From<Reason> for LayerView {
-    fn from(Reason { layer, allows, rule, set_in, change, says }: Reason) -> Self {
+impl From<ToolPolicyReason> for LayerView {
+    fn from(ToolPolicyReason { layer, allows, rule, set_in, change, says }: ToolPolicyReason) -> Self {
         Self { layer, allows, rule, set_in, change, says }
     }
 }

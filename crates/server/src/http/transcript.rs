@@ -3,8 +3,8 @@
 use axum::Json;
 use axum::extract::State;
 use polyclaw_domain::id::{MessageId, TurnId};
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::message::{Origin, Part, Role};
+use polyclaw_domain::message::{MessageOrigin, MessagePart, MessageRole};
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::messages::{self, Message};
 use polyclaw_store::{Tx, backlog as rows};
@@ -25,14 +25,14 @@ pub struct MessageView {
     ticket: i64,
     /// `user`, `assistant` or `tool`.
     #[schema(value_type = String)]
-    role: Role,
+    role: MessageRole,
     text: String,
     /// Tool calls, the call a result belongs to, attachments.
     #[schema(value_type = Vec<Object>)]
-    parts: Vec<Part>,
+    parts: Vec<MessagePart>,
     /// `user`, `agent:<id>`, `cron`, `hook` or `system`.
     #[schema(value_type = String)]
-    origin: Origin,
+    origin: MessageOrigin,
     channel: String,
     deliver: bool,
     #[schema(value_type = Option<Object>)]
@@ -123,7 +123,7 @@ pub async fn page(
     // What is stored was cleaned before; what was brought in from elsewhere may not have been.
     let redactor = app.engine.redactor();
     let clean = |mut message: MessageView| {
-        redactor.string(&mut message.text);
+        redactor.redact_in_place(&mut message.text);
         message
     };
     let messages = found.into_iter().map(|message| clean(MessageView::from(message))).collect();

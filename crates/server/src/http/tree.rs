@@ -3,9 +3,9 @@
 use axum::Json;
 use axum::extract::State;
 use polyclaw_domain::id::{AgentId, RunId, TraceId};
-use polyclaw_domain::job::Lane;
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::job::JobLane;
 use polyclaw_domain::run::RunStatus;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_engine::family::{Branch, Doing};
 use serde::Serialize;
@@ -25,7 +25,7 @@ pub struct BranchView {
     label: Option<String>,
     depth: u32,
     #[schema(value_type = String)]
-    lane: Lane,
+    lane: JobLane,
     /// `running`, `queued` or `idle`.
     #[schema(value_type = String)]
     state: Doing,

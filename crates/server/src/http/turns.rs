@@ -3,8 +3,8 @@
 use axum::Json;
 use axum::extract::State;
 use polyclaw_domain::id::{AgentId, MessageId, TraceId, TurnId};
-use polyclaw_domain::job::{JobState, Lane};
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::job::{JobLane, JobState};
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::jobs::{self, Job};
 use polyclaw_store::{Tx, messages, turns};
@@ -28,7 +28,7 @@ pub struct TurnView {
     #[schema(value_type = String)]
     agent_id: AgentId,
     #[schema(value_type = String)]
-    lane: Lane,
+    lane: JobLane,
     /// `queued`, `running`, `done`, `failed`, `cancelled` or `steered`.
     #[schema(value_type = String)]
     state: JobState,

@@ -2,8 +2,8 @@
 
 use axum::Json;
 use axum::extract::State;
-use polyclaw_domain::budget::{Calendar, usd};
-use polyclaw_domain::provider::Usage;
+use polyclaw_domain::budget::{BudgetCalendar, nanos_to_usd};
+use polyclaw_domain::provider::TokenUsage;
 use polyclaw_domain::time::Millis;
 use polyclaw_engine::Balance;
 use polyclaw_store::Tx;
@@ -23,8 +23,8 @@ pub struct Tokens {
     cached_tokens: Option<u64>,
 }
 
-impl From<Usage> for Tokens {
-    fn from(usage: Usage) -> Self {
+impl From<TokenUsage> for Tokens {
+    fn from(usage: TokenUsage) -> Self {
         Self {
             input_tokens: usage.input_tokens,
             output_tokens: usage.output_tokens,
@@ -139,10 +139,10 @@ impl From<Balance> for Budget {
             tokens_spent: standing.spent.tokens,
             tokens_reserved: standing.reserved.tokens,
             tokens_left: limits.tokens.map(|limit| (limit - used.tokens).max(0)),
-            usd_limit: limits.nanos.map(usd),
-            usd_spent: usd(standing.spent.nanos),
-            usd_reserved: usd(standing.reserved.nanos),
-            usd_left: limits.nanos.map(|limit| usd((limit - used.nanos).max(0))),
+            usd_limit: limits.nanos.map(nanos_to_usd),
+            usd_spent: nanos_to_usd(standing.spent.nanos),
+            usd_reserved: nanos_to_usd(standing.reserved.nanos),
+            usd_left: limits.nanos.map(|limit| nanos_to_usd((limit - used.nanos).max(0))),
             unknown_calls: standing.unknown_calls,
             resets_at: balance.resets,
         }
@@ -162,7 +162,7 @@ pub async fn totals(State(app): State<AppState>, Query(which): Query<Which>) -> 
     let found = app.engine.db().read(move |tx: &mut Tx<'_>| usage::totals(tx, since, by)).await?;
     // `2026-11-16` in place of its number.
     let name = |group: String| match (which.by, group.parse()) {
-        (Group::Day, Ok(day)) => Calendar::default().start(day).to_string()[..10].to_owned(),
+        (Group::Day, Ok(day)) => BudgetCalendar::default().day_start(day).to_string()[..10].to_owned(),
         _ => group,
     };
     let total = |total: usage::Total| Total {
@@ -172,7 +172,7 @@ pub async fn totals(State(app): State<AppState>, Query(which): Query<Which>) -> 
         input_tokens: total.input_tokens,
         output_tokens: total.output_tokens,
         cached_tokens: total.cached_tokens,
-        cost_usd: total.cost_nanos.map(usd),
+        cost_usd: total.cost_nanos.map(nanos_to_usd),
         unpriced_calls: total.unpriced_calls,
     };
     let totals = found.into_iter().map(total).collect();

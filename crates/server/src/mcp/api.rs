@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use polyclaw_domain::plain;
-use polyclaw_domain::port::Pending;
+use polyclaw_domain::port::BoxFuture;
+use polyclaw_domain::sanitize;
 use serde_json::Value;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub trait Api: Send + Sync + 'static {
         verb: Verb,
         path: &'a str,
         body: Option<&'a Value>,
-    ) -> Pending<'a, Result<Value, Refusal>>;
+    ) -> BoxFuture<'a, Result<Value, Refusal>>;
 
     /// A word nobody else uses, for messages that may have to be sent twice.
     fn fresh(&self) -> String;
@@ -52,7 +52,7 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hint = self.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
-        write!(f, "{} [{}]{hint}", plain::block(&self.message, 2_000), self.code)
+        write!(f, "{} [{}]{hint}", sanitize::limit_block(&self.message, 2_000), self.code)
     }
 }
 

@@ -10,7 +10,7 @@ use axum::response::Response;
 use axum::routing::{MethodRouter, any};
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
-use polyclaw_domain::port::Pending;
+use polyclaw_domain::port::BoxFuture;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::Value;
@@ -51,7 +51,7 @@ impl Api for Inside {
         verb: Verb,
         path: &'a str,
         body: Option<&'a Value>,
-    ) -> Pending<'a, Result<Value, Refusal>> {
+    ) -> BoxFuture<'a, Result<Value, Refusal>> {
         Box::pin(async move {
             let method = match verb {
                 Verb::Get => Method::GET,

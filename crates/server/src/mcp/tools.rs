@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polyclaw_domain::plain;
+use polyclaw_domain::sanitize;
 use rmcp::model::{Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -65,13 +65,16 @@ pub async fn call<A: Api>(api: &A, name: &str, arguments: Value) -> Done {
         "create_task" => tasks::create(api, read(arguments)?).await,
         "claim_task" => tasks::claim(api, read(arguments)?).await,
         "complete_task" => tasks::complete(api, read(arguments)?).await,
-        _ => Err(Refusal::unfit(format!("there is no tool {:?} here", plain::line(name, 80)))),
+        _ => Err(Refusal::unfit(format!("there is no tool {:?} here", sanitize::to_single_line(name, 80)))),
     }
 }
 
 fn read<T: DeserializeOwned>(arguments: Value) -> Result<T, Refusal> {
     T::deserialize(&arguments).map_err(|error| {
-        Refusal::unfit(format!("the arguments do not fit: {}", plain::line(&error.to_string(), 300)))
+        Refusal::unfit(format!(
+            "the arguments do not fit: {}",
+            sanitize::to_single_line(&error.to_string(), 300)
+        ))
     })
 }
 

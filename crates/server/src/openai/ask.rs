@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use polyclaw_domain::channel::Address;
-use polyclaw_domain::hex::hex;
+use polyclaw_domain::channel::ChatAddress;
+use polyclaw_domain::hex::encode_hex;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::job::JobState;
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::tool::ToolCall;
 use polyclaw_engine::Answer;
 use polyclaw_engine::ingress::{Accepted, Inbound, ToolResult};
@@ -87,13 +87,13 @@ pub async fn ask(app: &AppState, question: Question) -> Result<Asked> {
     let names = question.tools.iter().map(|tool| tool.name.clone()).collect();
     let calls = Calls { names, run: place.run.clone() };
     let mut meta = meta(&question);
-    question.by.authority().stamp(&mut meta);
+    question.by.authority().write_to_meta(&mut meta);
     let (text, parts) = (question.conversation.text(), question.conversation.parts()?);
     if place.is_fresh && !question.conversation.history.is_empty() {
         app.engine.import_history(&place.key, &agent, question.conversation.history).await?;
     }
     let peer = question.user.or(place.run).unwrap_or_default();
-    let address = Address { channel: "api".into(), account: "openai".into(), peer, thread: None };
+    let address = ChatAddress { channel: "api".into(), account: "openai".into(), peer, thread: None };
     let inbound = Inbound {
         idempotency_key,
         parts,
@@ -115,7 +115,7 @@ async fn place(app: &AppState, agent: &AgentId, question: &Question) -> Result<P
         return Ok(known(key.clone(), run_of(key), open));
     }
     if let Some(user) = &question.user {
-        let key = bounded(SessionKey::direct(agent, "openai", user), "user")?;
+        let key = bounded(SessionKey::for_direct(agent, "openai", user), "user")?;
         let open = open_calls(app, &key, question).await?;
         return Ok(known(key, None, open));
     }
@@ -129,7 +129,7 @@ async fn place(app: &AppState, agent: &AgentId, question: &Question) -> Result<P
     }
     let run = match question.repeat.stated() {
         // The same question asked twice is the same session.
-        Some(key) => hex(&Sha256::digest(key)[..13]),
+        Some(key) => encode_hex(&Sha256::digest(key)[..13]),
         None => app.engine.next_id().replace('-', ""),
     };
     Ok(Place { key: run_key(agent, &run), run: Some(run), is_fresh: true, open: Vec::new() })
@@ -151,7 +151,7 @@ async fn open_calls(app: &AppState, key: &SessionKey, question: &Question) -> Re
 }
 
 fn run_key(agent: &AgentId, run: &str) -> SessionKey {
-    SessionKey::of(agent, &["openai", "run", run])
+    SessionKey::from_parts(agent, &["openai", "run", run])
 }
 
 fn run_of(key: &SessionKey) -> Option<String> {

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
-use polyclaw_domain::provider::Usage;
+use polyclaw_domain::provider::TokenUsage;
 use polyclaw_domain::tool::ToolCall;
 use polyclaw_engine::Answer;
 use serde::{Deserialize, Serialize};
@@ -192,7 +192,7 @@ struct Spent {
 }
 
 /// Unknown is said: without both numbers there is no usage.
-fn usage(usage: Usage) -> Option<Spent> {
+fn usage(usage: TokenUsage) -> Option<Spent> {
     let (prompt_tokens, completion_tokens) = (usage.input_tokens?, usage.output_tokens?);
     Some(Spent {
         prompt_tokens,

@@ -1,7 +1,7 @@
 //! What a client brings along: instructions, history, and what is new.
 
-use polyclaw_domain::message::{Part, Role, images};
-use polyclaw_domain::redact::quoted;
+use polyclaw_domain::message::{MessagePart, MessageRole, attached_images};
+use polyclaw_domain::redact::quote_safely;
 use polyclaw_domain::tool::ToolCall;
 use polyclaw_engine::Past;
 use serde::Deserialize;
@@ -34,7 +34,7 @@ pub struct ContentPart {
 #[derive(Clone, Debug, Default)]
 pub struct Said {
     text: String,
-    parts: Vec<Part>,
+    parts: Vec<MessagePart>,
 }
 
 impl From<String> for Said {
@@ -73,12 +73,12 @@ impl ContentPart {
     fn text(self) -> Result<String> {
         match (self.kind.as_str(), self.text.or(self.refusal)) {
             ("text" | "input_text" | "output_text" | "refusal", Some(text)) => Ok(text),
-            (kind, _) => Err(Error::AttachmentNotTaken(quoted(kind))),
+            (kind, _) => Err(Error::AttachmentNotTaken(quote_safely(kind))),
         }
     }
 
     /// Only what the request itself holds: nothing is fetched for a caller.
-    fn image(self, number: usize) -> Result<Part> {
+    fn image(self, number: usize) -> Result<MessagePart> {
         let given = self.image_url.unwrap_or_default();
         let url = given.as_str().or_else(|| given["url"].as_str()).unwrap_or_default();
         let data = url.strip_prefix("data:").ok_or(Error::ImageElsewhere)?;
@@ -143,27 +143,28 @@ impl Conversation {
         let results = std::mem::take(&mut self.results);
         for (call_id, content) in results {
             let name = self.called(&call_id).map_or_else(String::new, |call| call.name.clone());
-            let part = Part::ToolResult { call_id, name, is_error: false };
-            self.history.push(Past { role: Role::Tool, text: content, parts: vec![part] });
+            let part = MessagePart::ToolResult { call_id, name, is_error: false };
+            self.history.push(Past { role: MessageRole::Tool, text: content, parts: vec![part] });
         }
         let said = std::mem::take(&mut self.said);
-        let past = said.into_iter().map(|Said { text, parts }| Past { role: Role::User, text, parts });
+        let past = said.into_iter().map(|Said { text, parts }| Past { role: MessageRole::User, text, parts });
         self.history.extend(past);
         // Two replies in a row, text and calls apart, are one step.
         match self.history.last_mut() {
-            Some(last) if last.role == Role::Assistant && !calls.is_empty() && text.is_empty() => {
-                last.parts.extend(calls.into_iter().map(Part::ToolCall));
+            Some(last) if last.role == MessageRole::Assistant && !calls.is_empty() && text.is_empty() => {
+                last.parts.extend(calls.into_iter().map(MessagePart::ToolCall));
             }
             _ => {
-                let parts = calls.into_iter().map(Part::ToolCall).collect();
-                self.history.push(Past { role: Role::Assistant, text, parts });
+                let parts = calls.into_iter().map(MessagePart::ToolCall).collect();
+                self.history.push(Past { role: MessageRole::Assistant, text, parts });
             }
         }
     }
 
     /// The call a result of this conversation belongs to.
     pub fn called(&self, call_id: &str) -> Option<&ToolCall> {
-        let calls = self.history.iter().rev().flat_map(|past| polyclaw_domain::message::calls(&past.parts));
+        let calls =
+            self.history.iter().rev().flat_map(|past| polyclaw_domain::message::tool_calls(&past.parts));
         calls.into_iter().find(|call| call.id == call_id)
     }
 
@@ -176,13 +177,13 @@ impl Conversation {
     }
 
     /// The images of what is new, if one message can have them.
-    pub fn parts(&self) -> Result<Vec<Part>> {
+    pub fn parts(&self) -> Result<Vec<MessagePart>> {
         attachments::bounded(self.said.iter().flat_map(|said| said.parts.clone()).collect())
     }
 
     /// Names the images of what is new.
     pub fn shown(&self) -> impl Iterator<Item = &str> {
-        self.said.iter().flat_map(|said| images(&said.parts)).map(|media| media.hash().as_str())
+        self.said.iter().flat_map(|said| attached_images(&said.parts)).map(|media| media.hash().as_str())
     }
 
     pub fn is_new(&self) -> bool {
@@ -204,8 +205,8 @@ mod tests {
         talk.say("two".to_owned());
         assert_eq!(talk.text(), "one\n\ntwo");
         assert_eq!(talk.instructions().unwrap(), "be kind");
-        let roles: Vec<Role> = talk.history.iter().map(|past| past.role).collect();
-        assert_eq!(roles, [Role::User, Role::Assistant]);
+        let roles: Vec<MessageRole> = talk.history.iter().map(|past| past.role).collect();
+        assert_eq!(roles, [MessageRole::User, MessageRole::Assistant]);
     }
 
     #[test]
@@ -217,7 +218,7 @@ mod tests {
         assert!(talk.is_new());
         talk.reply("Sunny.".into(), vec![]);
         assert!(!talk.is_new());
-        let Part::ToolResult { name, .. } = &talk.history[2].parts[0] else { panic!() };
+        let MessagePart::ToolResult { name, .. } = &talk.history[2].parts[0] else { panic!() };
         assert_eq!(name, "weather");
     }
 
@@ -238,7 +239,7 @@ mod tests {
             json!({ "type": "input_image", "image_url": gif }),
         ] {
             let said = said(part).unwrap();
-            assert_eq!(images(&said.parts).count(), 1);
+            assert_eq!(attached_images(&said.parts).count(), 1);
         }
         let code = |part| said(part).unwrap_err().code().to_owned();
         let elsewhere = json!({ "type": "image_url", "image_url": { "url": "https://a.example/b.png" } });

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::redact::quoted;
+use polyclaw_domain::redact::quote_safely;
 use polyclaw_store::agents::Stored;
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ pub fn agent(app: &AppState, model: &str) -> Result<AgentId> {
         return Ok(app.engine.settings().default_agent.clone());
     }
     let name = model.strip_prefix(PREFIX).unwrap_or(model);
-    AgentId::parse(name).map_err(|_| Error::UnknownModel(quoted(model)))
+    AgentId::parse(name).map_err(|_| Error::UnknownModel(quote_safely(model)))
 }
 
 fn view(id: &str, stored: &Stored) -> Value {

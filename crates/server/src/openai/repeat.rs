@@ -1,9 +1,9 @@
 //! The same question asked twice. A client says so with a key; OpenAI's own clients send none, but count their tries.
 
 use axum::http::HeaderMap;
-use polyclaw_domain::hex::hex;
+use polyclaw_domain::hex::encode_hex;
 use polyclaw_domain::job::JobState;
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::{Tx, jobs, messages};
 use sha2::{Digest, Sha256};
 
@@ -90,5 +90,5 @@ fn digest(asked: &Conversation) -> String {
         digest.update(part.len().to_le_bytes());
         digest.update(part);
     }
-    hex(&digest.finalize()[..16])
+    encode_hex(&digest.finalize()[..16])
 }

@@ -5,8 +5,8 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use polyclaw_domain::id::TurnId;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::redact::quoted;
+use polyclaw_domain::redact::quote_safely;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::{Tx, jobs};
 use serde::Deserialize;
 use serde_json::Value;
@@ -148,7 +148,7 @@ fn add(talk: &mut Conversation, item: Item) -> Result<()> {
 
 /// A session goes on from its newest response; an older one is the past of a conversation that went elsewhere.
 async fn session_of(app: &AppState, id: &str) -> Result<SessionKey> {
-    let unknown = || Error::UnknownResponse(quoted(id));
+    let unknown = || Error::UnknownResponse(quote_safely(id));
     let turn = TurnId::new(id.strip_prefix(PREFIX).ok_or_else(unknown)?);
     let read = move |tx: &mut Tx<'_>| {
         let Some(job) = jobs::answering(tx, &turn)? else { return Ok(None) };

@@ -1,9 +1,9 @@
 //! The methods of the socket: the same calls as over HTTP.
 
 use axum::extract::ws::Message;
-use polyclaw_domain::approval::Decision;
+use polyclaw_domain::approval::ApprovalDecision;
 use polyclaw_domain::id::ApprovalId;
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::session_key::SessionKey;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ struct Command {
 #[serde(deny_unknown_fields)]
 struct Approve {
     approval_id: String,
-    decision: Decision,
+    decision: ApprovalDecision,
     reason: Option<String>,
     fingerprint: Option<String>,
 }

@@ -39,7 +39,7 @@ pub fn response(id: &Value, outcome: Result<Value, Error>, redactor: &Redactor) 
         Err(error) => {
             error.log();
             let mut detail = error.detail();
-            redactor.string(&mut detail.message);
+            redactor.redact_in_place(&mut detail.message);
             (false, None, Some(detail))
         }
     };

@@ -33,9 +33,10 @@ async fn a_job_is_made_shown_changed_run_and_removed() {
 async fn a_job_of_the_config_is_changed_in_the_config_alone() {
     let instance = Instance::start().await;
     let mut settings = (*instance.engine.settings()).clone();
-    let config: polyclaw_domain::config::Cron =
+    let config: polyclaw_domain::config::CronJobConfig =
         serde_json::from_value(json!({ "id": "ours", "schedule": "every 1d", "message": "hello" })).unwrap();
-    let errand = polyclaw_domain::errand::Errand::of(&config, &settings.default_agent, None).unwrap();
+    let errand =
+        polyclaw_domain::cron_job::CronJob::from_config(&config, &settings.default_agent, None).unwrap();
     settings.errands = vec![errand];
     instance.engine.reload(settings);
     assert_eq!(instance.get("/api/v1/cron/ours").await.ok()["source"], "config");

@@ -10,7 +10,7 @@ use crate::instance::{Instance, ONE};
 const GIF: &str = "R0lGODlh";
 
 fn in_base64(bytes: &[u8]) -> String {
-    polyclaw_domain::media::Image::read(bytes).unwrap().to_base64()
+    polyclaw_domain::media::Image::from_bytes(bytes).unwrap().to_base64()
 }
 
 /// What the model was shown of the last message of this transcript that has an image.

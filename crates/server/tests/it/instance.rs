@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use polyclaw_domain::agent::AgentSpec;
-use polyclaw_domain::config::Mapping;
+use polyclaw_domain::config::WebhookMapping;
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::port::{Clock, Ids};
+use polyclaw_domain::port::{IdGenerator, WallClock};
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_engine::memory::{Brain, Place, Vectors};
 use polyclaw_engine::{Engine, Ports, Settings, Task};
@@ -147,9 +147,10 @@ impl Answer {
 }
 
 async fn engine(home: &std::path::Path, gate: Arc<Semaphore>) -> Engine {
-    let (clock, ids): (Arc<dyn Clock>, Arc<dyn Ids>) = (Arc::new(Now), Arc::new(Count::default()));
+    let (clock, ids): (Arc<dyn WallClock>, Arc<dyn IdGenerator>) =
+        (Arc::new(Now), Arc::new(Count::default()));
     let place = Place::File(home.join("brain.db"));
-    let vectors = Vectors::new(1 << 20, polyclaw_domain::embedding::product);
+    let vectors = Vectors::new(1 << 20, polyclaw_domain::embedding::dot_product);
     let brain = Arc::new(Brain::new(place, Arc::clone(&clock), Arc::clone(&ids), vectors));
     let ports = Ports {
         brain,
@@ -169,13 +170,14 @@ async fn engine(home: &std::path::Path, gate: Arc<Semaphore>) -> Engine {
     settings.a2a.expose = vec!["main".to_owned()];
     let engine = Engine::new(ports, settings, "test");
     let now = engine.now();
-    let main = AgentSpec::named(AgentId::main());
+    let main = AgentSpec::with_id(AgentId::main());
     engine.db().write(move |tx| agents::upsert(tx, &main, Source::Config, now)).await.unwrap();
     engine
 }
 
 fn setup(engine: Engine, auth: Auth, port: u16) -> Setup {
-    let hook = Hook { secret: SECRET.to_owned(), agent: Some(AgentId::main()), map: Mapping::default() };
+    let hook =
+        Hook { secret: SECRET.to_owned(), agent: Some(AgentId::main()), map: WebhookMapping::default() };
     let map = json!({ "text": "{sender.login} {action} {issue.title}", "id": "delivery",
         "peer": "repository.full_name", "thread": "issue.number" });
     let mapped = Hook { agent: None, map: serde_json::from_value(map).unwrap(), ..hook.clone() };

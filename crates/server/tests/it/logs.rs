@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::hub::FrameKind;
 use reqwest::Method;
 use serde_json::json;
@@ -75,7 +75,7 @@ async fn a_stream_that_fails_inside_is_logged_without_its_body() {
     let asked = instance.request(Method::POST, "/v1/chat/completions").json(&question).send().await.unwrap();
     lose(&instance, "ALTER TABLE jobs RENAME TO gone").await;
     // Another node did something: the database is asked, and can not answer.
-    instance.engine.hub.publish(&SessionKey::direct(&AgentId::main(), "openai", "u"), FrameKind::Changed);
+    instance.engine.hub.publish(&SessionKey::for_direct(&AgentId::main(), "openai", "u"), FrameKind::Changed);
     let told = asked.text().await.unwrap();
     assert!(told.contains("the log says what"), "{told}");
     let said = log.text();

@@ -1,6 +1,6 @@
-use polyclaw_domain::channel::Address;
+use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::ingress::Inbound;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -201,7 +201,7 @@ async fn an_answer_is_also_delivered_where_the_conversation_is() {
     let body = json!({ "text": "again", "deliver": true });
     instance.post(&path, body.clone()).await.refuses(400, "invalid_body");
     let address =
-        Address { channel: "webhook".into(), account: "build".into(), peer: "repo".into(), thread: None };
+        ChatAddress { channel: "webhook".into(), account: "build".into(), peer: "repo".into(), thread: None };
     let key = SessionKey::parse(ONE_KEY).unwrap();
     let inbound = Inbound::from_person(key, AgentId::main(), address.clone(), "first");
     instance.engine.accept(inbound).await.unwrap();

@@ -4,22 +4,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use polyclaw_domain::agent::Identity;
-use polyclaw_domain::briefing::{Bootstrap, Briefing, Briefings, Reader};
-use polyclaw_domain::channel::{Call, CallAnswer, Capabilities, Channel, Inbox, Sent};
-use polyclaw_domain::delivery::Outgoing;
-use polyclaw_domain::fault::{Faults, KillPoint};
-use polyclaw_domain::id::TurnId;
-use polyclaw_domain::mcp::{ServerState, Servers, Standing};
-use polyclaw_domain::port::{Clock, Ids, Pending};
-use polyclaw_domain::provider::{
-    Delta, ErrorClass, ModelInfo, ModelRef, ModelStatus, Prompt, PromptMessage, Provider, ProviderError,
-    Reply, Sink, Usage,
+use polyclaw_domain::agent::AgentIdentity;
+use polyclaw_domain::briefing::{BootstrapVersion, Briefing, BriefingReader, BriefingSource};
+use polyclaw_domain::channel::{
+    ChannelAdapter, ChannelCapabilities, InboundSink, SendOutcome, WebhookRequest, WebhookResponse,
 };
-use polyclaw_domain::skill::{Place, Skill};
+use polyclaw_domain::delivery::OutgoingMessage;
+use polyclaw_domain::id::TurnId;
+use polyclaw_domain::kill_points::{FaultInjector, KillPoint};
+use polyclaw_domain::mcp::{McpServerRegistry, McpServerState, McpServerStatus};
+use polyclaw_domain::port::{BoxFuture, IdGenerator, WallClock};
+use polyclaw_domain::provider::{
+    DeltaSink, ErrorClass, ModelInfo, ModelProvider, ModelRef, ModelReply, ModelStatus, Prompt,
+    PromptMessage, ProviderError, StreamDelta, TokenUsage,
+};
+use polyclaw_domain::skill::{Skill, SkillLocation};
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::{
-    Consent, Effect, Progress, Risk, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox,
+    ProgressSink, ToolCall, ToolConsent, ToolEffect, ToolOutcome, ToolRisk, ToolScope, ToolSpec, Toolbox,
 };
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -32,17 +34,17 @@ pub struct Model {
     pub gate: Arc<Semaphore>,
 }
 
-impl Provider for Model {
-    fn stream<'a>(
+impl ModelProvider for Model {
+    fn stream_reply<'a>(
         &'a self,
         _: &'a [ModelRef],
         prompt: &'a Prompt,
-        sink: Sink<'a>,
-    ) -> Pending<'a, Result<Reply, ProviderError>> {
+        sink: DeltaSink<'a>,
+    ) -> BoxFuture<'a, Result<ModelReply, ProviderError>> {
         Box::pin(async move { self.act(prompt, sink).await })
     }
 
-    fn models(&self) -> Pending<'_, Vec<ModelInfo>> {
+    fn list_models(&self) -> BoxFuture<'_, Vec<ModelInfo>> {
         let info = ModelInfo {
             model: ModelRef::parse(MODEL).unwrap(),
             context_window: None,
@@ -54,8 +56,8 @@ impl Provider for Model {
 }
 
 impl Model {
-    async fn act(&self, prompt: &Prompt, sink: Sink<'_>) -> Result<Reply, ProviderError> {
-        let last = prompt.messages.last().cloned().unwrap_or(PromptMessage::user(String::new()));
+    async fn act(&self, prompt: &Prompt, sink: DeltaSink<'_>) -> Result<ModelReply, ProviderError> {
+        let last = prompt.messages.last().cloned().unwrap_or(PromptMessage::user_text(String::new()));
         let text = match last {
             PromptMessage::ToolResult { content, .. } => {
                 return Ok(said(sink, &format!("It said: {content}")));
@@ -64,12 +66,12 @@ impl Model {
         };
         let (word, rest) = text.split_once(' ').unwrap_or((&text, ""));
         match word {
-            "call" => Ok(Reply { calls: vec![call(rest)], ..quiet("") }),
+            "call" => Ok(ModelReply { calls: vec![call(rest)], ..quiet("") }),
             "look-and-call" => {
-                sink(Delta::Text("Looking.".to_owned()));
-                Ok(Reply { calls: vec![call(rest)], ..quiet("Looking.") })
+                sink(StreamDelta::Text("Looking.".to_owned()));
+                Ok(ModelReply { calls: vec![call(rest)], ..quiet("Looking.") })
             }
-            "both" => Ok(Reply { calls: vec![call("weather"), call("clock")], ..quiet("") }),
+            "both" => Ok(ModelReply { calls: vec![call("weather"), call("clock")], ..quiet("") }),
             "fail" => Err(ProviderError {
                 class: ErrorClass::Overload,
                 model: MODEL.to_owned(),
@@ -77,31 +79,31 @@ impl Model {
                 retry_after_ms: None,
             }),
             "hold" => {
-                sink(Delta::Text("first ".to_owned()));
+                sink(StreamDelta::Text("first ".to_owned()));
                 self.gate.acquire().await.unwrap().forget();
-                sink(Delta::Text("second".to_owned()));
+                sink(StreamDelta::Text("second".to_owned()));
                 Ok(quiet("first second"))
             }
-            "consult" => Ok(Reply { calls: vec![consult()], ..quiet("") }),
+            "consult" => Ok(ModelReply { calls: vec![consult()], ..quiet("") }),
             _ if text.contains("what the expert knows") => {
-                sink(Delta::Text("It is ".to_owned()));
+                sink(StreamDelta::Text("It is ".to_owned()));
                 self.gate.acquire().await.unwrap().forget();
-                sink(Delta::Text("42".to_owned()));
+                sink(StreamDelta::Text("42".to_owned()));
                 Ok(quiet("It is 42"))
             }
             "flood" => {
                 let words: u32 = rest.parse().unwrap();
-                (0..words).for_each(|_| sink(Delta::Text("x".repeat(2_000))));
+                (0..words).for_each(|_| sink(StreamDelta::Text("x".repeat(2_000))));
                 Ok(quiet("flooded"))
             }
-            "unknown-usage" => Ok(Reply { usage: Usage::default(), ..said(sink, "done") }),
-            "cut" => Ok(Reply { truncated: true, ..said(sink, "and then the") }),
+            "unknown-usage" => Ok(ModelReply { usage: TokenUsage::default(), ..said(sink, "done") }),
+            "cut" => Ok(ModelReply { truncated: true, ..said(sink, "and then the") }),
             "silence" => Ok(said(sink, "NO_REPLY")),
             "limit" => Ok(said(sink, &format!("{:?}", prompt.max_tokens))),
             "system" => Ok(said(sink, &prompt.system)),
             "prompt" => Ok(said(sink, &format!("{:?}", prompt.messages))),
             // What no person typed comes in a frame.
-            _ if text.contains("call danger") => Ok(Reply { calls: vec![call("danger")], ..quiet("") }),
+            _ if text.contains("call danger") => Ok(ModelReply { calls: vec![call("danger")], ..quiet("") }),
             _ => Ok(said(sink, &format!("You said: {text}"))),
         }
     }
@@ -116,19 +118,19 @@ fn consult() -> ToolCall {
     ToolCall { id: "call_consult".to_owned(), name: "delegate_to_agent".to_owned(), arguments: asked }
 }
 
-fn quiet(text: &str) -> Reply {
-    Reply {
+fn quiet(text: &str) -> ModelReply {
+    ModelReply {
         text: text.to_owned(),
         calls: Vec::new(),
-        usage: Usage { input_tokens: Some(7), output_tokens: Some(3), cached_tokens: None },
+        usage: TokenUsage { input_tokens: Some(7), output_tokens: Some(3), cached_tokens: None },
         model: ModelRef::parse(MODEL).unwrap(),
         truncated: false,
     }
 }
 
-fn said(sink: Sink<'_>, text: &str) -> Reply {
+fn said(sink: DeltaSink<'_>, text: &str) -> ModelReply {
     for word in text.split_inclusive(' ') {
-        sink(Delta::Text(word.to_owned()));
+        sink(StreamDelta::Text(word.to_owned()));
     }
     quiet(text)
 }
@@ -139,22 +141,22 @@ pub struct Tools {
 }
 
 impl Toolbox for Tools {
-    fn list(&self, _: &ToolScope) -> Vec<Arc<ToolSpec>> {
+    fn list_tools(&self, _: &ToolScope) -> Vec<Arc<ToolSpec>> {
         let tool = |name: &str, consent| {
             Arc::new(ToolSpec {
                 name: name.to_owned(),
                 description: format!("the tool {name}"),
                 parameters: json!({ "type": "object" }),
-                effect: Effect::Pure,
-                risk: Risk::Low,
+                effect: ToolEffect::Pure,
+                risk: ToolRisk::Low,
                 consent,
                 confined: false,
             })
         };
         vec![
-            tool("clock", Consent::NotNeeded),
-            tool("danger", Consent::AskPerson),
-            tool("wait", Consent::NotNeeded),
+            tool("clock", ToolConsent::NotNeeded),
+            tool("danger", ToolConsent::AskPerson),
+            tool("wait", ToolConsent::NotNeeded),
         ]
     }
 
@@ -163,8 +165,8 @@ impl Toolbox for Tools {
         _: &'a ToolScope,
         _: &'a TurnId,
         call: &'a ToolCall,
-        progress: Progress<'a>,
-    ) -> Pending<'a, ToolOutcome> {
+        progress: ProgressSink<'a>,
+    ) -> BoxFuture<'a, ToolOutcome> {
         Box::pin(async move {
             progress("tick");
             if call.name == "wait" {
@@ -178,19 +180,19 @@ impl Toolbox for Tools {
 /// One skill for everybody, and a face for whoever has none.
 pub struct Paper;
 
-impl Briefings for Paper {
-    fn brief(&self, reader: &Reader<'_>) -> Briefing {
+impl BriefingSource for Paper {
+    fn load_briefing(&self, reader: &BriefingReader<'_>) -> Briefing {
         let skill = |name: &str| Skill {
             name: name.to_owned(),
             description: format!("about {name}"),
-            place: Place::Shared,
+            place: SkillLocation::Shared,
             folder: reader.workspace.join(name),
         };
-        let identity = Identity { emoji: Some("🦀".to_owned()), ..Identity::default() };
+        let identity = AgentIdentity { emoji: Some("🦀".to_owned()), ..AgentIdentity::default() };
         Briefing { skills: [skill("tides"), skill("weather")].into(), identity, ..Briefing::default() }
     }
 
-    fn shown(&self, _: &Bootstrap) {}
+    fn complete_bootstrap(&self, _: &BootstrapVersion) {}
 }
 
 /// Takes up every config but for the second it is asked about.
@@ -198,7 +200,7 @@ impl Briefings for Paper {
 pub struct Reloads(std::sync::atomic::AtomicU32);
 
 impl polyclaw_server::Reload for Reloads {
-    fn reload(&self) -> Pending<'_, Result<polyclaw_server::Later, String>> {
+    fn reload(&self) -> BoxFuture<'_, Result<polyclaw_server::Later, String>> {
         let before = self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let outcome =
             if before == 1 { Err("there is no such agent".to_owned()) } else { Ok(vec!["gateway"]) };
@@ -209,9 +211,9 @@ impl polyclaw_server::Reload for Reloads {
 /// One MCP server that is well and one that is not.
 pub struct Rack;
 
-impl Servers for Rack {
-    fn states(&self) -> Vec<ServerState> {
-        let server = |name: &str, standing, error: Option<&str>| ServerState {
+impl McpServerRegistry for Rack {
+    fn server_statuses(&self) -> Vec<McpServerStatus> {
+        let server = |name: &str, standing, error: Option<&str>| McpServerStatus {
             name: name.to_owned(),
             transport: "stdio",
             sandbox: Some("confined"),
@@ -221,36 +223,44 @@ impl Servers for Rack {
             restarts: 0,
             error: error.map(str::to_owned),
         };
-        vec![server("up", Standing::Ready, None), server("down", Standing::Down, Some("it ended"))]
+        vec![
+            server("up", McpServerState::Ready, None),
+            server("down", McpServerState::Down, Some("it ended")),
+        ]
     }
 }
 
 /// Never knows whether what it sent arrived. It says what it was called with.
 pub struct Forgetful;
 
-impl Channel for Forgetful {
-    fn capabilities(&self, _: &str) -> Capabilities {
-        Capabilities { idempotent_send: false, max_chars: 4_000, edits: false, acknowledges: true }
+impl ChannelAdapter for Forgetful {
+    fn capabilities(&self, _: &str) -> ChannelCapabilities {
+        ChannelCapabilities { idempotent_send: false, max_chars: 4_000, edits: false, acknowledges: true }
     }
 
-    fn send<'a>(&'a self, _: &'a str, _: &'a Outgoing) -> Pending<'a, Sent> {
-        Box::pin(async { Sent::Unknown { reason: "no answer".to_owned() } })
+    fn send<'a>(&'a self, _: &'a str, _: &'a OutgoingMessage) -> BoxFuture<'a, SendOutcome> {
+        Box::pin(async { SendOutcome::Unknown { reason: "no answer".to_owned() } })
     }
 
-    fn called<'a>(&'a self, account: &'a str, call: Call, _: &'a dyn Inbox) -> Pending<'a, CallAnswer> {
+    fn handle_webhook<'a>(
+        &'a self,
+        account: &'a str,
+        call: WebhookRequest,
+        _: &'a dyn InboundSink,
+    ) -> BoxFuture<'a, WebhookResponse> {
         Box::pin(async move {
             let signature = call.headers.iter().find(|(name, _)| name == "x-signature");
             let signature = signature.map_or("", |(_, value)| value.as_str());
             let (method, query, bytes) = (call.method, call.query, call.body.len());
             let body = format!("{account} {method} {query} {signature} {bytes}");
-            CallAnswer { status: 201, media_type: "text/plain", body }
+            WebhookResponse { status: 201, media_type: "text/plain", body }
         })
     }
 }
 
 pub struct Now;
 
-impl Clock for Now {
+impl WallClock for Now {
     fn now(&self) -> Millis {
         Millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis().try_into().unwrap())
     }
@@ -259,20 +269,20 @@ impl Clock for Now {
 #[derive(Default)]
 pub struct Count(AtomicU64);
 
-impl Ids for Count {
-    fn next(&self) -> String {
+impl IdGenerator for Count {
+    fn next_id(&self) -> String {
         format!("id{:08}", self.0.fetch_add(1, Ordering::Relaxed))
     }
 
-    fn nonce(&self) -> String {
-        self.next()
+    fn fresh_nonce(&self) -> String {
+        self.next_id()
     }
 }
 
 pub struct Calm;
 
-impl Faults for Calm {
-    fn reach(&self, _: KillPoint) -> Pending<'_, ()> {
+impl FaultInjector for Calm {
+    fn hit_kill_point(&self, _: KillPoint) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use polyclaw_domain::agent::{AgentSpec, Delegation};
+use polyclaw_domain::agent::{AgentSpec, DelegationPolicy};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::agents::{self, Source};
@@ -98,9 +98,10 @@ async fn a_question_is_answered_over_the_socket() {
 }
 
 async fn let_main_consult(instance: &Instance) {
-    let delegation = Delegation { allow_agents: vec!["expert".into()], max_concurrent: 1, max_depth: 1 };
-    let main = AgentSpec { delegation: Some(delegation), ..AgentSpec::named(AgentId::main()) };
-    let expert = AgentSpec::named(AgentId::parse("expert").unwrap());
+    let delegation =
+        DelegationPolicy { allow_agents: vec!["expert".into()], max_concurrent: 1, max_depth: 1 };
+    let main = AgentSpec { delegation: Some(delegation), ..AgentSpec::with_id(AgentId::main()) };
+    let expert = AgentSpec::with_id(AgentId::parse("expert").unwrap());
     let write = move |tx: &mut polyclaw_store::Tx<'_>| {
         [&main, &expert].into_iter().try_for_each(|spec| agents::upsert(tx, spec, Source::Config, Millis(1)))
     };

@@ -57,7 +57,7 @@ async fn a_team_is_made_filled_looked_at_and_ended() {
         (&json!("draw"), &json!(null))
     );
     for cursor in ["history 1 x", "team_tasks 1 x", "tasks 1 open"] {
-        let cursor = polyclaw_domain::hex::hex(cursor.as_bytes());
+        let cursor = polyclaw_domain::hex::encode_hex(cursor.as_bytes());
         let other = instance.get(&format!("/api/v1/teams/site/tasks?cursor={cursor}")).await;
         other.refuses(400, "invalid_parameter");
     }

@@ -2,7 +2,7 @@
 //! by the owners where these have little, else by leaving out the words that many memories have.
 
 use polyclaw_domain::memory::words;
-use polyclaw_domain::recall::Seq;
+use polyclaw_domain::recall::MemorySeq;
 
 use super::Share;
 use crate::error::{Error, Result};
@@ -13,8 +13,8 @@ use crate::tx::Tx;
 const RANKED: usize = 1_500;
 
 /// Memories of these owners that share words with a question, best first.
-pub fn by_words(tx: &mut Tx<'_>, owners: &[Share], text: &str, limit: usize) -> Result<Vec<Seq>> {
-    let words = words::for_query(text);
+pub fn by_words(tx: &mut Tx<'_>, owners: &[Share], text: &str, limit: usize) -> Result<Vec<MemorySeq>> {
+    let words = words::query_words(text);
     if words.is_empty() || owners.is_empty() {
         return Ok(Vec::new());
     }
@@ -32,7 +32,7 @@ pub fn by_words(tx: &mut Tx<'_>, owners: &[Share], text: &str, limit: usize) -> 
 }
 
 /// The owners' own rows are few: the index is asked for those alone.
-fn of_few(tx: &mut Tx<'_>, owners: &[Share], words: &[String], limit: usize) -> Result<Vec<Seq>> {
+fn of_few(tx: &mut Tx<'_>, owners: &[Share], words: &[String], limit: usize) -> Result<Vec<MemorySeq>> {
     const SQL: &str = "SELECT rowid FROM words WHERE words MATCH $1 AND rank MATCH 'bm25(1.0, 0.0)'
         ORDER BY rank LIMIT $2";
     let names: Vec<String> = owners.iter().map(|share| format!("o{}", share.owner)).collect();
@@ -41,7 +41,7 @@ fn of_few(tx: &mut Tx<'_>, owners: &[Share], words: &[String], limit: usize) -> 
 }
 
 /// They have much: the words are few, and what is not theirs is left out as it comes.
-fn of_many(tx: &mut Tx<'_>, owners: &str, chosen: &Chosen, limit: usize) -> Result<Vec<Seq>> {
+fn of_many(tx: &mut Tx<'_>, owners: &str, chosen: &Chosen, limit: usize) -> Result<Vec<MemorySeq>> {
     macro_rules! sql {
         ($rank:literal, $order:literal) => {
             concat!(

@@ -1,6 +1,6 @@
 //! Vectors of memories: one signed byte a dimension, which loses less than a hundredth of what a model can tell apart.
 
-use polyclaw_domain::recall::Seq;
+use polyclaw_domain::recall::MemorySeq;
 use polyclaw_domain::time::Millis;
 
 use crate::error::Result;
@@ -27,7 +27,7 @@ pub fn quantise(vector: &[f32]) -> Quantised {
 /// A memory that waits for its vector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
-    pub seq: Seq,
+    pub seq: MemorySeq,
     pub owner: i64,
     pub content: String,
     pub updated_at: Millis,
@@ -65,7 +65,7 @@ pub fn scan(
     model: &str,
     dim: usize,
     limit: usize,
-    mut each: impl FnMut(Seq, i64, f32, &[u8]),
+    mut each: impl FnMut(MemorySeq, i64, f32, &[u8]),
 ) -> Result<usize> {
     const SQL: &str = "SELECT memory, owner, embedding FROM vectors WHERE model_id = $1 AND dim = $2
         ORDER BY memory DESC LIMIT $3";

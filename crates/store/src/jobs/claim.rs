@@ -2,8 +2,8 @@
 //! long can no longer write for a turn another has taken over.
 
 use polyclaw_domain::id::{AgentId, NodeId, TraceId, TurnId};
-use polyclaw_domain::job::{Lane, Priority};
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::job::{JobLane, JobPriority};
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 
 use crate::error::Result;
@@ -21,7 +21,7 @@ pub struct Claim {
     pub session: SessionKey,
     pub agent: AgentId,
     pub kind: Kind,
-    pub lane: Lane,
+    pub lane: JobLane,
     pub node: NodeId,
     pub attempt: u32,
     /// Deaths of its process in a row that can only be this turn's doing.
@@ -49,7 +49,7 @@ pub struct Claimer {
 
 /// Starts the next job of a lane: the agent's priority first, then the fewest running turns of its agent, then the job's
 /// priority, then ticket. What has waited too long has the highest of both priorities.
-pub fn claim(tx: &mut Tx<'_>, lane: Lane, claimer: &Claimer) -> Result<Option<Claim>> {
+pub fn claim(tx: &mut Tx<'_>, lane: JobLane, claimer: &Claimer) -> Result<Option<Claim>> {
     let Some((first, last)) = ready_agents(tx, lane)? else { return Ok(None) };
     let agent = if first == last { Some(first) } else { next_agent(tx, lane, claimer)? };
     let Some(agent) = agent else { return Ok(None) };
@@ -64,7 +64,7 @@ pub fn claim(tx: &mut Tx<'_>, lane: Lane, claimer: &Claimer) -> Result<Option<Cl
 }
 
 /// The first and the last name of those that have a job ready. Mostly there is one, and nothing to weigh.
-fn ready_agents(tx: &mut Tx<'_>, lane: Lane) -> Result<Option<(AgentId, AgentId)>> {
+fn ready_agents(tx: &mut Tx<'_>, lane: JobLane) -> Result<Option<(AgentId, AgentId)>> {
     const SQL: &str = "SELECT
         (SELECT MIN(agent_id) FROM jobs WHERE lane = $1 AND state = 'queued' AND held = 0),
         (SELECT MAX(agent_id) FROM jobs WHERE lane = $1 AND state = 'queued' AND held = 0)";
@@ -97,7 +97,7 @@ pub(crate) const NEXT_AGENT: &str = "WITH RECURSIVE ready (agent_id) AS (
       CASE WHEN heads.agent_id = $3 THEN 1 ELSE 0 END, jobs.seq
     LIMIT 1";
 
-fn next_agent(tx: &mut Tx<'_>, lane: Lane, claimer: &Claimer) -> Result<Option<AgentId>> {
+fn next_agent(tx: &mut Tx<'_>, lane: JobLane, claimer: &Claimer) -> Result<Option<AgentId>> {
     let last = claimer.last.as_ref().map_or("", AgentId::as_str);
     let aged = claimer.now.minus(AGED_MS);
     tx.query_one(NEXT_AGENT, params![lane.as_str(), aged, last], |row| row.agent(0))
@@ -112,13 +112,13 @@ struct Head {
 }
 
 /// The first jobs of each priority, looked up one priority at a time in the index, in the order they may run.
-fn heads(tx: &mut Tx<'_>, lane: Lane, agent: &AgentId, now: Millis) -> Result<Vec<Head>> {
+fn heads(tx: &mut Tx<'_>, lane: JobLane, agent: &AgentId, now: Millis) -> Result<Vec<Head>> {
     const SQL: &str = "SELECT seq, session_key, queued_at FROM jobs
         WHERE lane = $1 AND agent_id = $2 AND priority = $3 AND state = 'queued' AND held = 0
         ORDER BY seq LIMIT 8";
     let aged = now.minus(AGED_MS);
     let mut heads = Vec::new();
-    for priority in Priority::ALL {
+    for priority in JobPriority::ALL {
         let priority = priority as i64;
         let read = |row: &Row<'_>| {
             let urgency = if row.time(2)? < aged { 0 } else { priority };
@@ -249,7 +249,7 @@ fn read(row: &Row<'_>) -> Result<Claim> {
         session: row.key(1)?,
         agent: row.agent(2)?,
         kind: row.parsed(3, Kind::parse)?,
-        lane: row.parsed(4, Lane::parse)?,
+        lane: row.parsed(4, JobLane::parse)?,
         node: NodeId::new(row.text(5)?),
         attempt: row.small(6)?,
         was_held: row.flag(7)?,

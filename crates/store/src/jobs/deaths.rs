@@ -3,7 +3,7 @@
 //! death is never blamed, and of turns that died together none is.
 
 use polyclaw_domain::id::{NodeId, TurnId};
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 
 use super::claim::earlier_lives;

@@ -1,9 +1,9 @@
 //! The end of a turn, and what its session does next.
 
 use polyclaw_domain::id::MessageId;
-use polyclaw_domain::job::{JobState, Lane};
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::provider::Usage;
+use polyclaw_domain::job::{JobLane, JobState};
+use polyclaw_domain::provider::TokenUsage;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 
 use crate::error::{Error, Result};
@@ -15,7 +15,7 @@ use crate::tx::Tx;
 pub struct End {
     pub state: JobState,
     pub model: Option<String>,
-    pub usage: Usage,
+    pub usage: TokenUsage,
     pub reply: Option<MessageId>,
     pub error_code: Option<&'static str>,
     pub error: Option<String>,
@@ -49,10 +49,10 @@ pub fn end(tx: &mut Tx<'_>, claim: &Claim, end: &End, now: Millis) -> Result<()>
 
 /// Lets the turn that waited for this one start, and says in which lane. `None`: none waited, as most times, so that
 /// is looked at first.
-pub fn release(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<Lane>> {
+pub fn release(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<JobLane>> {
     const HELD: &str = "SELECT lane FROM jobs WHERE session_key = $1 AND state = 'queued' AND held = 1";
     const RELEASE: &str = "UPDATE jobs SET held = 0 WHERE session_key = $1 AND state = 'queued'";
-    let lane = tx.query_one(HELD, params![session], |row| row.parsed(0, Lane::parse))?;
+    let lane = tx.query_one(HELD, params![session], |row| row.parsed(0, JobLane::parse))?;
     if lane.is_some() {
         tx.execute(RELEASE, params![session])?;
     }

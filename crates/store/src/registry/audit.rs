@@ -1,13 +1,13 @@
 //! The audit: only added to. The database refuses everything else.
 
-use polyclaw_domain::audit::{Entry, Head, Link, hash};
+use polyclaw_domain::audit::{AuditEntry, AuditHead, AuditRecord, hash_entry};
 
 use crate::error::Result;
 use crate::params;
 use crate::tx::{Row, Tx};
 
 /// Adds an entry behind the last one there was: where that was cut off, a gap stays that is found.
-pub fn append(tx: &mut Tx<'_>, entry: &Entry) -> Result<()> {
+pub fn append(tx: &mut Tx<'_>, entry: &AuditEntry) -> Result<()> {
     const FORWARD: &str = "UPDATE audit_head SET entries = $1, hash = $2";
     const SQL: &str =
         "INSERT INTO audit (seq, who, action, target, before_hash, after_hash, detail, created_at,
@@ -18,7 +18,7 @@ pub fn append(tx: &mut Tx<'_>, entry: &Entry) -> Result<()> {
         None => last(tx)?.unwrap_or_default(),
     };
     let (seq, previous) = (last.entries + 1, last.hash);
-    let hash = hash(&previous, entry);
+    let hash = hash_entry(&previous, entry);
     let params = params![
         seq,
         &entry.who,
@@ -36,23 +36,23 @@ pub fn append(tx: &mut Tx<'_>, entry: &Entry) -> Result<()> {
 }
 
 /// How far the audit has come.
-pub fn head(tx: &mut Tx<'_>) -> Result<Option<Head>> {
+pub fn head(tx: &mut Tx<'_>) -> Result<Option<AuditHead>> {
     const SQL: &str = "SELECT entries, hash FROM audit_head";
     tx.query_one(SQL, &[], read_head)
 }
 
 /// The same, by its last row.
-fn last(tx: &mut Tx<'_>) -> Result<Option<Head>> {
+fn last(tx: &mut Tx<'_>) -> Result<Option<AuditHead>> {
     const SQL: &str = "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1";
     tx.query_one(SQL, &[], read_head)
 }
 
-fn read_head(row: &Row<'_>) -> Result<Head> {
-    Ok(Head { entries: row.int(0)?, hash: row.text(1)? })
+fn read_head(row: &Row<'_>) -> Result<AuditHead> {
+    Ok(AuditHead { entries: row.int(0)?, hash: row.text(1)? })
 }
 
 /// Entries behind a number, in order.
-pub fn after(tx: &mut Tx<'_>, seq: i64, limit: usize) -> Result<Vec<Link>> {
+pub fn after(tx: &mut Tx<'_>, seq: i64, limit: usize) -> Result<Vec<AuditRecord>> {
     const SQL: &str =
         "SELECT seq, who, action, target, before_hash, after_hash, detail, created_at, previous, hash
         FROM audit WHERE seq > $1 ORDER BY seq LIMIT $2";
@@ -60,15 +60,15 @@ pub fn after(tx: &mut Tx<'_>, seq: i64, limit: usize) -> Result<Vec<Link>> {
 }
 
 /// The newest first, before a number.
-pub fn latest(tx: &mut Tx<'_>, before: i64, limit: usize) -> Result<Vec<Link>> {
+pub fn latest(tx: &mut Tx<'_>, before: i64, limit: usize) -> Result<Vec<AuditRecord>> {
     const SQL: &str =
         "SELECT seq, who, action, target, before_hash, after_hash, detail, created_at, previous, hash
         FROM audit WHERE seq < $1 ORDER BY seq DESC LIMIT $2";
     tx.query(SQL, params![before, limit], read)
 }
 
-fn read(row: &Row<'_>) -> Result<Link> {
-    let entry = Entry {
+fn read(row: &Row<'_>) -> Result<AuditRecord> {
+    let entry = AuditEntry {
         who: row.text(1)?,
         action: row.text(2)?,
         target: row.text(3)?,
@@ -77,5 +77,5 @@ fn read(row: &Row<'_>) -> Result<Link> {
         detail: row.text(6)?,
         at: row.time(7)?,
     };
-    Ok(Link { seq: row.int(0)?, entry, previous: row.text(8)?, hash: row.text(9)? })
+    Ok(AuditRecord { seq: row.int(0)?, entry, previous: row.text(8)?, hash: row.text(9)? })
 }

@@ -24,7 +24,7 @@ mod find;
 mod lease;
 mod settle;
 
-use polyclaw_domain::envelope::State;
+use polyclaw_domain::envelope::EnvelopeState;
 use polyclaw_domain::id::{EnvelopeId, InstanceId};
 use polyclaw_domain::time::Millis;
 
@@ -57,7 +57,7 @@ pub struct Envelope {
     pub hop: u32,
     /// The trace it belongs to, where its sender said so.
     pub trace: Option<String>,
-    pub state: State,
+    pub state: EnvelopeState,
     pub attempts: u32,
     pub max_retries: u32,
     pub ttl_ms: i64,
@@ -84,7 +84,7 @@ fn read(row: &Row<'_>) -> Result<Envelope> {
         key: row.opt_text(10)?,
         hop: row.small(11)?,
         trace: row.opt_text(22)?,
-        state: row.parsed(12, State::parse)?,
+        state: row.parsed(12, EnvelopeState::parse)?,
         attempts: row.small(13)?,
         max_retries: row.small(14)?,
         ttl_ms: row.int(15)?,

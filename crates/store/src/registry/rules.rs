@@ -1,6 +1,6 @@
 //! Routing rules: which instance may write what to which. Deny by default: no row, no message.
 
-use polyclaw_domain::envelope::Pattern;
+use polyclaw_domain::envelope::EnvelopeKindPattern;
 use polyclaw_domain::id::InstanceId;
 use polyclaw_domain::time::Millis;
 
@@ -18,7 +18,7 @@ pub struct Rule {
     /// Their names now; a rule goes with its instances.
     pub from_name: Option<String>,
     pub to_name: Option<String>,
-    pub pattern: Pattern,
+    pub pattern: EnvelopeKindPattern,
     pub max_retries: u32,
     pub ttl_secs: u32,
     pub auto_start: bool,
@@ -45,7 +45,7 @@ fn read(row: &Row<'_>) -> Result<Rule> {
         to: InstanceId::new(row.text(3)?),
         from_name: row.opt_text(9)?,
         to_name: row.opt_text(10)?,
-        pattern: row.parsed(4, Pattern::parse)?,
+        pattern: row.parsed(4, EnvelopeKindPattern::parse)?,
         max_retries: row.small(5)?,
         ttl_secs: row.small(6)?,
         auto_start: row.flag(7)?,
@@ -107,6 +107,6 @@ pub fn remove(tx: &mut Tx<'_>, id: &str) -> Result<Option<Rule>> {
 /// The rule that fits a type most closely.
 pub fn find(tx: &mut Tx<'_>, from: &InstanceId, to: &InstanceId, kind: &str) -> Result<Option<Rule>> {
     let rules = tx.query(select!("WHERE sender = $1 AND recipient = $2"), params![from, to], read)?;
-    let fits = rules.into_iter().filter_map(|rule| Some((rule.pattern.fit(kind)?, rule)));
+    let fits = rules.into_iter().filter_map(|rule| Some((rule.pattern.match_specificity(kind)?, rule)));
     Ok(fits.max_by_key(|(fit, _)| *fit).map(|(_, rule)| rule))
 }

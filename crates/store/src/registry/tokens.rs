@@ -1,7 +1,7 @@
 //! Tokens that were given out. Of a token only its hash is kept.
 
 use polyclaw_domain::id::InstanceId;
-use polyclaw_domain::instance::Access;
+use polyclaw_domain::instance::TokenAccess;
 use polyclaw_domain::time::Millis;
 
 use crate::error::Result;
@@ -12,7 +12,7 @@ use crate::tx::{Row, Tx};
 pub struct Token {
     pub id: String,
     pub name: String,
-    pub access: Access,
+    pub access: TokenAccess,
     /// Whose it is, if an instance's.
     pub instance: Option<InstanceId>,
     pub created_at: Millis,
@@ -70,7 +70,7 @@ fn read(row: &Row<'_>) -> Result<Token> {
     Ok(Token {
         id: row.text(0)?,
         name: row.text(1)?,
-        access: row.parsed(2, Access::parse)?,
+        access: row.parsed(2, TokenAccess::parse)?,
         instance: row.opt_text(3)?.map(InstanceId::new),
         created_at: row.time(4)?,
         revoked_at: row.opt_time(5)?,

@@ -1,8 +1,8 @@
 //! What comes after a run's end: its session is put away, and its announce may wait for a person.
 
 use polyclaw_domain::id::{AgentId, RunId};
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::run::Run;
+use polyclaw_domain::run::SubagentRun;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 
 use super::read;
@@ -11,7 +11,7 @@ use crate::params;
 use crate::tx::Tx;
 
 /// Runs that are announced and whose sessions are to be archived or deleted now.
-pub fn to_put_away(tx: &mut Tx<'_>, now: Millis, limit: usize) -> Result<Vec<Run>> {
+pub fn to_put_away(tx: &mut Tx<'_>, now: Millis, limit: usize) -> Result<Vec<SubagentRun>> {
     const SQL: &str =
         select!("WHERE put_away_at <= $1 AND is_announced = 1 ORDER BY put_away_at, run_id LIMIT $2");
     tx.query(SQL, params![now, limit], read)
@@ -45,7 +45,7 @@ pub fn let_go_held(tx: &mut Tx<'_>, owner: &SessionKey) -> Result<usize> {
 }
 
 /// Runs whose announce waits for a person, the oldest first.
-pub fn held(tx: &mut Tx<'_>, limit: usize) -> Result<Vec<Run>> {
+pub fn held(tx: &mut Tx<'_>, limit: usize) -> Result<Vec<SubagentRun>> {
     const SQL: &str = select!("WHERE held_code IS NOT NULL ORDER BY created_at, run_id LIMIT $1");
     tx.query(SQL, params![limit], read)
 }

@@ -1,7 +1,7 @@
 //! Sessions nobody uses any more: idle for long, or beyond what is kept for an agent.
 
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 
 use crate::error::Result;

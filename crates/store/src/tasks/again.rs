@@ -1,7 +1,7 @@
 //! Tasks that begin anew, and tasks that go.
 
 use polyclaw_domain::id::TeamId;
-use polyclaw_domain::task::{Refusal, Task, TaskNo, Worker};
+use polyclaw_domain::task::{TaskMember, TaskNo, TaskRefusal, TeamTask};
 use polyclaw_domain::time::Millis;
 use serde_json::json;
 
@@ -15,19 +15,19 @@ pub fn reopen(
     tx: &mut Tx<'_>,
     team: &TeamId,
     no: TaskNo,
-    (worker, now): (&Worker, Millis),
-) -> Result<std::result::Result<Task, Refusal>> {
+    (worker, now): (&TaskMember, Millis),
+) -> Result<std::result::Result<TeamTask, TaskRefusal>> {
     const SQL: &str = "UPDATE tasks SET state = 'pending', ended_by = NULL, ended_at = NULL, summary = NULL,
           artifacts_json = NULL, claimed_at = NULL
         WHERE team_id = $1 AND task_no = $2 AND state IN ('completed', 'failed')";
     lock(tx, team)?;
-    let Some(task) = get(tx, team, no)? else { return Ok(Err(Refusal::Unknown(no))) };
+    let Some(task) = get(tx, team, no)? else { return Ok(Err(TaskRefusal::Unknown(no))) };
     if tx.execute(SQL, params![team, no.0])? == 0 {
-        return Ok(Err(Refusal::NotEnded(no)));
+        return Ok(Err(TaskRefusal::NotEnded(no)));
     }
     let data = json!({ "was": task.state, "summary": task.summary });
     note_event(tx, team, no, Kind::Reopened, &worker.name, &data, now)?;
-    Ok(get(tx, team, no)?.ok_or(Refusal::Unknown(no)))
+    Ok(get(tx, team, no)?.ok_or(TaskRefusal::Unknown(no)))
 }
 
 /// Removes a task that nobody holds. What waited for it waits for it no longer. Its number is not given again.
@@ -35,17 +35,17 @@ pub fn delete(
     tx: &mut Tx<'_>,
     team: &TeamId,
     no: TaskNo,
-    (worker, now): (&Worker, Millis),
-) -> Result<std::result::Result<Task, Refusal>> {
+    (worker, now): (&TaskMember, Millis),
+) -> Result<std::result::Result<TeamTask, TaskRefusal>> {
     const WAITING: &str = "SELECT task_no FROM task_needs WHERE team_id = $1 AND needs = $2 ORDER BY task_no";
     const EDGES: &str = "DELETE FROM task_needs WHERE team_id = $1 AND (needs = $2 OR task_no = $2)";
     const TASK: &str = "DELETE FROM tasks WHERE team_id = $1 AND task_no = $2";
     // There is no task left to tell of.
     const TOLD: &str = "UPDATE task_events SET is_relayed = 1 WHERE team_id = $1 AND task_no = $2";
     lock(tx, team)?;
-    let Some(task) = get(tx, team, no)? else { return Ok(Err(Refusal::Unknown(no))) };
+    let Some(task) = get(tx, team, no)? else { return Ok(Err(TaskRefusal::Unknown(no))) };
     if let Some(lease) = &task.lease {
-        return Ok(Err(Refusal::Taken(no, lease.owner.clone())));
+        return Ok(Err(TaskRefusal::Taken(no, lease.owner.clone())));
     }
     let waiting = tx.query(WAITING, params![team, no.0], |row| row.int(0).map(TaskNo))?;
     tx.execute(EDGES, params![team, no.0])?;

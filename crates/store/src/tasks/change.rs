@@ -2,9 +2,11 @@
 //! decided by.
 
 use polyclaw_domain::id::TeamId;
-use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::run::Artifact;
-use polyclaw_domain::task::{Refusal, Task, TaskNo, TaskState, Worker, check_edges, may_end, may_hold};
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::task::{
+    TaskMember, TaskNo, TaskRefusal, TeamTask, TeamTaskState, check_dependencies, check_lease, check_may_end,
+};
 use polyclaw_domain::time::Millis;
 use serde_json::json;
 
@@ -14,7 +16,7 @@ use crate::messages::{from_json, to_json};
 use crate::params;
 use crate::tx::Tx;
 
-type Changed = std::result::Result<Task, Refusal>;
+type Changed = std::result::Result<TeamTask, TaskRefusal>;
 
 /// What may be changed about a task that has not ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,17 +36,17 @@ fn held(
     tx: &mut Tx<'_>,
     team: &TeamId,
     no: TaskNo,
-    worker: &Worker,
-) -> Result<std::result::Result<(Task, i64), Refusal>> {
-    let Some(task) = get(tx, team, no)? else { return Ok(Err(Refusal::Unknown(no))) };
-    match may_hold(&task, worker) {
+    worker: &TaskMember,
+) -> Result<std::result::Result<(TeamTask, i64), TaskRefusal>> {
+    let Some(task) = get(tx, team, no)? else { return Ok(Err(TaskRefusal::Unknown(no))) };
+    match check_lease(&task, worker) {
         Ok(fence) => Ok(Ok((task, fence))),
         Err(refusal) => exact(tx, &task, worker, refusal).map(Err),
     }
 }
 
 fn again(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo) -> Result<Changed> {
-    Ok(get(tx, team, no)?.ok_or(Refusal::Unknown(no)))
+    Ok(get(tx, team, no)?.ok_or(TaskRefusal::Unknown(no)))
 }
 
 /// Work on a claimed task begins.
@@ -52,7 +54,7 @@ pub fn start(
     tx: &mut Tx<'_>,
     team: &TeamId,
     no: TaskNo,
-    worker: &Worker,
+    worker: &TaskMember,
     (now, lease_ms): (Millis, i64),
 ) -> Result<Changed> {
     const SQL: &str = "UPDATE tasks SET state = 'in_progress', lease_until = $4
@@ -63,14 +65,20 @@ pub fn start(
     };
     let until = tx.lease_clock(now).plus(lease_ms);
     let changed = tx.execute(SQL, params![team, no.0, fence, until])?;
-    if changed > 0 && task.state == TaskState::Claimed {
+    if changed > 0 && task.state == TeamTaskState::Claimed {
         note_event(tx, team, no, Kind::Started, &worker.name, &json!({}), now)?;
     }
     again(tx, team, no)
 }
 
 /// Gives a task back.
-pub fn release(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo, worker: &Worker, now: Millis) -> Result<Changed> {
+pub fn release(
+    tx: &mut Tx<'_>,
+    team: &TeamId,
+    no: TaskNo,
+    worker: &TaskMember,
+    now: Millis,
+) -> Result<Changed> {
     match held(tx, team, no, worker)? {
         Ok((_, fence)) => {
             // One whose lease ends in this moment is freed by that.
@@ -152,24 +160,24 @@ pub fn update(
     team: &TeamId,
     no: TaskNo,
     change: &Change,
-    (worker, now): (&Worker, Millis),
+    (worker, now): (&TaskMember, Millis),
 ) -> Result<Changed> {
     const FORM: &str = "UPDATE tasks SET active_form = $3 WHERE team_id = $1 AND task_no = $2";
     // So that no other edge comes between the look and the write.
     lock(tx, team)?;
-    let Some(task) = get(tx, team, no)? else { return Ok(Err(Refusal::Unknown(no))) };
+    let Some(task) = get(tx, team, no)? else { return Ok(Err(TaskRefusal::Unknown(no))) };
     if task.state.has_ended() {
-        return Ok(Err(Refusal::Ended(no, task.state)));
+        return Ok(Err(TaskRefusal::Ended(no, task.state)));
     }
     if let Some(name) = &change.assignee
         && !assign(tx, team, no, name)?
     {
         let owner = get(tx, team, no)?.and_then(|task| task.lease).map(|lease| lease.owner);
-        return Ok(Err(owner.map_or(Refusal::Late(no), |owner| Refusal::Taken(no, owner))));
+        return Ok(Err(owner.map_or(TaskRefusal::Late(no), |owner| TaskRefusal::Taken(no, owner))));
     }
     drop_needs(tx, team, no, &change.drops)?;
     if !change.needs.is_empty() {
-        if let Err(edge) = check_edges(no, &change.needs, &edges(tx, team)?) {
+        if let Err(edge) = check_dependencies(no, &change.needs, &edges(tx, team)?) {
             return Ok(Err(edge.into()));
         }
         add_needs(tx, team, no, &change.needs)?;
@@ -201,7 +209,7 @@ pub fn lock(tx: &mut Tx<'_>, team: &TeamId) -> Result<()> {
 /// How a task ends.
 #[derive(Clone, Debug)]
 pub struct Ending {
-    pub state: TaskState,
+    pub state: TeamTaskState,
     pub summary: Option<String>,
     pub artifacts: Vec<Artifact>,
     /// The fence under which what is ended was checked; 0 where nobody held it.
@@ -224,16 +232,16 @@ pub fn end(
     tx: &mut Tx<'_>,
     team: &TeamId,
     no: TaskNo,
-    worker: &Worker,
+    worker: &TaskMember,
     (ending, now): (&Ending, Millis),
-) -> Result<std::result::Result<Vec<TaskNo>, Refusal>> {
+) -> Result<std::result::Result<Vec<TaskNo>, TaskRefusal>> {
     // Of two that end at the same time the second sees what the first has freed, and whatever waits for both is told once.
     lock(tx, team)?;
-    let Some(task) = get(tx, team, no)? else { return Ok(Err(Refusal::Unknown(no))) };
-    let refusal = match may_end(&task, worker) {
+    let Some(task) = get(tx, team, no)? else { return Ok(Err(TaskRefusal::Unknown(no))) };
+    let refusal = match check_may_end(&task, worker) {
         Ok(fence) if fence == ending.fence && set_ended(tx, &task, worker, (ending, now))? => None,
         // Somebody has taken it, or taken it over, since it was looked at.
-        Ok(_) => Some(Refusal::Late(no)),
+        Ok(_) => Some(TaskRefusal::Late(no)),
         Err(refusal) => Some(exact(tx, &task, worker, refusal)?),
     };
     if let Some(refusal) = refusal {
@@ -243,8 +251,9 @@ pub fn end(
         }
         return Ok(Err(refusal));
     }
-    let unblocked = if ending.state == TaskState::Completed { unblocked(tx, team, no)? } else { Vec::new() };
-    let kind = if ending.state == TaskState::Completed { Kind::Completed } else { Kind::Failed };
+    let unblocked =
+        if ending.state == TeamTaskState::Completed { unblocked(tx, team, no)? } else { Vec::new() };
+    let kind = if ending.state == TeamTaskState::Completed { Kind::Completed } else { Kind::Failed };
     note_event(
         tx,
         team,
@@ -260,8 +269,8 @@ pub fn end(
 /// Under the fence that it was looked at with, or while nobody holds it; `false` if that is so no more.
 fn set_ended(
     tx: &mut Tx<'_>,
-    task: &Task,
-    worker: &Worker,
+    task: &TeamTask,
+    worker: &TaskMember,
     (ending, now): (&Ending, Millis),
 ) -> Result<bool> {
     const SQL: &str =
@@ -276,25 +285,25 @@ fn set_ended(
 }
 
 /// What somebody did whose lease had ended is kept, whether another has the task by now or nobody.
-fn is_kept(tx: &mut Tx<'_>, task: &Task, worker: &Worker, refusal: &Refusal) -> Result<bool> {
+fn is_kept(tx: &mut Tx<'_>, task: &TeamTask, worker: &TaskMember, refusal: &TaskRefusal) -> Result<bool> {
     match refusal {
-        Refusal::Late(_) => Ok(true),
-        Refusal::NotYours(_) => happened_to(tx, task, Kind::Expired, worker),
+        TaskRefusal::Late(_) => Ok(true),
+        TaskRefusal::NotYours(_) => happened_to(tx, task, Kind::Expired, worker),
         _ => Ok(false),
     }
 }
 
 /// That it comes too late is told to whoever had the task once. Who never had it is told who has.
-fn exact(tx: &mut Tx<'_>, task: &Task, worker: &Worker, refusal: Refusal) -> Result<Refusal> {
+fn exact(tx: &mut Tx<'_>, task: &TeamTask, worker: &TaskMember, refusal: TaskRefusal) -> Result<TaskRefusal> {
     Ok(match (refusal, &task.lease) {
-        (Refusal::Late(no), Some(lease)) if !happened_to(tx, task, Kind::Claimed, worker)? => {
-            Refusal::Taken(no, lease.owner.clone())
+        (TaskRefusal::Late(no), Some(lease)) if !happened_to(tx, task, Kind::Claimed, worker)? => {
+            TaskRefusal::Taken(no, lease.owner.clone())
         }
         (refusal, _) => refusal,
     })
 }
 
-fn happened_to(tx: &mut Tx<'_>, task: &Task, kind: Kind, worker: &Worker) -> Result<bool> {
+fn happened_to(tx: &mut Tx<'_>, task: &TeamTask, kind: Kind, worker: &TaskMember) -> Result<bool> {
     Ok(by_whom(tx, &task.team, task.no, kind)?.contains(&worker.name))
 }
 

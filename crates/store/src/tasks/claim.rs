@@ -1,7 +1,7 @@
 //! Claiming: one conditional statement decides who has a task.
 
 use polyclaw_domain::id::TeamId;
-use polyclaw_domain::task::{Refusal, Task, TaskNo, Worker, why_not};
+use polyclaw_domain::task::{TaskMember, TaskNo, TaskRefusal, TeamTask, claim_refusal};
 use polyclaw_domain::team::MAX_CAPABILITIES;
 use polyclaw_domain::time::Millis;
 use serde_json::json;
@@ -16,13 +16,13 @@ use crate::tx::{Param, Tx};
 pub struct Claim {
     pub team: TeamId,
     pub key: String,
-    pub worker: Worker,
+    pub worker: TaskMember,
     pub now: Millis,
     pub lease_ms: i64,
 }
 
 /// A claimed task.
-pub type Claimed = std::result::Result<Task, Refusal>;
+pub type Claimed = std::result::Result<TeamTask, TaskRefusal>;
 
 /// All it waits for is done.
 macro_rules! ready {
@@ -104,10 +104,16 @@ fn take(tx: &mut Tx<'_>, wanted: Option<TaskNo>, asked: &Claim) -> Result<Claime
     with_needs(tx, task).map(Ok)
 }
 
-fn claimed_before(tx: &mut Tx<'_>, team: &TeamId, key: &str, worker: &Worker) -> Result<Option<Task>> {
+fn claimed_before(
+    tx: &mut Tx<'_>,
+    team: &TeamId,
+    key: &str,
+    worker: &TaskMember,
+) -> Result<Option<TeamTask>> {
     for no in tx.query(BY_KEY, params![team, key], |row| row.int(0))? {
         let found = get(tx, team, TaskNo(no))?;
-        let is_own = |task: &Task| task.lease.as_ref().is_some_and(|lease| lease.session == worker.session);
+        let is_own =
+            |task: &TeamTask| task.lease.as_ref().is_some_and(|lease| lease.session == worker.session);
         if let Some(own) = found.filter(is_own) {
             return Ok(Some(own));
         }
@@ -116,14 +122,14 @@ fn claimed_before(tx: &mut Tx<'_>, team: &TeamId, key: &str, worker: &Worker) ->
 }
 
 /// Why nothing was taken. One's own task is no reason: it is had already.
-fn refused(tx: &mut Tx<'_>, team: &TeamId, wanted: Option<TaskNo>, worker: &Worker) -> Result<Claimed> {
-    let Some(no) = wanted else { return Ok(Err(Refusal::NothingFree)) };
-    let Some(task) = get(tx, team, no)? else { return Ok(Err(Refusal::Unknown(no))) };
+fn refused(tx: &mut Tx<'_>, team: &TeamId, wanted: Option<TaskNo>, worker: &TaskMember) -> Result<Claimed> {
+    let Some(no) = wanted else { return Ok(Err(TaskRefusal::NothingFree)) };
+    let Some(task) = get(tx, team, no)? else { return Ok(Err(TaskRefusal::Unknown(no))) };
     if task.lease.as_ref().is_some_and(|lease| lease.session == worker.session) {
         return Ok(Ok(task));
     }
     // What stood in its way may be gone by now: whoever asks again will see.
-    Ok(Err(why_not(&task, worker).unwrap_or(Refusal::NothingFree)))
+    Ok(Err(claim_refusal(&task, worker).unwrap_or(TaskRefusal::NothingFree)))
 }
 
 /// Frees what nobody has shown a sign of life for. A lease is measured by the clock it was given by.

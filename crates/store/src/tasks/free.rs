@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use polyclaw_domain::id::TeamId;
-use polyclaw_domain::task::{Task, TaskNo};
+use polyclaw_domain::task::{TaskNo, TeamTask};
 use polyclaw_domain::time::Millis;
 
 use crate::error::Result;
@@ -14,7 +14,7 @@ use crate::tx::Tx;
 /// A task that nobody holds and that waits for nothing.
 #[derive(Clone, Debug)]
 pub struct FreeTask {
-    pub task: Task,
+    pub task: TeamTask,
     /// How often it was claimed: one that was given back is offered anew.
     pub claims: i64,
     /// Who gave it back last.

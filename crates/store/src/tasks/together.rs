@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use polyclaw_domain::id::TeamId;
-use polyclaw_domain::task::{Refusal, Task};
+use polyclaw_domain::task::{TaskRefusal, TeamTask};
 use serde_json::{Value, json};
 
 use super::{Claim, Claimed, columns, read, with_needs};
@@ -34,14 +34,14 @@ pub(super) fn hand_out(tx: &mut Tx<'_>, team: &TeamId, claims: &[Claim]) -> Resu
     let are_able = claims.iter().any(|claim| !claim.worker.capabilities.is_empty());
     let asked = to_json(&claims.iter().map(told).collect::<Value>())?;
     let taken = |row: &Row<'_>| Ok((row.text(KEY)?, row.flag(HAS_NEEDS)?, read(row)?));
-    let mut by_key: HashMap<String, Task> = HashMap::new();
+    let mut by_key: HashMap<String, TeamTask> = HashMap::new();
     for (key, has_needs, task) in tx.query(SQL, params![team, are_able, &asked], taken)? {
         by_key.insert(key, if has_needs { with_needs(tx, task)? } else { task });
     }
     if by_key.is_empty() {
         return Ok(None);
     }
-    let got = |claim: &Claim| by_key.remove(claim.key.as_str()).ok_or(Refusal::NothingFree);
+    let got = |claim: &Claim| by_key.remove(claim.key.as_str()).ok_or(TaskRefusal::NothingFree);
     Ok(Some(claims.iter().map(got).collect()))
 }
 

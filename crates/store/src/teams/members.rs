@@ -1,8 +1,8 @@
 //! Members, by name.
 
 use polyclaw_domain::id::{TeamId, TurnId};
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::team::{Member, MemberState, PlanApproval, Team};
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::team::{MemberState, PlanApproval, Team, TeamMember};
 use polyclaw_domain::time::Millis;
 
 use crate::error::Result;
@@ -21,7 +21,7 @@ macro_rules! select {
     };
 }
 
-pub fn add_member(tx: &mut Tx<'_>, member: &Member) -> Result<()> {
+pub fn add_member(tx: &mut Tx<'_>, member: &TeamMember) -> Result<()> {
     const SQL: &str =
         "INSERT INTO members (team_id, name, session_key, agent_id, role, capabilities_json, color,
           state, joined_at, last_active_at, plan_status, plan_request_id)
@@ -48,7 +48,7 @@ pub fn add_member(tx: &mut Tx<'_>, member: &Member) -> Result<()> {
 
 /// Gives a name to another session: what is addressed to it goes there from now on, and with it what the earlier one was
 /// shown in a turn that has not ended.
-pub fn replace_member(tx: &mut Tx<'_>, member: &Member) -> Result<()> {
+pub fn replace_member(tx: &mut Tx<'_>, member: &TeamMember) -> Result<()> {
     const SQL: &str = "UPDATE members SET session_key = $3, agent_id = $4, role = $5, capabilities_json = $6,
           state = $7, last_active_at = $8, plan_status = $9, plan_request_id = $10
         WHERE team_id = $1 AND name = $2";
@@ -73,16 +73,16 @@ pub fn replace_member(tx: &mut Tx<'_>, member: &Member) -> Result<()> {
 }
 
 /// In the order they joined.
-pub fn members(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<Member>> {
+pub fn members(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<TeamMember>> {
     tx.query(select!("WHERE team_id = $1 ORDER BY joined_at, name"), params![team], read)
 }
 
-pub fn member(tx: &mut Tx<'_>, team: &TeamId, name: &str) -> Result<Option<Member>> {
+pub fn member(tx: &mut Tx<'_>, team: &TeamId, name: &str) -> Result<Option<TeamMember>> {
     tx.query_one(select!("WHERE team_id = $1 AND name = $2"), params![team, name], read)
 }
 
 /// Whom a session is the present life of.
-pub fn member_of(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<Member>> {
+pub fn member_of(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<TeamMember>> {
     tx.query_one(select!("WHERE session_key = $1"), params![session], read)
 }
 
@@ -174,7 +174,7 @@ pub fn waiting_turn(tx: &mut Tx<'_>, team: &Team) -> Result<Option<TurnId>> {
 }
 
 /// Members for whom sub-agents or delegates are at work.
-pub fn with_runs(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<Member>> {
+pub fn with_runs(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<TeamMember>> {
     const SQL: &str = select!(
         "WHERE team_id = $1 AND state = 'active' AND EXISTS
            (SELECT 1 FROM runs r WHERE r.owner_key = members.session_key AND r.status = 'running')
@@ -183,8 +183,8 @@ pub fn with_runs(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<Member>> {
     tx.query(SQL, params![team], read)
 }
 
-fn read(row: &Row<'_>) -> Result<Member> {
-    Ok(Member {
+fn read(row: &Row<'_>) -> Result<TeamMember> {
+    Ok(TeamMember {
         team: TeamId::new(row.text(0)?),
         name: row.text(1)?,
         session: row.key(2)?,

@@ -1,7 +1,7 @@
 //! Members that were asked to stop, and what they said.
 
 use polyclaw_domain::id::TeamId;
-use polyclaw_domain::team::shutdown::{Answer, Request};
+use polyclaw_domain::team::shutdown::{ShutdownAnswer, ShutdownRequest};
 use polyclaw_domain::time::Millis;
 
 use crate::error::Result;
@@ -9,7 +9,7 @@ use crate::messages::{from_json, to_json};
 use crate::params;
 use crate::tx::{Row, Tx};
 
-pub fn ask(tx: &mut Tx<'_>, team: &TeamId, request: &Request, now: Millis) -> Result<()> {
+pub fn ask(tx: &mut Tx<'_>, team: &TeamId, request: &ShutdownRequest, now: Millis) -> Result<()> {
     const SQL: &str = "INSERT INTO shutdown_requests (request_id, team_id, member, deadline, created_at)
         VALUES ($1, $2, $3, $4, $5)";
     tx.execute(SQL, params![&request.id, team, &request.member, request.deadline, now]).map(drop)
@@ -24,14 +24,14 @@ pub fn note_call(tx: &mut Tx<'_>, call: &str, team: &TeamId) -> Result<bool> {
     Ok(tx.query_one(SAME, params![call, team], |row| row.int(0))?.unwrap_or(0) > 0)
 }
 
-pub fn requests(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<Request>> {
+pub fn requests(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<ShutdownRequest>> {
     const SQL: &str = "SELECT request_id, member, deadline, answer_json FROM shutdown_requests
         WHERE team_id = $1 ORDER BY member";
     tx.query(SQL, params![team], read)
 }
 
 /// Stores the first answer; `false` if there is one already or nothing was asked.
-pub fn answer(tx: &mut Tx<'_>, id: &str, answer: &Answer) -> Result<bool> {
+pub fn answer(tx: &mut Tx<'_>, id: &str, answer: &ShutdownAnswer) -> Result<bool> {
     const SQL: &str = "UPDATE shutdown_requests SET answer_json = $2
         WHERE request_id = $1 AND answer_json IS NULL";
     Ok(tx.execute(SQL, params![id, &to_json(answer)?])? > 0)
@@ -54,8 +54,8 @@ pub fn drop_requests(tx: &mut Tx<'_>, team: &TeamId) -> Result<()> {
     tx.execute("DELETE FROM shutdown_requests WHERE team_id = $1", params![team]).map(drop)
 }
 
-fn read(row: &Row<'_>) -> Result<Request> {
-    Ok(Request {
+fn read(row: &Row<'_>) -> Result<ShutdownRequest> {
+    Ok(ShutdownRequest {
         id: row.text(0)?,
         member: row.text(1)?,
         deadline: row.time(2)?,

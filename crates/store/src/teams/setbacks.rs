@@ -1,8 +1,8 @@
 //! Who of a team fails, one turn after the other, and when the next is tried.
 
 use polyclaw_domain::id::TeamId;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::team::setback::Setback;
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::team::failures::FailureStreak;
 use polyclaw_domain::time::Millis;
 
 use crate::error::{Error, Result};
@@ -23,7 +23,7 @@ pub fn note_failure(tx: &mut Tx<'_>, team: &TeamId, name: &str, code: &str, now:
         VALUES ($1, $2, $3, $4, $5, $6)
         ON CONFLICT (team_id, name) DO UPDATE SET code = excluded.code, failures = excluded.failures,
           retry_at = excluded.retry_at";
-    let next = Setback::after(setback(tx, team, name)?, code, now);
+    let next = FailureStreak::after_failure(setback(tx, team, name)?, code, now);
     let params = params![team, name, next.since, &next.code, i64::from(next.failures), next.retry_at];
     tx.execute(SQL, params).map(drop)
 }
@@ -34,14 +34,14 @@ pub fn forget_failures(tx: &mut Tx<'_>, team: &TeamId, name: &str) -> Result<()>
     tx.execute(SQL, params![team, name]).map(drop)
 }
 
-pub fn setback(tx: &mut Tx<'_>, team: &TeamId, name: &str) -> Result<Option<Setback>> {
+pub fn setback(tx: &mut Tx<'_>, team: &TeamId, name: &str) -> Result<Option<FailureStreak>> {
     const SQL: &str =
         "SELECT since, code, failures, retry_at, name FROM setbacks WHERE team_id = $1 AND name = $2";
     tx.query_one(SQL, params![team, name], read)
 }
 
 /// Of a team, by name.
-pub fn setbacks(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<(String, Setback)>> {
+pub fn setbacks(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<(String, FailureStreak)>> {
     const SQL: &str =
         "SELECT since, code, failures, retry_at, name FROM setbacks WHERE team_id = $1 ORDER BY name";
     tx.query(SQL, params![team], |row| Ok((row.text(4)?, read(row)?)))
@@ -78,9 +78,9 @@ pub fn drop_retries(tx: &mut Tx<'_>, session: &SessionKey) -> Result<usize> {
     tx.execute(SQL, params![session])
 }
 
-fn read(row: &Row<'_>) -> Result<Setback> {
+fn read(row: &Row<'_>) -> Result<FailureStreak> {
     let failures = u32::try_from(row.int(2)?);
-    Ok(Setback {
+    Ok(FailureStreak {
         since: row.time(0)?,
         code: row.text(1)?,
         failures: failures.map_err(|error| Error::Unreadable(error.to_string()))?,

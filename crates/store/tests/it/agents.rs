@@ -11,7 +11,7 @@ on_every_engine!(
 );
 
 fn spec(id: &str, name: &str) -> AgentSpec {
-    AgentSpec { name: name.into(), description: "ünïcode".into(), ..AgentSpec::named(agent(id)) }
+    AgentSpec { name: name.into(), description: "ünïcode".into(), ..AgentSpec::with_id(agent(id)) }
 }
 
 async fn store(db: &Db, spec: AgentSpec, source: Source, at: i64) -> Result<()> {

@@ -1,8 +1,8 @@
 use polyclaw_domain::approval::ApprovalState::{self, Approved, Denied, Expired, Pending};
-use polyclaw_domain::channel::Address;
+use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::ApprovalId;
-use polyclaw_domain::todo::{Item, Progress};
-use polyclaw_domain::tool::{Effect, ToolCall};
+use polyclaw_domain::todo::{TodoItem, TodoState};
+use polyclaw_domain::tool::{ToolCall, ToolEffect};
 use polyclaw_store::approvals::{self, Approval};
 use polyclaw_store::{Db, Result, Tx, intents, sessions, todos};
 use serde_json::json;
@@ -25,7 +25,7 @@ fn question(id: &str, call_id: &str) -> Approval {
         tool: "shell".into(),
         arguments: json!({ "command": "rm -rf \u{0}" }),
         fingerprint: "f".into(),
-        origin: Some(Address {
+        origin: Some(ChatAddress {
             channel: "chat".into(),
             account: "a".into(),
             peer: "p".into(),
@@ -94,13 +94,13 @@ async fn a_turn_waits_while_its_question_does(db: Db) -> Result<()> {
     assert!(waits(100).await?, "it has a yes to act upon");
     let call = ToolCall { id: "c1".into(), name: "shell".into(), arguments: json!({}) };
     assert!(!db.read(|tx| intents::is_begun(tx, &turn("t"), "c1")).await?);
-    db.write(move |tx| intents::begin(tx, &turn("t"), &call, Effect::Effect, NOW)).await?;
+    db.write(move |tx| intents::begin(tx, &turn("t"), &call, ToolEffect::Effect, NOW)).await?;
     assert!(db.read(|tx| intents::is_begun(tx, &turn("t"), "c1")).await? && !waits(0).await?);
     Ok(())
 }
 
 async fn a_list_is_replaced_whole_and_goes_with_its_session(db: Db) -> Result<()> {
-    let item = |text: &str| Item { text: text.into(), state: Progress::Doing };
+    let item = |text: &str| TodoItem { text: text.into(), state: TodoState::Doing };
     db.write(|tx| sessions::ensure(tx, &session("p"))).await?;
     assert!(db.read(|tx| todos::get(tx, &key("p"))).await?.is_empty());
     for list in [vec![item("a"), item("b \u{0}")], vec![item("c")]] {

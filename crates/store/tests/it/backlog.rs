@@ -1,4 +1,4 @@
-use polyclaw_domain::backlog::{Interrupted, ResumeToken};
+use polyclaw_domain::backlog::{BacklogTask, ResumeToken};
 use polyclaw_domain::id::MessageId;
 use polyclaw_domain::job::JobState;
 use polyclaw_store::{Db, Result, backlog, jobs, messages};
@@ -30,7 +30,7 @@ async fn interrupted_tasks_wait_in_order_and_are_taken_up_once(db: Db) -> Result
     interrupted(&db, 3).await?;
     let waiting = db.read(|tx| backlog::waiting(tx, &key("p"))).await?;
     let tasks: Vec<_> = waiting.iter().map(|row| row.task.clone()).collect();
-    let expected = |n| Interrupted { token: token(n), task: format!("text of m{n}") };
+    let expected = |n| BacklogTask { token: token(n), task: format!("text of m{n}") };
     assert_eq!(tasks, [expected(1), expected(2), expected(3)]);
     assert!(!db.read(|tx| backlog::any_waiting(tx, &key("q"))).await?);
     let first = waiting[..2].to_vec();

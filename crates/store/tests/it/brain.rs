@@ -2,9 +2,9 @@
 
 use polyclaw_domain::agent::MemoryScope;
 use polyclaw_domain::id::{AgentId, MemoryId};
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::memory::{Memory, Viewer};
-use polyclaw_domain::recall::Seq;
+use polyclaw_domain::memory::{MemoryEntry, MemoryViewer};
+use polyclaw_domain::recall::MemorySeq;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::brain::{self, Filter, Quantised};
 use polyclaw_store::{Db, Error, Result, Tx, check};
@@ -18,8 +18,8 @@ fn on_brain<F: Future<Output = Result<()>>>(check: impl FnOnce(Db) -> F) {
     drive(check(Db::open_brain(&folder.path().join("brain.db")).unwrap()));
 }
 
-fn memory(id: &str, content: &str) -> Memory {
-    Memory {
+fn memory(id: &str, content: &str) -> MemoryEntry {
+    MemoryEntry {
         id: MemoryId::new(id),
         agent: AgentId::main(),
         session: SessionKey::main(&AgentId::main()),
@@ -33,18 +33,18 @@ fn memory(id: &str, content: &str) -> Memory {
     }
 }
 
-fn viewer() -> Viewer {
+fn viewer() -> MemoryViewer {
     let agent = AgentId::main();
     let session = SessionKey::main(&agent);
-    Viewer { agent, session, scope: MemoryScope::Agent, kinds: vec![] }
+    MemoryViewer { agent, session, scope: MemoryScope::Agent, kinds: vec![] }
 }
 
-async fn put(db: &Db, memory: Memory) -> Result<brain::Put> {
+async fn put(db: &Db, memory: MemoryEntry) -> Result<brain::Put> {
     db.write(move |tx| brain::put(tx, &memory)).await
 }
 
 /// What a viewer finds by words, through every gate.
-fn found(tx: &mut Tx<'_>, viewer: &Viewer, text: &str) -> Result<Vec<String>> {
+fn found(tx: &mut Tx<'_>, viewer: &MemoryViewer, text: &str) -> Result<Vec<String>> {
     let owners = brain::owners(tx, viewer)?;
     let seqs = brain::by_words(tx, &owners, text, 50)?;
     let mut rows = brain::fetch(tx, viewer, &seqs)?;
@@ -62,12 +62,12 @@ fn the_index_follows_what_is_stored_changed_and_forgotten() {
         let first = put(&db, memory("tea", "She drinks green tea in the morning")).await?;
         put(&db, memory("dog", "The dog is called Rufus")).await?;
         assert_eq!(finds(&db, "what tea does she drink?").await?, ["tea"], "words are found by their stem");
-        let later = Memory {
+        let later = MemoryEntry {
             id: MemoryId::new("other"),
             updated_at: NOW.plus(9),
             ..memory("x", "She drinks coffee now")
         };
-        let again = put(&db, Memory { key: "tea".into(), ..later }).await?;
+        let again = put(&db, MemoryEntry { key: "tea".into(), ..later }).await?;
         assert_eq!((again.seq, again.id.as_str(), again.replaced), (first.seq, "tea", true));
         assert!(finds(&db, "green morning").await?.is_empty(), "the words of before are gone");
         assert_eq!(finds(&db, "coffee").await?, ["tea"]);
@@ -132,7 +132,7 @@ fn a_memory_waits_for_its_vector_until_it_has_one_of_this_text() {
         put(&db, memory("b", "two")).await?;
         let waiting = db.read(|tx| brain::pending(tx, 10)).await?;
         assert_eq!(waiting.iter().map(|w| w.content.as_str()).collect::<Vec<_>>(), ["one", "two"]);
-        put(&db, Memory { updated_at: NOW.plus(1), ..memory("a", "one, changed") }).await?;
+        put(&db, MemoryEntry { updated_at: NOW.plus(1), ..memory("a", "one, changed") }).await?;
         let stale = waiting[0].clone();
         let vector = Quantised { scale: 0.5, values: vec![1, -127, 0] };
         let kept = vector.clone();
@@ -150,7 +150,7 @@ fn a_memory_waits_for_its_vector_until_it_has_one_of_this_text() {
         assert_eq!(db.write(|tx| brain::outdate(tx, "m2")).await?, 2, "another model: all are made again");
         assert_eq!(db.read(|tx| brain::pending(tx, 10)).await?.len(), 2);
         assert_eq!(db.read(|tx| scanned_count(tx, "m2", 3)).await?, 0);
-        put(&db, Memory { updated_at: NOW.plus(2), ..memory("b", "two, changed") }).await?;
+        put(&db, MemoryEntry { updated_at: NOW.plus(2), ..memory("b", "two, changed") }).await?;
         assert_eq!(
             db.read(|tx| scanned_count(tx, "m1", 3)).await?,
             1,
@@ -167,7 +167,7 @@ fn a_memory_waits_for_its_vector_until_it_has_one_of_this_text() {
     });
 }
 
-type Scanned = (Seq, i64, f32, Vec<u8>);
+type Scanned = (MemorySeq, i64, f32, Vec<u8>);
 
 fn scanned(tx: &mut Tx<'_>, model: &str, dim: usize) -> Result<Vec<Scanned>> {
     let mut all = Vec::new();
@@ -186,8 +186,11 @@ fn a_list_is_paged_and_filtered() {
     on_brain(|db| async move {
         for n in 0..7 {
             let at = NOW.plus(n % 3);
-            put(&db, Memory { updated_at: at, kind: format!("k{}", n % 2), ..memory(&format!("m{n}"), "x") })
-                .await?;
+            put(
+                &db,
+                MemoryEntry { updated_at: at, kind: format!("k{}", n % 2), ..memory(&format!("m{n}"), "x") },
+            )
+            .await?;
         }
         let mut after = None;
         let mut seen = Vec::new();
@@ -251,7 +254,7 @@ fn a_rare_word_is_found_among_many_that_share_the_others() {
         db.write(|tx| {
             for n in 0..4_000_i64 {
                 let content = format!("the weekly report number {n} about sales");
-                brain::put(tx, &Memory { updated_at: Millis(n), ..memory(&format!("m{n}"), &content) })?;
+                brain::put(tx, &MemoryEntry { updated_at: Millis(n), ..memory(&format!("m{n}"), &content) })?;
             }
             brain::put(tx, &memory("rare", "the weekly report about zeppelins")).map(drop)
         })
@@ -279,7 +282,7 @@ fn name(n: usize) -> AgentId {
 
 /// Sessions of all agents: one may be switched to another agent.
 fn place(n: usize) -> SessionKey {
-    SessionKey::direct(&AgentId::main(), "chat", ["ana", "bob", "eve"][n])
+    SessionKey::for_direct(&AgentId::main(), "chat", ["ana", "bob", "eve"][n])
 }
 
 proptest! {
@@ -290,8 +293,8 @@ proptest! {
                                                        scope in 0usize..3, kind in 0usize..3) {
         let db = Db::brain_in_memory().unwrap();
         let kinds = if kind == 2 { vec![] } else { vec![format!("k{kind}")] };
-        let viewer = Viewer { agent: name(who), session: place(at), scope: SCOPES[scope], kinds };
-        let memories: Vec<Memory> = rows.iter().enumerate().map(|(n, (agent, session, scope, kind))| Memory {
+        let viewer = MemoryViewer { agent: name(who), session: place(at), scope: SCOPES[scope], kinds };
+        let memories: Vec<MemoryEntry> = rows.iter().enumerate().map(|(n, (agent, session, scope, kind))| MemoryEntry {
             agent: name(*agent), session: place(*session), scope: SCOPES[*scope], kind: format!("k{kind}"),
             ..memory(&format!("m{n}"), &format!("canary number {n}"))
         }).collect();
@@ -300,10 +303,10 @@ proptest! {
                 put(&db, memory).await?;
             }
             let mut wanted: Vec<String> =
-                memories.iter().filter(|memory| viewer.sees(memory)).map(|memory| memory.id.to_string()).collect();
+                memories.iter().filter(|memory| viewer.can_see(memory)).map(|memory| memory.id.to_string()).collect();
             let (eyes, all) = (viewer.clone(), viewer.clone());
             let mut got = db.read(move |tx| found(tx, &eyes, "canary")).await?;
-            let seqs: Vec<Seq> = (0..=100).collect();
+            let seqs: Vec<MemorySeq> = (0..=100).collect();
             let gate = db.read(move |tx| brain::fetch(tx, &all, &seqs)).await?;
             got.sort();
             wanted.sort();
@@ -314,7 +317,7 @@ proptest! {
             for memory in &memories {
                 let (key, eyes) = (memory.key.clone(), own.clone());
                 let gone = db.write(move |tx| brain::forget_own(tx, &eyes, &key)).await?;
-                let may = memory.agent == me && Viewer { kinds: vec![], ..own.clone() }.sees(memory);
+                let may = memory.agent == me && MemoryViewer { kinds: vec![], ..own.clone() }.can_see(memory);
                 assert_eq!(gone.len(), usize::from(may), "{memory:?}");
             }
             Ok(())

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use polyclaw_domain::budget::{Amount, Limits, Purse};
+use polyclaw_domain::budget::{BudgetAmount, BudgetScope, DailyLimits};
 use polyclaw_domain::job::JobState;
-use polyclaw_domain::provider::Usage;
+use polyclaw_domain::provider::TokenUsage;
 use polyclaw_store::budgets::{self, Allowance, Standing};
 use polyclaw_store::jobs::{self, Claim};
 use polyclaw_store::usage::{self, Call};
@@ -20,17 +20,17 @@ on_every_engine!(
     every_purse_must_have_something_left,
 );
 
-fn allowance(purse: Purse, tokens: i64) -> Allowance {
+fn allowance(purse: BudgetScope, tokens: i64) -> Allowance {
     Allowance {
         purse,
-        limits: Limits { tokens: Some(tokens), nanos: None },
+        limits: DailyLimits { tokens: Some(tokens), nanos: None },
         day: 20_833,
         since: NOW.minus(1000),
     }
 }
 
-fn tokens(tokens: i64) -> Amount {
-    Amount { tokens, nanos: 0 }
+fn tokens(tokens: i64) -> BudgetAmount {
+    BudgetAmount { tokens, nanos: 0 }
 }
 
 async fn running(db: &Db, name: &'static str) -> Result<Claim> {
@@ -38,12 +38,12 @@ async fn running(db: &Db, name: &'static str) -> Result<Claim> {
     db.write(move |tx| jobs::begin(tx, &rows::job(name, name), &claimer("one/1"))).await
 }
 
-async fn reserve(db: &Db, claim: &Claim, allowances: Vec<Allowance>, amount: Amount) -> Result<bool> {
+async fn reserve(db: &Db, claim: &Claim, allowances: Vec<Allowance>, amount: BudgetAmount) -> Result<bool> {
     let claim = claim.clone();
     Ok(db.write(move |tx| budgets::reserve(tx, &claim, &allowances, amount, NOW)).await?.is_none())
 }
 
-async fn settle(db: &Db, claim: &Claim, allowances: Vec<Allowance>, amount: Amount) -> Result<usize> {
+async fn settle(db: &Db, claim: &Claim, allowances: Vec<Allowance>, amount: BudgetAmount) -> Result<usize> {
     let turn = claim.turn.clone();
     Ok(db.write(move |tx| budgets::settle(tx, &turn, &allowances, amount, false)).await?.len())
 }
@@ -61,7 +61,9 @@ async fn calls_at_the_same_time_overspend_by_one_reservation_at_most(db: Db) -> 
         let name: &'static str = Box::leak(format!("p{n}").into_boxed_str());
         claims.push(running(&db, name).await?);
     }
-    let both = || vec![allowance(Purse::Agent("main".into()), LIMIT), allowance(Purse::Instance, LIMIT + 1)];
+    let both = || {
+        vec![allowance(BudgetScope::Agent("main".into()), LIMIT), allowance(BudgetScope::Instance, LIMIT + 1)]
+    };
     let spent = Arc::new(std::sync::atomic::AtomicI64::new(0));
     let turns = claims.into_iter().map(|claim| {
         let (db, spent) = (db.clone(), Arc::clone(&spent));
@@ -79,13 +81,13 @@ async fn calls_at_the_same_time_overspend_by_one_reservation_at_most(db: Db) -> 
     }
     let spent = spent.load(std::sync::atomic::Ordering::Relaxed);
     assert!((LIMIT..LIMIT + CALL).contains(&spent), "{spent} of {LIMIT}");
-    let stands = standing(&db, allowance(Purse::Agent("main".into()), LIMIT)).await?;
+    let stands = standing(&db, allowance(BudgetScope::Agent("main".into()), LIMIT)).await?;
     assert_eq!((stands.spent, stands.reserved), (tokens(spent), tokens(0)));
     Ok(())
 }
 
 async fn a_reservation_ends_with_the_claim_it_was_made_under(db: Db) -> Result<()> {
-    let purse = || vec![allowance(Purse::Instance, 100)];
+    let purse = || vec![allowance(BudgetScope::Instance, 100)];
     db.write(|tx| sessions::ensure(tx, &session("p")).map(drop)).await?;
     rows::queue(&db, vec![rows::job("t", "p")]).await?;
     let dying = polyclaw_store::jobs::Claimer { lease_ms: ENDED, ..claimer("one/1") };
@@ -97,10 +99,10 @@ async fn a_reservation_ends_with_the_claim_it_was_made_under(db: Db) -> Result<(
     let next = db.write(|tx| jobs::take_over(tx, &turn("t"), &claimer("two/1"), None)).await?.unwrap();
     assert!(reserve(&db, &other, purse(), tokens(1)).await?, "nobody will settle it");
     assert!(reserve(&db, &next, purse(), tokens(40)).await?);
-    assert_eq!(standing(&db, allowance(Purse::Instance, 100)).await?.reserved, tokens(41));
+    assert_eq!(standing(&db, allowance(BudgetScope::Instance, 100)).await?.reserved, tokens(41));
     settle(&db, &next, purse(), tokens(30)).await?;
     rows::end(&db, &other, JobState::Failed).await?;
-    let stands = standing(&db, allowance(Purse::Instance, 100)).await?;
+    let stands = standing(&db, allowance(BudgetScope::Instance, 100)).await?;
     assert_eq!(
         (stands.spent, stands.reserved),
         (tokens(30), tokens(0)),
@@ -110,14 +112,14 @@ async fn a_reservation_ends_with_the_claim_it_was_made_under(db: Db) -> Result<(
 }
 
 async fn four_fifths_are_warned_of_once_a_day(db: Db) -> Result<()> {
-    let purse = || vec![allowance(Purse::Instance, 100)];
+    let purse = || vec![allowance(BudgetScope::Instance, 100)];
     let claim = running(&db, "p").await?;
     assert_eq!(settle(&db, &claim, purse(), tokens(79)).await?, 0);
     assert_eq!(settle(&db, &claim, purse(), tokens(1)).await?, 1);
     assert_eq!(settle(&db, &claim, purse(), tokens(10)).await?, 0);
     let tomorrow =
-        vec![Allowance { day: 20_834, since: NOW.plus(86_400_000), ..allowance(Purse::Instance, 100) }];
-    assert!(!reserve(&db, &claim, vec![allowance(Purse::Instance, 90)], tokens(1)).await?);
+        vec![Allowance { day: 20_834, since: NOW.plus(86_400_000), ..allowance(BudgetScope::Instance, 100) }];
+    assert!(!reserve(&db, &claim, vec![allowance(BudgetScope::Instance, 90)], tokens(1)).await?);
     assert!(reserve(&db, &claim, tomorrow.clone(), tokens(1)).await?, "a new day");
     assert_eq!(settle(&db, &claim, tomorrow, tokens(95)).await?, 1);
     Ok(())
@@ -127,7 +129,7 @@ async fn a_budget_set_at_noon_counts_the_morning(db: Db) -> Result<()> {
     let claim = running(&db, "p").await?;
     let call = |agent_id: &'static str, at| {
         db.write(move |tx| {
-            let usage = Usage { input_tokens: Some(40), output_tokens: Some(10), cached_tokens: None };
+            let usage = TokenUsage { input_tokens: Some(40), output_tokens: Some(10), cached_tokens: None };
             let (session, turn, agent) = (key("p"), turn("p"), agent(agent_id));
             let call = Call {
                 session: &session,
@@ -143,27 +145,37 @@ async fn a_budget_set_at_noon_counts_the_morning(db: Db) -> Result<()> {
     call("main", NOW).await?;
     call("ops", NOW).await?;
     call("main", NOW.minus(5_000)).await?;
-    assert!(!reserve(&db, &claim, vec![allowance(Purse::Agent("main".into()), 50)], tokens(1)).await?);
-    assert!(reserve(&db, &claim, vec![allowance(Purse::Agent("main".into()), 51)], tokens(1)).await?);
-    let stands = standing(&db, allowance(Purse::Instance, 1)).await?;
-    assert_eq!(stands.spent, Amount { tokens: 100, nanos: 6 }, "yesterday's call is yesterday's");
-    assert_eq!(standing(&db, allowance(Purse::Session(key("p").to_string()), 1)).await?.spent.tokens, 100);
+    assert!(!reserve(&db, &claim, vec![allowance(BudgetScope::Agent("main".into()), 50)], tokens(1)).await?);
+    assert!(reserve(&db, &claim, vec![allowance(BudgetScope::Agent("main".into()), 51)], tokens(1)).await?);
+    let stands = standing(&db, allowance(BudgetScope::Instance, 1)).await?;
+    assert_eq!(stands.spent, BudgetAmount { tokens: 100, nanos: 6 }, "yesterday's call is yesterday's");
+    assert_eq!(
+        standing(&db, allowance(BudgetScope::Session(key("p").to_string()), 1)).await?.spent.tokens,
+        100
+    );
     Ok(())
 }
 
 async fn every_purse_must_have_something_left(db: Db) -> Result<()> {
     let claim = running(&db, "p").await?;
     let purses = |session: i64| {
-        vec![allowance(Purse::Instance, 1_000), allowance(Purse::Session(key("p").to_string()), session)]
+        vec![
+            allowance(BudgetScope::Instance, 1_000),
+            allowance(BudgetScope::Session(key("p").to_string()), session),
+        ]
     };
     assert!(!reserve(&db, &claim, purses(0), tokens(5)).await?);
-    assert_eq!(standing(&db, allowance(Purse::Instance, 1_000)).await?.reserved, tokens(0), "all or nothing");
+    assert_eq!(
+        standing(&db, allowance(BudgetScope::Instance, 1_000)).await?.reserved,
+        tokens(0),
+        "all or nothing"
+    );
     assert!(reserve(&db, &claim, purses(1), tokens(5)).await?);
     assert_eq!(
         db.read(|tx| budgets::sessions_of(tx, 20_833, 10)).await?,
-        [Purse::Session(key("p").to_string())]
+        [BudgetScope::Session(key("p").to_string())]
     );
     db.write(|tx| budgets::release(tx, &turn("p"))).await?;
-    assert_eq!(standing(&db, allowance(Purse::Instance, 1_000)).await?.reserved, tokens(0));
+    assert_eq!(standing(&db, allowance(BudgetScope::Instance, 1_000)).await?.reserved, tokens(0));
     Ok(())
 }

@@ -2,7 +2,7 @@ use std::collections::HashSet;
 
 use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::id::{NodeId, TurnId};
-use polyclaw_domain::job::{JobState, Lane, Priority};
+use polyclaw_domain::job::{JobLane, JobPriority, JobState};
 use polyclaw_store::agents::{self, Source};
 use polyclaw_store::jobs::{self, Claimer, NewJob, OrphanSearch};
 use polyclaw_store::{Db, Error, Result, sessions};
@@ -33,11 +33,11 @@ fn of(name: &str, id: &str, peer: &str) -> NewJob {
 
 async fn a_lane_serves_only_its_own(db: Db) -> Result<()> {
     with_sessions(&db, &["p", "q"]).await?;
-    queue(&db, vec![NewJob { lane: Lane::Cron, hop: 3, ..job("cron", "p") }]).await?;
+    queue(&db, vec![NewJob { lane: JobLane::Cron, hop: 3, ..job("cron", "p") }]).await?;
     assert_eq!(next(&db).await?, None);
     queue(&db, vec![job("main", "q")]).await?;
     assert_eq!(next(&db).await?.as_deref(), Some("main"));
-    let claimed = db.write(|tx| jobs::claim(tx, Lane::Cron, &claimer("two/1"))).await?.unwrap();
+    let claimed = db.write(|tx| jobs::claim(tx, JobLane::Cron, &claimer("two/1"))).await?.unwrap();
     assert_eq!((claimed.turn, claimed.session, claimed.node), (turn("cron"), key("p"), NodeId::new("two/1")));
     assert_eq!((claimed.attempt, claimed.hop, claimed.was_held), (1, 3, false));
     Ok(())
@@ -47,7 +47,7 @@ async fn the_agent_with_the_fewest_running_turns_goes_first(db: Db) -> Result<()
     with_sessions(&db, &["a", "b", "c", "d"]).await?;
     queue(&db, vec![of("busy", "t1", "a"), of("busy", "t2", "b"), of("busy", "t3", "c")]).await?;
     assert_eq!(next(&db).await?.as_deref(), Some("t1"));
-    queue(&db, vec![NewJob { priority: Priority::Background, ..of("calm", "t4", "d") }]).await?;
+    queue(&db, vec![NewJob { priority: JobPriority::Background, ..of("calm", "t4", "d") }]).await?;
     assert_eq!(next(&db).await?.as_deref(), Some("t4"), "one busy agent does not starve another");
     assert_eq!(next(&db).await?.as_deref(), Some("t2"));
     assert_eq!(next(&db).await?.as_deref(), Some("t3"));
@@ -61,11 +61,11 @@ async fn then_priority_then_ticket(db: Db) -> Result<()> {
     queue(
         &db,
         vec![
-            with(Priority::Background, "background", "a"),
-            with(Priority::Webhook, "webhook", "b"),
-            with(Priority::Group, "group", "c"),
-            with(Priority::Direct, "first", "d"),
-            with(Priority::Direct, "second", "e"),
+            with(JobPriority::Background, "background", "a"),
+            with(JobPriority::Webhook, "webhook", "b"),
+            with(JobPriority::Group, "group", "c"),
+            with(JobPriority::Direct, "first", "d"),
+            with(JobPriority::Direct, "second", "e"),
         ],
     )
     .await?;
@@ -78,7 +78,7 @@ async fn then_priority_then_ticket(db: Db) -> Result<()> {
 async fn turns_of_an_agent_with_a_higher_priority_start_first(db: Db) -> Result<()> {
     with_sessions(&db, &["a", "b", "b2", "c", "d"]).await?;
     for (name, priority) in [("calm", -5), ("keen", 10)] {
-        let spec = AgentSpec { priority, ..AgentSpec::named(agent(name)) };
+        let spec = AgentSpec { priority, ..AgentSpec::with_id(agent(name)) };
         db.write(move |tx| agents::upsert(tx, &spec, Source::Config, NOW)).await?;
     }
     let old = NewJob { queued_at: NOW.minus(60_000), ..of("calm", "old", "d") };
@@ -95,7 +95,7 @@ async fn turns_of_an_agent_with_a_higher_priority_start_first(db: Db) -> Result<
 async fn a_job_that_waited_long_counts_as_the_most_urgent(db: Db) -> Result<()> {
     with_sessions(&db, &["a", "b", "c", "d"]).await?;
     let late = |name, id, peer, ms| NewJob {
-        priority: Priority::Background,
+        priority: JobPriority::Background,
         queued_at: NOW.minus(ms),
         ..of(name, id, peer)
     };

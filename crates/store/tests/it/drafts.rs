@@ -1,4 +1,4 @@
-use polyclaw_domain::channel::Address;
+use polyclaw_domain::channel::ChatAddress;
 use polyclaw_store::drafts::Begun;
 use polyclaw_store::{Db, Result, drafts};
 
@@ -6,8 +6,8 @@ use crate::rows::{NOW, turn};
 
 on_every_engine!(a_draft_is_known_until_its_turn_ends);
 
-fn address(peer: &str) -> Address {
-    Address { channel: "chat".into(), account: "a".into(), peer: peer.into(), thread: None }
+fn address(peer: &str) -> ChatAddress {
+    ChatAddress { channel: "chat".into(), account: "a".into(), peer: peer.into(), thread: None }
 }
 
 async fn a_draft_is_known_until_its_turn_ends(db: Db) -> Result<()> {

@@ -1,6 +1,8 @@
 //! Messages between instances, in the registry.
 
-use polyclaw_domain::envelope::{Happening, KEY_MS, LEASE_MS, Pattern, State};
+use polyclaw_domain::envelope::{
+    ENVELOPE_LEASE_MS, EnvelopeEventKind, EnvelopeKindPattern, EnvelopeState, IDEMPOTENCY_KEY_TTL_MS,
+};
 use polyclaw_domain::id::{EnvelopeId, InstanceId};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::registry::envelopes::{
@@ -21,7 +23,7 @@ fn rule(id: &str, from: &str, to: &str, kind: &str) -> Rule {
         to: InstanceId::new(to),
         from_name: None,
         to_name: None,
-        pattern: Pattern::parse(kind).unwrap(),
+        pattern: EnvelopeKindPattern::parse(kind).unwrap(),
         max_retries: 2,
         ttl_secs: 3_600,
         auto_start: false,
@@ -64,11 +66,11 @@ fn poll(tx: &mut Tx<'_>, to: &str, lease: &str, now: Millis) -> Result<Vec<Envel
     envelopes::lease(tx, &poll).map(|(taken, _)| taken)
 }
 
-fn state(tx: &mut Tx<'_>, id: &str) -> Result<State> {
+fn state(tx: &mut Tx<'_>, id: &str) -> Result<EnvelopeState> {
     Ok(envelopes::get(tx, &EnvelopeId::new(id))?.unwrap().state)
 }
 
-fn history(tx: &mut Tx<'_>, id: &str) -> Result<Vec<Happening>> {
+fn history(tx: &mut Tx<'_>, id: &str) -> Result<Vec<EnvelopeEventKind>> {
     let one = envelopes::get(tx, &EnvelopeId::new(id))?.unwrap();
     Ok(envelopes::history(tx, &one)?.into_iter().map(|event| event.kind).collect())
 }
@@ -123,7 +125,7 @@ fn the_closest_rule_counts_and_there_is_one_for_each_pair_and_type() {
             assert!(rules::remove(tx, "r4")?.is_some() && rules::remove(tx, "r4")?.is_none());
             registry::remove(tx, &InstanceId::new("2"))?;
             assert!(rules::list(tx, 0, 10)?.is_empty(), "rules go with their instances");
-            assert_eq!(state(tx, "m")?, State::Queued, "messages stay");
+            assert_eq!(state(tx, "m")?, EnvelopeState::Queued, "messages stay");
             Ok(())
         })
         .await
@@ -141,14 +143,16 @@ fn a_key_stands_for_one_message_of_its_sender_for_a_day() {
                 ..draft(id, from, to)
             };
             send(tx, &keyed("m1", "1", "2", NOW))?;
-            match envelopes::accept(tx, &keyed("m2", "1", "2", NOW.plus(KEY_MS - 1)))? {
-                Verdict::Repeated(id, state) => assert_eq!((id.as_str(), state), ("m1", State::Queued)),
+            match envelopes::accept(tx, &keyed("m2", "1", "2", NOW.plus(IDEMPOTENCY_KEY_TTL_MS - 1)))? {
+                Verdict::Repeated(id, state) => {
+                    assert_eq!((id.as_str(), state), ("m1", EnvelopeState::Queued))
+                }
                 other => panic!("{other:?}"),
             }
             send(tx, &keyed("m3", "2", "1", NOW))?;
-            send(tx, &keyed("m4", "1", "2", NOW.plus(KEY_MS)))?;
-            envelopes::forget_keys(tx, NOW.plus(3 * KEY_MS))?;
-            send(tx, &keyed("m5", "1", "2", NOW.plus(KEY_MS + 1)))?;
+            send(tx, &keyed("m4", "1", "2", NOW.plus(IDEMPOTENCY_KEY_TTL_MS)))?;
+            envelopes::forget_keys(tx, NOW.plus(3 * IDEMPOTENCY_KEY_TTL_MS))?;
+            send(tx, &keyed("m5", "1", "2", NOW.plus(IDEMPOTENCY_KEY_TTL_MS + 1)))?;
             assert_eq!(envelopes::search(tx, &Filter::default(), 10)?.len(), 4);
             Ok(())
         })
@@ -218,7 +222,7 @@ fn a_message_is_handed_to_one_and_acknowledged_once() {
             assert!(matches!(envelopes::acknowledge(tx, &id, "l2", NOW)?, Settled::Lost));
             assert!(matches!(envelopes::fail(tx, &id, "l2", "x", NOW)?, Settled::Lost));
             assert_eq!(envelopes::renew(tx, &id, "l2", NOW)?, None);
-            assert_eq!(envelopes::renew(tx, &id, "l1", NOW.plus(5))?, Some(NOW.plus(5 + LEASE_MS)));
+            assert_eq!(envelopes::renew(tx, &id, "l1", NOW.plus(5))?, Some(NOW.plus(5 + ENVELOPE_LEASE_MS)));
             assert!(matches!(envelopes::acknowledge(tx, &id, "l1", NOW)?, Settled::Done(..)));
             assert!(matches!(envelopes::acknowledge(tx, &id, "l1", NOW)?, Settled::Before(_)));
             assert!(matches!(
@@ -227,14 +231,14 @@ fn a_message_is_handed_to_one_and_acknowledged_once() {
             ));
             let happened = history(tx, "m")?;
             let expected = [
-                Happening::Created,
-                Happening::Queued,
-                Happening::DeliveryAttempted,
-                Happening::Delivered,
-                Happening::Acknowledged,
+                EnvelopeEventKind::Created,
+                EnvelopeEventKind::Queued,
+                EnvelopeEventKind::DeliveryAttempted,
+                EnvelopeEventKind::Delivered,
+                EnvelopeEventKind::Acknowledged,
             ];
             assert_eq!(happened, expected);
-            assert!(envelopes::sweep(tx, NOW.plus(KEY_MS), 10)?.is_empty(), "it is over");
+            assert!(envelopes::sweep(tx, NOW.plus(IDEMPOTENCY_KEY_TTL_MS), 10)?.is_empty(), "it is over");
             Ok(())
         })
         .await
@@ -250,27 +254,27 @@ fn what_fails_comes_back_later_and_is_given_up_after_its_attempts() {
             let id = EnvelopeId::new("m");
             poll(tx, "2", "l1", NOW)?;
             assert!(matches!(envelopes::fail(tx, &id, "l1", "busy", NOW)?, Settled::Done(..)));
-            assert_eq!(state(tx, "m")?, State::Failed);
+            assert_eq!(state(tx, "m")?, EnvelopeState::Failed);
             assert!(poll(tx, "2", "l2", NOW)?.is_empty(), "not at once");
             let due = envelopes::next_due(tx, &InstanceId::new("2"))?.unwrap();
             assert!((750..=1_000).contains(&due.since(NOW)));
             assert_eq!(poll(tx, "2", "l2", due)?.len(), 1);
-            assert!(envelopes::sweep(tx, due.plus(LEASE_MS - 1), 10)?.is_empty());
-            envelopes::sweep(tx, due.plus(LEASE_MS), 10)?;
-            assert_eq!(state(tx, "m")?, State::DeadLetter, "the second of two attempts");
+            assert!(envelopes::sweep(tx, due.plus(ENVELOPE_LEASE_MS - 1), 10)?.is_empty());
+            envelopes::sweep(tx, due.plus(ENVELOPE_LEASE_MS), 10)?;
+            assert_eq!(state(tx, "m")?, EnvelopeState::DeadLetter, "the second of two attempts");
             assert_eq!(
                 history(tx, "m")?[4..],
                 [
-                    Happening::Failed,
-                    Happening::DeliveryAttempted,
-                    Happening::Delivered,
-                    Happening::Failed,
-                    Happening::DeadLettered
+                    EnvelopeEventKind::Failed,
+                    EnvelopeEventKind::DeliveryAttempted,
+                    EnvelopeEventKind::Delivered,
+                    EnvelopeEventKind::Failed,
+                    EnvelopeEventKind::DeadLettered
                 ]
             );
-            let late = due.plus(2 * LEASE_MS);
+            let late = due.plus(2 * ENVELOPE_LEASE_MS);
             assert!(matches!(envelopes::replay(tx, &id, late)?, Replayed::Done(..)));
-            assert!(matches!(envelopes::replay(tx, &id, late)?, Replayed::NotDead(State::Queued)));
+            assert!(matches!(envelopes::replay(tx, &id, late)?, Replayed::NotDead(EnvelopeState::Queued)));
             let one = envelopes::get(tx, &id)?.unwrap();
             assert_eq!((one.attempts, one.error, one.expires_at), (0, None, late.plus(3_600_000)));
             assert_eq!(poll(tx, "2", "l3", late)?.len(), 1);
@@ -289,7 +293,7 @@ fn nobody_is_handed_what_is_too_old_and_an_earlier_life_holds_nothing() {
             let late = NOW.plus(3_600_000);
             assert!(poll(tx, "2", "l1", late)?.is_empty());
             envelopes::sweep(tx, late, 10)?;
-            assert_eq!(state(tx, "old")?, State::DeadLetter);
+            assert_eq!(state(tx, "old")?, EnvelopeState::DeadLetter);
             send(tx, &draft("new", "1", "2"))?;
             poll(tx, "2", "first life", NOW)?;
             let to = InstanceId::new("2");
@@ -329,7 +333,7 @@ fn messages_are_found_by_what_is_known_of_them() {
             assert!(ids(tx, Filter { of: Some(InstanceId::new("3")), ..of() })?.is_empty());
             assert_eq!(ids(tx, Filter { from: one(), hop: Some(0), ..of() })?, ["m0"]);
             assert_eq!(ids(tx, Filter { after: Some(NOW), before: Some(NOW.plus(2)), ..of() })?, ["m1"]);
-            assert!(ids(tx, Filter { state: Some(State::DeadLetter), ..of() })?.is_empty());
+            assert!(ids(tx, Filter { state: Some(EnvelopeState::DeadLetter), ..of() })?.is_empty());
             assert!(ids(tx, Filter { kind: Some("note".into()), ..of() })?.is_empty());
             let reader = Reader { instance: one(), correlation: Some("c".into()) };
             let told = envelopes::recent(tx, &reader, 3)?;

@@ -1,4 +1,4 @@
-use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::event::{EventKind, NewEvent};
 use polyclaw_domain::id::TraceId;
 use polyclaw_store::{Db, Result, events};
 use serde_json::json;
@@ -10,8 +10,8 @@ on_every_engine!(events_are_read_in_order_by_kind_and_session);
 async fn events_are_read_in_order_by_kind_and_session(db: Db) -> Result<()> {
     db.write(|tx| {
         for n in 0..6 {
-            let event = Event {
-                kind: if n % 2 == 0 { EventKind::TurnSteered } else { EventKind::GateKept },
+            let event = NewEvent {
+                kind: if n % 2 == 0 { EventKind::TurnSteered } else { EventKind::GateSuppressed },
                 session: (n != 5).then(|| key(if n < 3 { "p" } else { "q" })),
                 turn: (n == 0).then(|| turn("t")),
                 agent: (n == 0).then(|| agent("ops")),

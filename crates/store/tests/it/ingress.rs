@@ -1,4 +1,4 @@
-use polyclaw_domain::channel::Address;
+use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::{MessageId, TraceId};
 use polyclaw_store::{Db, Error, Result, ingress};
 
@@ -10,7 +10,7 @@ on_every_engine!(a_platform_message_is_taken_once_in_seven_days, automatic_turns
 
 async fn a_platform_message_is_taken_once_in_seven_days(db: Db) -> Result<()> {
     let take = |account: &str, id: &'static str, at| {
-        let address = Address { account: account.into(), ..address() };
+        let address = ChatAddress { account: account.into(), ..address() };
         db.write(move |tx| ingress::remember(tx, &address, id, &MessageId::new(format!("m-{id}")), at))
     };
     let find = |id: &'static str| db.read(move |tx| ingress::find(tx, &address(), id));

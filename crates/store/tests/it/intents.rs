@@ -1,4 +1,4 @@
-use polyclaw_domain::tool::{Effect, ToolCall};
+use polyclaw_domain::tool::{ToolCall, ToolEffect};
 use polyclaw_store::intents::{self, Begun};
 use polyclaw_store::{Db, Result, Tx};
 use serde_json::json;
@@ -11,18 +11,18 @@ fn call(id: &str) -> ToolCall {
     ToolCall { id: id.into(), name: "send".into(), arguments: json!({}) }
 }
 
-async fn begin(db: &Db, of: &'static str, id: &'static str, effect: Effect) -> Result<Begun> {
+async fn begin(db: &Db, of: &'static str, id: &'static str, effect: ToolEffect) -> Result<Begun> {
     db.write(move |tx| intents::begin(tx, &turn(of), &call(id), effect, NOW)).await
 }
 
 async fn an_effect_never_begins_twice(db: Db) -> Result<()> {
-    for effect in [Effect::Pure, Effect::Idempotent] {
+    for effect in [ToolEffect::Pure, ToolEffect::Idempotent] {
         assert_eq!(begin(&db, "harmless", effect.as_str(), effect).await?, Begun::Run);
         assert_eq!(begin(&db, "harmless", effect.as_str(), effect).await?, Begun::Run);
     }
-    assert_eq!(begin(&db, "t", "c", Effect::Effect).await?, Begun::Run);
-    assert_eq!(begin(&db, "t", "c", Effect::Effect).await?, Begun::Unknown);
-    assert_eq!(begin(&db, "t", "c", Effect::Pure).await?, Begun::Unknown, "what was stored counts");
+    assert_eq!(begin(&db, "t", "c", ToolEffect::Effect).await?, Begun::Run);
+    assert_eq!(begin(&db, "t", "c", ToolEffect::Effect).await?, Begun::Unknown);
+    assert_eq!(begin(&db, "t", "c", ToolEffect::Pure).await?, Begun::Unknown, "what was stored counts");
     let is_open = || db.read(|tx: &mut Tx<'_>| intents::is_open(tx, &turn("t"), "c"));
     assert!(is_open().await?);
     let open = |of: &'static str| db.read(move |tx: &mut Tx<'_>| intents::open(tx, &turn(of)));
@@ -31,9 +31,9 @@ async fn an_effect_never_begins_twice(db: Db) -> Result<()> {
     assert!(harmless.len() == 2 && harmless.iter().all(|(id, reads_only)| *reads_only == (id == "pure")));
     db.write(|tx| intents::close(tx, &turn("t"), "c", Begun::Run, NOW)).await?;
     assert!(!is_open().await? && open("t").await?.is_empty(), "its result is stored");
-    assert_eq!(begin(&db, "t", "c", Effect::Effect).await?, Begun::Unknown, "also when it is over");
-    assert_eq!(begin(&db, "t", "c2", Effect::Effect).await?, Begun::Run);
-    assert_eq!(begin(&db, "t2", "c", Effect::Effect).await?, Begun::Run);
+    assert_eq!(begin(&db, "t", "c", ToolEffect::Effect).await?, Begun::Unknown, "also when it is over");
+    assert_eq!(begin(&db, "t", "c2", ToolEffect::Effect).await?, Begun::Run);
+    assert_eq!(begin(&db, "t2", "c", ToolEffect::Effect).await?, Begun::Run);
     Ok(())
 }
 
@@ -42,7 +42,7 @@ async fn two_nodes_never_both_begin_an_effect(db: Db) -> Result<()> {
         .map(|_| {
             tokio::spawn({
                 let db = db.clone();
-                async move { begin(&db, "t", "c", Effect::Effect).await }
+                async move { begin(&db, "t", "c", ToolEffect::Effect).await }
             })
         })
         .collect();

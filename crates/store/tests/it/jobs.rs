@@ -1,7 +1,7 @@
-use polyclaw_domain::backlog::{Load, ResumeToken};
+use polyclaw_domain::backlog::{ResumeToken, SessionLoad};
 use polyclaw_domain::id::{MessageId, TraceId};
-use polyclaw_domain::job::{JobState, Lane, Priority};
-use polyclaw_domain::provider::Usage;
+use polyclaw_domain::job::{JobLane, JobPriority, JobState};
+use polyclaw_domain::provider::TokenUsage;
 use polyclaw_store::jobs::{self, End, Joining, NewJob};
 use polyclaw_store::{Db, Error, Result, backlog, messages};
 
@@ -20,7 +20,8 @@ on_every_engine!(
 
 async fn an_input_joins_a_turn_only_before_it_starts(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
-    let quiet = NewJob { lane: Lane::InternalAnnounce, priority: Priority::Background, ..job("t", "p") };
+    let quiet =
+        NewJob { lane: JobLane::InternalAnnounce, priority: JobPriority::Background, ..job("t", "p") };
     queue(&db, vec![quiet]).await?;
     let join = |steers, lane, priority| {
         let joining = Joining { steers, lane, priority, hop: 3, trace: TraceId::new("joined") };
@@ -30,17 +31,17 @@ async fn an_input_joins_a_turn_only_before_it_starts(db: Db) -> Result<()> {
         let job = db.read(|tx| jobs::get(tx, &turn("t"))).await?.unwrap();
         Ok::<_, Error>((job.hop, job.trace == TraceId::new("joined")))
     };
-    join(false, Lane::Main, Priority::Webhook).await?;
+    join(false, JobLane::Main, JobPriority::Webhook).await?;
     assert!(!db.read(|tx| jobs::is_steered(tx, &key("p"))).await?);
     assert_eq!(next(&db).await?, None, "an announce stays in its lane");
     assert_eq!(stands().await?, (3, false), "as many hops as the longest way had");
-    join(true, Lane::Main, Priority::Direct).await?;
+    join(true, JobLane::Main, JobPriority::Direct).await?;
     assert_eq!(stands().await?, (0, true), "a person begins anew");
-    join(false, Lane::Cron, Priority::Background).await?;
+    join(false, JobLane::Cron, JobPriority::Background).await?;
     assert!(db.read(|tx| jobs::is_steered(tx, &key("p"))).await?);
     let claimed = claim(&db, claimer("one/1")).await?.unwrap();
-    assert_eq!((claimed.inputs, claimed.has_person, claimed.lane), (4, true, Lane::Main));
-    let late = join(true, Lane::Main, Priority::Direct).await;
+    assert_eq!((claimed.inputs, claimed.has_person, claimed.lane), (4, true, JobLane::Main));
+    let late = join(true, JobLane::Main, JobPriority::Direct).await;
     assert!(matches!(late, Err(Error::Other(_))), "{late:?}");
     assert!(!db.read(|tx| jobs::is_steered(tx, &key("p"))).await?);
     Ok(())
@@ -48,7 +49,7 @@ async fn an_input_joins_a_turn_only_before_it_starts(db: Db) -> Result<()> {
 
 async fn the_load_of_a_session_counts_what_waits(db: Db) -> Result<()> {
     with_sessions(&db, &["p", "q"]).await?;
-    assert_eq!(db.read(|tx| jobs::load(tx, &key("p"))).await?, Load::default());
+    assert_eq!(db.read(|tx| jobs::load(tx, &key("p"))).await?, SessionLoad::default());
     queue(&db, vec![job("t1", "p"), job("other", "q")]).await?;
     assert_eq!(next(&db).await?.as_deref(), Some("t1"));
     db.write(|tx| {
@@ -59,7 +60,7 @@ async fn the_load_of_a_session_counts_what_waits(db: Db) -> Result<()> {
     })
     .await?;
     let load = db.read(|tx| jobs::load(tx, &key("p"))).await?;
-    assert_eq!(load, Load { running: Some(turn("t1")), queued: Some(turn("t2")), waiting: 4 });
+    assert_eq!(load, SessionLoad { running: Some(turn("t1")), queued: Some(turn("t2")), waiting: 4 });
     Ok(())
 }
 
@@ -101,7 +102,7 @@ async fn an_ended_turn_tells_what_it_used_and_said(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
     queue(&db, vec![job("t", "p")]).await?;
     let claimed = claim(&db, claimer("one/1")).await?.unwrap();
-    let usage = Usage { input_tokens: Some(5), output_tokens: None, cached_tokens: Some(0) };
+    let usage = TokenUsage { input_tokens: Some(5), output_tokens: None, cached_tokens: Some(0) };
     let said = End {
         model: Some("m".into()),
         usage,

@@ -2,9 +2,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use polyclaw_domain::id::{LetterId, TeamId};
-use polyclaw_domain::mail::{Letter, LetterKind, LetterState};
+use polyclaw_domain::id::{TeamId, TeamMessageId};
 use polyclaw_domain::team::TeamStatus::{Active, Shutdown};
+use polyclaw_domain::team_message::{TeamMessage, TeamMessageKind, TeamMessageState};
 use polyclaw_store::{Db, Result, Tx, letters, teams};
 use tokio::sync::Notify;
 
@@ -34,13 +34,13 @@ async fn what_is_being_read_as_its_team_ends_is_settled_by_the_turn(db: Db) -> R
     let left = db.write(|tx| letters::close(tx, &turn("t2"), None)).await?;
     assert_eq!(ids(&left), ["b"], "what its turn showed in vain");
     for (id, state) in [
-        ("a", LetterState::Read),
-        ("b", LetterState::Undeliverable),
-        ("c", LetterState::Undeliverable),
-        ("d", LetterState::Queued),
+        ("a", TeamMessageState::Read),
+        ("b", TeamMessageState::Undeliverable),
+        ("c", TeamMessageState::Undeliverable),
+        ("d", TeamMessageState::Queued),
     ] {
         assert_eq!(
-            db.read(move |tx| letters::get(tx, &LetterId::new(id))).await?.unwrap().state,
+            db.read(move |tx| letters::get(tx, &TeamMessageId::new(id))).await?.unwrap().state,
             state,
             "{id}"
         );
@@ -54,7 +54,7 @@ async fn what_has_no_room_waits_for_the_next_turn(db: Db) -> Result<()> {
         show(&db, id, "t1").await?;
     }
     let put_back = |id: &'static str, of: &'static str| {
-        db.write(move |tx| letters::put_back(tx, &LetterId::new(id), &turn(of)))
+        db.write(move |tx| letters::put_back(tx, &TeamMessageId::new(id), &turn(of)))
     };
     put_back("a", "t2").await?;
     put_back("b", "t1").await?;
@@ -71,30 +71,30 @@ async fn what_has_no_room_waits_for_the_next_turn(db: Db) -> Result<()> {
     Ok(())
 }
 
-fn ids(letters: &[Letter]) -> Vec<&str> {
+fn ids(letters: &[TeamMessage]) -> Vec<&str> {
     letters.iter().map(|letter| letter.id.as_str()).collect()
 }
 
-fn letter(id: &str, to: &str) -> Letter {
-    Letter {
-        id: LetterId::new(id),
+fn letter(id: &str, to: &str) -> TeamMessage {
+    TeamMessage {
+        id: TeamMessageId::new(id),
         team: TeamId::new("t"),
         from: "ann".into(),
         to: to.into(),
-        kind: LetterKind::Message,
+        kind: TeamMessageKind::Message,
         content: format!("text of {id}"),
         summary: "short".into(),
         request_id: Some("r".into()),
         approve: Some(true),
         reason: None,
-        state: LetterState::Queued,
+        state: TeamMessageState::Queued,
         turn: None,
         created_at: NOW,
         read_at: None,
     }
 }
 
-async fn post(db: &Db, letters: Vec<Letter>) -> Result<Vec<bool>> {
+async fn post(db: &Db, letters: Vec<TeamMessage>) -> Result<Vec<bool>> {
     db.write(move |tx| {
         if teams::get(tx, &TeamId::new("t"))?.is_none() {
             teams::insert(tx, &crate::teams::team("t", "web"))?;
@@ -110,7 +110,7 @@ async fn due(db: &Db, to: &'static str, of: &'static str) -> Result<Vec<String>>
 }
 
 async fn show(db: &Db, id: &'static str, of: &'static str) -> Result<()> {
-    db.write(move |tx| letters::show(tx, &LetterId::new(id), &turn(of), NOW)).await
+    db.write(move |tx| letters::show(tx, &TeamMessageId::new(id), &turn(of), NOW)).await
 }
 
 async fn letters_come_in_order_and_are_read_by_the_turn_that_ends_well(db: Db) -> Result<()> {
@@ -120,10 +120,10 @@ async fn letters_come_in_order_and_are_read_by_the_turn_that_ends_well(db: Db) -
     assert_eq!(due(&db, "bob", "t1").await?, ["c", "a", "b"], "its own turn shows it with every call");
     assert_eq!(due(&db, "bob", "t2").await?, ["a", "b"], "no other does");
     assert_eq!(db.write(|tx| letters::close(tx, &turn("t1"), Some(NOW.plus(1)))).await?, []);
-    let read = db.read(|tx| letters::get(tx, &LetterId::new("c"))).await?.unwrap();
+    let read = db.read(|tx| letters::get(tx, &TeamMessageId::new("c"))).await?.unwrap();
     assert_eq!(
         (read.state, read.read_at, read.turn),
-        (LetterState::Read, Some(NOW.plus(1)), Some(turn("t1")))
+        (TeamMessageState::Read, Some(NOW.plus(1)), Some(turn("t1")))
     );
     assert_eq!(due(&db, "bob", "t1").await?, ["a", "b"]);
     assert_eq!(db.read(|tx| letters::waiting(tx, &TeamId::new("t"), "cat")).await?, (1, 0));
@@ -135,7 +135,7 @@ async fn letters_come_in_order_and_are_read_by_the_turn_that_ends_well(db: Db) -
 async fn a_letter_is_stored_once(db: Db) -> Result<()> {
     assert_eq!(post(&db, vec![letter("a", "bob"), letter("a", "bob")]).await?, [true, false]);
     assert_eq!(due(&db, "bob", "t1").await?, ["a"]);
-    let stored = db.read(|tx| letters::get(tx, &LetterId::new("a"))).await?;
+    let stored = db.read(|tx| letters::get(tx, &TeamMessageId::new("a"))).await?;
     assert_eq!(stored, Some(letter("a", "bob")));
     Ok(())
 }
@@ -145,7 +145,7 @@ async fn a_letter_is_copied_once(db: Db) -> Result<()> {
     let left = |limit| db.read(move |tx| letters::uncopied(tx, &TeamId::new("t"), limit));
     assert_eq!(ids(&left(9).await?), ["b", "a"], "in order");
     assert_eq!(ids(&left(1).await?), ["b"]);
-    db.write(|tx| letters::copied(tx, &LetterId::new("b"))).await?;
+    db.write(|tx| letters::copied(tx, &TeamMessageId::new("b"))).await?;
     post(&db, vec![letter("b", "bob")]).await?;
     assert_eq!(ids(&left(9).await?), ["a"], "the same letter, written again");
     Ok(())
@@ -182,7 +182,7 @@ async fn a_turn_that_fails_while_its_team_ends_leaves_nothing_queued(db: Db) -> 
     };
     let (ended, closed) = tokio::join!(end, close);
     assert_eq!((ids(&ended?), ids(&closed?)), (vec![], vec!["a"]));
-    let stored = db.read(|tx| letters::get(tx, &LetterId::new("a"))).await?.unwrap();
-    assert_eq!(stored.state, LetterState::Undeliverable);
+    let stored = db.read(|tx| letters::get(tx, &TeamMessageId::new("a"))).await?.unwrap();
+    assert_eq!(stored.state, TeamMessageState::Undeliverable);
     Ok(())
 }

@@ -1,5 +1,5 @@
-use polyclaw_domain::media::{Image, Media, MediaHash};
-use polyclaw_domain::message::{Attachment, Part, images, stored};
+use polyclaw_domain::media::{AttachmentImage, Image, MediaHash};
+use polyclaw_domain::message::{MessageAttachment, MessagePart, attached_images, to_stored_parts};
 use polyclaw_store::messages::{self, Message};
 use polyclaw_store::rounds::{self, Round};
 use polyclaw_store::{Db, Result, media, sessions};
@@ -16,11 +16,14 @@ on_every_engine!(
 );
 
 fn image(content: &str) -> Image {
-    Image::read(format!("GIF89a{content}").into_bytes()).unwrap()
+    Image::from_bytes(format!("GIF89a{content}").into_bytes()).unwrap()
 }
 
 fn showing(id: &str, peer: &str, ticket: i64, shown: &[Image]) -> Message {
-    let parts = shown.iter().map(|one| Part::Attachment(Attachment::image("a.gif", one.clone()))).collect();
+    let parts = shown
+        .iter()
+        .map(|one| MessagePart::Attachment(MessageAttachment::from_image("a.gif", one.clone())))
+        .collect();
     Message { parts, ..message(id, peer, ticket, "t") }
 }
 
@@ -45,9 +48,9 @@ async fn an_image_is_kept_with_its_message_and_once(db: Db) -> Result<()> {
     store(&db, rows).await?;
     assert!(is_kept(&db, &cat).await? && is_kept(&db, &dog).await?);
     let found = db.read(|tx| messages::all(tx, &key("p"), 0, 9)).await?;
-    let hashes: Vec<MediaHash> = images(&found[0].parts).map(|media| media.hash().clone()).collect();
+    let hashes: Vec<MediaHash> = attached_images(&found[0].parts).map(|media| media.hash().clone()).collect();
     assert_eq!(hashes, [cat.hash().clone(), cat.hash().clone(), dog.hash().clone()]);
-    assert!(images(&found[0].parts).all(|media| matches!(media, Media::Kept(_))));
+    assert!(attached_images(&found[0].parts).all(|media| matches!(media, AttachmentImage::Stored(_))));
     assert_eq!(db.write(media::remove_unused).await?, 0);
     Ok(())
 }
@@ -85,7 +88,7 @@ async fn a_message_can_show_what_another_brought(db: Db) -> Result<()> {
     with_sessions(&db, &["p", "q"]).await?;
     let cat = image("cat");
     let first = showing("m1", "p", 1, std::slice::from_ref(&cat));
-    let again = Message { parts: stored(&first.parts), ..message("m2", "q", 1, "t") };
+    let again = Message { parts: to_stored_parts(&first.parts), ..message("m2", "q", 1, "t") };
     store(&db, vec![first, again]).await?;
     db.write(|tx| sessions::delete(tx, &key("p"))).await?;
     assert_eq!(db.write(media::remove_unused).await?, 0);

@@ -1,6 +1,6 @@
-use polyclaw_domain::channel::Address;
+use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::{MessageId, SessionId};
-use polyclaw_domain::message::{Attachment, Origin, Part, Role};
+use polyclaw_domain::message::{MessageAttachment, MessageOrigin, MessagePart, MessageRole};
 use polyclaw_domain::tool::ToolCall;
 use polyclaw_store::messages::{self, Message};
 use polyclaw_store::{Db, Error, Result, jobs, sessions};
@@ -28,9 +28,9 @@ async fn a_message_comes_back_whole(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
     let call = ToolCall { id: "c1".into(), name: "read".into(), arguments: json!({ "path": "ä\u{0}" }) };
     let parts = vec![
-        Part::ToolCall(call),
-        Part::ToolResult { call_id: "c0".into(), name: "read".into(), is_error: true },
-        Part::Attachment(Attachment {
+        MessagePart::ToolCall(call),
+        MessagePart::ToolResult { call_id: "c0".into(), name: "read".into(), is_error: true },
+        MessagePart::Attachment(MessageAttachment {
             name: "a".into(),
             media_type: "text/plain".into(),
             url: None,
@@ -39,11 +39,11 @@ async fn a_message_comes_back_whole(db: Db) -> Result<()> {
         }),
     ];
     let whole = Message {
-        role: Role::Assistant,
+        role: MessageRole::Assistant,
         parts,
-        origin: Origin::Agent(agent("ops")),
+        origin: MessageOrigin::Agent(agent("ops")),
         deliver: false,
-        address: Some(Address { thread: Some("7".into()), ..address() }),
+        address: Some(ChatAddress { thread: Some("7".into()), ..address() }),
         meta: Some(json!({ "internal": true, "hop": 1 })),
         idempotency_key: Some("announce:1".into()),
         ..message("m", "p", 4, "t")
@@ -195,7 +195,7 @@ async fn a_page_shows_one_id_of_a_session_without_what_waits(db: Db) -> Result<(
 
 async fn who_has_written_from_an_address_is_known_until_the_session_begins_anew(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
-    let from = |peer: &str| Address { peer: peer.into(), ..address() };
+    let from = |peer: &str| ChatAddress { peer: peer.into(), ..address() };
     let is_written = |peer: &str| {
         let from = from(peer);
         db.read(move |tx| messages::is_written_from(tx, &key("p"), &from))

@@ -1,4 +1,4 @@
-use polyclaw_domain::pairing::{Code, EXPIRY_MS, MAX_PENDING};
+use polyclaw_domain::pairing::{CODE_EXPIRY_MS, MAX_PENDING_CODES, PairingCode};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::pairings::{self, Pairing, Sender};
 use polyclaw_store::{Db, Error, Result};
@@ -18,7 +18,7 @@ fn sender(id: &str, account: &str) -> Sender {
 }
 
 fn pairing(sender: Sender) -> Pairing {
-    let code = Code::of(&format!("{sender:?}"));
+    let code = PairingCode::from_nonce(&format!("{sender:?}"));
     Pairing {
         sender,
         name: Some("Mallory".into()),
@@ -26,12 +26,12 @@ fn pairing(sender: Sender) -> Pairing {
         is_approved: false,
         address: address(),
         created_at: NOW,
-        expires_at: NOW.plus(EXPIRY_MS),
+        expires_at: NOW.plus(CODE_EXPIRY_MS),
     }
 }
 
 async fn begin(db: &Db, id: &str, account: &str, at: Millis) -> Result<bool> {
-    let wanted = Pairing { expires_at: at.plus(EXPIRY_MS), ..pairing(sender(id, account)) };
+    let wanted = Pairing { expires_at: at.plus(CODE_EXPIRY_MS), ..pairing(sender(id, account)) };
     db.write(move |tx| pairings::begin(tx, &wanted, at)).await
 }
 
@@ -43,23 +43,23 @@ async fn a_stranger_waits_with_one_code(db: Db) -> Result<()> {
     let again = begin(&db, "1", "a", NOW).await;
     assert!(matches!(again, Err(Error::Conflict(_))), "{again:?}");
     db.write(|tx| pairings::tell(tx, &sender("1", "a"), NOW.plus(5))).await?;
-    assert_eq!(waiting(NOW.plus(EXPIRY_MS - 1)).await?, Some((code.clone(), NOW.plus(5))));
-    assert_eq!(waiting(NOW.plus(EXPIRY_MS)).await?, None, "expired");
+    assert_eq!(waiting(NOW.plus(CODE_EXPIRY_MS - 1)).await?, Some((code.clone(), NOW.plus(5))));
+    assert_eq!(waiting(NOW.plus(CODE_EXPIRY_MS)).await?, None, "expired");
     assert_eq!(db.read(|tx| pairings::list(tx, NOW)).await?, [pairing(sender("1", "a"))]);
     Ok(())
 }
 
 async fn three_wait_at_most_for_each_account(db: Db) -> Result<()> {
-    for n in 0..MAX_PENDING {
+    for n in 0..MAX_PENDING_CODES {
         assert!(begin(&db, &n.to_string(), "a", NOW).await?);
     }
-    assert!(!begin(&db, "late", "a", NOW.plus(EXPIRY_MS - 1)).await?);
+    assert!(!begin(&db, "late", "a", NOW.plus(CODE_EXPIRY_MS - 1)).await?);
     assert!(begin(&db, "late", "b", NOW).await?, "another account has its own");
     let first = pairing(sender("1", "a")).code;
     db.write(move |tx| pairings::approve(tx, &first, NOW)).await?;
     assert!(begin(&db, "late", "a", NOW).await?, "one was let in");
     assert!(!begin(&db, "later", "a", NOW).await?);
-    assert!(begin(&db, "later", "a", NOW.plus(EXPIRY_MS)).await?, "the others expired");
+    assert!(begin(&db, "later", "a", NOW.plus(CODE_EXPIRY_MS)).await?, "the others expired");
     Ok(())
 }
 
@@ -69,13 +69,13 @@ async fn a_code_lets_in_once_and_in_time(db: Db) -> Result<()> {
     begin(&db, "1", "a", NOW).await?;
     begin(&db, "2", "a", NOW).await?;
     let paired = |who: Sender| db.read(move |tx| pairings::is_paired(tx, &who));
-    let approve = |code: Code, at: Millis| db.write(move |tx| pairings::approve(tx, &code, at));
+    let approve = |code: PairingCode, at: Millis| db.write(move |tx| pairings::approve(tx, &code, at));
     assert!(!paired(one.clone()).await?);
-    let approved = approve(codes.0.clone(), NOW.plus(EXPIRY_MS - 1)).await?.unwrap();
+    let approved = approve(codes.0.clone(), NOW.plus(CODE_EXPIRY_MS - 1)).await?.unwrap();
     assert_eq!((approved.sender.clone(), approved.is_approved), (one.clone(), true));
     assert!(paired(one.clone()).await? && !paired(two.clone()).await?);
     assert_eq!(approve(codes.0, NOW).await?, None, "used");
-    assert_eq!(approve(codes.1, NOW.plus(EXPIRY_MS)).await?, None, "expired");
+    assert_eq!(approve(codes.1, NOW.plus(CODE_EXPIRY_MS)).await?, None, "expired");
     assert!(paired(one).await?, "who was let in stays");
     assert!(!paired(sender("1", "b")).await?, "in one account only");
     Ok(())

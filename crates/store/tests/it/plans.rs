@@ -1,12 +1,12 @@
 //! Hot queries stay fast when the tables are long: each finds its rows through the index made for it.
 
-use polyclaw_domain::budget::{Amount, Limits, Purse};
+use polyclaw_domain::budget::{BudgetAmount, BudgetScope, DailyLimits};
 use polyclaw_domain::id::{AgentId, NodeId, TeamId};
-use polyclaw_domain::job::Lane;
-use polyclaw_domain::pairing::Code;
+use polyclaw_domain::job::JobLane;
+use polyclaw_domain::pairing::PairingCode;
 use polyclaw_domain::run::RunKind;
 use polyclaw_domain::time::Millis;
-use polyclaw_domain::tool::{Effect, ToolCall};
+use polyclaw_domain::tool::{ToolCall, ToolEffect};
 use polyclaw_store::budgets::Allowance;
 use polyclaw_store::pairings::{self, Sender};
 use polyclaw_store::{
@@ -99,7 +99,11 @@ const HOT: &[(&str, Body, &[&str])] = &[
     ("last ticket", |tx| messages::last_ticket(tx, &key("7")).map(drop), &["messages_ticket"]),
     ("load", |tx| jobs::load(tx, &key("7")).map(drop), &["jobs_one_", "backlog_waiting"]),
     ("is steered", |tx| jobs::is_steered(tx, &key("7")).map(drop), &["jobs_one_queued"]),
-    ("claim", |tx| jobs::claim(tx, Lane::Main, &claimer("one/1")).map(drop), &["jobs_ready", "jobs_running"]),
+    (
+        "claim",
+        |tx| jobs::claim(tx, JobLane::Main, &claimer("one/1")).map(drop),
+        &["jobs_ready", "jobs_running"],
+    ),
     ("release", |tx| jobs::release(tx, &key("7")).map(drop), &["jobs_one_queued"]),
     ("stop", |tx| jobs::stop(tx, &key("7")).map(drop), &["jobs_one_"]),
     ("cancel", |tx| jobs::cancel_queued(tx, &key("7"), NOW).map(drop), &["jobs_one_"]),
@@ -113,7 +117,11 @@ const HOT: &[(&str, Body, &[&str])] = &[
     ("backlog", |tx| backlog::waiting(tx, &key("7")).map(drop), &["backlog_waiting"]),
     ("backlog taken", |tx| backlog::taken_by(tx, &turn("t7")).map(drop), &["backlog_taken"]),
     ("backlog given up", |tx| backlog::cancel(tx, &key("7")).map(drop), &["backlog_waiting"]),
-    ("intent", |tx| intents::begin(tx, &turn("t7"), &call(), Effect::Pure, NOW).map(drop), &["turn_id=?"]),
+    (
+        "intent",
+        |tx| intents::begin(tx, &turn("t7"), &call(), ToolEffect::Pure, NOW).map(drop),
+        &["turn_id=?"],
+    ),
     (
         "outbox due",
         |tx| outbox::due(tx, &NodeId::new("one/1"), NOW, 20).map(drop),
@@ -151,7 +159,7 @@ const HOT: &[(&str, Body, &[&str])] = &[
     ("list of the outbox", |tx| outbox::list(tx, None, "o7", 101).map(drop), &["PRIMARY KEY (id>?)"]),
     (
         "settle",
-        |tx| budgets::settle(tx, &turn("t8"), &purses(), Amount::default(), false).map(drop),
+        |tx| budgets::settle(tx, &turn("t8"), &purses(), BudgetAmount::default(), false).map(drop),
         &["reservations_turn", "PRIMARY KEY (day=? AND purse=?"],
     ),
     ("balance", |tx| budgets::standing(tx, &purses()[0]).map(drop), &["PRIMARY KEY (purse=?", "turn_id=?"]),
@@ -166,7 +174,7 @@ const HOT: &[(&str, Body, &[&str])] = &[
     ("last word", |tx| messages::last_at(tx, &key("7")).map(drop), &["messages_ticket"]),
     ("is paired", |tx| pairings::is_paired(tx, &stranger()).map(drop), &["PRIMARY KEY (channel=?"]),
     ("code", |tx| pairings::waiting(tx, &stranger(), NOW).map(drop), &["pairings"]),
-    ("approve", |tx| pairings::approve(tx, &Code::of("x"), NOW).map(drop), &["pairings_code"]),
+    ("approve", |tx| pairings::approve(tx, &PairingCode::from_nonce("x"), NOW).map(drop), &["pairings_code"]),
     ("expired codes", |tx| pairings::forget_expired(tx, NOW).map(drop), &["pairings_"]),
     ("open rounds", |tx| rounds::open(tx).map(drop), &["rounds_open"]),
     ("round", |tx| rounds::get(tx, "r9").map(drop), &["PRIMARY KEY (round_id=?"]),
@@ -214,8 +222,8 @@ const TABLES: &[&str] = &[
 
 /// One that was spent from on the eighth day.
 fn purses() -> Vec<Allowance> {
-    let limits = Limits { tokens: Some(1), nanos: None };
-    vec![Allowance { purse: Purse::Agent("8".into()), limits, day: 8, since: NOW }]
+    let limits = DailyLimits { tokens: Some(1), nanos: None };
+    vec![Allowance { purse: BudgetScope::Agent("8".into()), limits, day: 8, since: NOW }]
 }
 
 fn listed() -> sessions::Filter {

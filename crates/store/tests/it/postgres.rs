@@ -6,8 +6,8 @@ use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use polyclaw_domain::job::{JobState, Lane};
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::job::{JobLane, JobState};
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::jobs::{self, Claimer, NewJob};
 use polyclaw_store::{Db, Error, Result, Target, messages, sessions};
 use polyclaw_testkit::chaos::{Chaos, Weather};
@@ -239,11 +239,11 @@ fn a_claim_does_not_wait_for_a_session_another_node_works_on() {
             }
         });
         is_taken.await.unwrap();
-        let claimed = two.write(|tx| jobs::claim(tx, Lane::Main, &claimer("two/1"))).await?;
+        let claimed = two.write(|tx| jobs::claim(tx, JobLane::Main, &claimer("two/1"))).await?;
         assert_eq!(claimed.unwrap().turn.as_str(), "t2");
         drop(go);
         holder.await.unwrap()?;
-        let claimed = two.write(|tx| jobs::claim(tx, Lane::Main, &claimer("two/1"))).await?;
+        let claimed = two.write(|tx| jobs::claim(tx, JobLane::Main, &claimer("two/1"))).await?;
         assert_eq!(claimed.unwrap().turn.as_str(), "t1");
         Ok(())
     });
@@ -261,7 +261,7 @@ fn a_take_over_waits_for_the_step_that_is_being_stored() {
         with_sessions(&one, &["p"]).await?;
         queue(&one, vec![job("t", "p")]).await?;
         let expired = Claimer { lease_ms: ENDED, ..claimer("one/1") };
-        let claim = one.write(move |tx| jobs::claim(tx, Lane::Main, &expired)).await?.unwrap();
+        let claim = one.write(move |tx| jobs::claim(tx, JobLane::Main, &expired)).await?.unwrap();
         let (held, is_held) = tokio::sync::oneshot::channel();
         let (mut held, taken) = (Some(held), Arc::new(AtomicBool::new(false)));
         let seen = Arc::clone(&taken);
@@ -374,7 +374,9 @@ fn round(n: usize, round: usize) -> NewJob {
 async fn work(db: Db, node: String, floor: Arc<Floor>) -> Result<()> {
     while floor.left.load(Ordering::SeqCst) > 0 {
         let claimer = claimer(&node);
-        let Some(claim) = db.write(move |tx| jobs::claim(tx, Lane::Main, &claimer)).await? else { continue };
+        let Some(claim) = db.write(move |tx| jobs::claim(tx, JobLane::Main, &claimer)).await? else {
+            continue;
+        };
         assert!(floor.running.lock().unwrap().insert(claim.session.clone()), "two turns of one session");
         assert!(
             floor.done.lock().unwrap().insert(claim.turn.to_string()),

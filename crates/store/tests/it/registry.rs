@@ -1,8 +1,8 @@
 //! The registry of a control plane, which is SQLite always.
 
-use polyclaw_domain::audit::{Chain, Entry};
+use polyclaw_domain::audit::{AuditChain, AuditEntry};
 use polyclaw_domain::id::InstanceId;
-use polyclaw_domain::instance::{Access, Name, Restart, Wanted};
+use polyclaw_domain::instance::{DesiredState, InstanceName, RestartPolicy, TokenAccess};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::registry::answers::{Call, Known};
 use polyclaw_store::registry::imports::{self, Done, State};
@@ -21,11 +21,11 @@ pub fn on_registry<F: Future<Output = Result<()>>>(check: impl FnOnce(Db) -> F) 
 pub fn instance(id: &str, name: &str, port: u16) -> Instance {
     Instance {
         id: InstanceId::new(id),
-        name: Name::parse(name).unwrap(),
+        name: InstanceName::parse(name).unwrap(),
         folder: format!("cp/instances/{id}"),
         port,
-        wanted: Wanted::Stopped,
-        restart: Restart::OnFailure,
+        wanted: DesiredState::Stopped,
+        restart: RestartPolicy::OnFailure,
         broken: None,
         pid: None,
         archived_at: None,
@@ -80,9 +80,9 @@ fn asking_for_anything_closes_the_breaker_and_forgets_the_crashes() {
                 (row.broken.as_deref(), row.pid),
                 (Some("too often"), Some(Pid { number: 7, started: 8 }))
             );
-            registry::want(tx, &one.id, Wanted::Running)?;
+            registry::want(tx, &one.id, DesiredState::Running)?;
             let row = registry::get(tx, &one.id)?.unwrap();
-            assert_eq!((row.broken, row.wanted), (None, Wanted::Running));
+            assert_eq!((row.broken, row.wanted), (None, DesiredState::Running));
             assert!(registry::crashes(tx, &one.id)?.is_empty());
             Ok(())
         })
@@ -99,7 +99,7 @@ fn a_revoked_token_is_not_found_and_an_instance_has_one() {
             let token = |id: &str, instance: Option<&InstanceId>| Token {
                 id: id.to_owned(),
                 name: "x".to_owned(),
-                access: Access::Operate,
+                access: TokenAccess::Operate,
                 instance: instance.cloned(),
                 created_at: NOW,
                 revoked_at: None,
@@ -156,7 +156,7 @@ fn the_audit_is_a_chain() {
     on_registry(|db| async move {
         db.write(|tx| {
             for n in 0..5 {
-                let entry = Entry {
+                let entry = AuditEntry {
                     who: "operator".into(),
                     action: "instance.start".into(),
                     target: n.to_string(),
@@ -167,9 +167,9 @@ fn the_audit_is_a_chain() {
                 };
                 audit::append(tx, &entry)?;
             }
-            let mut chain = Chain::default();
+            let mut chain = AuditChain::default();
             let links = audit::after(tx, 0, 10)?;
-            assert!(links.iter().try_for_each(|link| chain.follow(link)).is_ok() && chain.len() == 5);
+            assert!(links.iter().try_for_each(|link| chain.verify_next(link)).is_ok() && chain.len() == 5);
             let latest: Vec<i64> = audit::latest(tx, 5, 2)?.iter().map(|link| link.seq).collect();
             assert_eq!(latest, [4, 3]);
             Ok(())

@@ -1,4 +1,4 @@
-use polyclaw_domain::job::Priority;
+use polyclaw_domain::job::JobPriority;
 use polyclaw_store::rounds::{self, Round, Seat, Taken};
 use polyclaw_store::{Db, Result};
 use serde_json::json;
@@ -15,7 +15,7 @@ pub fn round(id: &str) -> Round {
         parts: vec![],
         address: address(),
         meta: Some(json!({ "sender": "1" })),
-        priority: Priority::Group,
+        priority: JobPriority::Group,
         in_turn: true,
         see_previous: false,
         seats: vec![seat("b"), seat("a")],

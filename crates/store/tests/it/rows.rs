@@ -1,13 +1,13 @@
 //! Plain rows; a check names only what it is about.
 
-use polyclaw_domain::channel::Address;
+use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::delivery::OutboxState;
 use polyclaw_domain::id::{AgentId, MessageId, NodeId, OutboxId, SessionId, TraceId, TurnId};
-use polyclaw_domain::job::{JobState, Lane, Priority};
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::message::{Origin, Role};
-use polyclaw_domain::provider::Usage;
+use polyclaw_domain::job::{JobLane, JobPriority, JobState};
+use polyclaw_domain::message::{MessageOrigin, MessageRole};
+use polyclaw_domain::provider::TokenUsage;
 use polyclaw_domain::session::Session;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::jobs::{self, Claim, Claimer, End, Kind, NewJob};
 use polyclaw_store::messages::Message;
@@ -28,15 +28,15 @@ pub fn turn(id: &str) -> TurnId {
 }
 
 pub fn key(peer: &str) -> SessionKey {
-    SessionKey::direct(&AgentId::main(), "test", peer)
+    SessionKey::for_direct(&AgentId::main(), "test", peer)
 }
 
-pub fn address() -> Address {
-    Address { channel: "test".into(), account: "a".into(), peer: "p".into(), thread: None }
+pub fn address() -> ChatAddress {
+    ChatAddress { channel: "test".into(), account: "a".into(), peer: "p".into(), thread: None }
 }
 
 pub fn session(peer: &str) -> Session {
-    Session::begun(key(peer), SessionId::new(format!("{peer}-1")), AgentId::main(), NOW)
+    Session::new_for_person(key(peer), SessionId::new(format!("{peer}-1")), AgentId::main(), NOW)
 }
 
 pub fn message(id: &str, peer: &str, ticket: i64, of: &str) -> Message {
@@ -45,10 +45,10 @@ pub fn message(id: &str, peer: &str, ticket: i64, of: &str) -> Message {
         session: key(peer),
         session_id: SessionId::new(format!("{peer}-1")),
         ticket,
-        role: Role::User,
+        role: MessageRole::User,
         text: format!("text of {id}"),
         parts: vec![],
-        origin: Origin::User,
+        origin: MessageOrigin::User,
         channel: "test".into(),
         deliver: true,
         address: None,
@@ -65,8 +65,8 @@ pub fn job(id: &str, peer: &str) -> NewJob {
         session: key(peer),
         agent: AgentId::main(),
         kind: Kind::Turn,
-        lane: Lane::Main,
-        priority: Priority::Direct,
+        lane: JobLane::Main,
+        priority: JobPriority::Direct,
         held: false,
         inputs: 1,
         steers: false,
@@ -81,7 +81,7 @@ pub fn claimer(node: &str) -> Claimer {
 }
 
 pub fn ended(state: JobState) -> End {
-    End { state, model: None, usage: Usage::default(), reply: None, error_code: None, error: None }
+    End { state, model: None, usage: TokenUsage::default(), reply: None, error_code: None, error: None }
 }
 
 pub fn parcel(id: &str, peer: &str) -> Parcel {
@@ -114,7 +114,7 @@ pub async fn queue(db: &Db, jobs: Vec<NewJob>) -> Result<()> {
 }
 
 pub async fn claim(db: &Db, claimer: Claimer) -> Result<Option<Claim>> {
-    db.write(move |tx| jobs::claim(tx, Lane::Main, &claimer)).await
+    db.write(move |tx| jobs::claim(tx, JobLane::Main, &claimer)).await
 }
 
 /// Claims as one node and names the turn.

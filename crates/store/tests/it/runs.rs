@@ -1,5 +1,5 @@
 use polyclaw_domain::id::{AgentId, RunId, TraceId};
-use polyclaw_domain::run::{Audience, Outcome, Run, RunKind, RunStatus, Task};
+use polyclaw_domain::run::{RunAudience, RunKind, RunOutcome, RunStatus, RunTask, SubagentRun};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::{Db, Error, Result, runs};
 
@@ -14,8 +14,8 @@ on_every_engine!(
     a_run_knows_whether_its_owner_is_still_at_what_it_was_begun_for
 );
 
-pub fn run(id: &str, child: &str, deadline: Option<Millis>) -> Run {
-    Run {
+pub fn run(id: &str, child: &str, deadline: Option<Millis>) -> SubagentRun {
+    SubagentRun {
         id: RunId::new(id),
         kind: RunKind::Subagent,
         child: key(child),
@@ -25,7 +25,7 @@ pub fn run(id: &str, child: &str, deadline: Option<Millis>) -> Run {
         owner_turn: Some(turn("t")),
         trace: TraceId::new("x"),
         hop: 1,
-        task: Task { label: "l".into(), prompt: "p".into(), tags: vec!["a".into()], ..Task::default() },
+        task: RunTask { label: "l".into(), prompt: "p".into(), tags: vec!["a".into()], ..RunTask::default() },
         reply_to: vec![address()],
         audience: None,
         awaited_by: None,
@@ -40,7 +40,7 @@ pub fn run(id: &str, child: &str, deadline: Option<Millis>) -> Run {
     }
 }
 
-async fn insert(db: &Db, run: Run) -> Result<()> {
+async fn insert(db: &Db, run: SubagentRun) -> Result<()> {
     db.write(move |tx| runs::insert(tx, &run)).await
 }
 
@@ -56,7 +56,7 @@ async fn a_run_is_found_from_both_ends_and_ends_once(db: Db) -> Result<()> {
     let is_awaiting = |of: &'static str| db.read(move |tx| runs::is_awaiting(tx, &turn(of)));
     assert!(is_awaiting("w").await? && !is_awaiting("t").await?);
     let end = |db: Db| async move {
-        let outcome = Outcome { text: "done".into(), tokens: None, ..Outcome::default() };
+        let outcome = RunOutcome { text: "done".into(), tokens: None, ..RunOutcome::default() };
         db.write(move |tx| runs::end(tx, &RunId::new("r1"), RunStatus::Ok, &outcome, NOW.plus(5))).await
     };
     assert!(end(db.clone()).await?);
@@ -77,12 +77,14 @@ async fn a_run_is_found_from_both_ends_and_ends_once(db: Db) -> Result<()> {
 async fn a_child_works_on_one_thing_at_a_time(db: Db) -> Result<()> {
     insert(&db, run("r1", "a", None)).await?;
     assert!(matches!(insert(&db, run("r2", "a", None)).await, Err(Error::Conflict(_))));
-    db.write(|tx| runs::end(tx, &RunId::new("r1"), RunStatus::Error, &Outcome::default(), NOW)).await?;
+    db.write(|tx| runs::end(tx, &RunId::new("r1"), RunStatus::Error, &RunOutcome::default(), NOW)).await?;
     insert(&db, run("r3", "a", None)).await
 }
 
 async fn end(db: &Db, id: &'static str, at: Millis) -> Result<()> {
-    db.write(move |tx| runs::end(tx, &RunId::new(id), RunStatus::Ok, &Outcome::default(), at)).await.map(drop)
+    db.write(move |tx| runs::end(tx, &RunId::new(id), RunStatus::Ok, &RunOutcome::default(), at))
+        .await
+        .map(drop)
 }
 
 async fn due(db: &Db, at: Millis) -> Result<Vec<String>> {
@@ -92,9 +94,9 @@ async fn due(db: &Db, at: Millis) -> Result<Vec<String>> {
 
 async fn a_session_is_put_away_only_after_its_end_was_told(db: Db) -> Result<()> {
     insert(&db, run("gone", "a", None)).await?;
-    let kept = Run { is_deleted_after: false, ..run("kept", "b", None) };
-    insert(&db, Run { archive_after_ms: Some(1_000), ..kept.clone() }).await?;
-    insert(&db, Run { id: RunId::new("ever"), child: key("c"), ..kept }).await?;
+    let kept = SubagentRun { is_deleted_after: false, ..run("kept", "b", None) };
+    insert(&db, SubagentRun { archive_after_ms: Some(1_000), ..kept.clone() }).await?;
+    insert(&db, SubagentRun { id: RunId::new("ever"), child: key("c"), ..kept }).await?;
     for id in ["gone", "kept", "ever"] {
         end(&db, id, NOW).await?;
     }
@@ -136,7 +138,7 @@ async fn a_held_announce_is_there_until_a_person_decides(db: Db) -> Result<()> {
 async fn delegates_at_work_are_counted_by_pair(db: Db) -> Result<()> {
     let other = AgentId::parse("other").unwrap();
     for (id, child) in [("r1", "a"), ("r2", "b"), ("r3", "c")] {
-        let run = Run { kind: RunKind::Delegate, agent: other.clone(), ..run(id, child, None) };
+        let run = SubagentRun { kind: RunKind::Delegate, agent: other.clone(), ..run(id, child, None) };
         insert(&db, run).await?;
     }
     insert(&db, run("r4", "d", None)).await?;
@@ -147,21 +149,21 @@ async fn delegates_at_work_are_counted_by_pair(db: Db) -> Result<()> {
 
 async fn a_run_knows_whether_its_owner_is_still_at_what_it_was_begun_for(db: Db) -> Result<()> {
     // The owner works on a run of its own, and begins another for it.
-    let above = Run { owner: key("person"), ..run("r1", "owner", None) };
-    let audience = Audience { session_key: key("person"), turn_id: turn("t"), addresses: vec![address()] };
-    let below = Run { created_at: NOW.plus(5), audience: Some(audience), ..run("r2", "below", None) };
+    let above = SubagentRun { owner: key("person"), ..run("r1", "owner", None) };
+    let audience = RunAudience { session_key: key("person"), turn_id: turn("t"), addresses: vec![address()] };
+    let below = SubagentRun { created_at: NOW.plus(5), audience: Some(audience), ..run("r2", "below", None) };
     insert(&db, above).await?;
     insert(&db, below.clone()).await?;
     assert_eq!(db.read(|tx| runs::get(tx, &RunId::new("r2"))).await?, Some(below.clone()));
-    let outlived = |run: Run| db.read(move |tx| runs::outlived_its_owner(tx, &run));
+    let outlived = |run: SubagentRun| db.read(move |tx| runs::outlived_its_owner(tx, &run));
     assert!(!outlived(below.clone()).await?);
     let end = |tx: &mut polyclaw_store::Tx<'_>| {
-        runs::end(tx, &RunId::new("r1"), RunStatus::Cancelled, &Outcome::default(), NOW.plus(9))
+        runs::end(tx, &RunId::new("r1"), RunStatus::Cancelled, &RunOutcome::default(), NOW.plus(9))
     };
     db.write(end).await?;
     assert!(outlived(below.clone()).await?);
     // One that is begun later, because a person wrote, is for that person.
-    assert!(!outlived(Run { created_at: NOW.plus(20), ..below }).await?);
+    assert!(!outlived(SubagentRun { created_at: NOW.plus(20), ..below }).await?);
     db.write(|tx| runs::stop(tx, &RunId::new("r2"))).await?;
     let stopped = |id: &'static str| db.read(move |tx| runs::is_stopped(tx, &RunId::new(id)));
     assert_eq!((stopped("r1").await?, stopped("r2").await?, stopped("none").await?), (false, true, false));

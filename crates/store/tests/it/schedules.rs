@@ -1,4 +1,4 @@
-use polyclaw_domain::config::{CatchUp, Cron};
+use polyclaw_domain::config::{CatchUp, CronJobConfig};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::schedules::{self, Maker};
@@ -35,8 +35,8 @@ async fn a_schedule_begins_when_it_is_first_seen_and_never_goes_back(db: Db) -> 
     Ok(())
 }
 
-fn job(id: &str, schedule: &str) -> Cron {
-    Cron {
+fn job(id: &str, schedule: &str) -> CronJobConfig {
+    CronJobConfig {
         id: id.into(),
         schedule: schedule.into(),
         agent: Some(AgentId::main()),
@@ -50,7 +50,7 @@ fn job(id: &str, schedule: &str) -> Cron {
 
 async fn an_errand_is_kept_as_it_was_made_until_it_is_changed_or_removed(db: Db) -> Result<()> {
     let maker = Maker { agent: AgentId::main(), asked_by: vec!["telegram:default:5".into()] };
-    let add = |job: Cron| {
+    let add = |job: CronJobConfig| {
         let maker = maker.clone();
         db.write(move |tx| schedules::add(tx, &job, Some(&maker), NOW))
     };

@@ -2,14 +2,14 @@ use std::collections::BTreeSet;
 
 use polyclaw_domain::agent::SandboxMode;
 use polyclaw_domain::backlog::ResumeToken;
-use polyclaw_domain::channel::Address;
-use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::channel::ChatAddress;
+use polyclaw_domain::event::{EventKind, NewEvent};
 use polyclaw_domain::id::{AgentId, MessageId, SessionId};
-use polyclaw_domain::job::Lane;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::policy::Lent;
+use polyclaw_domain::job::JobLane;
+use polyclaw_domain::policy::InheritedTools;
 use polyclaw_domain::provider::{ModelRef, ReasoningEffort};
-use polyclaw_domain::session::{Session, Status};
+use polyclaw_domain::session::{Session, SessionStatus};
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::team::TeamRole;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::sessions::{self, Compaction, Counts, Filter, Place};
@@ -32,7 +32,7 @@ on_every_engine!(
 );
 
 async fn sessions_of_an_account_are_found_the_last_used_first(db: Db) -> Result<()> {
-    let at = |account: &str| Some(Address { account: account.into(), ..crate::rows::address() });
+    let at = |account: &str| Some(ChatAddress { account: account.into(), ..crate::rows::address() });
     for (n, (peer, address)) in
         [("a", at("one")), ("b", at("two")), ("c", at("one")), ("d", None)].into_iter().enumerate()
     {
@@ -55,17 +55,17 @@ async fn sessions_of_an_account_are_found_the_last_used_first(db: Db) -> Result<
 async fn a_session_is_stored_once_and_comes_back_whole(db: Db) -> Result<()> {
     let whole = Session {
         owner: Some(key("owner")),
-        lane: Lane::Subagent,
+        lane: JobLane::Subagent,
         spawn_depth: 2,
         delegation_depth: 3,
         delivers: false,
         sends: false,
-        address: Some(Address { thread: Some("7".into()), ..crate::rows::address() }),
+        address: Some(ChatAddress { thread: Some("7".into()), ..crate::rows::address() }),
         title: Some("Grüße, 世界 🦀".into()),
         model_override: Some(ModelRef::parse("lab/big/one").unwrap()),
         team_role: Some(TeamRole::Member),
         thinking: Some(ReasoningEffort::Low),
-        lent: Some(Lent {
+        inherited: Some(InheritedTools {
             tools: ["read_file".to_owned(), "shell".to_owned()].into(),
             asks: ["shell".to_owned()].into(),
             sandbox: SandboxMode::Strict,
@@ -110,7 +110,7 @@ async fn the_list_keeps_to_its_filters(db: Db) -> Result<()> {
             key: SessionKey::main(&ops),
             agent: ops.clone(),
             active_agent: ops,
-            status: Status::Archived,
+            status: SessionStatus::Archived,
             owner: Some(key("z")),
             ..session("x")
         };
@@ -121,9 +121,9 @@ async fn the_list_keeps_to_its_filters(db: Db) -> Result<()> {
     assert_eq!(keys(&db, all.clone()).await?.len(), 3);
     let only = vec!["agent:ops:main".to_owned()];
     assert_eq!(keys(&db, Filter { agent: Some(agent("ops")), ..all.clone() }).await?, only);
-    assert_eq!(keys(&db, Filter { status: Some(Status::Archived), ..all.clone() }).await?, only);
+    assert_eq!(keys(&db, Filter { status: Some(SessionStatus::Archived), ..all.clone() }).await?, only);
     assert_eq!(keys(&db, Filter { owner: Some(key("z")), ..all.clone() }).await?, only);
-    let none = Filter { agent: Some(AgentId::main()), status: Some(Status::Archived), ..all };
+    let none = Filter { agent: Some(AgentId::main()), status: Some(SessionStatus::Archived), ..all };
     assert!(keys(&db, none).await?.is_empty());
     Ok(())
 }
@@ -234,7 +234,7 @@ async fn a_deleted_session_takes_what_is_its_own_and_leaves_the_record(db: Db) -
             backlog::push(tx, &key(peer), &token, NOW)?;
             outbox::push(tx, &parcel(peer, peer))?;
         }
-        let event = Event {
+        let event = NewEvent {
             kind: EventKind::TurnFailed,
             session: Some(key("p")),
             turn: None,

@@ -39,9 +39,9 @@ mod postgres;
 mod together;
 
 use polyclaw_domain::id::{AgentId, TeamId};
-use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::run::Artifact;
-use polyclaw_domain::task::{Refusal, Task, TaskNo, TaskState, Verify, Worker};
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::task::{TaskMember, TaskNo, TaskRefusal, TaskVerification, TeamTask, TeamTaskState};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::tasks::{self, Change, Claim, Ending, Filter, Kind, NewTask};
 use polyclaw_store::{Db, Result};
@@ -81,11 +81,11 @@ fn team() -> TeamId {
 }
 
 fn key(name: &str) -> SessionKey {
-    SessionKey::of(&AgentId::main(), &["teammate", name])
+    SessionKey::from_parts(&AgentId::main(), &["teammate", name])
 }
 
-pub fn worker(name: &str) -> Worker {
-    Worker { name: name.into(), session: key(name), capabilities: vec![], is_lead: false }
+pub fn worker(name: &str) -> TaskMember {
+    TaskMember { name: name.into(), session: key(name), capabilities: vec![], is_lead: false }
 }
 
 /// What such a worker asks.
@@ -93,19 +93,19 @@ fn asked(name: &str, key: &str) -> Claim {
     Claim { team: team(), key: key.into(), worker: worker(name), now: NOW, lease_ms: LEASE }
 }
 
-fn lead() -> Worker {
-    Worker { is_lead: true, ..worker("lead") }
+fn lead() -> TaskMember {
+    TaskMember { is_lead: true, ..worker("lead") }
 }
 
-pub fn task(subject: &str, needs: &[i64]) -> Task {
-    Task {
+pub fn task(subject: &str, needs: &[i64]) -> TeamTask {
+    TeamTask {
         description: format!("{subject}, in full"),
         needs: needs.iter().copied().map(TaskNo).collect(),
-        ..Task::of(team(), subject.to_owned(), "lead", NOW)
+        ..TeamTask::new_pending(team(), subject.to_owned(), "lead", NOW)
     }
 }
 
-pub async fn create(db: &Db, task: Task) -> Result<std::result::Result<TaskNo, Refusal>> {
+pub async fn create(db: &Db, task: TeamTask) -> Result<std::result::Result<TaskNo, TaskRefusal>> {
     let new = NewTask { task, key: None, max_open: 100_000 };
     db.write(move |tx| tasks::create(tx, &new)).await
 }
@@ -117,11 +117,11 @@ async fn some(db: &Db, tasks: &[(&str, &[i64])]) -> Result<()> {
     Ok(())
 }
 
-pub async fn claim(db: &Db, who: &Worker, no: Option<i64>) -> Result<tasks::Claimed> {
+pub async fn claim(db: &Db, who: &TaskMember, no: Option<i64>) -> Result<tasks::Claimed> {
     claim_at(db, who, no, NOW).await
 }
 
-async fn claim_at(db: &Db, who: &Worker, no: Option<i64>, now: Millis) -> Result<tasks::Claimed> {
+async fn claim_at(db: &Db, who: &TaskMember, no: Option<i64>, now: Millis) -> Result<tasks::Claimed> {
     let (who, wanted) = (who.clone(), no.map(TaskNo));
     let key = format!("{}-{no:?}-{now:?}-{}", who.name, call_number());
     let asked = Claim { team: team(), key, worker: who, now, lease_ms: LEASE };
@@ -138,27 +138,27 @@ fn call_number() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-async fn get(db: &Db, no: i64) -> Result<Task> {
+async fn get(db: &Db, no: i64) -> Result<TeamTask> {
     Ok(db.read(move |tx| tasks::get(tx, &team(), TaskNo(no))).await?.unwrap())
 }
 
 async fn end(
     db: &Db,
-    who: &Worker,
+    who: &TaskMember,
     no: i64,
-    state: TaskState,
-) -> Result<std::result::Result<Vec<TaskNo>, Refusal>> {
+    state: TeamTaskState,
+) -> Result<std::result::Result<Vec<TaskNo>, TaskRefusal>> {
     let fence = get(db, no).await?.lease.map_or(0, |lease| lease.fence);
     end_with(db, who, no, state, fence).await
 }
 
 async fn end_with(
     db: &Db,
-    who: &Worker,
+    who: &TaskMember,
     no: i64,
-    state: TaskState,
+    state: TeamTaskState,
     fence: i64,
-) -> Result<std::result::Result<Vec<TaskNo>, Refusal>> {
+) -> Result<std::result::Result<Vec<TaskNo>, TaskRefusal>> {
     let artifacts = vec![Artifact { kind: "file".into(), path: "a.txt".into() }];
     let (who, ending) =
         (who.clone(), Ending { state, summary: Some("done".into()), artifacts, fence, call: String::new() });
@@ -180,23 +180,23 @@ async fn kinds(db: &Db) -> Result<Vec<&'static str>> {
     Ok(all.into_iter().map(|event| event.kind.as_str()).collect())
 }
 
-fn code<T: std::fmt::Debug>(outcome: std::result::Result<T, Refusal>) -> &'static str {
+fn code<T: std::fmt::Debug>(outcome: std::result::Result<T, TaskRefusal>) -> &'static str {
     outcome.map_or_else(|refusal| refusal.code(), |_| "ok")
 }
 
 async fn a_task_is_stored_with_all_it_was_given(db: Db) -> Result<()> {
     some(&db, &[("first", &[])]).await?;
-    let given = Task {
+    let given = TeamTask {
         active_form: Some("Doing".into()),
         metadata: Some(json!({ "priority": 1, "labels": ["a"] })),
         assignee: Some("ann".into()),
         capability: Some("rust".into()),
-        verify: Some(Verify::Command("test -f a.txt".into())),
+        verify: Some(TaskVerification::Command("test -f a.txt".into())),
         ..task("second", &[1])
     };
     assert_eq!(create(&db, given.clone()).await?, Ok(TaskNo(2)));
     let stored = get(&db, 2).await?;
-    assert_eq!(stored, Task { no: TaskNo(2), blocked_by: vec![TaskNo(1)], ..given });
+    assert_eq!(stored, TeamTask { no: TaskNo(2), blocked_by: vec![TaskNo(1)], ..given });
     assert_eq!(kinds(&db).await?, ["created", "created"]);
     Ok(())
 }
@@ -207,7 +207,7 @@ async fn the_same_call_makes_one_task(db: Db) -> Result<()> {
     assert_eq!((make(new.clone()).await?, make(new).await?), (Ok(TaskNo(1)), Ok(TaskNo(1))));
     assert_eq!(list(&db, Filter::default()).await?, [1]);
     let who = worker("ann");
-    let again = |who: Worker| {
+    let again = |who: TaskMember| {
         db.write(move |tx| tasks::claim_oldest(tx, &Claim { worker: who.clone(), ..asked("", "turn-claim") }))
     };
     some(&db, &[("other", &[])]).await?;
@@ -220,7 +220,7 @@ async fn tasks_are_listed_open_ones_first_and_by_what_is_asked(db: Db) -> Result
     some(&db, &[("a", &[]), ("b", &[1]), ("c", &[])]).await?;
     claim(&db, &worker("ann"), Some(1)).await?.unwrap();
     claim(&db, &worker("bob"), Some(3)).await?.unwrap();
-    end(&db, &worker("bob"), 3, TaskState::Completed).await?.unwrap();
+    end(&db, &worker("bob"), 3, TeamTaskState::Completed).await?.unwrap();
     let all = Filter { with_ended: true, ..Filter::default() };
     let by = |state| Filter { state: Some(state), ..Filter::default() };
     assert_eq!(list(&db, all.clone()).await?, [2, 1, 3], "what has ended comes last");
@@ -229,8 +229,8 @@ async fn tasks_are_listed_open_ones_first_and_by_what_is_asked(db: Db) -> Result
     assert_eq!(list(&db, behind(false, 1)).await?, [3]);
     assert_eq!(list(&db, behind(true, 3)).await?, [0; 0], "and nothing twice");
     assert_eq!(list(&db, Filter::default()).await?, [2, 1], "what has ended is left out");
-    assert_eq!(list(&db, by(TaskState::Pending)).await?, [2]);
-    assert_eq!(list(&db, by(TaskState::Completed)).await?, [3], "unless it is asked for");
+    assert_eq!(list(&db, by(TeamTaskState::Pending)).await?, [2]);
+    assert_eq!(list(&db, by(TeamTaskState::Completed)).await?, [3], "unless it is asked for");
     assert_eq!(list(&db, Filter { owner: Some("ann".into()), ..Filter::default() }).await?, [1]);
     let waiting = db.read(|tx| tasks::list(tx, &team(), &Filter { limit: 9, ..Filter::default() })).await?;
     assert_eq!(waiting[0].blocked_by, [TaskNo(1)]);
@@ -239,17 +239,17 @@ async fn tasks_are_listed_open_ones_first_and_by_what_is_asked(db: Db) -> Result
 }
 
 async fn a_claimed_task_has_an_owner_a_time_and_its_active_form(db: Db) -> Result<()> {
-    create(&db, Task { active_form: Some("Writing".into()), ..task("Write", &[]) }).await?.unwrap();
+    create(&db, TeamTask { active_form: Some("Writing".into()), ..task("Write", &[]) }).await?.unwrap();
     let before = db.read(|tx| Ok(tx.lease_clock(NOW))).await?;
     let claimed = claim(&db, &worker("ann"), Some(1)).await?.unwrap();
     let after = db.read(|tx| Ok(tx.lease_clock(NOW))).await?;
     let lease = claimed.lease.clone().unwrap();
-    assert_eq!((claimed.state, claimed.claimed_at), (TaskState::Claimed, Some(NOW)));
+    assert_eq!((claimed.state, claimed.claimed_at), (TeamTaskState::Claimed, Some(NOW)));
     assert_eq!((lease.owner.as_str(), &lease.session, lease.fence), ("ann", &key("ann"), 1));
     assert!((before.plus(LEASE)..=after.plus(LEASE)).contains(&lease.until), "by whichever clock");
-    assert_eq!(claimed.title(), "Writing");
+    assert_eq!(claimed.display_title(), "Writing");
     let started = db.write(|tx| tasks::start(tx, &team(), TaskNo(1), &worker("ann"), (NOW, LEASE))).await?;
-    assert_eq!(started.unwrap().state, TaskState::InProgress);
+    assert_eq!(started.unwrap().state, TeamTaskState::InProgress);
     assert_eq!(kinds(&db).await?, ["created", "claimed", "started"]);
     Ok(())
 }
@@ -258,27 +258,27 @@ async fn a_task_of_another_is_refused_and_stays_as_it_was(db: Db) -> Result<()> 
     some(&db, &[("a", &[])]).await?;
     claim(&db, &worker("ann"), Some(1)).await?.unwrap();
     let refused = claim(&db, &worker("bob"), Some(1)).await?.unwrap_err();
-    assert_eq!(refused, Refusal::Taken(TaskNo(1), "ann".into()));
+    assert_eq!(refused, TaskRefusal::Taken(TaskNo(1), "ann".into()));
     assert_eq!(code(claim(&db, &worker("bob"), None).await?), "no_task_free");
     assert_eq!(code(claim(&db, &worker("bob"), Some(7)).await?), "unknown_task");
     assert_eq!(get(&db, 1).await?.lease.unwrap().owner, "ann");
     let mine = claim(&db, &worker("ann"), Some(1)).await?.unwrap();
     assert_eq!(mine.lease.unwrap().fence, 1, "what one has is had, not taken again");
-    assert_eq!(code(end(&db, &worker("bob"), 1, TaskState::Completed).await?), "task_taken");
-    assert_eq!(get(&db, 1).await?.state, TaskState::Claimed);
+    assert_eq!(code(end(&db, &worker("bob"), 1, TeamTaskState::Completed).await?), "task_taken");
+    assert_eq!(get(&db, 1).await?.state, TeamTaskState::Claimed);
     Ok(())
 }
 
 async fn a_completed_task_keeps_who_did_it(db: Db) -> Result<()> {
     some(&db, &[("a", &[])]).await?;
-    assert_eq!(code(end(&db, &worker("ann"), 1, TaskState::Completed).await?), "task_not_yours");
+    assert_eq!(code(end(&db, &worker("ann"), 1, TeamTaskState::Completed).await?), "task_not_yours");
     claim(&db, &worker("ann"), Some(1)).await?.unwrap();
-    end(&db, &worker("ann"), 1, TaskState::Completed).await?.unwrap();
+    end(&db, &worker("ann"), 1, TeamTaskState::Completed).await?.unwrap();
     let done = get(&db, 1).await?;
-    assert_eq!((done.state, done.ended_at, done.lease), (TaskState::Completed, Some(NOW), None));
+    assert_eq!((done.state, done.ended_at, done.lease), (TeamTaskState::Completed, Some(NOW), None));
     assert_eq!((done.ended_by.as_deref(), done.summary.as_deref()), (Some("ann"), Some("done")));
     assert_eq!(done.artifacts[0].path, "a.txt");
-    assert_eq!(code(end(&db, &worker("ann"), 1, TaskState::Failed).await?), "task_ended", "only once");
+    assert_eq!(code(end(&db, &worker("ann"), 1, TeamTaskState::Failed).await?), "task_ended", "only once");
     assert_eq!(code(claim(&db, &worker("bob"), Some(1)).await?), "task_ended");
     Ok(())
 }
@@ -288,13 +288,13 @@ async fn a_dependency_blocks_until_it_is_completed(db: Db) -> Result<()> {
     let blocked = get(&db, 2).await?;
     assert_eq!(
         (blocked.state, blocked.needs, blocked.blocked_by),
-        (TaskState::Pending, vec![TaskNo(1)], vec![TaskNo(1)])
+        (TeamTaskState::Pending, vec![TaskNo(1)], vec![TaskNo(1)])
     );
     let refused = claim(&db, &worker("ann"), Some(2)).await?.unwrap_err();
-    assert_eq!(refused, Refusal::Blocked(TaskNo(2), vec![TaskNo(1)]));
+    assert_eq!(refused, TaskRefusal::Blocked(TaskNo(2), vec![TaskNo(1)]));
     claim(&db, &worker("ann"), Some(1)).await?.unwrap();
     assert_eq!(code(claim(&db, &worker("bob"), Some(2)).await?), "task_blocked", "begun is not done");
-    assert_eq!(end(&db, &worker("ann"), 1, TaskState::Completed).await?, Ok(vec![TaskNo(2)]));
+    assert_eq!(end(&db, &worker("ann"), 1, TeamTaskState::Completed).await?, Ok(vec![TaskNo(2)]));
     assert_eq!(claim(&db, &worker("bob"), Some(2)).await?.unwrap().no, TaskNo(2));
     Ok(())
 }
@@ -302,7 +302,7 @@ async fn a_dependency_blocks_until_it_is_completed(db: Db) -> Result<()> {
 async fn a_dependency_that_is_done_already_blocks_nothing(db: Db) -> Result<()> {
     some(&db, &[("a", &[])]).await?;
     claim(&db, &worker("ann"), Some(1)).await?.unwrap();
-    end(&db, &worker("ann"), 1, TaskState::Completed).await?.unwrap();
+    end(&db, &worker("ann"), 1, TeamTaskState::Completed).await?.unwrap();
     some(&db, &[("b", &[1])]).await?;
     assert!(claim(&db, &worker("bob"), None).await?.is_ok());
     Ok(())
@@ -314,7 +314,7 @@ async fn a_chain_is_freed_link_by_link(db: Db) -> Result<()> {
     for (no, freed) in [(1, vec![TaskNo(2)]), (2, vec![TaskNo(3)]), (3, vec![])] {
         assert_eq!(claim(&db, &ann, None).await?.unwrap().no, TaskNo(no));
         assert_eq!(code(claim(&db, &worker("bob"), None).await?), "no_task_free");
-        assert_eq!(end(&db, &ann, no, TaskState::Completed).await?, Ok(freed));
+        assert_eq!(end(&db, &ann, no, TeamTaskState::Completed).await?, Ok(freed));
     }
     Ok(())
 }
@@ -341,10 +341,10 @@ async fn two_dependencies_are_counted_down(db: Db) -> Result<()> {
     some(&db, &[("e", &[]), ("f", &[]), ("g", &[1, 2])]).await?;
     let ann = worker("ann");
     claim(&db, &ann, Some(1)).await?.unwrap();
-    assert_eq!(end(&db, &ann, 1, TaskState::Completed).await?, Ok(vec![]));
+    assert_eq!(end(&db, &ann, 1, TeamTaskState::Completed).await?, Ok(vec![]));
     assert_eq!(get(&db, 3).await?.blocked_by, [TaskNo(2)]);
     claim(&db, &ann, Some(2)).await?.unwrap();
-    assert_eq!(end(&db, &ann, 2, TaskState::Completed).await?, Ok(vec![TaskNo(3)]));
+    assert_eq!(end(&db, &ann, 2, TeamTaskState::Completed).await?, Ok(vec![TaskNo(3)]));
     assert!(get(&db, 3).await?.blocked_by.is_empty());
     Ok(())
 }
@@ -352,16 +352,16 @@ async fn two_dependencies_are_counted_down(db: Db) -> Result<()> {
 async fn a_failed_dependency_keeps_blocking(db: Db) -> Result<()> {
     some(&db, &[("a", &[]), ("b", &[1])]).await?;
     claim(&db, &worker("ann"), Some(1)).await?.unwrap();
-    assert_eq!(end(&db, &worker("ann"), 1, TaskState::Failed).await?, Ok(vec![]));
+    assert_eq!(end(&db, &worker("ann"), 1, TeamTaskState::Failed).await?, Ok(vec![]));
     assert_eq!(code(claim(&db, &worker("bob"), Some(2)).await?), "task_blocked");
     assert_eq!(kinds(&db).await?.last(), Some(&"failed"));
     Ok(())
 }
 
 async fn whom_a_task_is_not_for_can_not_take_it(db: Db) -> Result<()> {
-    create(&db, Task { assignee: Some("ann".into()), ..task("a", &[]) }).await?.unwrap();
-    create(&db, Task { capability: Some("a_b".into()), ..task("b", &[]) }).await?.unwrap();
-    let able = |list: &[&str]| Worker {
+    create(&db, TeamTask { assignee: Some("ann".into()), ..task("a", &[]) }).await?.unwrap();
+    create(&db, TeamTask { capability: Some("a_b".into()), ..task("b", &[]) }).await?.unwrap();
+    let able = |list: &[&str]| TaskMember {
         capabilities: list.iter().map(|able| (*able).to_owned()).collect(),
         ..worker("bob")
     };
@@ -385,9 +385,9 @@ async fn the_lead_may_release_and_end_what_others_hold(db: Db) -> Result<()> {
     some(&db, &[("a", &[]), ("b", &[])]).await?;
     claim(&db, &worker("ann"), Some(1)).await?.unwrap();
     let freed = db.write(|tx| tasks::release(tx, &team(), TaskNo(1), &lead(), NOW)).await?.unwrap();
-    assert_eq!((freed.state, freed.lease), (TaskState::Pending, None));
+    assert_eq!((freed.state, freed.lease), (TeamTaskState::Pending, None));
     claim(&db, &worker("ann"), Some(1)).await?.unwrap();
-    assert_eq!(code(end(&db, &lead(), 1, TaskState::Failed).await?), "ok");
+    assert_eq!(code(end(&db, &lead(), 1, TeamTaskState::Failed).await?), "ok");
     assert_eq!(get(&db, 1).await?.ended_by.as_deref(), Some("ann"));
     claim(&db, &worker("ann"), Some(2)).await?.unwrap();
     let left = db.write(|tx| tasks::free_all(tx, &team(), "ann", "its session was closed", NOW)).await?;
@@ -398,12 +398,12 @@ async fn the_lead_may_release_and_end_what_others_hold(db: Db) -> Result<()> {
 
 async fn the_lead_ends_what_nobody_holds_unless_somebody_was_faster(db: Db) -> Result<()> {
     some(&db, &[("a", &[]), ("b", &[1])]).await?;
-    assert_eq!(code(end(&db, &worker("ann"), 1, TaskState::Completed).await?), "task_not_yours");
+    assert_eq!(code(end(&db, &worker("ann"), 1, TeamTaskState::Completed).await?), "task_not_yours");
     claim(&db, &worker("ann"), Some(1)).await?.unwrap();
-    let looked_before = end_with(&db, &lead(), 1, TaskState::Failed, 0).await?;
+    let looked_before = end_with(&db, &lead(), 1, TeamTaskState::Failed, 0).await?;
     assert_eq!(code(looked_before), "task_late", "it was free when the lead looked, and is not");
     db.write(|tx| tasks::release(tx, &team(), TaskNo(1), &worker("ann"), NOW)).await?.unwrap();
-    assert_eq!(end(&db, &lead(), 1, TaskState::Completed).await?, Ok(vec![TaskNo(2)]));
+    assert_eq!(end(&db, &lead(), 1, TeamTaskState::Completed).await?, Ok(vec![TaskNo(2)]));
     assert_eq!(get(&db, 1).await?.ended_by.as_deref(), Some("lead"));
     Ok(())
 }
@@ -412,7 +412,7 @@ async fn what_was_done_is_found_by_who_did_it(db: Db) -> Result<()> {
     some(&db, &[("a", &[]), ("b", &[]), ("c", &[])]).await?;
     let ann = worker("ann");
     claim(&db, &ann, Some(1)).await?.unwrap();
-    end(&db, &ann, 1, TaskState::Completed).await?.unwrap();
+    end(&db, &ann, 1, TeamTaskState::Completed).await?.unwrap();
     claim(&db, &ann, Some(2)).await?.unwrap();
     claim(&db, &worker("bob"), Some(3)).await?.unwrap();
     for (with_ended, expected) in [(false, vec![2]), (true, vec![2, 1])] {
@@ -451,9 +451,9 @@ async fn a_task_that_nobody_has_can_be_given_to_another(db: Db) -> Result<()> {
     assert_eq!(code(claim(&db, &worker("ann"), Some(1)).await?), "task_assigned");
     assert_eq!(give("").await?.unwrap().assignee, None, "it is for whoever comes");
     claim(&db, &worker("ann"), Some(1)).await?.unwrap();
-    assert_eq!(give("bob").await?.unwrap_err(), Refusal::Taken(TaskNo(1), "ann".into()));
+    assert_eq!(give("bob").await?.unwrap_err(), TaskRefusal::Taken(TaskNo(1), "ann".into()));
     assert_eq!(code(give("ann").await?), "ok", "what one has may be kept for it");
-    end(&db, &worker("ann"), 1, TaskState::Completed).await?.unwrap();
+    end(&db, &worker("ann"), 1, TeamTaskState::Completed).await?.unwrap();
     assert_eq!(code(give("bob").await?), "task_ended");
     Ok(())
 }
@@ -464,9 +464,9 @@ async fn the_number_of_open_tasks_is_bounded(db: Db) -> Result<()> {
         db.write(move |tx| tasks::create(tx, &new))
     };
     assert!(make().await?.is_ok() && make().await?.is_ok());
-    assert_eq!(make().await?, Err(Refusal::TooMany(2, 2)));
+    assert_eq!(make().await?, Err(TaskRefusal::TooMany(2, 2)));
     claim(&db, &worker("ann"), Some(1)).await?.unwrap();
-    end(&db, &worker("ann"), 1, TaskState::Completed).await?.unwrap();
+    end(&db, &worker("ann"), 1, TeamTaskState::Completed).await?.unwrap();
     assert!(make().await?.is_ok(), "what has ended counts no longer");
     Ok(())
 }
@@ -474,7 +474,7 @@ async fn the_number_of_open_tasks_is_bounded(db: Db) -> Result<()> {
 async fn two_teams_in_one_database_do_not_meet(db: Db) -> Result<()> {
     some(&db, &[("a", &[])]).await?;
     let other =
-        NewTask { task: Task { team: TeamId::new("team-2"), ..task("b", &[]) }, key: None, max_open: 10 };
+        NewTask { task: TeamTask { team: TeamId::new("team-2"), ..task("b", &[]) }, key: None, max_open: 10 };
     assert_eq!(db.write(move |tx| tasks::create(tx, &other)).await?, Ok(TaskNo(1)), "each counts from one");
     assert_eq!(list(&db, Filter::default()).await?, [1]);
     let due = db.read(|tx| tasks::unrelayed(tx, &team(), 10)).await?;
@@ -510,12 +510,12 @@ async fn a_task_at_work_that_has_to_wait_stays_with_its_owner(db: Db) -> Result<
     db.write(move |tx| tasks::update(tx, &team(), TaskNo(2), &change, (&lead(), NOW))).await?.unwrap();
     claim(&db, &worker("bob"), Some(1)).await?.unwrap();
     assert_eq!(
-        end(&db, &worker("bob"), 1, TaskState::Completed).await?.unwrap(),
+        end(&db, &worker("bob"), 1, TeamTaskState::Completed).await?.unwrap(),
         [],
         "nobody is told of one that somebody has"
     );
     let lease = get(&db, 2).await?.lease.unwrap();
     assert_eq!((lease.owner.as_str(), lease.fence), ("ann", fence));
-    end(&db, &worker("ann"), 2, TaskState::Completed).await?.unwrap();
+    end(&db, &worker("ann"), 2, TeamTaskState::Completed).await?.unwrap();
     Ok(())
 }

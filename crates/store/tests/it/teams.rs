@@ -1,8 +1,8 @@
 use polyclaw_domain::authority::Authority;
 use polyclaw_domain::id::{AgentId, TeamId, TraceId};
-use polyclaw_domain::run::Run;
-use polyclaw_domain::team::shutdown::{Answer, Request};
-use polyclaw_domain::team::{Member, MemberState, Team, TeamStatus};
+use polyclaw_domain::run::SubagentRun;
+use polyclaw_domain::team::shutdown::{ShutdownAnswer, ShutdownRequest};
+use polyclaw_domain::team::{MemberState, Team, TeamMember, TeamStatus};
 use polyclaw_store::{Db, Error, Result, jobs, runs, teams};
 
 use crate::rows::{NOW, address, claim, claimer, key, queue, with_sessions};
@@ -34,8 +34,8 @@ pub fn team(id: &str, name: &str) -> Team {
     }
 }
 
-fn member(name: &str, peer: &str) -> Member {
-    Member {
+fn member(name: &str, peer: &str) -> TeamMember {
+    TeamMember {
         team: TeamId::new("t"),
         name: name.into(),
         session: key(peer),
@@ -115,7 +115,7 @@ async fn a_member_is_its_name_and_its_sessions_are_its_lives(db: Db) -> Result<(
     db.write(|tx| teams::set_member_state(tx, &TeamId::new("t"), "ann", MemberState::Lost, NOW.plus(1)))
         .await?;
     let now = db.read(|tx| teams::members(tx, &TeamId::new("t"))).await?;
-    let lost = Member { state: MemberState::Lost, last_active_at: NOW.plus(1), ..member("ann", "b") };
+    let lost = TeamMember { state: MemberState::Lost, last_active_at: NOW.plus(1), ..member("ann", "b") };
     assert_eq!(now, [lost]);
     Ok(())
 }
@@ -123,15 +123,16 @@ async fn a_member_is_its_name_and_its_sessions_are_its_lives(db: Db) -> Result<(
 async fn a_request_has_one_answer(db: Db) -> Result<()> {
     insert(&db, team("t", "web")).await?;
     let id = TeamId::new("t");
-    let request = Request { id: "r1".into(), member: "ann".into(), deadline: NOW.plus(60), answer: None };
+    let request =
+        ShutdownRequest { id: "r1".into(), member: "ann".into(), deadline: NOW.plus(60), answer: None };
     let (asked, of) = (request.clone(), id.clone());
     db.write(move |tx| teams::ask(tx, &of, &asked, NOW)).await?;
-    assert!(db.write(|tx| teams::answer(tx, "r1", &Answer::Approved)).await?);
-    assert!(!db.write(|tx| teams::answer(tx, "r1", &Answer::Idle)).await?, "the first stands");
-    assert!(!db.write(|tx| teams::answer(tx, "r9", &Answer::Idle)).await?);
+    assert!(db.write(|tx| teams::answer(tx, "r1", &ShutdownAnswer::Approved)).await?);
+    assert!(!db.write(|tx| teams::answer(tx, "r1", &ShutdownAnswer::Idle)).await?, "the first stands");
+    assert!(!db.write(|tx| teams::answer(tx, "r9", &ShutdownAnswer::Idle)).await?);
     let of = id.clone();
     let answered = db.read(move |tx| teams::requests(tx, &of)).await?;
-    assert_eq!(answered, [Request { answer: Some(Answer::Approved), ..request }]);
+    assert_eq!(answered, [ShutdownRequest { answer: Some(ShutdownAnswer::Approved), ..request }]);
     let of = id.clone();
     db.write(move |tx| teams::drop_requests(tx, &of)).await?;
     assert!(db.read(move |tx| teams::requests(tx, &id)).await?.is_empty());
@@ -173,7 +174,7 @@ async fn who_is_at_work_is_known_from_the_turns(db: Db) -> Result<()> {
     let team = TeamId::new("t");
     let (at_work, with_runs) = db
         .write(move |tx| {
-            runs::insert(tx, &Run { owner: key("c"), ..run("r", "child", None) })?;
+            runs::insert(tx, &SubagentRun { owner: key("c"), ..run("r", "child", None) })?;
             Ok((teams::at_work(tx, &team)?, teams::with_runs(tx, &team)?))
         })
         .await?;

@@ -1,4 +1,4 @@
-use polyclaw_domain::provider::Usage;
+use polyclaw_domain::provider::TokenUsage;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::usage::{self, By, Call, Total};
 use polyclaw_store::{Db, Result};
@@ -16,7 +16,7 @@ async fn totals_add_what_is_known_and_count_what_is_not(db: Db) -> Result<()> {
     ];
     db.write(move |tx| {
         for (name, model, peer, input_tokens, output_tokens, at) in calls {
-            let usage = Usage { input_tokens, output_tokens, cached_tokens: None };
+            let usage = TokenUsage { input_tokens, output_tokens, cached_tokens: None };
             let (session, turn, agent) = (key(peer), turn("t"), agent(name));
             let call = Call {
                 session: &session,

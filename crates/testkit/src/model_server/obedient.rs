@@ -1,7 +1,7 @@
 //! A model that does whatever it reads, wherever it reads it: the worst there can be. An order is the name of a tool and
 //! an object with its arguments, in any of the notations that models are told of.
 
-use polyclaw_domain::team::tools::alias;
+use polyclaw_domain::team::tools::tool_alias;
 use serde_json::{Map, Value};
 
 use super::request::Request;
@@ -141,7 +141,7 @@ fn done(request: &Request) -> Vec<Order> {
             let function = &call["function"];
             let arguments = serde_json::from_str(function["arguments"].as_str()?).ok()?;
             let name = function["name"].as_str()?;
-            Some((alias(name).unwrap_or(name).to_owned(), arguments))
+            Some((tool_alias(name).unwrap_or(name).to_owned(), arguments))
         })
         .collect()
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::routing::{get, post};
-use polyclaw_domain::channel::Call;
+use polyclaw_domain::channel::WebhookRequest;
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
 
@@ -178,21 +178,21 @@ fn callback(event: &Value) -> Value {
 }
 
 /// A request of the Events API, signed at this time (in seconds since 1970).
-pub fn event_call(secret: &str, event: &Value, at: i64) -> Call {
+pub fn event_call(secret: &str, event: &Value, at: i64) -> WebhookRequest {
     signed_call(secret, "application/json", &callback(event).to_string(), at)
 }
 
 /// A request that tells of a pressed button, signed.
-pub fn press_call(secret: &str, press: &Value, at: i64) -> Call {
+pub fn press_call(secret: &str, press: &Value, at: i64) -> WebhookRequest {
     let escaped: String = press.to_string().bytes().map(|byte| format!("%{byte:02x}")).collect();
     signed_call(secret, "application/x-www-form-urlencoded", &format!("payload={escaped}"), at)
 }
 
 /// Any request of Slack, signed.
-pub fn signed_call(secret: &str, media_type: &str, body: &str, at: i64) -> Call {
+pub fn signed_call(secret: &str, media_type: &str, body: &str, at: i64) -> WebhookRequest {
     let signature = signature::sign(secret, format!("v0:{at}:{body}").as_bytes()).replace("sha256=", "v0=");
     let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    Call {
+    WebhookRequest {
         method: "POST".to_owned(),
         query: String::new(),
         headers: vec![

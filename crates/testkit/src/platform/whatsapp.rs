@@ -10,7 +10,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Path, State as Shared};
 use axum::http::{HeaderMap, Response};
 use axum::routing::{get, post};
-use polyclaw_domain::channel::Call;
+use polyclaw_domain::channel::WebhookRequest;
 use serde_json::{Value, json};
 
 use super::board::{self, Board, carry_out, with_retry_after};
@@ -169,7 +169,7 @@ async fn media(
 }
 
 /// What Meta posts when these messages were written to a number, signed.
-pub fn message_call(secret: &str, number: &str, messages: &[Value]) -> Call {
+pub fn message_call(secret: &str, number: &str, messages: &[Value]) -> WebhookRequest {
     let value = json!({
         "messaging_product": "whatsapp",
         "metadata": { "phone_number_id": number, "display_phone_number": "+1 555 010" },
@@ -183,9 +183,9 @@ pub fn message_call(secret: &str, number: &str, messages: &[Value]) -> Call {
 }
 
 /// Any request of Meta, signed.
-pub fn signed_call(secret: &str, body: &str) -> Call {
+pub fn signed_call(secret: &str, body: &str) -> WebhookRequest {
     let signature = signature::sign(secret, body.as_bytes());
-    Call {
+    WebhookRequest {
         method: "POST".to_owned(),
         query: String::new(),
         headers: vec![("x-hub-signature-256".to_owned(), signature)],

@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use polyclaw_domain::arrival::{Arrival, Peer, PeerKind};
 use polyclaw_domain::channel::{
-    Address, Attached, Capabilities, Channel, Inbox, Letter, MenuItem, Sent, Taken,
+    AttachmentRef, ChannelAdapter, ChannelCapabilities, ChatAddress, InboundMessage, InboundSink,
+    IngestOutcome, MenuItem, SendOutcome,
 };
-use polyclaw_domain::delivery::Outgoing;
+use polyclaw_domain::delivery::OutgoingMessage;
+use polyclaw_domain::inbound::{ChatPeer, InboundContext, PeerKind};
 use polyclaw_domain::media::Image;
-use polyclaw_domain::message::Attachment;
-use polyclaw_domain::port::Pending;
+use polyclaw_domain::message::MessageAttachment;
+use polyclaw_domain::port::BoxFuture;
 use tokio::sync::{Notify, oneshot};
 
 use crate::ports::lock;
@@ -21,14 +22,14 @@ pub struct Outlet {
     idempotent: bool,
     edits: AtomicBool,
     is_mute: AtomicBool,
-    seen: Mutex<Vec<(String, Outgoing)>>,
+    seen: Mutex<Vec<(String, OutgoingMessage)>>,
     /// Answers to give before it goes back to accepting.
-    planned: Mutex<Vec<Sent>>,
+    planned: Mutex<Vec<SendOutcome>>,
     takes_ms: AtomicU64,
     /// How long it knows a key; for ever, if nothing is set.
     remembers_ms: OnceLock<i64>,
     /// Letters on their way in, each with whoever waits for what becomes of it.
-    letters: Mutex<VecDeque<(Letter, oneshot::Sender<Taken>)>>,
+    letters: Mutex<VecDeque<(InboundMessage, oneshot::Sender<IngestOutcome>)>>,
     posted: Notify,
     /// How often receiving fails before it works.
     failures: AtomicU64,
@@ -68,8 +69,9 @@ impl Outlet {
 
     /// What a person sees in one place: the peer, and the thread where there is one.
     pub fn read_at(&self, peer: &str, thread: Option<&str>) -> Vec<String> {
-        let here =
-            |sent: &Outgoing| sent.address().peer == peer && sent.address().thread.as_deref() == thread;
+        let here = |sent: &OutgoingMessage| {
+            sent.address().peer == peer && sent.address().thread.as_deref() == thread
+        };
         lock(&self.seen)
             .iter()
             .filter(|(_, sent)| here(sent))
@@ -85,7 +87,7 @@ impl Outlet {
     }
 
     /// Delivers a letter as a platform does: once more if nobody says that it was taken.
-    pub async fn deliver(&self, letter: Letter) -> Taken {
+    pub async fn deliver(&self, letter: InboundMessage) -> IngestOutcome {
         loop {
             let (answer, taken) = oneshot::channel();
             lock(&self.letters).push_back((letter.clone(), answer));
@@ -141,14 +143,14 @@ impl Outlet {
         let _ = self.remembers_ms.set(millis);
     }
 
-    pub fn plan(&self, answer: Sent) {
+    pub fn plan(&self, answer: SendOutcome) {
         lock(&self.planned).push(answer);
     }
 }
 
-impl Channel for Outlet {
-    fn capabilities(&self, _: &str) -> Capabilities {
-        Capabilities {
+impl ChannelAdapter for Outlet {
+    fn capabilities(&self, _: &str) -> ChannelCapabilities {
+        ChannelCapabilities {
             idempotent_send: self.idempotent,
             max_chars: 4_000,
             edits: self.edits.load(Ordering::Relaxed),
@@ -156,11 +158,15 @@ impl Channel for Outlet {
         }
     }
 
-    fn remembers_ms(&self, _: &str) -> Option<i64> {
+    fn idempotency_window_ms(&self, _: &str) -> Option<i64> {
         self.remembers_ms.get().copied()
     }
 
-    fn menu<'a>(&'a self, account: &'a str, items: &'a [MenuItem]) -> Pending<'a, Result<(), String>> {
+    fn set_command_menu<'a>(
+        &'a self,
+        account: &'a str,
+        items: &'a [MenuItem],
+    ) -> BoxFuture<'a, Result<(), String>> {
         let left = self.menus_refused.load(Ordering::Relaxed);
         self.menus_refused.store(left.saturating_sub(1), Ordering::Relaxed);
         if left > 0 {
@@ -170,23 +176,27 @@ impl Channel for Outlet {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn fetch<'a>(&'a self, _: &'a str, attached: &'a Attached) -> Pending<'a, Attachment> {
+    fn fetch_attachment<'a>(
+        &'a self,
+        _: &'a str,
+        attached: &'a AttachmentRef,
+    ) -> BoxFuture<'a, MessageAttachment> {
         Box::pin(async move {
             let handle = attached.handle.clone().unwrap_or_default();
             lock(&self.fetched).push(handle.clone());
             let found = lock(&self.files).get(&handle).cloned();
             match found {
-                Some(image) => Attachment::image(&*attached.name, image),
+                Some(image) => MessageAttachment::from_image(&*attached.name, image),
                 None => std::future::pending().await,
             }
         })
     }
 
-    fn connecting(&self) -> Vec<String> {
+    fn connection_accounts(&self) -> Vec<String> {
         vec!["default".to_owned()]
     }
 
-    fn receive<'a>(&'a self, _: &'a str, inbox: &'a dyn Inbox) -> Pending<'a, ()> {
+    fn receive_messages<'a>(&'a self, _: &'a str, inbox: &'a dyn InboundSink) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let left = self.failures.load(Ordering::Relaxed);
             self.failures.store(left.saturating_sub(1), Ordering::Relaxed);
@@ -194,31 +204,31 @@ impl Channel for Outlet {
             loop {
                 let next = lock(&self.letters).pop_front();
                 match next {
-                    Some((letter, answer)) => drop(answer.send(inbox.take(letter).await)),
+                    Some((letter, answer)) => drop(answer.send(inbox.ingest_message(letter).await)),
                     None => self.posted.notified().await,
                 }
             }
         })
     }
 
-    fn send<'a>(&'a self, key: &'a str, outgoing: &'a Outgoing) -> Pending<'a, Sent> {
+    fn send<'a>(&'a self, key: &'a str, outgoing: &'a OutgoingMessage) -> BoxFuture<'a, SendOutcome> {
         Box::pin(async move {
             let takes = self.takes_ms.load(Ordering::Relaxed);
             tokio::time::sleep(std::time::Duration::from_millis(takes)).await;
             let planned = lock(&self.planned).pop();
-            if let Some(answer @ (Sent::Rejected { .. } | Sent::Retry { .. })) = planned {
+            if let Some(answer @ (SendOutcome::Rejected { .. } | SendOutcome::Retry { .. })) = planned {
                 return answer;
             }
             let mut seen = lock(&self.seen);
             if !(self.idempotent && seen.iter().any(|(known, _)| known == key)) {
                 seen.push((key.to_owned(), outgoing.clone()));
             }
-            planned.unwrap_or(Sent::Accepted { platform_id: Some(key.to_owned()) })
+            planned.unwrap_or(SendOutcome::Accepted { platform_id: Some(key.to_owned()) })
         })
     }
 
     /// Messages are known by the key they were sent under.
-    fn edit<'a>(&'a self, id: &'a str, outgoing: &'a Outgoing) -> Pending<'a, Sent> {
+    fn edit_message<'a>(&'a self, id: &'a str, outgoing: &'a OutgoingMessage) -> BoxFuture<'a, SendOutcome> {
         Box::pin(async move {
             if let Some(answer) = lock(&self.planned).pop() {
                 return answer;
@@ -226,27 +236,27 @@ impl Channel for Outlet {
             match lock(&self.seen).iter_mut().find(|(key, _)| key == id) {
                 Some((_, shown)) => {
                     *shown = outgoing.clone();
-                    Sent::Accepted { platform_id: Some(id.to_owned()) }
+                    SendOutcome::Accepted { platform_id: Some(id.to_owned()) }
                 }
-                None => Sent::Rejected { reason: "there is no such message".to_owned() },
+                None => SendOutcome::Rejected { reason: "there is no such message".to_owned() },
             }
         })
     }
 }
 
 /// What a person writes on Telegram in a conversation of their own; each text is a letter of its own.
-pub fn letter(sender: &str, text: &str) -> Letter {
+pub fn letter(sender: &str, text: &str) -> InboundMessage {
     post(PeerKind::Dm, sender, sender, text)
 }
 
 /// The same in a group, where the account is named in the text.
-pub fn group_letter(group: &str, sender: &str, text: &str) -> Letter {
+pub fn group_letter(group: &str, sender: &str, text: &str) -> InboundMessage {
     post(PeerKind::Group, group, sender, text)
 }
 
 /// A letter with one more file, a PNG as its platform says.
-pub fn with_file(mut letter: Letter, handle: &str) -> Letter {
-    letter.attached.push(Attached {
+pub fn with_file(mut letter: InboundMessage, handle: &str) -> InboundMessage {
+    letter.attachments.push(AttachmentRef {
         name: format!("{handle}.png"),
         media_type: "image/png".to_owned(),
         size: None,
@@ -256,19 +266,19 @@ pub fn with_file(mut letter: Letter, handle: &str) -> Letter {
     letter
 }
 
-fn post(kind: PeerKind, peer: &str, sender: &str, text: &str) -> Letter {
+fn post(kind: PeerKind, peer: &str, sender: &str, text: &str) -> InboundMessage {
     let (channel, account) = ("telegram".to_owned(), "default".to_owned());
-    Letter {
-        address: Address {
+    InboundMessage {
+        address: ChatAddress {
             channel: channel.clone(),
             account: account.clone(),
             peer: peer.into(),
             thread: None,
         },
-        arrival: Arrival {
+        context: InboundContext {
             channel,
             account,
-            peer: Peer { kind, id: peer.into() },
+            peer: ChatPeer { kind, id: peer.into() },
             parent: None,
             thread: None,
             guild: None,
@@ -278,7 +288,7 @@ fn post(kind: PeerKind, peer: &str, sender: &str, text: &str) -> Letter {
         },
         platform_id: format!("{peer}/{sender}/{text}"),
         text: text.into(),
-        attached: Vec::new(),
+        attachments: Vec::new(),
         mentioned: kind != PeerKind::Dm,
         sender_name: Some(format!("Name of {sender}")),
     }

@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use polyclaw_domain::port::Pending;
+use polyclaw_domain::port::BoxFuture;
 use polyclaw_domain::provider::{
-    Delta, ModelInfo, ModelRef, Prompt, PromptMessage, Provider, ProviderError, Reply, Sink, Usage,
+    DeltaSink, ModelInfo, ModelProvider, ModelRef, ModelReply, Prompt, PromptMessage, ProviderError,
+    StreamDelta, TokenUsage,
 };
 use polyclaw_domain::tool::ToolCall;
 use tokio::sync::Semaphore;
@@ -64,19 +65,19 @@ pub fn last_user(prompt: &Prompt) -> &str {
     }
 }
 
-impl Provider for Scripted {
-    fn stream<'a>(
+impl ModelProvider for Scripted {
+    fn stream_reply<'a>(
         &'a self,
         candidates: &'a [ModelRef],
         prompt: &'a Prompt,
-        sink: Sink<'a>,
-    ) -> Pending<'a, Result<Reply, ProviderError>> {
+        sink: DeltaSink<'a>,
+    ) -> BoxFuture<'a, Result<ModelReply, ProviderError>> {
         Box::pin(async move {
             lock(&self.prompts).push(prompt.clone());
-            let mut reply = Reply {
+            let mut reply = ModelReply {
                 text: String::new(),
                 calls: Vec::new(),
-                usage: Usage { input_tokens: Some(10), output_tokens: Some(5), cached_tokens: Some(0) },
+                usage: TokenUsage { input_tokens: Some(10), output_tokens: Some(5), cached_tokens: Some(0) },
                 model: candidates[0].clone(),
                 truncated: false,
             };
@@ -87,16 +88,21 @@ impl Provider for Scripted {
         })
     }
 
-    fn models(&self) -> Pending<'_, Vec<ModelInfo>> {
+    fn list_models(&self) -> BoxFuture<'_, Vec<ModelInfo>> {
         Box::pin(std::future::ready(Vec::new()))
     }
 }
 
-async fn perform(line: Line, n: usize, reply: &mut Reply, sink: Sink<'_>) -> Result<(), ProviderError> {
+async fn perform(
+    line: Line,
+    n: usize,
+    reply: &mut ModelReply,
+    sink: DeltaSink<'_>,
+) -> Result<(), ProviderError> {
     match line {
         Line::Say(text) => {
             reply.text.push_str(&text);
-            sink(Delta::Text(text));
+            sink(StreamDelta::Text(text));
         }
         Line::Call(name, arguments) => reply.calls.push(ToolCall { id: format!("c{n}"), name, arguments }),
         Line::Pause(pause) => tokio::time::sleep(pause).await,
@@ -107,7 +113,7 @@ async fn perform(line: Line, n: usize, reply: &mut Reply, sink: Sink<'_>) -> Res
         }
         Line::Restart => {
             reply.text.clear();
-            sink(Delta::Restart);
+            sink(StreamDelta::Restart);
         }
         Line::Fail(error) => return Err(error),
         Line::Hang => std::future::pending().await,

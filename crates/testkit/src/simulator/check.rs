@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use polyclaw_domain::delivery::OutboxState;
 use polyclaw_domain::job::JobState;
-use polyclaw_domain::message::{Part, Role, calls};
+use polyclaw_domain::message::{MessagePart, MessageRole, tool_calls};
 use polyclaw_engine::ingress::Accepted;
 use polyclaw_store::messages::Message;
 use polyclaw_store::outbox::Parcel;
@@ -73,7 +73,8 @@ pub async fn check(
 fn story(run: &Run, facts: &Facts) -> String {
     let mut story = format!("killed at {:?}\n", run.killed_at);
     for message in facts.transcripts.iter().flatten() {
-        let calls: Vec<_> = calls(&message.parts).map(|call| format!("{}({})", call.name, call.id)).collect();
+        let calls: Vec<_> =
+            tool_calls(&message.parts).map(|call| format!("{}({})", call.name, call.id)).collect();
         let (session, turn) = (&message.session, &message.turn);
         story += &format!(
             "{session} {:3} {turn} {:9} {} {calls:?}\n",
@@ -179,7 +180,7 @@ fn replies_name_their_tasks(facts: &Facts) -> Result<(), String> {
 }
 
 pub(super) fn is_final(message: &Message) -> bool {
-    message.role == Role::Assistant && calls(&message.parts).next().is_none()
+    message.role == MessageRole::Assistant && tool_calls(&message.parts).next().is_none()
 }
 
 pub(super) fn names(answer: &str, task: &str) -> bool {
@@ -191,12 +192,12 @@ fn calls_paired(facts: &Facts) -> Result<(), String> {
     for transcript in &facts.transcripts {
         let mut open: Vec<&str> = Vec::new();
         for message in transcript {
-            if message.role != Role::Tool && !open.is_empty() {
+            if message.role != MessageRole::Tool && !open.is_empty() {
                 return Err(format!("calls {open:?} have no result before ticket {}", message.ticket));
             }
-            open.extend(calls(&message.parts).map(|call| call.id.as_str()));
+            open.extend(tool_calls(&message.parts).map(|call| call.id.as_str()));
             for part in &message.parts {
-                if let Part::ToolResult { call_id, .. } = part {
+                if let MessagePart::ToolResult { call_id, .. } = part {
                     let at = open.iter().position(|id| id == call_id);
                     let at = at.ok_or_else(|| format!("result {call_id} has no call"))?;
                     open.remove(at);
@@ -214,7 +215,7 @@ fn calls_paired(facts: &Facts) -> Result<(), String> {
 fn inputs_in_order(facts: &Facts) -> Result<(), String> {
     for transcript in &facts.transcripts {
         let inputs: Vec<_> =
-            transcript.iter().filter(|m| m.role == Role::User && m.address.is_some()).collect();
+            transcript.iter().filter(|m| m.role == MessageRole::User && m.address.is_some()).collect();
         if !inputs.is_sorted_by_key(|message| &message.id) {
             return Err("inputs were taken up out of order".to_owned());
         }

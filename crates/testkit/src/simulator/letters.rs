@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use fastrand::Rng;
-use polyclaw_domain::channel::{Inbox, Letter, Taken};
+use polyclaw_domain::channel::{InboundMessage, InboundSink, IngestOutcome};
 use polyclaw_domain::job::JobState;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::message::Role;
+use polyclaw_domain::message::MessageRole;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::messages::Message;
 use polyclaw_store::{Tx, jobs, messages, rounds, sessions};
 use tokio::task::JoinSet;
@@ -68,12 +68,12 @@ pub(super) fn config(in_turn: bool) -> String {
 }
 
 impl Post {
-    fn letter(&self) -> Letter {
+    fn letter(&self) -> InboundMessage {
         let letter = match self.kind {
             Kind::Command => letter(&self.name, &self.text),
             Kind::Round => group_letter(GROUP, "someone", &self.text),
         };
-        Letter { platform_id: self.name.clone(), ..letter }
+        InboundMessage { platform_id: self.name.clone(), ..letter }
     }
 }
 
@@ -83,7 +83,7 @@ pub(super) fn post_missing(world: &World, posts: &[Post], taken: &TakenNames, se
         let (engine, taken) = (world.engine.clone(), Arc::clone(taken));
         senders.spawn(async move {
             tokio::time::sleep(Duration::from_millis(post.after_ms)).await;
-            while engine.take(post.letter()).await != Taken::Done {
+            while engine.ingest_message(post.letter()).await != IngestOutcome::Done {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
             taken.lock().unwrap_or_else(PoisonError::into_inner).insert(post.name);
@@ -133,7 +133,7 @@ pub(super) fn answered(
         }
         let lines =
             transcripts.iter().find(|(of, _)| *of == agent).map_or(&[] as &[Message], |(_, lines)| lines);
-        let asked = |m: &&Message| m.role == Role::User && m.address.is_some() && m.text == post.text;
+        let asked = |m: &&Message| m.role == MessageRole::User && m.address.is_some() && m.text == post.text;
         let copies: Vec<&Message> = lines.iter().filter(asked).collect();
         let job = match copies.first() {
             Some(message) => jobs::answering(tx, &message.turn)?,

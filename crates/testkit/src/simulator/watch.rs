@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
-use polyclaw_domain::fault::{Faults, KillPoint};
-use polyclaw_domain::port::Pending;
+use polyclaw_domain::kill_points::{FaultInjector, KillPoint};
+use polyclaw_domain::port::BoxFuture;
 use polyclaw_store::{Db, jobs};
 
 use crate::ports::{Faulty, Tools, lock};
@@ -55,11 +55,11 @@ pub(super) struct Watched {
     faults: Arc<Faulty>,
 }
 
-impl Faults for Watched {
-    fn reach(&self, point: KillPoint) -> Pending<'_, ()> {
+impl FaultInjector for Watched {
+    fn hit_kill_point(&self, point: KillPoint) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             self.watch.look(point).await;
-            self.faults.reach(point).await;
+            self.faults.hit_kill_point(point).await;
         })
     }
 }

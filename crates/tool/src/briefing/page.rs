@@ -5,21 +5,21 @@ use std::ffi::OsStr;
 use std::io::Read;
 use std::path::Path;
 
-use polyclaw_domain::briefing::{LONGEST_FILE, Page};
+use polyclaw_domain::briefing::{BriefingPage, MAX_FILE_CHARS};
 use rustix::fs::FileType;
 
 use crate::folder::{self, Folder};
 
 /// Enough bytes for a character more than is shown, whatever the script.
-const MOST_BYTES: u64 = LONGEST_FILE as u64 * 4 + 4;
+const MOST_BYTES: u64 = MAX_FILE_CHARS as u64 * 4 + 4;
 
 /// `None`: there is no such file.
-pub fn read(base: &Path, at: &Path, name: &str) -> Option<Page> {
+pub fn read(base: &Path, at: &Path, name: &str) -> Option<BriefingPage> {
     let folder = Folder::below(base, at).ok()?;
     let name = OsStr::new(name);
     let kind = folder::kind(&folder.stat(name).ok()??);
     if kind != FileType::RegularFile {
-        return Some(Page::Refused(folder::describe(kind)));
+        return Some(BriefingPage::Refused(folder::describe(kind)));
     }
     let mut bytes = Vec::new();
     let read = folder.file(name).and_then(|file| match file.metadata()?.is_file() {
@@ -27,8 +27,8 @@ pub fn read(base: &Path, at: &Path, name: &str) -> Option<Page> {
         false => Ok(false),
     });
     match read {
-        Ok(true) => Some(Page::Text(String::from_utf8_lossy(&bytes).into_owned())),
+        Ok(true) => Some(BriefingPage::Text(String::from_utf8_lossy(&bytes).into_owned())),
         Ok(false) => None,
-        Err(_) => Some(Page::Refused("not readable")),
+        Err(_) => Some(BriefingPage::Refused("not readable")),
     }
 }

@@ -5,8 +5,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use polyclaw_domain::plain;
-use polyclaw_domain::tool::{Progress, ToolOutcome};
+use polyclaw_domain::sanitize;
+use polyclaw_domain::tool::{ProgressSink, ToolOutcome};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientCapabilities, ClientConfig,
     ClientRequest, Implementation, ProgressNotificationParam, ProgressToken, RequestId, ServerResult,
@@ -57,7 +57,7 @@ impl Calls {
 impl ClientHandler for Ear {
     async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
         let total = params.total.map(|total| format!("/{total}")).unwrap_or_default();
-        let message = plain::line(params.message.as_deref().unwrap_or_default(), 200);
+        let message = sanitize::to_single_line(params.message.as_deref().unwrap_or_default(), 200);
         let line = format!("{}{total} {message}", params.progress);
         self.calls.with(|calls| {
             if let Some(call) = calls.get(&params.progress_token) {
@@ -128,7 +128,7 @@ impl Connection {
         let own = serde_json::to_value(&*info).ok()?;
         let own = own.get("serverInfo")?;
         let part = |key: &str| own.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        Some(plain::line(&format!("{} {}", part("name"), part("version")), 100))
+        Some(sanitize::to_single_line(&format!("{} {}", part("name"), part("version")), 100))
     }
 
     /// Returns when the server has ended, or can no longer be reached.
@@ -189,7 +189,7 @@ fn worded(error: &str) -> String {
         .filter(|(head, _)| head.contains("Transport ["))
         .map_or(error, |(_, own)| own);
     let own = own.strip_suffix(", when send initialize request").unwrap_or(own);
-    plain::line(&plain::error(own), 300)
+    sanitize::to_single_line(&sanitize::strip_os_error(own), 300)
 }
 
 /// What the program said as it ended says more than that its stream broke.
@@ -239,7 +239,12 @@ impl Line {
     }
 
     /// Calls a tool. Dropping the future tells the server to stop.
-    pub async fn call(&self, tool: &str, arguments: &Value, progress: Progress<'_>) -> Result<ToolOutcome> {
+    pub async fn call(
+        &self,
+        tool: &str,
+        arguments: &Value,
+        progress: ProgressSink<'_>,
+    ) -> Result<ToolOutcome> {
         let arguments = match arguments {
             Value::Object(fields) => fields.clone(),
             Value::Null => serde_json::Map::new(),
@@ -280,7 +285,7 @@ impl Line {
     fn failed(&self, error: &ServiceError) -> Error {
         match error {
             ServiceError::McpError(refusal) => {
-                self.said(&format!("it refused: {}", plain::line(&refusal.message, 500)))
+                self.said(&format!("it refused: {}", sanitize::to_single_line(&refusal.message, 500)))
             }
             ServiceError::Timeout { timeout } => {
                 self.said(&format!("it said nothing for {} s; the call was given up", timeout.as_secs()))
@@ -288,7 +293,7 @@ impl Line {
             ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
                 Error::ServerGone(self.name.to_string())
             }
-            other => self.said(&plain::line(&other.to_string(), 300)),
+            other => self.said(&sanitize::to_single_line(&other.to_string(), 300)),
         }
     }
 }

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use polyclaw_domain::config::McpApproval;
-use polyclaw_domain::mcp::tool_names;
-use polyclaw_domain::plain;
-use polyclaw_domain::tool::{Consent, Effect, Risk, ToolSpec};
+use polyclaw_domain::mcp::mcp_tool_names;
+use polyclaw_domain::sanitize;
+use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolRisk, ToolSpec};
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
@@ -39,18 +39,19 @@ pub fn offers(server: &str, settings: &Settings, mut tools: Vec<Tool>) -> Vec<Of
         );
         tools.truncate(MOST_TOOLS);
     }
-    let names = tool_names(server, tools.iter().map(|tool| tool.name.as_ref()));
+    let names = mcp_tool_names(server, tools.iter().map(|tool| tool.name.as_ref()));
     tools.into_iter().zip(names).map(|(tool, name)| offer(server, settings, tool, name)).collect()
 }
 
 fn offer(server: &str, settings: &Settings, tool: Tool, name: String) -> Offer {
     let hints = tool.annotations.unwrap_or_default();
     // A server that may lie about itself is taken for one that changes the world each time.
-    let effect = if settings.trusted { effect(&hints) } else { Effect::Effect };
-    let about = plain::block(tool.description.as_deref().unwrap_or_default().trim(), LONGEST_DESCRIPTION);
+    let effect = if settings.trusted { effect(&hints) } else { ToolEffect::Effect };
+    let about =
+        sanitize::limit_block(tool.description.as_deref().unwrap_or_default().trim(), LONGEST_DESCRIPTION);
     let ask = match settings.approval {
         McpApproval::Always => true,
-        McpApproval::Unsafe => effect != Effect::Pure,
+        McpApproval::Unsafe => effect != ToolEffect::Pure,
         McpApproval::Never => false,
     };
     let spec = ToolSpec {
@@ -58,8 +59,8 @@ fn offer(server: &str, settings: &Settings, tool: Tool, name: String) -> Offer {
         description: format!("(MCP server {server}) {about}"),
         parameters: schema(&tool.input_schema),
         effect,
-        risk: if effect == Effect::Pure { Risk::Low } else { Risk::High },
-        consent: if ask { Consent::AskPerson } else { Consent::NotNeeded },
+        risk: if effect == ToolEffect::Pure { ToolRisk::Low } else { ToolRisk::High },
+        consent: if ask { ToolConsent::AskPerson } else { ToolConsent::NotNeeded },
         // It runs elsewhere, with the rights it has there.
         confined: false,
     };
@@ -67,11 +68,11 @@ fn offer(server: &str, settings: &Settings, tool: Tool, name: String) -> Offer {
 }
 
 /// A server that says nothing has to be taken for one that changes the world each time.
-fn effect(hints: &ToolAnnotations) -> Effect {
+fn effect(hints: &ToolAnnotations) -> ToolEffect {
     match (hints.read_only_hint, hints.idempotent_hint) {
-        (Some(true), _) => Effect::Pure,
-        (_, Some(true)) => Effect::Idempotent,
-        _ => Effect::Effect,
+        (Some(true), _) => ToolEffect::Pure,
+        (_, Some(true)) => ToolEffect::Idempotent,
+        _ => ToolEffect::Effect,
     }
 }
 
@@ -88,13 +89,13 @@ fn schema(given: &Map<String, Value>) -> Value {
 fn clean(value: &Value, depth: usize) -> Option<Value> {
     let depth = depth.checked_sub(1)?;
     Some(match value {
-        Value::String(text) => plain::block(text, LONGEST_TEXT).into(),
+        Value::String(text) => sanitize::limit_block(text, LONGEST_TEXT).into(),
         Value::Array(items) => {
             Value::Array(items.iter().map(|item| clean(item, depth)).collect::<Option<_>>()?)
         }
         Value::Object(fields) => {
             // A name is handed back as it is, so it can not be cleaned, only refused.
-            let is_plain = |name: &str| !name.chars().any(|c| c.is_control() || plain::is_hidden(c));
+            let is_plain = |name: &str| !name.chars().any(|c| c.is_control() || sanitize::is_hidden(c));
             let field = |(name, value): (&String, &Value)| {
                 is_plain(name).then_some(())?;
                 Some((name.clone(), clean(value, depth)?))
@@ -134,16 +135,28 @@ mod tests {
         let careful = settings(|_| {});
         let facts = |spec: &ToolSpec| (spec.effect, spec.risk, spec.consent);
         for tool in [&read, &put, &bare] {
-            assert_eq!(facts(&one(&careful, tool.clone())), (Effect::Effect, Risk::High, Consent::AskPerson));
+            assert_eq!(
+                facts(&one(&careful, tool.clone())),
+                (ToolEffect::Effect, ToolRisk::High, ToolConsent::AskPerson)
+            );
         }
         let trusted = settings(|server| server.trusted = true);
-        assert_eq!(facts(&one(&trusted, read.clone())), (Effect::Pure, Risk::Low, Consent::NotNeeded));
-        assert_eq!(facts(&one(&trusted, put)), (Effect::Idempotent, Risk::High, Consent::AskPerson));
-        assert_eq!(facts(&one(&trusted, bare.clone())), (Effect::Effect, Risk::High, Consent::AskPerson));
+        assert_eq!(
+            facts(&one(&trusted, read.clone())),
+            (ToolEffect::Pure, ToolRisk::Low, ToolConsent::NotNeeded)
+        );
+        assert_eq!(
+            facts(&one(&trusted, put)),
+            (ToolEffect::Idempotent, ToolRisk::High, ToolConsent::AskPerson)
+        );
+        assert_eq!(
+            facts(&one(&trusted, bare.clone())),
+            (ToolEffect::Effect, ToolRisk::High, ToolConsent::AskPerson)
+        );
         let always = settings(|server| server.approval = McpApproval::Always);
-        assert_eq!(one(&always, read).consent, Consent::AskPerson);
+        assert_eq!(one(&always, read).consent, ToolConsent::AskPerson);
         let never = settings(|server| server.approval = McpApproval::Never);
-        assert_eq!(one(&never, bare).consent, Consent::NotNeeded);
+        assert_eq!(one(&never, bare).consent, ToolConsent::NotNeeded);
     }
 
     #[test]

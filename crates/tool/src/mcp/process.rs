@@ -8,9 +8,9 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use polyclaw_domain::agent::Sandbox;
+use polyclaw_domain::agent::SandboxSettings;
 use polyclaw_domain::config::McpSandbox;
-use polyclaw_domain::plain;
+use polyclaw_domain::sanitize;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, BufReader};
 use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
@@ -92,11 +92,11 @@ fn reason(error: Error) -> String {
 type Begun = (Kind, Streams, Box<dyn AsyncRead + Send + Unpin>);
 
 async fn confined(program: &ServerProgram, launch: Launch) -> Result<Begun> {
-    let sandbox = Sandbox {
+    let sandbox = SandboxSettings {
         memory_mb: Some(SERVER_MEMORY_MB),
         processes: Some(SERVER_PROCESSES),
         listen: true,
-        ..Sandbox::default()
+        ..SandboxSettings::default()
     };
     let command = std::iter::once(&program.command).chain(&program.args).cloned().collect();
     let start = Program {
@@ -147,7 +147,7 @@ impl Kind {
             Self::Confined { running, tail } => {
                 // Its supervisor gives it the moment, and ends it.
                 running.reap().await;
-                last_words(&tail.bytes()).map(|words| plain::line(&words, 300))
+                last_words(&tail.bytes()).map(|words| sanitize::to_single_line(&words, 300))
             }
             Self::Guarded { child, group } => {
                 let status = tokio::time::timeout(LAST_WORDS, child.wait()).await;
@@ -189,7 +189,7 @@ async fn log(
             Ok(0) | Err(_) => return,
             Ok(_) => {}
         }
-        let text = plain::line(&settings.redact(&String::from_utf8_lossy(&line)), 500);
+        let text = sanitize::to_single_line(&settings.redact(&String::from_utf8_lossy(&line)), 500);
         if text.is_empty() {
             continue;
         }

@@ -1,7 +1,7 @@
 //! What a call returned, as text and images for a model.
 
 use polyclaw_domain::media::{self, Image};
-use polyclaw_domain::plain;
+use polyclaw_domain::sanitize;
 use polyclaw_domain::tool::ToolOutcome;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 
@@ -21,7 +21,7 @@ pub fn outcome(settings: &Settings, result: CallToolResult) -> ToolOutcome {
     if text.is_empty() {
         text.push_str("(no output)");
     }
-    let shown = plain::block(&settings.redact(&text), LONGEST);
+    let shown = sanitize::limit_block(&settings.redact(&text), LONGEST);
     let content = match shown.chars().count() > LONGEST {
         true => format!("{shown}\n[cut here: only the first {LONGEST} characters are shown]"),
         false => shown,
@@ -58,7 +58,8 @@ fn block(content: &ContentBlock, images: &mut Images) -> String {
 
 /// Whatever the server says it is, its own bytes decide.
 fn show(data: &str, images: &mut Images) -> Option<String> {
-    let image = (images.len() < media::MOST).then(|| Image::from_base64(data).ok()).flatten()?;
+    let image =
+        (images.len() < media::MAX_IMAGES_PER_MESSAGE).then(|| Image::from_base64(data).ok()).flatten()?;
     let said = format!("[image, {}, {} bytes]", image.media_type(), image.bytes().len());
     images.push((format!("image-{}", images.len() + 1), image));
     Some(said)
@@ -73,7 +74,7 @@ fn note(what: &str, kind: Option<&str>, encoded: usize) -> String {
 }
 
 fn word(text: &str) -> String {
-    plain::line(text, LONGEST_WORD)
+    sanitize::to_single_line(text, LONGEST_WORD)
 }
 
 #[cfg(test)]
@@ -113,9 +114,9 @@ mod tests {
         let block = |data: &str| json!({ "type": "image", "data": data, "mimeType": "image/png" });
         let said = shown(json!({ "content": [block("R0lGODlh"), block("aGVsbG8=")] }));
         assert_eq!(said.content, "[image, image/gif, 6 bytes]\n[image, image/png, 6 bytes: not shown]");
-        assert_eq!(said.images, [("image-1".to_owned(), Image::read(*b"GIF89a").unwrap())]);
-        let many = shown(json!({ "content": vec![block("R0lGODlh"); media::MOST + 1] }));
-        assert_eq!(many.images.len(), media::MOST);
+        assert_eq!(said.images, [("image-1".to_owned(), Image::from_bytes(*b"GIF89a").unwrap())]);
+        let many = shown(json!({ "content": vec![block("R0lGODlh"); media::MAX_IMAGES_PER_MESSAGE + 1] }));
+        assert_eq!(many.images.len(), media::MAX_IMAGES_PER_MESSAGE);
         let last = many.content.lines().last().unwrap();
         assert_eq!(
             last, "[image, image/png, 6 bytes: not shown]",

@@ -4,8 +4,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use polyclaw_domain::mcp::{ServerState, Standing};
-use polyclaw_domain::tool::{Progress, ToolOutcome};
+use polyclaw_domain::mcp::{McpServerState, McpServerStatus};
+use polyclaw_domain::tool::{ProgressSink, ToolOutcome};
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
 
@@ -34,7 +34,7 @@ pub struct Server {
 }
 
 struct Now {
-    standing: Standing,
+    standing: McpServerState,
     line: Option<Line>,
     /// As last told; kept while it is down, so that a call of one gets an answer that says why.
     offers: Arc<[Offer]>,
@@ -47,7 +47,7 @@ struct Now {
 impl Server {
     pub fn new(name: String, settings: Settings) -> Self {
         let now = Now {
-            standing: Standing::Idle,
+            standing: McpServerState::Idle,
             line: None,
             offers: Arc::new([]),
             version: None,
@@ -84,12 +84,12 @@ impl Server {
     }
 
     pub fn is_starting(&self) -> bool {
-        self.now().standing == Standing::Starting
+        self.now().standing == McpServerState::Starting
     }
 
-    pub fn state(&self) -> ServerState {
+    pub fn state(&self) -> McpServerStatus {
         let now = self.now();
-        ServerState {
+        McpServerStatus {
             name: self.name.clone(),
             transport: self.settings.reach.transport(),
             sandbox: self.settings.reach.sandbox(),
@@ -103,10 +103,10 @@ impl Server {
 
     /// Somebody needs it: it is started, if it was not yet.
     pub fn wake(self: &Arc<Self>) {
-        if self.now().standing != Standing::Idle || *self.stop.borrow() {
+        if self.now().standing != McpServerState::Idle || *self.stop.borrow() {
             return;
         }
-        self.change(|now| now.standing = Standing::Starting);
+        self.change(|now| now.standing = McpServerState::Starting);
         self.done.send_replace(false);
         let own = Arc::clone(self);
         tokio::spawn(async move {
@@ -147,7 +147,7 @@ impl Server {
             let pause = SHORTEST_PAUSE.saturating_mul(1 << (failures - 1).min(10)).min(LONGEST_PAUSE);
             tracing::warn!(mcp.server = self.name, pause_s = pause.as_secs(), "MCP server is down: {error}");
             self.change(|now| {
-                (now.standing, now.line, now.error) = (Standing::Down, None, Some(error));
+                (now.standing, now.line, now.error) = (McpServerState::Down, None, Some(error));
                 now.retry = Some(Instant::now() + pause);
             });
             tokio::select! {
@@ -155,11 +155,11 @@ impl Server {
                 _ = stop.wait_for(|stop| *stop) => break,
             }
             self.change(|now| {
-                now.standing = Standing::Starting;
+                now.standing = McpServerState::Starting;
                 now.restarts += 1;
             });
         }
-        self.change(|now| (now.standing, now.line) = (Standing::Idle, None));
+        self.change(|now| (now.standing, now.line) = (McpServerState::Idle, None));
     }
 
     /// One life of the server. Returns why it ended.
@@ -199,14 +199,14 @@ impl Server {
 
     fn ready(&self, connection: &Connection, offers: Vec<Offer>) {
         // Many servers tell of changed tools right after their start: that is no news of the server.
-        let (is_news, tools) = (self.now().standing != Standing::Ready, offers.len());
+        let (is_news, tools) = (self.now().standing != McpServerState::Ready, offers.len());
         if is_news {
             tracing::info!(mcp.server = self.name, tools, "MCP server is ready");
         } else {
             tracing::debug!(mcp.server = self.name, tools, "the tools of an MCP server were listed again");
         }
         self.change(|now| {
-            now.standing = Standing::Ready;
+            now.standing = McpServerState::Ready;
             now.line = Some(connection.line.clone());
             now.offers = offers.into();
             now.version = connection.version();
@@ -214,7 +214,12 @@ impl Server {
         });
     }
 
-    pub async fn call(&self, tool: &str, arguments: &Value, progress: Progress<'_>) -> Result<ToolOutcome> {
+    pub async fn call(
+        &self,
+        tool: &str,
+        arguments: &Value,
+        progress: ProgressSink<'_>,
+    ) -> Result<ToolOutcome> {
         // One that is just being started again is waited for.
         let _ = tokio::time::timeout(self.settings.start, self.known()).await;
         let line = self.now().line.clone();

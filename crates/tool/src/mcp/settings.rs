@@ -97,7 +97,7 @@ impl Settings {
     }
 
     pub fn offers(&self, tool: &str) -> bool {
-        let named = |list: &[String]| list.iter().any(|pattern| glob::matches(pattern, tool));
+        let named = |list: &[String]| list.iter().any(|pattern| glob::glob_matches(pattern, tool));
         !named(&self.tools.deny) && (self.tools.allow.is_empty() || named(&self.tools.allow))
     }
 

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use polyclaw_domain::agent::SandboxMode;
-use polyclaw_domain::sandbox::{Landlock, Program};
+use polyclaw_domain::sandbox::{LandlockFacts, ProgramConfinement};
 use rustix::process::Signal;
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
@@ -26,7 +26,7 @@ pub fn enter() -> u8 {
     REFUSED
 }
 
-fn confine(plan: &Plan) -> Result<Program, String> {
+fn confine(plan: &Plan) -> Result<ProgramConfinement, String> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).ok();
     // Out of any terminal, and a group of its own.
     rustix::process::setsid().ok();
@@ -43,7 +43,7 @@ fn confine(plan: &Plan) -> Result<Program, String> {
     Ok(program)
 }
 
-fn close(plan: &Plan, before: &Before) -> Result<Landlock, String> {
+fn close(plan: &Plan, before: &Before) -> Result<LandlockFacts, String> {
     drop_capabilities()?;
     rustix::thread::set_no_new_privs(true).map_err(|error| format!("no_new_privs: {error}"))?;
     let landlock = files::close(plan)?;

@@ -6,7 +6,7 @@ use std::net::{TcpListener, UdpSocket};
 use std::os::unix::net::UnixDatagram;
 
 use polyclaw_domain::agent::SandboxMode;
-use polyclaw_domain::sandbox::{Landlock, Program, Tried};
+use polyclaw_domain::sandbox::{ConfinementProbe, LandlockFacts, ProgramConfinement};
 
 use super::limits;
 use super::plan::{Hidden, Plan, Profile};
@@ -50,14 +50,18 @@ impl Before {
     }
 
     /// The open file tells the state at the time it is read: after confinement.
-    pub fn read_back(mut self, plan: &Plan, landlock: Option<Landlock>) -> Result<Program, String> {
+    pub fn read_back(
+        mut self,
+        plan: &Plan,
+        landlock: Option<LandlockFacts>,
+    ) -> Result<ProgramConfinement, String> {
         let mut status = String::new();
         self.status.read_to_string(&mut status).map_err(|error| format!("/proc/self/status: {error}"))?;
         let value = |key: &str| {
             let found = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
             found.map(str::trim).unwrap_or_default().to_owned()
         };
-        Ok(Program {
+        Ok(ProgramConfinement {
             pid: std::process::id(),
             landlock,
             namespaces: self.own,
@@ -72,12 +76,12 @@ impl Before {
     }
 }
 
-fn attempt(plan: &Plan) -> Tried {
+fn attempt(plan: &Plan) -> ConfinementProbe {
     let is_open = |hidden: &Hidden| {
         let opened = File::open(&hidden.path).and_then(|file| file.metadata());
         opened.is_ok_and(|meta| hidden.is(&meta))
     };
-    Tried {
+    ConfinementProbe {
         outside: std::fs::read_dir("/").is_ok() || plan.hidden.iter().any(is_open),
         attributes: plan.hidden.iter().any(can_change),
         network: is_there(UdpSocket::bind(("127.0.0.1", 0))),
@@ -106,7 +110,7 @@ fn is_there<T>(socket: io::Result<T>) -> bool {
 }
 
 /// A confinement that does not hold is not one: the program is not started.
-pub fn judge(plan: &Plan, program: &Program) -> Result<(), String> {
+pub fn judge(plan: &Plan, program: &ProgramConfinement) -> Result<(), String> {
     if plan.mode == SandboxMode::Off {
         return Ok(());
     }

@@ -7,7 +7,7 @@ use landlock::{
     Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 use polyclaw_domain::agent::SandboxMode;
-use polyclaw_domain::sandbox::Landlock;
+use polyclaw_domain::sandbox::LandlockFacts;
 
 use super::plan::{Plan, Profile};
 use super::survey;
@@ -76,7 +76,7 @@ const PROC: [&str; 9] =
 const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
 /// Closes the file system to this process but for what the plan names.
-pub fn close(plan: &Plan) -> Result<Landlock, String> {
+pub fn close(plan: &Plan) -> Result<LandlockFacts, String> {
     let refused = |error: RulesetError| format!("landlock: {error}");
     let mut ruleset = ruleset(plan).map_err(refused)?;
     let mut count = 0;
@@ -96,7 +96,7 @@ pub fn close(plan: &Plan) -> Result<Landlock, String> {
         RulesetStatus::PartiallyEnforced => "partially",
         RulesetStatus::NotEnforced => return Err("landlock is not enforced by this kernel".to_owned()),
     };
-    Ok(Landlock { abi, enforced: enforced.to_owned(), rules: count })
+    Ok(LandlockFacts { abi, enforced: enforced.to_owned(), rules: count })
 }
 
 fn ruleset(plan: &Plan) -> Result<RulesetCreated, RulesetError> {

@@ -1,12 +1,12 @@
 //! Limits that the kernel keeps for every process: set, then read back.
 
-use polyclaw_domain::sandbox::Limits;
+use polyclaw_domain::sandbox::ProgramLimits;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const MIB: u64 = 1024 * 1024;
 
 /// `others`: processes that count although they are not this program's.
-pub fn set(limits: &Limits, others: u64) -> Result<(), String> {
+pub fn set(limits: &ProgramLimits, others: u64) -> Result<(), String> {
     let processes = limits.processes.map(|most| most + others);
     let wanted = [
         ("memory", Resource::Data, limits.memory_mb.map(|size| size * MIB)),
@@ -26,9 +26,9 @@ pub fn set(limits: &Limits, others: u64) -> Result<(), String> {
     Ok(())
 }
 
-pub fn read() -> Limits {
+pub fn read() -> ProgramLimits {
     let now = |resource| getrlimit(resource).current;
-    Limits {
+    ProgramLimits {
         memory_mb: now(Resource::Data).map(|bytes| bytes / MIB),
         cpu_seconds: now(Resource::Cpu),
         processes: now(Resource::Nproc),

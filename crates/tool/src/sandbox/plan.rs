@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use polyclaw_domain::agent::SandboxMode;
-use polyclaw_domain::sandbox::{Limits, Program};
+use polyclaw_domain::sandbox::{ProgramConfinement, ProgramLimits};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +39,7 @@ pub struct Plan {
     pub writable: Vec<PathBuf>,
     /// Tried after confinement: none may open.
     pub hidden: Vec<Hidden>,
-    pub limits: Limits,
+    pub limits: ProgramLimits,
     /// All that the workspace may hold; programs alone are watched for it.
     pub disk_mb: Option<u64>,
     /// Whether it may listen for TCP connections.
@@ -143,7 +143,7 @@ pub enum Way {
 #[serde(rename_all = "snake_case")]
 pub enum Line {
     /// The program starts now, under these.
-    Facts(Box<Program>),
+    Facts(Box<ProgramConfinement>),
     /// This machine does not allow this way of building walls, now or later; another may be tried.
     NoWalls(String),
     /// It does not start.

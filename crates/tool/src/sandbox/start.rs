@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use polyclaw_domain::agent::{Sandbox, SandboxMode};
+use polyclaw_domain::agent::{SandboxMode, SandboxSettings};
 use polyclaw_domain::sandbox as domain;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
@@ -52,7 +52,7 @@ pub struct Sandboxes {
 
 /// What to run.
 pub struct Program<'a> {
-    pub sandbox: &'a Sandbox,
+    pub sandbox: &'a SandboxSettings,
     pub profile: Profile,
     pub workspace: &'a Path,
     pub folder: &'a Path,
@@ -72,7 +72,7 @@ pub struct Grants {
 }
 
 pub struct Started {
-    pub facts: domain::Program,
+    pub facts: domain::ProgramConfinement,
     /// Lines of the helper and, in a worker, of the worker.
     pub lines: BufReader<OwnedReadHalf>,
     /// When this closes, the program and all it has started end.
@@ -180,7 +180,7 @@ impl Sandboxes {
 
     async fn probe(&self, way: &Way) -> Result<()> {
         let room = Temporary::new(&self.settings.temporary)?;
-        let sandbox = Sandbox { mode: SandboxMode::Strict, ..Sandbox::default() };
+        let sandbox = SandboxSettings { mode: SandboxMode::Strict, ..SandboxSettings::default() };
         let program = Program {
             sandbox: &sandbox,
             profile: Profile::Command,
@@ -266,11 +266,11 @@ fn environment(mode: SandboxMode) -> Vec<(String, String)> {
 }
 
 /// A server runs as long as the daemon: its time and its files are not counted.
-fn limits(program: &Program<'_>) -> domain::Limits {
-    let limits = program.sandbox.limits();
+fn limits(program: &Program<'_>) -> domain::ProgramLimits {
+    let limits = program.sandbox.program_limits();
     match program.profile {
         Profile::Command | Profile::Worker => limits,
-        Profile::Server => domain::Limits { cpu_seconds: None, file_mb: None, ..limits },
+        Profile::Server => domain::ProgramLimits { cpu_seconds: None, file_mb: None, ..limits },
     }
 }
 
@@ -278,7 +278,7 @@ fn passed_on(name: &str) -> Option<(String, String)> {
     Some((name.to_owned(), std::env::var(name).ok()?))
 }
 
-async fn begin(lines: &mut BufReader<OwnedReadHalf>) -> Result<domain::Program> {
+async fn begin(lines: &mut BufReader<OwnedReadHalf>) -> Result<domain::ProgramConfinement> {
     match hear(lines).await {
         Some(Line::Facts(facts)) => Ok(*facts),
         Some(Line::NoWalls(why)) => Err(Error::NoWalls(why)),

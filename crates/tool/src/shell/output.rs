@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use polyclaw_domain::tool::Progress;
+use polyclaw_domain::tool::ProgressSink;
 
 use crate::text::Decoder;
 
@@ -13,7 +13,7 @@ const MOST_SHOWN: usize = 256 * 1024;
 const BETWEEN_NOTES: Duration = Duration::from_secs(1);
 
 pub struct Output<'a> {
-    progress: Progress<'a>,
+    progress: ProgressSink<'a>,
     decoder: Decoder,
     head: String,
     /// Grows to twice what is kept before it is cut, so that cutting is rare.
@@ -25,7 +25,7 @@ pub struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    pub fn new(progress: Progress<'a>) -> Self {
+    pub fn new(progress: ProgressSink<'a>) -> Self {
         Self {
             progress,
             decoder: Decoder::default(),

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::io::Read;
 
-use polyclaw_domain::skill::{Finding, is_lookalike, look};
+use polyclaw_domain::skill::{SkillFinding, is_lookalike, lint_skill};
 use rustix::fs::FileType;
 
 use super::{Found, Source, discover};
@@ -35,33 +35,37 @@ pub fn check(sources: &[Source]) -> Vec<Found> {
     found
 }
 
-fn beside(name: &str, at: usize, names: &[Option<String>]) -> Option<Finding> {
+fn beside(name: &str, at: usize, names: &[Option<String>]) -> Option<SkillFinding> {
     let others = names.iter().enumerate().filter(|(n, _)| *n != at);
     let mut others = others.filter_map(|(n, other)| other.as_deref().map(|other| (n, other)));
     others.find_map(|(n, other)| {
         if other == name && n < at {
             let what = "a nearer skill of the same name is used in its place";
-            return Some(Finding::warning("skill_shadowed", what, "rename one of them if that is not meant"));
+            return Some(SkillFinding::warning(
+                "skill_shadowed",
+                what,
+                "rename one of them if that is not meant",
+            ));
         }
         is_lookalike(name, other).then(|| {
             let what = format!("its name looks like that of another skill, {other}");
-            Finding::warning("skill_lookalike", what, "make sure that it is the one you mean")
+            SkillFinding::warning("skill_lookalike", what, "make sure that it is the one you mean")
         })
     })
 }
 
-fn files(folder: &Folder, above: &str, depth: usize, left: &mut usize, findings: &mut Vec<Finding>) {
+fn files(folder: &Folder, above: &str, depth: usize, left: &mut usize, findings: &mut Vec<SkillFinding>) {
     let Ok(entries) = folder.entries() else { return };
     for entry in entries.found {
         let shown = format!("{above}{}", text::cut(&text::name(&entry.name), 80));
         match entry.kind {
             FileType::Symlink => {
                 let what = format!("{shown} is a symbolic link; it can not be read through the skill");
-                findings.push(Finding::warning("skill_link", what, "put the file itself there"));
+                findings.push(SkillFinding::warning("skill_link", what, "put the file itself there"));
             }
             FileType::RegularFile if *left == 0 => {
                 let what = format!("it has more than {MOST_FILES} files; the rest was not looked at");
-                findings.push(Finding::warning(
+                findings.push(SkillFinding::warning(
                     "skill_large",
                     what,
                     "a skill is a few pages; look at what else is there",
@@ -73,7 +77,7 @@ fn files(folder: &Folder, above: &str, depth: usize, left: &mut usize, findings:
                 findings.extend(file(folder, &entry.name, entry.size, &shown));
             }
             FileType::Directory if depth == 0 => {
-                findings.push(Finding::warning(
+                findings.push(SkillFinding::warning(
                     "skill_large",
                     format!("{shown} is too deep to be looked at"),
                     "keep a skill flat",
@@ -89,20 +93,20 @@ fn files(folder: &Folder, above: &str, depth: usize, left: &mut usize, findings:
     }
 }
 
-fn file(folder: &Folder, name: &OsStr, size: u64, shown: &str) -> Vec<Finding> {
+fn file(folder: &Folder, name: &OsStr, size: u64, shown: &str) -> Vec<SkillFinding> {
     if size > LONGEST_FILE {
         let what = format!("{shown} has {size} bytes; more than {LONGEST_FILE} are not looked at");
-        return vec![Finding::warning("skill_large", what, "look at what it is")];
+        return vec![SkillFinding::warning("skill_large", what, "look at what it is")];
     }
     let mut bytes = Vec::new();
     let read = folder.file(name).and_then(|file| file.take(LONGEST_FILE).read_to_end(&mut bytes));
     if read.is_err() || bytes.contains(&0) {
         let what = format!("{shown} is no text: what it does can not be read");
-        return vec![Finding::warning("skill_program", what, "use it only if you trust who made it")];
+        return vec![SkillFinding::warning("skill_program", what, "use it only if you trust who made it")];
     }
-    let findings = look(&String::from_utf8_lossy(&bytes));
+    let findings = lint_skill(&String::from_utf8_lossy(&bytes));
     findings
         .into_iter()
-        .map(|finding| Finding { message: format!("{shown}: {}", finding.message), ..finding })
+        .map(|finding| SkillFinding { message: format!("{shown}: {}", finding.message), ..finding })
         .collect()
 }

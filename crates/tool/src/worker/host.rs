@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::Stdio;
 use std::task::{Context, Waker};
 
-use polyclaw_domain::agent::Sandbox;
+use polyclaw_domain::agent::SandboxSettings;
 use polyclaw_domain::media;
-use polyclaw_domain::tool::{Progress, ToolOutcome, Toolbox};
+use polyclaw_domain::tool::{ProgressSink, ToolOutcome, Toolbox};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 
@@ -57,12 +57,12 @@ impl Host {
     pub async fn start(
         sandboxes: &Sandboxes,
         command: &[String],
-        sandbox: &Sandbox,
+        sandbox: &SandboxSettings,
         workspace: &Path,
     ) -> Result<Self> {
-        let limits = sandbox.limits();
+        let limits = sandbox.program_limits();
         let short = |limit: Option<u64>| limit.and_then(|limit| u32::try_from(limit).ok());
-        let roomier = Sandbox {
+        let roomier = SandboxSettings {
             memory_mb: short(limits.memory_mb).map(|limit| limit.saturating_add(OWN_MEMORY_MB)),
             processes: short(limits.processes).map(|limit| limit.saturating_mul(MORE_PROCESSES)),
             ..sandbox.clone()
@@ -97,7 +97,7 @@ impl Host {
         &mut self,
         run: &Run,
         tools: &dyn Toolbox,
-        progress: Progress<'_>,
+        progress: ProgressSink<'_>,
     ) -> std::result::Result<ToolOutcome, Crash> {
         self.calls += 1;
         let id = self.calls;
@@ -121,7 +121,7 @@ impl Host {
         id: u64,
         run: &Run,
         tools: &dyn Toolbox,
-        progress: Progress<'_>,
+        progress: ProgressSink<'_>,
     ) -> std::result::Result<(), Crash> {
         if run.call.name != http_fetch::NAME {
             return Err(Crash::PLAIN);
@@ -144,7 +144,7 @@ fn outcome(result: Option<Value>, error: Option<Value>) -> std::result::Result<T
     let mut outcome: ToolOutcome =
         serde_json::from_value(result.ok_or(Crash::PLAIN)?).map_err(|_| Crash::PLAIN)?;
     // Each is a row, and who answers may have been taken over.
-    outcome.images.truncate(media::MOST);
+    outcome.images.truncate(media::MAX_IMAGES_PER_MESSAGE);
     Ok(outcome)
 }
 
@@ -156,10 +156,10 @@ mod tests {
 
     #[test]
     fn a_worker_returns_no_more_images_than_a_message_has() {
-        let image = Image::read(*b"GIF89a").unwrap();
-        let images = vec![("a".to_owned(), image); media::MOST + 5];
+        let image = Image::from_bytes(*b"GIF89a").unwrap();
+        let images = vec![("a".to_owned(), image); media::MAX_IMAGES_PER_MESSAGE + 5];
         let said = json!(ToolOutcome { images, ..ToolOutcome::ok("") });
-        assert_eq!(outcome(Some(said), None).unwrap().images.len(), media::MOST);
+        assert_eq!(outcome(Some(said), None).unwrap().images.len(), media::MAX_IMAGES_PER_MESSAGE);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use polyclaw_domain::agent::Sandbox;
+use polyclaw_domain::agent::SandboxSettings;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::host::Host;
@@ -48,7 +48,7 @@ struct Waiting {
 #[derive(Clone, PartialEq)]
 struct Kind {
     workspace: PathBuf,
-    sandbox: Sandbox,
+    sandbox: SandboxSettings,
 }
 
 /// A worker for one call. It goes back to the pool only if it is given back.
@@ -65,7 +65,7 @@ impl Pool {
     }
 
     /// A worker that waits, or a new one. Refused when none is free for too long.
-    pub async fn lease(&self, sandbox: &Sandbox, workspace: &Path) -> Result<Lease> {
+    pub async fn lease(&self, sandbox: &SandboxSettings, workspace: &Path) -> Result<Lease> {
         let permit = tokio::time::timeout(self.settings.wait, Arc::clone(&self.busy).acquire_owned());
         let Ok(Ok(busy)) = permit.await else {
             return Err(Error::PoolExhausted(self.settings.wait.as_secs()));

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use polyclaw_domain::agent::Isolation;
+use polyclaw_domain::agent::ToolIsolation;
 use polyclaw_domain::id::TurnId;
-use polyclaw_domain::port::Pending;
-use polyclaw_domain::sandbox::{Facts, WorkerFault};
-use polyclaw_domain::tool::{Progress, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox};
+use polyclaw_domain::port::BoxFuture;
+use polyclaw_domain::sandbox::{SandboxFacts, WorkerFault};
+use polyclaw_domain::tool::{ProgressSink, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox};
 
 use super::host::{Crash, Over};
 use super::pool::{Pool, Settings};
@@ -39,9 +39,9 @@ impl Isolated {
         scope: &ToolScope,
         turn: &TurnId,
         call: &ToolCall,
-        progress: Progress<'_>,
+        progress: ProgressSink<'_>,
     ) -> ToolOutcome {
-        let listed = self.inner.list(scope);
+        let listed = self.inner.list_tools(scope);
         let Some(spec) = listed.iter().find(|spec| spec.name == call.name) else {
             return self.inner.run(scope, turn, call, progress).await;
         };
@@ -80,7 +80,7 @@ impl Isolated {
         }
     }
 
-    async fn attempt(&self, run: &Run, progress: Progress<'_>) -> Result<(Attempt, Option<u32>)> {
+    async fn attempt(&self, run: &Run, progress: ProgressSink<'_>) -> Result<(Attempt, Option<u32>)> {
         let mut lease = self.pool.lease(&run.scope.sandbox, &run.scope.workspace).await?;
         let worker = lease.host.pid();
         let outcome = lease.host.run(run, &self.inner, progress).await;
@@ -105,18 +105,18 @@ fn told(
     worker: Option<u32>,
     (crashes, fault): (u32, Option<WorkerFault>),
 ) -> ToolOutcome {
-    let (mode, isolation) = (scope.sandbox.mode, Isolation::Process);
-    let none = Facts { mode, isolation, worker, crashes, fault, files: None, program: None };
-    let facts = Facts { worker, crashes, fault, isolation, ..outcome.facts.unwrap_or(none) };
+    let (mode, isolation) = (scope.sandbox.mode, ToolIsolation::Process);
+    let none = SandboxFacts { mode, isolation, worker, crashes, fault, files: None, program: None };
+    let facts = SandboxFacts { worker, crashes, fault, isolation, ..outcome.facts.unwrap_or(none) };
     ToolOutcome { facts: Some(facts), ..outcome }
 }
 
 impl Toolbox for Isolated {
-    fn list(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
-        self.inner.list(scope)
+    fn list_tools(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
+        self.inner.list_tools(scope)
     }
 
-    fn written_files<'a>(&'a self, scope: &'a ToolScope, call: &'a ToolCall) -> Pending<'a, Vec<PathBuf>> {
+    fn written_files<'a>(&'a self, scope: &'a ToolScope, call: &'a ToolCall) -> BoxFuture<'a, Vec<PathBuf>> {
         self.inner.written_files(scope, call)
     }
 
@@ -125,10 +125,10 @@ impl Toolbox for Isolated {
         scope: &'a ToolScope,
         turn: &'a TurnId,
         call: &'a ToolCall,
-        progress: Progress<'a>,
-    ) -> Pending<'a, ToolOutcome> {
+        progress: ProgressSink<'a>,
+    ) -> BoxFuture<'a, ToolOutcome> {
         match scope.isolation {
-            Isolation::Process if super::TOOLS.contains(&call.name.as_str()) => {
+            ToolIsolation::Process if super::TOOLS.contains(&call.name.as_str()) => {
                 Box::pin(self.run_isolated(scope, turn, call, progress))
             }
             _ => self.inner.run(scope, turn, call, progress),

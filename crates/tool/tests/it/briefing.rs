@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polyclaw_domain::agent::SkillPolicy;
-use polyclaw_domain::briefing::{Briefing, Briefings, Reader};
+use polyclaw_domain::briefing::{Briefing, BriefingReader, BriefingSource};
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::skill::Told;
+use polyclaw_domain::skill::SkillListLimits;
 use polyclaw_domain::tool::Toolbox;
 use polyclaw_tool::{Builtin, FileBriefings, Settings, Shared, Source, check_skills};
 use serde_json::json;
@@ -54,7 +54,7 @@ impl Shelf {
         let workspace = &self.bench.scope.workspace;
         // Past the moment in which a turn's questions are one look.
         std::thread::sleep(Duration::from_millis(12));
-        self.briefings.brief(&Reader {
+        self.briefings.load_briefing(&BriefingReader {
             agent: &self.agent,
             workspace,
             skills: &self.policy,
@@ -70,7 +70,7 @@ impl Shelf {
     }
 
     fn tools(&self) -> Vec<String> {
-        self.bench.tools.list(&self.bench.scope).iter().map(|tool| tool.name.clone()).collect()
+        self.bench.tools.list_tools(&self.bench.scope).iter().map(|tool| tool.name.clone()).collect()
     }
 }
 
@@ -160,12 +160,12 @@ fn a_bootstrap_is_removed_once_shown_and_only_the_one_that_was() {
     shelf.put("ws/BOOTSTRAP.md", "Say who you are.");
     let told = shelf.brief().bootstrap.unwrap();
     shelf.put("ws/BOOTSTRAP.md", "Another text.");
-    shelf.briefings.shown(&told);
+    shelf.briefings.complete_bootstrap(&told);
     assert!(shelf.bench.path("BOOTSTRAP.md").exists(), "it was written again since: that one was not shown");
     std::thread::sleep(Duration::from_millis(1_050));
     let told = shelf.brief();
     assert!(told.text.contains("Another text."));
-    shelf.briefings.shown(&told.bootstrap.unwrap());
+    shelf.briefings.complete_bootstrap(&told.bootstrap.unwrap());
     assert!(!shelf.bench.path("BOOTSTRAP.md").exists());
     assert_eq!(&*shelf.brief().text, "");
 }
@@ -209,10 +209,10 @@ fn more_folders_are_shared_by_all_and_how_much_is_told_can_be_set() {
     shelf.skill("more/tides", "more tides");
     assert!(!shelf.brief().skill_list.contains("tides"));
     let folders = vec![shelf.bench.home.path().join("more"), shelf.bench.home.path().join("not there")];
-    shelf.briefings.share(Shared { folders: folders.clone(), told: Told::default() });
+    shelf.briefings.share(Shared { folders: folders.clone(), told: SkillListLimits::default() });
     let told = shelf.brief().skill_list;
     assert!(told.contains("- tides: more tides\n- weather: shared weather"), "{told}");
-    shelf.briefings.share(Shared { folders, told: Told { skills: 1, chars: 5_000 } });
+    shelf.briefings.share(Shared { folders, told: SkillListLimits { skills: 1, chars: 5_000 } });
     let told = shelf.brief().skill_list;
     assert!(
         told.ends_with("- tides: more tides\n[1 more skills are not listed: the list is cut at 1.]"),
@@ -290,7 +290,7 @@ fn a_check_names_what_is_wrong_and_what_looks_wrong() {
     shelf.skill("skills/x\\..\\..", "found under a name that reads like another path");
     symlink("/", shelf.bench.home.path().join("skills/linked")).unwrap();
     let folder = shelf.bench.home.path().join("skills");
-    let place = polyclaw_domain::skill::Place::Shared;
+    let place = polyclaw_domain::skill::SkillLocation::Shared;
     let found = check_skills(&[Source { place, base: folder.clone(), folder, only: None }]);
     let shown: Vec<String> = found
         .iter()
@@ -322,11 +322,16 @@ fn a_turn_without_files_costs_microseconds() {
     let shelf = Shelf::new();
     shelf.brief();
     let workspace = &shelf.bench.scope.workspace;
-    let reader =
-        Reader { agent: &shelf.agent, workspace, skills: &shelf.policy, overlay: true, is_sub_agent: false };
+    let reader = BriefingReader {
+        agent: &shelf.agent,
+        workspace,
+        skills: &shelf.policy,
+        overlay: true,
+        is_sub_agent: false,
+    };
     let began = std::time::Instant::now();
     for _ in 0..10_000 {
-        shelf.briefings.brief(&reader);
+        shelf.briefings.load_briefing(&reader);
     }
     let each = began.elapsed() / 10_000;
     assert!(each < Duration::from_micros(200), "{each:?}");

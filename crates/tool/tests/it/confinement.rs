@@ -4,8 +4,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
 
-use polyclaw_domain::agent::{Sandbox, SandboxMode};
-use polyclaw_domain::sandbox::Program;
+use polyclaw_domain::agent::{SandboxMode, SandboxSettings};
+use polyclaw_domain::sandbox::ProgramConfinement;
 use polyclaw_tool::sandbox::Way;
 use polyclaw_tool::{Builtin, Settings};
 use serde_json::json;
@@ -88,7 +88,7 @@ async fn root_is_not_confined_without_walls() {
     assert_eq!(outcome.content.contains("ordinary user"), is_root(), "{}", outcome.content);
 }
 
-async fn facts(bench: &Bench, command: &str) -> (String, Program) {
+async fn facts(bench: &Bench, command: &str) -> (String, ProgramConfinement) {
     let outcome = bench.call("shell", json!({ "command": command })).await;
     let facts = outcome.facts.unwrap();
     assert_eq!(facts.mode, bench.scope.sandbox.mode);
@@ -175,13 +175,13 @@ async fn everyday_work_goes_on_inside() {
 #[tokio::test]
 async fn limits_are_read_back_and_hold() {
     let mut bench = by(Way::Own, SandboxMode::Strict);
-    bench.scope.sandbox = Sandbox {
+    bench.scope.sandbox = SandboxSettings {
         mode: SandboxMode::Strict,
         memory_mb: Some(64),
         cpu_seconds: Some(2),
         processes: Some(20),
         file_mb: Some(1),
-        ..Sandbox::default()
+        ..SandboxSettings::default()
     };
     let (_, facts) = facts(&bench, "true").await;
     let limits = facts.limits;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use polyclaw_domain::media::{Image, MOST_BYTES};
+use polyclaw_domain::media::{Image, MAX_IMAGE_BYTES};
 use serde_json::json;
 
 use crate::Bench;
@@ -18,7 +18,7 @@ async fn an_image_of_the_workspace_is_shown_with_its_name() {
     let outcome = bench.call("image_view", json!({ "path": "shots/a.png" })).await;
     assert!(!outcome.is_error, "{}", outcome.content);
     assert_eq!(outcome.content, "a.png: image/gif, 16 bytes");
-    assert_eq!(outcome.images, [("a.png".to_owned(), Image::read(GIF).unwrap())]);
+    assert_eq!(outcome.images, [("a.png".to_owned(), Image::from_bytes(GIF).unwrap())]);
 }
 
 #[tokio::test]
@@ -48,7 +48,7 @@ async fn a_name_with_a_line_break_is_told_in_one_line() {
 async fn what_is_no_image_or_too_large_is_refused() {
     let bench = Bench::new();
     fs::write(bench.path("page.png"), "<svg onload=alert(1)>").unwrap();
-    fs::write(bench.path("huge.gif"), [GIF, &vec![0; MOST_BYTES]].concat()).unwrap();
+    fs::write(bench.path("huge.gif"), [GIF, &vec![0; MAX_IMAGE_BYTES]].concat()).unwrap();
     let said = bench.refused("image_view", json!({ "path": "page.png" })).await;
     assert!(said.contains("not a PNG, JPEG, GIF or WebP image"), "{said}");
     let said = bench.refused("image_view", json!({ "path": "huge.gif" })).await;

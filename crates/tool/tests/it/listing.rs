@@ -1,7 +1,7 @@
 //! What is listed can be called, what is not can not.
 
 use polyclaw_domain::agent::SandboxMode;
-use polyclaw_domain::tool::{Consent, Effect, Risk, Toolbox};
+use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolRisk, Toolbox};
 use serde_json::json;
 
 use crate::Bench;
@@ -9,35 +9,35 @@ use crate::Bench;
 #[test]
 fn each_tool_declares_what_it_may_do() {
     let bench = Bench::new();
-    let listed = bench.tools.list(&bench.scope);
+    let listed = bench.tools.list_tools(&bench.scope);
     let declared: Vec<_> =
         listed.iter().map(|spec| (spec.name.as_str(), spec.effect, spec.risk, spec.consent)).collect();
     let expected = [
-        ("read_file", Effect::Pure, Risk::Low, Consent::NotNeeded),
-        ("write_file", Effect::Idempotent, Risk::Low, Consent::NotNeeded),
-        ("edit_file", Effect::Effect, Risk::Low, Consent::NotNeeded),
-        ("apply_patch", Effect::Effect, Risk::Low, Consent::NotNeeded),
-        ("list_dir", Effect::Pure, Risk::Low, Consent::NotNeeded),
-        ("search_files", Effect::Pure, Risk::Low, Consent::NotNeeded),
-        ("image_view", Effect::Pure, Risk::Low, Consent::NotNeeded),
-        ("shell", Effect::Effect, Risk::High, Consent::NotNeeded),
-        ("http_fetch", Effect::Pure, Risk::High, Consent::NotNeeded),
+        ("read_file", ToolEffect::Pure, ToolRisk::Low, ToolConsent::NotNeeded),
+        ("write_file", ToolEffect::Idempotent, ToolRisk::Low, ToolConsent::NotNeeded),
+        ("edit_file", ToolEffect::Effect, ToolRisk::Low, ToolConsent::NotNeeded),
+        ("apply_patch", ToolEffect::Effect, ToolRisk::Low, ToolConsent::NotNeeded),
+        ("list_dir", ToolEffect::Pure, ToolRisk::Low, ToolConsent::NotNeeded),
+        ("search_files", ToolEffect::Pure, ToolRisk::Low, ToolConsent::NotNeeded),
+        ("image_view", ToolEffect::Pure, ToolRisk::Low, ToolConsent::NotNeeded),
+        ("shell", ToolEffect::Effect, ToolRisk::High, ToolConsent::NotNeeded),
+        ("http_fetch", ToolEffect::Pure, ToolRisk::High, ToolConsent::NotNeeded),
     ];
     assert_eq!(declared, expected);
     let is_known = |name: &str| polyclaw_domain::policy::HIGH_RISK.contains(&name);
-    assert!(listed.iter().all(|spec| is_known(&spec.name) == (spec.risk == Risk::High)));
+    assert!(listed.iter().all(|spec| is_known(&spec.name) == (spec.risk == ToolRisk::High)));
 }
 
 #[test]
 fn a_command_that_is_not_confined_needs_a_person() {
     let mut bench = Bench::new();
     for (mode, consent, confined) in [
-        (SandboxMode::Off, Consent::AskPerson, false),
-        (SandboxMode::Workspace, Consent::NotNeeded, true),
-        (SandboxMode::Strict, Consent::NotNeeded, true),
+        (SandboxMode::Off, ToolConsent::AskPerson, false),
+        (SandboxMode::Workspace, ToolConsent::NotNeeded, true),
+        (SandboxMode::Strict, ToolConsent::NotNeeded, true),
     ] {
         bench.scope.sandbox.mode = mode;
-        let listed = bench.tools.list(&bench.scope);
+        let listed = bench.tools.list_tools(&bench.scope);
         let shell = listed.iter().find(|spec| spec.name == "shell").unwrap();
         assert_eq!((shell.consent, shell.confined), (consent, confined), "{mode:?}");
     }
@@ -56,7 +56,7 @@ async fn a_tool_that_is_not_there_can_not_be_called() {
 #[tokio::test]
 async fn every_listed_tool_is_reached_and_names_bad_arguments() {
     let bench = Bench::new();
-    for spec in bench.tools.list(&bench.scope) {
+    for spec in bench.tools.list_tools(&bench.scope) {
         for arguments in [json!({ "no_such_field": 1 }), json!([1]), json!("text"), json!(7)] {
             let error = bench.refused(&spec.name, arguments).await;
             assert!(error.contains("arguments do not fit"), "{}: {error}", spec.name);
@@ -73,7 +73,7 @@ async fn every_listed_tool_is_reached_and_names_bad_arguments() {
 #[test]
 fn schemas_are_plain_objects_that_forbid_unknown_fields() {
     let bench = Bench::new();
-    for spec in bench.tools.list(&bench.scope) {
+    for spec in bench.tools.list_tools(&bench.scope) {
         let schema = &spec.parameters;
         assert_eq!(schema["type"], "object", "{}", spec.name);
         assert_eq!(schema["additionalProperties"], false, "{}", spec.name);
@@ -91,7 +91,7 @@ fn schemas_are_plain_objects_that_forbid_unknown_fields() {
 #[test]
 fn the_schema_of_http_fetch_reads_well() {
     let bench = Bench::new();
-    let listed = bench.tools.list(&bench.scope);
+    let listed = bench.tools.list_tools(&bench.scope);
     let spec = listed.iter().find(|spec| spec.name == "http_fetch").unwrap();
     insta::assert_json_snapshot!(spec.parameters, @r#"
     {

@@ -1,7 +1,7 @@
 //! Machine-wide files and listening sockets: closed to confined programs, whoever the daemon runs as. Files are only
 //! opened, never written: they belong to the whole machine.
 
-use polyclaw_domain::agent::{Isolation, SandboxMode};
+use polyclaw_domain::agent::{SandboxMode, ToolIsolation};
 use polyclaw_tool::sandbox::Way;
 use serde_json::json;
 
@@ -42,7 +42,7 @@ async fn machine_wide_files_can_not_be_opened() {
 async fn machine_wide_files_can_not_be_opened_from_a_worker() {
     for mode in [SandboxMode::Workspace, SandboxMode::Strict] {
         let shop = shop(usual(), mode);
-        assert_eq!(shop.bench.scope.isolation, Isolation::Process);
+        assert_eq!(shop.bench.scope.isolation, ToolIsolation::Process);
         std::fs::write(shop.bench.path("open.py"), OPEN_MACHINE_FILES).unwrap();
         let outcome = shop.call("shell", json!({ "command": "python3 open.py" })).await;
         assert_eq!(outcome.content, "opened: []\n[exit status 0]", "{mode:?}");

@@ -20,7 +20,7 @@ use std::sync::Mutex;
 
 use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::id::{AgentId, TurnId};
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome, ToolScope, Toolbox};
 use polyclaw_tool::sandbox::{self, Way};
 use polyclaw_tool::{Builtin, Settings};
@@ -56,8 +56,9 @@ impl Bench {
         fs::create_dir(home.path().join("ws")).unwrap();
         fs::write(home.path().join("secret"), "secret").unwrap();
         settings.sandbox = confining(home.path());
-        let spec = AgentSpec::named(AgentId::main());
-        let scope = ToolScope::of(&spec, SessionKey::main(&spec.agent_id), &home.path().join("ws"), true);
+        let spec = AgentSpec::with_id(AgentId::main());
+        let scope =
+            ToolScope::for_session(&spec, SessionKey::main(&spec.agent_id), &home.path().join("ws"), true);
         Self { home, tools: Builtin::new(settings), scope, progress: Mutex::default() }
     }
 

@@ -61,7 +61,7 @@ async fn each_service_is_asked_in_its_own_way() {
 #[tokio::test]
 async fn without_a_service_the_tool_is_not_there() {
     let bench = Bench::new();
-    assert!(bench.tools.list(&bench.scope).iter().all(|tool| tool.name != "web_search"));
+    assert!(bench.tools.list_tools(&bench.scope).iter().all(|tool| tool.name != "web_search"));
     let said = bench.refused("web_search", json!({ "query": "x" })).await;
     assert!(said.contains("there is no tool"), "{said}");
 }

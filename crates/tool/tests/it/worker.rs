@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use polyclaw_domain::agent::{Isolation, SandboxMode};
+use polyclaw_domain::agent::{SandboxMode, ToolIsolation};
 use polyclaw_domain::id::TurnId;
-use polyclaw_domain::media::MOST_BYTES;
+use polyclaw_domain::media::MAX_IMAGE_BYTES;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome, Toolbox};
 use polyclaw_tool::worker::{Isolated, Settings};
 use polyclaw_tool::{Builtin, Settings as Tools};
@@ -33,7 +33,7 @@ pub fn usual() -> Settings {
 
 pub fn shop(settings: Settings, mode: SandboxMode) -> Shop {
     let mut bench = Bench::new();
-    bench.scope.isolation = Isolation::Process;
+    bench.scope.isolation = ToolIsolation::Process;
     bench.scope.sandbox.mode = mode;
     let builtin = Builtin::new(Tools { sandbox: confining(bench.home.path()), ..Tools::default() });
     Shop { bench, tools: Arc::new(Isolated::new(builtin, settings)) }
@@ -81,7 +81,7 @@ fn kill(pid: u32) {
 async fn an_image_comes_out_of_a_worker_whole() {
     let shop = shop(usual(), SandboxMode::Workspace);
     let mut image = b"GIF89a".to_vec();
-    image.resize(MOST_BYTES, 7);
+    image.resize(MAX_IMAGE_BYTES, 7);
     std::fs::write(shop.bench.path("a.gif"), &image).unwrap();
     let outcome = shop.call("image_view", json!({ "path": "a.gif" })).await;
     assert!(!outcome.is_error, "{}", outcome.content);
@@ -105,7 +105,7 @@ async fn calls_run_in_a_confined_worker_that_serves_many() {
         assert_eq!(ran.content, "hello\ncat\n[exit status 0]");
         assert!(shop.bench.progress.lock().unwrap().contains("hello"));
         let facts = ran.facts.unwrap();
-        assert_eq!((facts.worker, facts.isolation), (worker, Isolation::Process), "one worker, kept");
+        assert_eq!((facts.worker, facts.isolation), (worker, ToolIsolation::Process), "one worker, kept");
         let program = facts.program.unwrap();
         assert!(program.namespaces.iter().any(|name| name.starts_with("pid:")), "{program:?}");
         assert_eq!(program.tried.network, mode == SandboxMode::Workspace);

@@ -7,11 +7,11 @@ fn place(parent: Option<&str>) -> Place {
 }
 
 /// A message of a channel, with these fields put over it.
-fn said(over: Value) -> Option<Letter> {
+fn said(over: Value) -> Option<InboundMessage> {
     said_at(&place(None), over)
 }
 
-fn said_at(place: &Place, over: Value) -> Option<Letter> {
+fn said_at(place: &Place, over: Value) -> Option<InboundMessage> {
     let mut message = json!({
         "id": "10", "channel_id": "c1", "type": 0, "content": "hello",
         "author": { "id": "7", "username": "ann", "global_name": "Ann" },
@@ -26,21 +26,21 @@ fn said_at(place: &Place, over: Value) -> Option<Letter> {
 #[test]
 fn a_message_keeps_its_whole_place() {
     let found = said(json!({})).unwrap();
-    assert_eq!(found.arrival.peer, Peer { kind: PeerKind::Channel, id: "c1".into() });
+    assert_eq!(found.context.peer, ChatPeer { kind: PeerKind::Channel, id: "c1".into() });
     assert_eq!(
-        (found.arrival.guild.as_deref(), &found.arrival.roles[..]),
+        (found.context.guild.as_deref(), &found.context.roles[..]),
         (Some("g1"), &["r1".into(), "r2".into()][..])
     );
-    assert_eq!((found.arrival.parent, found.arrival.thread, found.address.thread), (None, None, None));
+    assert_eq!((found.context.parent, found.context.thread, found.address.thread), (None, None, None));
     assert_eq!((found.platform_id.as_str(), found.sender_name.as_deref()), ("10", Some("Annie")));
 }
 
 #[test]
 fn a_thread_is_a_place_of_its_own_below_its_channel() {
     let found = said_at(&place(Some("p1")), json!({})).unwrap();
-    assert_eq!(found.arrival.peer.id, "c1");
-    assert_eq!(found.arrival.parent, Some(Peer { kind: PeerKind::Channel, id: "p1".into() }));
-    assert_eq!(found.arrival.thread, Some(Thread { kind: ThreadKind::Thread, id: "c1".into() }));
+    assert_eq!(found.context.peer.id, "c1");
+    assert_eq!(found.context.parent, Some(ChatPeer { kind: PeerKind::Channel, id: "p1".into() }));
+    assert_eq!(found.context.thread, Some(ChatThread { kind: ThreadKind::Thread, id: "c1".into() }));
     assert_eq!((found.address.peer.as_str(), found.address.thread.as_deref()), ("c1", Some("c1")));
 }
 
@@ -48,7 +48,7 @@ fn a_thread_is_a_place_of_its_own_below_its_channel() {
 fn a_person_is_known_by_their_id_and_answered_in_the_channel() {
     let alone = Place { channel: "d9".into(), ..Place::default() };
     let found = said_at(&alone, json!({ "member": null })).unwrap();
-    assert_eq!(found.arrival.peer, Peer { kind: PeerKind::Dm, id: "7".into() });
+    assert_eq!(found.context.peer, ChatPeer { kind: PeerKind::Dm, id: "7".into() });
     assert_eq!((found.address.peer.as_str(), found.sender_name.as_deref()), ("d9", Some("Ann")));
 }
 

@@ -7,7 +7,7 @@ fn me() -> User {
 }
 
 /// A message of a group, with these fields put over it.
-fn said(over: Value) -> Option<Letter> {
+fn said(over: Value) -> Option<InboundMessage> {
     let mut message = json!({
         "message_id": 10,
         "chat": { "id": -5, "type": "supergroup" },
@@ -23,9 +23,9 @@ fn said(over: Value) -> Option<Letter> {
 #[test]
 fn a_message_keeps_its_whole_place() {
     let found = said(json!({ "message_thread_id": 3, "is_topic_message": true })).unwrap();
-    assert_eq!(found.arrival.peer, Peer { kind: PeerKind::Group, id: "-5".into() });
-    assert_eq!(found.arrival.thread, Some(Thread { kind: ThreadKind::Topic, id: "3".into() }));
-    assert_eq!((found.arrival.sender.as_str(), found.arrival.account.as_str()), ("7", "biz"));
+    assert_eq!(found.context.peer, ChatPeer { kind: PeerKind::Group, id: "-5".into() });
+    assert_eq!(found.context.thread, Some(ChatThread { kind: ThreadKind::Topic, id: "3".into() }));
+    assert_eq!((found.context.sender.as_str(), found.context.account.as_str()), ("7", "biz"));
     assert_eq!((found.address.peer.as_str(), found.address.thread.as_deref()), ("-5", Some("3")));
     assert_eq!((found.platform_id.as_str(), found.sender_name.as_deref()), ("-5:10", Some("Ann Lee")));
     // A chain of replies has a thread id too, but is no topic.
@@ -34,7 +34,7 @@ fn a_message_keeps_its_whole_place() {
 
 #[test]
 fn kinds_of_chats() {
-    let kind = |kind: &str| said(json!({ "chat": { "id": 7, "type": kind } })).unwrap().arrival.peer.kind;
+    let kind = |kind: &str| said(json!({ "chat": { "id": 7, "type": kind } })).unwrap().context.peer.kind;
     assert_eq!(kind("private"), PeerKind::Dm);
     assert_eq!(kind("group"), PeerKind::Group);
     assert_eq!(kind("supergroup"), PeerKind::Group);
@@ -90,8 +90,8 @@ fn bots_are_not_answered_but_groups_and_channels_that_speak_are() {
     );
     let anonymous =
         json!({ "from": { "id": 9, "is_bot": true }, "sender_chat": { "id": -5, "type": "supergroup" } });
-    assert_eq!(said(anonymous).unwrap().arrival.sender, "-5");
+    assert_eq!(said(anonymous).unwrap().context.sender, "-5");
     let post = json!({ "from": null, "chat": { "id": -8, "type": "channel", "title": "News" } });
     let post = said(post).unwrap();
-    assert_eq!((post.arrival.sender.as_str(), post.sender_name.as_deref()), ("-8", Some("News")));
+    assert_eq!((post.context.sender.as_str(), post.sender_name.as_deref()), ("-8", Some("News")));
 }

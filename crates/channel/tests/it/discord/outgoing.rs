@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use polyclaw_channel::discord::Discord;
-use polyclaw_domain::channel::{Channel, MenuItem, Sent};
+use polyclaw_domain::channel::{ChannelAdapter, MenuItem, SendOutcome};
 use polyclaw_testkit::platform::Outcome;
 use serde_json::json;
 
@@ -15,13 +15,13 @@ use crate::fixture::{FATES, nowhere, outgoing, word};
 async fn only_what_surely_did_not_arrive_is_said_to_be_tried_again() {
     let (platform, discord) = one(CALM_MS);
     let first = discord.send("first", &outgoing(&to("100"), "first")).await;
-    let Sent::Accepted { platform_id: Some(id) } = first else { panic!("{first:?}") };
+    let SendOutcome::Accepted { platform_id: Some(id) } = first else { panic!("{first:?}") };
     for (n, (outcome, on_send, on_edit)) in FATES.into_iter().enumerate() {
         let text = outgoing(&to("100"), &format!("text {n}"));
         platform.push("POST messages", outcome);
         assert_eq!(word(&discord.send(&n.to_string(), &text).await), on_send, "send: {outcome:?}");
         platform.push("PATCH messages", outcome);
-        assert_eq!(word(&discord.edit(&id, &text).await), on_edit, "edit: {outcome:?}");
+        assert_eq!(word(&discord.edit_message(&id, &text).await), on_edit, "edit: {outcome:?}");
     }
 }
 
@@ -35,12 +35,12 @@ async fn a_repeat_under_the_same_key_is_shown_once() {
     }
     let sent = discord.send("key", &text).await;
     let seen = platform.visible();
-    assert_eq!(sent, Sent::Accepted { platform_id: Some(seen[0].id.clone()) });
+    assert_eq!(sent, SendOutcome::Accepted { platform_id: Some(seen[0].id.clone()) });
     assert_eq!(seen.len(), 1);
     discord.send("another key", &text).await;
     assert_eq!(platform.visible().len(), 2);
     assert!(discord.capabilities("main").idempotent_send);
-    assert!(discord.remembers_ms("main").is_some(), "but not for ever");
+    assert!(discord.idempotency_window_ms("main").is_some(), "but not for ever");
 }
 
 #[tokio::test]
@@ -63,7 +63,7 @@ async fn nobody_is_called_and_nothing_fetched_by_what_a_model_writes() {
     let emoji = "😀".repeat(10_000);
     for text in ["@everyone <@5> https://x.example", "\u{202e}a\0b **x**", &emoji] {
         let before = platform.visible().len();
-        for (n, part) in outgoing(&to("100"), text).split(2000).iter().enumerate() {
+        for (n, part) in outgoing(&to("100"), text).split_by_limit(2000).iter().enumerate() {
             assert_eq!(word(&discord.send(&format!("{n} {}", text.len()), part).await), "accepted");
         }
         let seen: String = platform.visible()[before..].iter().map(|m| m.text.as_str()).collect();
@@ -79,14 +79,14 @@ async fn nobody_is_called_and_nothing_fetched_by_what_a_model_writes() {
 async fn the_menu_and_typing_reach_the_platform() {
     let (platform, discord) = one(CALM_MS);
     let item = MenuItem { command: "code".to_owned(), description: String::new() };
-    discord.menu("main", &[item]).await.unwrap();
+    discord.set_command_menu("main", &[item]).await.unwrap();
     let command = &platform.calls("PUT commands")[0].body[0];
     assert_eq!((&command["name"], &command["description"]), (&json!("code"), &json!("code")));
     assert_eq!(command["options"][0]["required"], false);
     platform.push("PUT commands", Outcome::Status(403));
-    assert!(discord.menu("main", &[]).await.is_err());
-    assert!(discord.menu("other", &[]).await.is_err());
-    discord.typing(&to("100")).await;
+    assert!(discord.set_command_menu("main", &[]).await.is_err());
+    assert!(discord.set_command_menu("other", &[]).await.is_err());
+    discord.send_typing(&to("100")).await;
     assert_eq!(platform.calls("POST typing").len(), 1);
 }
 
@@ -96,6 +96,6 @@ async fn a_platform_that_is_not_there_got_nothing_and_the_token_does_not_show() 
     let discord = adapter(&[("main", bot)]);
     let sent = discord.send("k", &outgoing(&to("100"), "x")).await;
     assert_eq!(word(&sent), "retry");
-    let menu = discord.menu("main", &[]).await;
+    let menu = discord.set_command_menu("main", &[]).await;
     assert!(!format!("{sent:?} {menu:?} {discord:?}").contains("T0K3N"));
 }

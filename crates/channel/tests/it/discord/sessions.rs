@@ -54,8 +54,8 @@ async fn what_a_forgotten_session_missed_is_looked_for() {
     texts.dedup();
     assert_eq!((texts.len(), desk.handed()), (154, 154));
     let thread = letters.iter().find(|letter| letter.text == "thread missed").unwrap();
-    assert_eq!(thread.arrival.parent.as_ref().map(|parent| parent.id.as_str()), Some("200"));
-    assert_eq!(thread.arrival.roles, ["role-of-5"], "what a message does not say is asked for");
+    assert_eq!(thread.context.parent.as_ref().map(|parent| parent.id.as_str()), Some("200"));
+    assert_eq!(thread.context.roles, ["role-of-5"], "what a message does not say is asked for");
     let missed: Vec<_> = desk.texts().into_iter().filter(|text| text.starts_with("missed")).collect();
     assert_eq!(missed, (0..150).map(|n| format!("missed {n}")).collect::<Vec<_>>(), "in order");
     platform.say(TOKEN, "7", "live again");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use polyclaw_channel::matrix::{Matrix, NAME};
-use polyclaw_domain::channel::{Channel, Sent};
+use polyclaw_domain::channel::{ChannelAdapter, SendOutcome};
 use polyclaw_testkit::platform::Outcome;
 
 use super::{CLAW, ROOM, account, dm, one};
@@ -16,11 +16,11 @@ async fn a_reply_goes_to_its_thread_and_can_be_changed() {
     let matrix = one(&homeserver);
     let part = |text| outgoing_to(NAME, "home", ROOM, Some("$root"), text);
     let sent = matrix.send("k/1 ü", &part("<b>hel</b>")).await;
-    let Sent::Accepted { platform_id: Some(id) } = sent else { panic!("{sent:?}") };
+    let SendOutcome::Accepted { platform_id: Some(id) } = sent else { panic!("{sent:?}") };
     for text in ["hello", "hello, world", "hello, world"] {
-        assert_eq!(word(&matrix.edit(&id, &part(text)).await), "accepted");
+        assert_eq!(word(&matrix.edit_message(&id, &part(text)).await), "accepted");
     }
-    matrix.typing(part("x").address()).await;
+    matrix.send_typing(part("x").address()).await;
     let said = homeserver.visible();
     assert_eq!(said.len(), 1, "{said:?}");
     assert_eq!((said[0].text.as_str(), said[0].thread.as_deref()), ("hello, world", Some("$root")));

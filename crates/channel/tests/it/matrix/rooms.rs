@@ -1,10 +1,10 @@
 //! Who is in a room, who may be, and who is spoken to there.
 
 use polyclaw_channel::matrix::NAME;
-use polyclaw_domain::admission::{Access, DmPolicy, GroupPolicy};
-use polyclaw_domain::arrival::PeerKind;
-use polyclaw_domain::channel::{Channel, Sent};
+use polyclaw_domain::admission::{AccountAccess, DmPolicy, GroupPolicy};
+use polyclaw_domain::channel::{ChannelAdapter, SendOutcome};
 use polyclaw_domain::config;
+use polyclaw_domain::inbound::PeerKind;
 use polyclaw_testkit::platform::matrix::Matrix as Homeserver;
 use serde_json::{Value, json};
 
@@ -14,15 +14,15 @@ use crate::fixture::{Desk, Reception, outgoing_to};
 #[tokio::test]
 async fn an_invitation_is_accepted_from_who_may_write() {
     let (homeserver, inbox) = (Homeserver::start(), Desk::new());
-    let access = Access {
+    let access = AccountAccess {
         group_policy: GroupPolicy::Allowlist,
         groups: vec!["!team:hs".to_owned()],
         owners: vec![ANN.to_owned()],
-        ..Access::default()
+        ..AccountAccess::default()
     };
-    let open = config::Matrix { access: access.clone(), ..account(&homeserver, CLAW) };
-    let strict = Access { dm_policy: DmPolicy::Allowlist, ..access };
-    let strict = config::Matrix { access: strict, ..account(&homeserver, "@strict:hs") };
+    let open = config::MatrixConfig { access: access.clone(), ..account(&homeserver, CLAW) };
+    let strict = AccountAccess { dm_policy: DmPolicy::Allowlist, ..access };
+    let strict = config::MatrixConfig { access: strict, ..account(&homeserver, "@strict:hs") };
     let rooms =
         [("!ann:hs", ANN, true), ("!bob:hs", BOB, true), ("!team:hs", BOB, false), ("!other:hs", ANN, false)];
     for (room, by, is_direct) in rooms {
@@ -76,7 +76,7 @@ async fn a_third_person_makes_a_group_of_a_conversation() {
     homeserver.say(ROOM, ANN, "among us");
     inbox.wait_for(2).await;
     drop(reception);
-    let kinds: Vec<_> = inbox.letters().into_iter().map(|letter| letter.arrival.peer.kind).collect();
+    let kinds: Vec<_> = inbox.letters().into_iter().map(|letter| letter.context.peer.kind).collect();
     assert_eq!(kinds, [PeerKind::Dm, PeerKind::Group]);
 }
 
@@ -90,7 +90,7 @@ async fn who_answers_it_speaks_to_it() {
     homeserver.until("it is stored", |homeserver| homeserver.stored() >= 1).await;
     drop(reception);
     let sent = matrix.send("k", &outgoing_to(NAME, "home", ROOM, None, "hello all")).await;
-    let Sent::Accepted { platform_id: Some(own) } = sent else { panic!("{sent:?}") };
+    let SendOutcome::Accepted { platform_id: Some(own) } = sent else { panic!("{sent:?}") };
     let other = homeserver.say(ROOM, ANN, "nobody in particular");
     let said = |body: &str, relation: Value| {
         homeserver.emit(

@@ -2,9 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
-use polyclaw_domain::channel::{Call, Channel};
+use polyclaw_domain::channel::{ChannelAdapter, WebhookRequest};
 use polyclaw_domain::config::{self, SlackMode};
-use polyclaw_domain::port::Clock;
+use polyclaw_domain::port::WallClock;
 use polyclaw_testkit::SimClock;
 use polyclaw_testkit::platform::slack::{Slack as Platform, event_call, signed_call};
 
@@ -20,12 +20,12 @@ fn now() -> i64 {
 async fn only_what_slack_signed_just_now_is_taken() {
     let (platform, inbox) = (Platform::start(), Desk::new());
     let slack = slack([
-        ("work", config::Slack { mode: SlackMode::Events, ..account(&platform, "work") }),
+        ("work", config::SlackConfig { mode: SlackMode::Events, ..account(&platform, "work") }),
         ("socket", account(&platform, "socket")),
     ]);
     let event = message("1.1", "hi");
     let signed = |at| event_call(SECRET, &event, at);
-    let change = |change: &dyn Fn(&mut Call)| {
+    let change = |change: &dyn Fn(&mut WebhookRequest)| {
         let mut call = signed(now());
         change(&mut call);
         call
@@ -42,15 +42,15 @@ async fn only_what_slack_signed_just_now_is_taken() {
         ("a question", change(&|call| "GET".clone_into(&mut call.method)), 405),
     ];
     for (what, call, status) in table {
-        let answer = slack.called("work", call, inbox.as_ref()).await;
+        let answer = slack.handle_webhook("work", call, inbox.as_ref()).await;
         assert_eq!((answer.status, answer.body.as_str()), (status, ""), "{what}");
     }
     for account in ["socket", "nobody"] {
-        assert_eq!(slack.called(account, signed(now()), inbox.as_ref()).await.status, 404);
+        assert_eq!(slack.handle_webhook(account, signed(now()), inbox.as_ref()).await.status, 404);
     }
     assert!(inbox.letters().is_empty());
     for at in [now(), now() - 200, now()] {
-        assert_eq!(slack.called("work", signed(at), inbox.as_ref()).await.status, 200);
+        assert_eq!(slack.handle_webhook("work", signed(at), inbox.as_ref()).await.status, 200);
     }
     assert_eq!(inbox.texts(), ["hi"], "what is played back is the same letter");
 }
@@ -58,28 +58,32 @@ async fn only_what_slack_signed_just_now_is_taken() {
 #[tokio::test]
 async fn a_request_is_answered_after_its_letter_was_taken() {
     let (platform, inbox) = (Platform::start(), Desk::new());
-    let events = config::Slack { mode: SlackMode::Events, ..account(&platform, "work") };
+    let events = config::SlackConfig { mode: SlackMode::Events, ..account(&platform, "work") };
     let slack = slack([("work", events.clone())]);
     inbox.later.store(1, Ordering::SeqCst);
     let call = event_call(SECRET, &message("1.1", "hi"), now());
-    assert_eq!(slack.called("work", call.clone(), inbox.as_ref()).await.status, 503);
-    assert_eq!(slack.called("work", call, inbox.as_ref()).await.status, 200);
+    assert_eq!(slack.handle_webhook("work", call.clone(), inbox.as_ref()).await.status, 503);
+    assert_eq!(slack.handle_webhook("work", call, inbox.as_ref()).await.status, 200);
     let form = "command=%2Fpolyclaw&text=say+hi&channel_id=D1&user_id=U1&trigger_id=1.2";
     let command = signed_call(SECRET, "application/x-www-form-urlencoded", form, now());
-    assert_eq!(slack.called("work", command, inbox.as_ref()).await.status, 200);
+    assert_eq!(slack.handle_webhook("work", command, inbox.as_ref()).await.status, 200);
     assert_eq!(inbox.texts(), ["hi", "say hi"]);
     let hello =
         signed_call(SECRET, "application/json", r#"{"type":"url_verification","challenge":"c-1"}"#, now());
-    assert_eq!(slack.called("work", hello, inbox.as_ref()).await.body, "c-1");
+    assert_eq!(slack.handle_webhook("work", hello, inbox.as_ref()).await.body, "c-1");
     for odd in ["", "{", "[]", "null", "{\"type\":\"event_callback\"}"] {
         assert_eq!(
-            slack.called("work", signed_call(SECRET, "", odd, now()), inbox.as_ref()).await.status,
+            slack.handle_webhook("work", signed_call(SECRET, "", odd, now()), inbox.as_ref()).await.status,
             200,
             "{odd}"
         );
     }
-    let lost = config::Slack { api_url: Some("http://127.0.0.1:1/api".to_owned()), ..events };
+    let lost = config::SlackConfig { api_url: Some("http://127.0.0.1:1/api".to_owned()), ..events };
     let lost = super::slack([("work", lost)]);
     let call = event_call(SECRET, &message("1.2", "hi"), now());
-    assert_eq!(lost.called("work", call, inbox.as_ref()).await.status, 503, "who it is cannot be asked");
+    assert_eq!(
+        lost.handle_webhook("work", call, inbox.as_ref()).await.status,
+        503,
+        "who it is cannot be asked"
+    );
 }

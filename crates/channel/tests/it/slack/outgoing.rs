@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use polyclaw_channel::slack::{NAME, Slack};
-use polyclaw_domain::channel::Channel;
+use polyclaw_domain::channel::ChannelAdapter;
 use polyclaw_testkit::SimClock;
 use polyclaw_testkit::platform::Outcome;
 use polyclaw_testkit::platform::slack::Slack as Platform;
@@ -34,10 +34,10 @@ async fn a_message_can_be_changed() {
     let id = format!("C1:{}", platform.visible()[0].id);
     platform.push("chat.update", Outcome::Later { status: 429, seconds: 3 });
     let whole = outgoing_to(NAME, "work", "C1", None, "hello");
-    assert_eq!(word(&slack.edit(&id, &whole).await), "retry after 3000");
-    assert_eq!(word(&slack.edit(&id, &whole).await), "accepted");
-    assert_eq!(word(&slack.edit("C1:0.0", &whole).await), "rejected");
-    assert_eq!(word(&slack.edit("odd", &whole).await), "rejected");
+    assert_eq!(word(&slack.edit_message(&id, &whole).await), "retry after 3000");
+    assert_eq!(word(&slack.edit_message(&id, &whole).await), "accepted");
+    assert_eq!(word(&slack.edit_message("C1:0.0", &whole).await), "rejected");
+    assert_eq!(word(&slack.edit_message("odd", &whole).await), "rejected");
     assert_eq!(platform.visible()[0].text, "hello");
 }
 

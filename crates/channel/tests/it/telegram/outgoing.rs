@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use polyclaw_channel::telegram::Telegram;
-use polyclaw_domain::channel::{Channel, MenuItem, Sent};
+use polyclaw_domain::channel::{ChannelAdapter, MenuItem, SendOutcome};
 use polyclaw_testkit::platform::Outcome;
 use serde_json::json;
 
@@ -15,13 +15,13 @@ use crate::fixture::{FATES, nowhere, outgoing, word};
 async fn only_what_surely_did_not_arrive_is_tried_again() {
     let (platform, telegram) = one();
     let first = telegram.send("k", &outgoing(&to("7", None), "first")).await;
-    let Sent::Accepted { platform_id: Some(id) } = first else { panic!("{first:?}") };
+    let SendOutcome::Accepted { platform_id: Some(id) } = first else { panic!("{first:?}") };
     for (n, (outcome, on_send, on_edit)) in FATES.into_iter().enumerate() {
         let text = outgoing(&to("7", None), &format!("text {n}"));
         platform.push("sendMessage", outcome);
         assert_eq!(word(&telegram.send("k", &text).await), on_send, "send: {outcome:?}");
         platform.push("editMessageText", outcome);
-        assert_eq!(word(&telegram.edit(&id, &text).await), on_edit, "edit: {outcome:?}");
+        assert_eq!(word(&telegram.edit_message(&id, &text).await), on_edit, "edit: {outcome:?}");
     }
     assert!(!telegram.capabilities("main").idempotent_send);
 }
@@ -31,10 +31,13 @@ async fn an_edit_to_the_same_text_is_no_failure_and_one_of_nothing_is() {
     let (_platform, telegram) = one();
     let text = outgoing(&to("7", None), "same");
     let sent = telegram.send("k", &text).await;
-    let Sent::Accepted { platform_id: Some(id) } = sent else { panic!("{sent:?}") };
-    assert_eq!(telegram.edit(&id, &text).await, Sent::Accepted { platform_id: Some(id) });
-    let missing = telegram.edit("99999", &text).await;
-    assert!(matches!(&missing, Sent::Rejected { reason } if reason.contains("not found")), "{missing:?}");
+    let SendOutcome::Accepted { platform_id: Some(id) } = sent else { panic!("{sent:?}") };
+    assert_eq!(telegram.edit_message(&id, &text).await, SendOutcome::Accepted { platform_id: Some(id) });
+    let missing = telegram.edit_message("99999", &text).await;
+    assert!(
+        matches!(&missing, SendOutcome::Rejected { reason } if reason.contains("not found")),
+        "{missing:?}"
+    );
 }
 
 #[tokio::test]
@@ -58,14 +61,14 @@ async fn the_menu_and_typing_reach_the_platform() {
         command: command.to_owned(),
         description: description.to_owned(),
     };
-    telegram.menu("main", &[item("new", "a new conversation"), item("code", "")]).await.unwrap();
+    telegram.set_command_menu("main", &[item("new", "a new conversation"), item("code", "")]).await.unwrap();
     let commands = &platform.calls("setMyCommands")[0].body["commands"];
     assert_eq!(commands[0], json!({ "command": "new", "description": "a new conversation" }));
     assert_eq!(commands[1]["description"], "code", "an empty description would be refused");
     platform.push("setMyCommands", Outcome::Status(400));
-    assert!(telegram.menu("main", &[]).await.is_err());
-    assert!(telegram.menu("other", &[]).await.is_err());
-    telegram.typing(&to("7", Some("3"))).await;
+    assert!(telegram.set_command_menu("main", &[]).await.is_err());
+    assert!(telegram.set_command_menu("other", &[]).await.is_err());
+    telegram.send_typing(&to("7", Some("3"))).await;
     let typing = &platform.calls("sendChatAction")[0].body;
     assert_eq!(*typing, json!({ "chat_id": 7, "message_thread_id": 3, "action": "typing" }));
 }
@@ -76,6 +79,6 @@ async fn a_platform_that_is_not_there_got_nothing_and_the_token_does_not_show() 
     let telegram = adapter(&[("main", bot)]);
     let sent = telegram.send("k", &outgoing(&to("7", None), "x")).await;
     assert_eq!(word(&sent), "retry");
-    let menu = telegram.menu("main", &[]).await;
+    let menu = telegram.set_command_menu("main", &[]).await;
     assert!(!format!("{sent:?} {menu:?} {telegram:?}").contains("T0K3N"));
 }

@@ -3,15 +3,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::check::is_user;
-use crate::admission::Access;
-use crate::config::report::Report;
+use super::validation::is_matrix_user_id;
+use crate::admission::AccountAccess;
+use crate::config::report::ConfigReport;
 use crate::config::secret::Secret;
 
 /// A Telegram bot.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("additionalProperties" = false))]
-pub struct Telegram {
+pub struct TelegramConfig {
     /// The token that @BotFather gave.
     pub bot_token: Secret,
     /// Where the Bot API is, if it is a server of your own.
@@ -19,13 +19,13 @@ pub struct Telegram {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_url: Option<String>,
     #[serde(flatten)]
-    pub access: Access,
+    pub access: AccountAccess,
 }
 
 /// A Discord bot.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("additionalProperties" = false))]
-pub struct Discord {
+pub struct DiscordConfig {
     /// The token of the bot.
     pub bot_token: Secret,
     /// Where the REST API is, if it is a proxy of your own.
@@ -36,7 +36,7 @@ pub struct Discord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway_url: Option<String>,
     #[serde(flatten)]
-    pub access: Access,
+    pub access: AccountAccess,
 }
 
 /// How Slack reaches this instance.
@@ -53,7 +53,7 @@ pub enum SlackMode {
 /// A Slack app.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("additionalProperties" = false))]
-pub struct Slack {
+pub struct SlackConfig {
     /// The bot token, `xoxb-…`.
     pub bot_token: Secret,
     /// How Slack reaches this instance.
@@ -70,13 +70,13 @@ pub struct Slack {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_url: Option<String>,
     #[serde(flatten)]
-    pub access: Access,
+    pub access: AccountAccess,
 }
 
 /// A WhatsApp number of the Cloud API. Its webhook is `/channels/whatsapp/<account>`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("additionalProperties" = false))]
-pub struct Whatsapp {
+pub struct WhatsappConfig {
     /// The access token of the app.
     pub access_token: Secret,
     /// The number's id; it is not the number.
@@ -90,13 +90,13 @@ pub struct Whatsapp {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_url: Option<String>,
     #[serde(flatten)]
-    pub access: Access,
+    pub access: AccountAccess,
 }
 
 /// A Matrix user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("additionalProperties" = false))]
-pub struct Matrix {
+pub struct MatrixConfig {
     /// The address of the homeserver.
     #[schemars(url)]
     pub homeserver: String,
@@ -109,17 +109,17 @@ pub struct Matrix {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password: Option<Secret>,
     #[serde(flatten)]
-    pub access: Access,
+    pub access: AccountAccess,
 }
 
-impl Slack {
-    pub(super) fn check(&self, path: &str, report: &mut Report) {
+impl SlackConfig {
+    pub(super) fn report_errors(&self, path: &str, report: &mut ConfigReport) {
         let missing = match self.mode {
             SlackMode::Socket if self.app_token.is_none() => "app_token",
             SlackMode::Events if self.signing_secret.is_none() => "signing_secret",
             _ => return,
         };
-        report.error(
+        report.add_error(
             path,
             format!("{missing} is missing"),
             format!("add {missing} = …, or use the other mode"),
@@ -127,15 +127,19 @@ impl Slack {
     }
 }
 
-impl Matrix {
-    pub(super) fn check(&self, path: &str, report: &mut Report) {
+impl MatrixConfig {
+    pub(super) fn report_errors(&self, path: &str, report: &mut ConfigReport) {
         if self.access_token.is_some() == self.password.is_some() {
             let message = "a Matrix user needs an access_token or a password, one of them";
-            report.error(path, message, "add access_token = \"env:MATRIX_TOKEN\"");
+            report.add_error(path, message, "add access_token = \"env:MATRIX_TOKEN\"");
         }
-        if !is_user(&self.user_id) {
+        if !is_matrix_user_id(&self.user_id) {
             let message = format!("{:?} is no user of a homeserver", self.user_id);
-            report.error(&format!("{path}.user_id"), message, "write it whole, like @polyclaw:example.org");
+            report.add_error(
+                &format!("{path}.user_id"),
+                message,
+                "write it whole, like @polyclaw:example.org",
+            );
         }
     }
 }

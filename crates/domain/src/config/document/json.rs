@@ -5,106 +5,109 @@ use std::fmt;
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-use super::{Kind, Lines, Node, Syntax};
+use super::{ConfigNode, LineIndex, NodeKind, SyntaxError};
 
-pub(super) fn read(text: &str) -> Result<Node, Syntax> {
-    let lines = Lines::of(text);
+pub(super) fn parse_document(text: &str) -> Result<ConfigNode, SyntaxError> {
+    let lines = LineIndex::for_text(text);
     let mut parser = json5::Deserializer::from_str(text);
-    let root = Place { text, lines: &lines, line: 1 };
-    let root = root.deserialize(&mut parser).map_err(|error| syntax(&error, &lines, text))?;
-    match Rest::deserialize(&mut parser) {
+    let root = ValueSeed { text, lines: &lines, line: 1 };
+    let root = root.deserialize(&mut parser).map_err(|error| syntax_error(&error, &lines, text))?;
+    match TrailingText::deserialize(&mut parser) {
         Err(error) if error.code() != Some(json5::ErrorCode::EofParsingValue) => {
-            Err(syntax(&error, &lines, text))
+            Err(syntax_error(&error, &lines, text))
         }
         _ => Ok(root),
     }
 }
 
-fn syntax(error: &json5::Error, lines: &Lines, text: &str) -> Syntax {
-    let line = error.position().map_or_else(|| lines.at(text.len()), |position| position.line + 1);
+fn syntax_error(error: &json5::Error, lines: &LineIndex, text: &str) -> SyntaxError {
+    let line = error.position().map_or_else(|| lines.line_at(text.len()), |position| position.line + 1);
     let message = error.code().map_or_else(|| error.to_string(), |code| code.to_string());
     let message = message.split(" at line ").next().unwrap_or_default();
-    Syntax { line: Some(line), message: message.replace("EOF parsing", "the file ends too early, in this:") }
+    SyntaxError {
+        line: Some(line),
+        message: message.replace("EOF parsing", "the file ends too early, in this:"),
+    }
 }
 
 /// Where in the text the next value stands.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct ValueSeed<'a> {
     text: &'a str,
-    lines: &'a Lines,
+    lines: &'a LineIndex,
     line: usize,
 }
 
-impl Place<'_> {
-    fn node<E>(self, kind: Kind) -> Result<Node, E> {
-        Ok(Node::new(self.line, kind))
+impl ValueSeed<'_> {
+    fn build_node<E>(self, kind: NodeKind) -> Result<ConfigNode, E> {
+        Ok(ConfigNode::new(self.line, kind))
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Place<'_> {
-    type Value = Node;
+impl<'de> DeserializeSeed<'de> for ValueSeed<'_> {
+    type Value = ConfigNode;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<ConfigNode, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Place<'_> {
-    type Value = Node;
+impl<'de> Visitor<'de> for ValueSeed<'_> {
+    type Value = ConfigNode;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value")
     }
 
-    fn visit_unit<E: Error>(self) -> Result<Node, E> {
-        self.node(Kind::Null)
+    fn visit_unit<E: Error>(self) -> Result<ConfigNode, E> {
+        self.build_node(NodeKind::Null)
     }
 
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Node, E> {
-        self.node(Kind::Bool(value))
+    fn visit_bool<E: Error>(self, value: bool) -> Result<ConfigNode, E> {
+        self.build_node(NodeKind::Bool(value))
     }
 
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Node, E> {
-        self.node(Kind::Int(value))
+    fn visit_i64<E: Error>(self, value: i64) -> Result<ConfigNode, E> {
+        self.build_node(NodeKind::Int(value))
     }
 
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Node, E> {
+    fn visit_u64<E: Error>(self, value: u64) -> Result<ConfigNode, E> {
         #[allow(clippy::cast_precision_loss)]
-        self.node(i64::try_from(value).map_or(Kind::Float(value as f64), Kind::Int))
+        self.build_node(i64::try_from(value).map_or(NodeKind::Float(value as f64), NodeKind::Int))
     }
 
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Node, E> {
-        self.node(Kind::number(value))
+    fn visit_f64<E: Error>(self, value: f64) -> Result<ConfigNode, E> {
+        self.build_node(NodeKind::from_number(value))
     }
 
-    fn visit_str<E: Error>(self, value: &str) -> Result<Node, E> {
-        self.node(Kind::Text(value.to_owned()))
+    fn visit_str<E: Error>(self, value: &str) -> Result<ConfigNode, E> {
+        self.build_node(NodeKind::Text(value.to_owned()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Node, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<ConfigNode, A::Error> {
         let mut items = Vec::new();
         while let Some(mut item) = seq.next_element_seed(self)? {
             // A list has no keys to borrow; its tables have, and the first one marks the line well enough.
-            if let Kind::Table(entries) = &item.kind {
+            if let NodeKind::Table(entries) = &item.kind {
                 item.line = entries.first().map_or(item.line, |(_, first)| first.line);
             }
             items.push(item);
         }
-        self.node(Kind::List(items))
+        self.build_node(NodeKind::List(items))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ConfigNode, A::Error> {
         let mut entries = Vec::new();
-        while let Some((key, line)) = map.next_key_seed(Key(self))? {
-            entries.push((key, map.next_value_seed(Place { line, ..self })?));
+        while let Some((key, line)) = map.next_key_seed(KeySeed(self))? {
+            entries.push((key, map.next_value_seed(ValueSeed { line, ..self })?));
         }
-        self.node(Kind::Table(entries))
+        self.build_node(NodeKind::Table(entries))
     }
 }
 
-struct Key<'a>(Place<'a>);
+struct KeySeed<'a>(ValueSeed<'a>);
 
-impl<'de> DeserializeSeed<'de> for Key<'_> {
+impl<'de> DeserializeSeed<'de> for KeySeed<'_> {
     type Value = (String, usize);
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -112,7 +115,7 @@ impl<'de> DeserializeSeed<'de> for Key<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Key<'_> {
+impl<'de> Visitor<'de> for KeySeed<'_> {
     type Value = (String, usize);
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -121,7 +124,7 @@ impl<'de> Visitor<'de> for Key<'_> {
 
     fn visit_borrowed_str<E: Error>(self, key: &'de str) -> Result<Self::Value, E> {
         let offset = key.as_ptr().addr().saturating_sub(self.0.text.as_ptr().addr());
-        Ok((key.to_owned(), self.0.lines.at(offset)))
+        Ok((key.to_owned(), self.0.lines.line_at(offset)))
     }
 
     /// A key with escapes is a copy: it stands somewhere below its parent.
@@ -131,15 +134,15 @@ impl<'de> Visitor<'de> for Key<'_> {
 }
 
 /// What follows the value: there must be nothing.
-struct Rest;
+struct TrailingText;
 
-impl<'de> Deserialize<'de> for Rest {
+impl<'de> Deserialize<'de> for TrailingText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_option(Self)
     }
 }
 
-impl<'de> Visitor<'de> for Rest {
+impl<'de> Visitor<'de> for TrailingText {
     type Value = Self;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

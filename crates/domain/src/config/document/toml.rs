@@ -3,37 +3,39 @@
 use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
 
-use super::{Kind, Lines, Node, Syntax};
+use super::{ConfigNode, LineIndex, NodeKind, SyntaxError};
 
-pub(super) fn read(text: &str) -> Result<Node, Syntax> {
-    let lines = Lines::of(text);
-    let table = DeTable::parse(text).map_err(|error| Syntax {
-        line: error.span().map(|span| lines.at(span.start)),
+pub(super) fn parse_document(text: &str) -> Result<ConfigNode, SyntaxError> {
+    let lines = LineIndex::for_text(text);
+    let table = DeTable::parse(text).map_err(|error| SyntaxError {
+        line: error.span().map(|span| lines.line_at(span.start)),
         message: error.message().replace('\n', " "),
     })?;
-    Ok(Node::new(1, table_kind(table.into_inner(), &lines)))
+    Ok(ConfigNode::new(1, table_kind(table.into_inner(), &lines)))
 }
 
-fn table_kind(table: DeTable<'_>, lines: &Lines) -> Kind {
+fn table_kind(table: DeTable<'_>, lines: &LineIndex) -> NodeKind {
     let entry = |(key, value): (Spanned<_>, Spanned<DeValue<'_>>)| {
-        let line = lines.at(key.span().start);
+        let line = lines.line_at(key.span().start);
         let key: std::borrow::Cow<'_, str> = key.into_inner();
-        (key.into_owned(), Node::new(line, kind(value.into_inner(), lines)))
+        (key.into_owned(), ConfigNode::new(line, node_kind(value.into_inner(), lines)))
     };
-    Kind::Table(table.into_iter().map(entry).collect())
+    NodeKind::Table(table.into_iter().map(entry).collect())
 }
 
-fn kind(value: DeValue<'_>, lines: &Lines) -> Kind {
+fn node_kind(value: DeValue<'_>, lines: &LineIndex) -> NodeKind {
     match value {
-        DeValue::String(text) => Kind::Text(text.into_owned()),
-        DeValue::Integer(number) => integer(&number),
-        DeValue::Float(number) => Kind::Float(number.as_str().parse().unwrap_or(f64::NAN)),
-        DeValue::Boolean(value) => Kind::Bool(value),
-        DeValue::Datetime(_) => Kind::Date,
-        DeValue::Array(items) => Kind::List(
+        DeValue::String(text) => NodeKind::Text(text.into_owned()),
+        DeValue::Integer(number) => integer_kind(&number),
+        DeValue::Float(number) => NodeKind::Float(number.as_str().parse().unwrap_or(f64::NAN)),
+        DeValue::Boolean(value) => NodeKind::Bool(value),
+        DeValue::Datetime(_) => NodeKind::Date,
+        DeValue::Array(items) => NodeKind::List(
             items
                 .into_iter()
-                .map(|item| Node::new(lines.at(item.span().start), kind(item.into_inner(), lines)))
+                .map(|item| {
+                    ConfigNode::new(lines.line_at(item.span().start), node_kind(item.into_inner(), lines))
+                })
                 .collect(),
         ),
         DeValue::Table(table) => table_kind(table, lines),
@@ -41,9 +43,9 @@ fn kind(value: DeValue<'_>, lines: &Lines) -> Kind {
 }
 
 /// What does not fit is kept as a float, so that the range check refuses it and names the range.
-fn integer(number: &DeInteger<'_>) -> Kind {
+fn integer_kind(number: &DeInteger<'_>) -> NodeKind {
     match i64::from_str_radix(number.as_str(), number.radix()) {
-        Ok(value) => Kind::Int(value),
-        Err(_) => Kind::Float(number.as_str().parse().unwrap_or(f64::INFINITY)),
+        Ok(value) => NodeKind::Int(value),
+        Err(_) => NodeKind::Float(number.as_str().parse().unwrap_or(f64::INFINITY)),
     }
 }

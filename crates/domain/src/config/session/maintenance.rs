@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 /// What becomes of conversations that nobody uses any more. One in which something runs or waits is never touched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Maintenance {
+pub struct MaintenanceConfig {
     /// Whether it is done, or only said.
-    pub mode: Mode,
+    pub mode: MaintenanceMode,
     /// A conversation is removed after so many days without a message.
     #[schemars(range(min = 1, max = 3_650))]
     pub prune_after_days: u32,
@@ -27,7 +27,7 @@ pub struct Maintenance {
 /// Whether something is done, or only said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Mode {
+pub enum MaintenanceMode {
     /// What would be removed is said in an event, every hour.
     #[default]
     Warn,
@@ -35,10 +35,10 @@ pub enum Mode {
     Enforce,
 }
 
-impl Default for Maintenance {
+impl Default for MaintenanceConfig {
     fn default() -> Self {
         Self {
-            mode: Mode::default(),
+            mode: MaintenanceMode::default(),
             prune_after_days: 30,
             max_entries: 500,
             rotate_mb: 10,

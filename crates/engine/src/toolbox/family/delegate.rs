@@ -6,9 +6,9 @@ use std::time::Duration;
 use polyclaw_domain::a2a;
 use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::plain;
-use polyclaw_domain::run::{Run, RunKind, RunStatus, Task, TooMany};
+use polyclaw_domain::run::{RunKind, RunStatus, RunTask, SpawnLimitExceeded, SubagentRun};
 use polyclaw_domain::sandbox::WorkerFault;
+use polyclaw_domain::sanitize;
 use polyclaw_domain::session::Session;
 use polyclaw_domain::tool::ToolCall;
 use schemars::JsonSchema;
@@ -66,7 +66,7 @@ pub(super) async fn delegate(engine: &Engine, asked: Asked<'_>, given: Delegate)
         let (least, most) = (PATIENCE_MS.start(), PATIENCE_MS.end());
         return Err(Refused(format!("timeout_ms is from {least} to {most}, not {patience}.")));
     }
-    if let Some(name) = a2a::remote(&given.agent_id) {
+    if let Some(name) = a2a::remote_agent_name(&given.agent_id) {
         if !waits || given.stream {
             return Err(Refused(
                 "An agent elsewhere is waited for: mode \"sync\", without stream.".to_owned(),
@@ -83,7 +83,11 @@ pub(super) async fn delegate(engine: &Engine, asked: Asked<'_>, given: Delegate)
         owner: asked.scope.session.clone(),
         asked: AskedBy::Turn(asked.turn.clone()),
         agent: agent.clone(),
-        task: Task { label: plain::line(&given.task, 60), prompt: given.task, ..Task::default() },
+        task: RunTask {
+            label: sanitize::to_single_line(&given.task, 60),
+            prompt: given.task,
+            ..RunTask::default()
+        },
         model: None,
         thinking: None,
         timeout_ms: i64::try_from(patience).unwrap_or(i64::MAX),
@@ -143,7 +147,7 @@ pub(super) fn no_grant(spec: &AgentSpec, session: &Session, call: &ToolCall) -> 
     let error = match &spec.delegation {
         Some(rules) => {
             let depth = session.delegation_depth + 1;
-            Error::TooMany(RunKind::Delegate, TooMany::Depth(depth, rules.max_depth))
+            Error::TooMany(RunKind::Delegate, SpawnLimitExceeded::Depth(depth, rules.max_depth))
         }
         None => Error::DelegationDenied(spec.agent_id.to_string(), agent.unwrap_or("anybody").to_owned()),
     };
@@ -154,7 +158,7 @@ pub(super) fn no_grant(spec: &AgentSpec, session: &Session, call: &ToolCall) -> 
 const MODEL_CODES: [&str; 5] =
     ["provider_failed", "no_model", "empty_reply", "stalled", "too_many_open_files"];
 
-fn answer(run: &Run, duration_ms: i64) -> Value {
+fn answer(run: &SubagentRun, duration_ms: i64) -> Value {
     let result = run.result.clone().unwrap_or_default();
     let worker = [WorkerFault::PoolExhausted, WorkerFault::WorkerCrash]
         .map(WorkerFault::as_str)

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polyclaw_domain::a2a::{Looked, RemoteFault, RemoteState, RemoteTask, Remotes};
+use polyclaw_domain::a2a::{
+    RemoteAgentClient, RemoteAgentError, RemoteTask, RemoteTaskResult, RemoteTaskState,
+};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
@@ -32,7 +34,7 @@ pub(super) async fn delegate(engine: &Engine, asked: Asked<'_>, mut errand: Erra
         Ok(remotes) => remotes,
         Err((code, message)) => return Ok(rejected(&errand, code, &message)),
     };
-    engine.redactor().string(&mut errand.task);
+    engine.redactor().redact_in_place(&mut errand.task);
     let goes_on = !super::is_once(&engine.settings(), asked.call);
     let mut leash = Leash { engine, remotes, name: errand.name.to_owned(), task: None, goes_on };
     // The same call made again after a crash is the same message.
@@ -48,7 +50,7 @@ pub(super) async fn delegate(engine: &Engine, asked: Asked<'_>, mut errand: Erra
     Ok(answer(engine, &errand, seen, status, engine.now().since(began)).to_string())
 }
 
-type Grant = Result<Arc<dyn Remotes>, (&'static str, String)>;
+type Grant = Result<Arc<dyn RemoteAgentClient>, (&'static str, String)>;
 
 /// Whether the agent may ask this one: both are named in the config.
 async fn allowed(engine: &Engine, asked: Asked<'_>, errand: &Errand<'_>) -> Result<Grant, Refused> {
@@ -70,7 +72,7 @@ async fn allowed(engine: &Engine, asked: Asked<'_>, errand: &Errand<'_>) -> Resu
 /// A task elsewhere that must not outlive whoever waits for it: one that may be at work still is ended.
 struct Leash<'a> {
     engine: &'a Engine,
-    remotes: Arc<dyn Remotes>,
+    remotes: Arc<dyn RemoteAgentClient>,
     name: String,
     task: Option<String>,
     /// Another life of the engine waits on for it.
@@ -79,15 +81,15 @@ struct Leash<'a> {
 
 impl Leash<'_> {
     /// Until it is over, or asks for what nobody here gives.
-    async fn follow(&mut self, message: &str, text: &str) -> Looked {
+    async fn follow(&mut self, message: &str, text: &str) -> RemoteTaskResult {
         let mut pause = FIRST_LOOK;
-        let mut seen = self.remotes.send(&self.name, message, text).await?;
+        let mut seen = self.remotes.send_task(&self.name, message, text).await?;
         loop {
-            self.task = seen.id.clone().filter(|_| seen.state == RemoteState::Working);
+            self.task = seen.id.clone().filter(|_| seen.state == RemoteTaskState::Working);
             let Some(task) = self.task.clone() else { return Ok(seen) };
             sleep(pause).await;
             pause = (pause * 2).min(LAST_LOOK);
-            match self.remotes.look(&self.name, &task).await {
+            match self.remotes.poll_task(&self.name, &task).await {
                 Ok(task) => seen = task,
                 Err(fault) if fault.is_refusal => return Err(fault),
                 // Away for a moment: its time runs all the same.
@@ -97,10 +99,10 @@ impl Leash<'_> {
     }
 
     /// Its time is over: it is ended there, and says how far it came.
-    async fn end(&mut self) -> Looked {
-        let none = || RemoteFault::passing("it did not take the task up in time");
+    async fn end(&mut self) -> RemoteTaskResult {
+        let none = || RemoteAgentError::transient("it did not take the task up in time");
         let task = self.task.take().ok_or_else(none)?;
-        let cancel = self.remotes.cancel(&self.name, &task);
+        let cancel = self.remotes.cancel_task(&self.name, &task);
         timeout(GRACE, cancel).await.unwrap_or_else(|_| Err(none()))
     }
 }
@@ -112,16 +114,16 @@ impl Drop for Leash<'_> {
         let Some(task) = self.task.take().filter(|_| !is_handed_on) else { return };
         let (remotes, name) = (Arc::clone(&self.remotes), self.name.clone());
         tokio::spawn(async move {
-            if let Err(fault) = remotes.cancel(&name, &task).await {
+            if let Err(fault) = remotes.cancel_task(&name, &task).await {
                 tracing::warn!(remote = %name, error = %fault.message, "the remote task may go on");
             }
         });
     }
 }
 
-fn status(state: RemoteState) -> (&'static str, Option<&'static str>) {
+fn status(state: RemoteTaskState) -> (&'static str, Option<&'static str>) {
     match state {
-        RemoteState::Completed => ("completed", None),
+        RemoteTaskState::Completed => ("completed", None),
         _ => ("error", Some("internal")),
     }
 }
@@ -133,13 +135,13 @@ fn rejected(errand: &Errand<'_>, code: &str, message: &str) -> String {
 fn answer(
     engine: &Engine,
     errand: &Errand<'_>,
-    seen: Looked,
+    seen: RemoteTaskResult,
     (status, code): (&str, Option<&str>),
     duration_ms: i64,
 ) -> Value {
     let (text, message) = match seen {
         Ok(task) => (task.text.clone(), cause(&task)),
-        Err(fault) => (fault.said.unwrap_or_default(), Some(fault.message)),
+        Err(fault) => (fault.remote_message.unwrap_or_default(), Some(fault.message)),
     };
     let said = (!text.is_empty()).then(|| framed(errand.agent, &text, &engine.nonce()));
     let is_whole = status == "completed";
@@ -156,10 +158,10 @@ fn answer(
 
 fn cause(task: &RemoteTask) -> Option<String> {
     let words = match task.state {
-        RemoteState::Failed => "it failed there",
-        RemoteState::Canceled => "it was ended there",
-        RemoteState::Asking => "it asks for more than the task says; give it a task that says everything",
-        RemoteState::Completed | RemoteState::Working => return None,
+        RemoteTaskState::Failed => "it failed there",
+        RemoteTaskState::Canceled => "it was ended there",
+        RemoteTaskState::Asking => "it asks for more than the task says; give it a task that says everything",
+        RemoteTaskState::Completed | RemoteTaskState::Working => return None,
     };
     Some(words.to_owned())
 }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::job::JobState;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::message::Origin;
-use polyclaw_domain::session::{Session, Status};
+use polyclaw_domain::message::MessageOrigin;
+use polyclaw_domain::session::{Session, SessionStatus};
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::jobs::Job;
 use polyclaw_store::{Tx, jobs, sessions};
 use schemars::JsonSchema;
@@ -46,7 +46,7 @@ pub(super) async fn send(engine: &Engine, asked: Asked<'_>, given: Send) -> Done
     let ends = ends(engine, asked, &key).await?;
     if let Err(error) = may_send(engine, &ends, &key) {
         let (sender, trace) = (&asked.scope.agent, Some(ends.from.trace));
-        let origin = Origin::Agent(sender.clone());
+        let origin = MessageOrigin::Agent(sender.clone());
         engine.record_refusal((&asked.scope.session, sender, trace), &origin, &error).await;
         return Err(error.into());
     }
@@ -85,12 +85,12 @@ async fn ends(engine: &Engine, asked: Asked<'_>, key: &SessionKey) -> Result<End
 /// is told only to those who may write to it.
 fn may_send(engine: &Engine, ends: &Ends, key: &SessionKey) -> Result<()> {
     if !ends.is_own {
-        let to = ends.to.as_ref().map(|session| session.active_agent.clone()).or_else(|| key.agent());
+        let to = ends.to.as_ref().map(|session| session.active_agent.clone()).or_else(|| key.agent_id());
         check(engine, &ends.from.agent, &to.ok_or_else(|| Error::UnknownSession(key.to_string()))?)?;
     }
     match &ends.to {
         None => Err(Error::UnknownSession(key.to_string())),
-        Some(session) if session.status == Status::Archived => {
+        Some(session) if session.status == SessionStatus::Archived => {
             Err(Error::NotNow(format!("{key} is archived: begin another")))
         }
         Some(_) => Ok(()),
@@ -98,7 +98,7 @@ fn may_send(engine: &Engine, ends: &Ends, key: &SessionKey) -> Result<()> {
 }
 
 pub(super) fn check(engine: &Engine, from: &AgentId, to: &AgentId) -> Result<()> {
-    engine.settings().agent_to_agent.check(from, to).map_err(|missing| Error::SendDenied {
+    engine.settings().agent_to_agent.check_agents(from, to).map_err(|missing| Error::SendDenied {
         from: from.clone(),
         to: to.clone(),
         missing,

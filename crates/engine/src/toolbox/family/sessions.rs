@@ -1,10 +1,10 @@
 //! `sessions_list` and `sessions_history`: a look at what a session began. Of other sessions only those are there that it
 //! may write to, and nothing of what is said in them.
 
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::message::Role;
-use polyclaw_domain::plain;
-use polyclaw_domain::session::{Session, Status};
+use polyclaw_domain::message::MessageRole;
+use polyclaw_domain::sanitize;
+use polyclaw_domain::session::{Session, SessionStatus};
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::sessions::Filter;
 use polyclaw_store::{Tx, messages, sessions};
 use schemars::JsonSchema;
@@ -48,7 +48,7 @@ async fn others(engine: &Engine, asked: Asked<'_>) -> Result<Vec<Value>, Refused
     if !engine.settings().agent_to_agent.enabled {
         return Ok(Vec::new());
     }
-    let filter = Filter { status: Some(Status::Active), limit: LOOKED_AT, ..Filter::default() };
+    let filter = Filter { status: Some(SessionStatus::Active), limit: LOOKED_AT, ..Filter::default() };
     let found = engine.db().read(move |tx| sessions::list(tx, &filter)).await.map_err(Error::from)?;
     let is_open = |session: &&Session| {
         session.owner.is_none()
@@ -74,10 +74,10 @@ pub(super) async fn history(engine: &Engine, asked: Asked<'_>, given: History) -
     let found = found.ok_or_else(|| Error::UnknownSession(key.to_string()))?;
     let line = |message: &messages::Message| -> Value {
         let role = match message.role {
-            Role::User => message.origin.to_string(),
+            MessageRole::User => message.origin.to_string(),
             other => other.as_str().to_owned(),
         };
-        json!({ "from": role, "text": plain::block(&message.text, LONGEST_LINE) })
+        json!({ "from": role, "text": sanitize::limit_block(&message.text, LONGEST_LINE) })
     };
     Ok(json!({ "messages": found.iter().map(line).collect::<Vec<_>>() }).to_string())
 }

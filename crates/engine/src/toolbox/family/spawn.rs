@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use polyclaw_domain::id::{AgentId, RunId};
+use polyclaw_domain::json_schema;
 use polyclaw_domain::provider::{ModelRef, ReasoningEffort};
-use polyclaw_domain::redact::quoted;
-use polyclaw_domain::run::{Run, RunKind, Task};
-use polyclaw_domain::shape;
+use polyclaw_domain::redact::quote_safely;
+use polyclaw_domain::run::{RunKind, RunTask, SubagentRun};
 use polyclaw_store::{Tx, jobs, runs};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -69,7 +69,7 @@ pub(super) async fn spawn(engine: &Engine, asked: Asked<'_>, given: Spawn) -> Do
     if given.task.trim().is_empty() {
         return Err(Refused("A sub-agent needs a task.".to_owned()));
     }
-    if let Some(fault) = given.result_schema.as_ref().and_then(shape::fault) {
+    if let Some(fault) = given.result_schema.as_ref().and_then(json_schema::find_schema_error) {
         return Err(Refused(format!("result_schema is no JSON Schema: {fault}.")));
     }
     let own = engine.agent(&asked.scope.agent).await?.spec;
@@ -87,7 +87,7 @@ pub(super) async fn spawn(engine: &Engine, asked: Asked<'_>, given: Spawn) -> Do
     if let Some(schema) = &schema {
         prompt.push_str(&format!("\n\nAnswer with JSON alone that fits this schema:\n{schema}"));
     }
-    let label = given.label.unwrap_or_else(|| polyclaw_domain::plain::line(&prompt, 60));
+    let label = given.label.unwrap_or_else(|| polyclaw_domain::sanitize::to_single_line(&prompt, 60));
     let run = engine
         .begin_run(Wish {
             id: asked.run_id(),
@@ -95,7 +95,13 @@ pub(super) async fn spawn(engine: &Engine, asked: Asked<'_>, given: Spawn) -> Do
             owner: asked.scope.session.clone(),
             asked: AskedBy::Turn(asked.turn.clone()),
             agent,
-            task: Task { label, prompt, tags: given.tags.unwrap_or_default(), schema, ..Task::default() },
+            task: RunTask {
+                label,
+                prompt,
+                tags: given.tags.unwrap_or_default(),
+                schema,
+                ..RunTask::default()
+            },
             model,
             thinking: given.thinking.or(own.subagents.thinking),
             timeout_ms: i64::from(seconds.clamp(1, 86_400)) * 1000,
@@ -140,10 +146,10 @@ pub(super) async fn wait(engine: &Engine, asked: Asked<'_>, given: Wait) -> Done
 }
 
 /// A run of another session is none, as far as this one can see.
-async fn owned(engine: &Engine, asked: Asked<'_>, id: &RunId) -> Result<Run, Refused> {
+async fn owned(engine: &Engine, asked: Asked<'_>, id: &RunId) -> Result<SubagentRun, Refused> {
     let run = engine.run_of_id(id).await?;
     match run.owner == asked.scope.session {
         true => Ok(run),
-        false => Err(Error::UnknownRun(quoted(id.as_str())).into()),
+        false => Err(Error::UnknownRun(quote_safely(id.as_str())).into()),
     }
 }

@@ -1,6 +1,6 @@
 //! `SendMessage`.
 
-use polyclaw_domain::mail::LetterKind;
+use polyclaw_domain::team_message::TeamMessageKind;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -43,12 +43,12 @@ enum Kind {
 pub(super) async fn send(engine: &Engine, asked: Asked<'_>, given: Send) -> Done {
     let outgoing = Outgoing {
         kind: match given.kind {
-            Kind::Message => LetterKind::Message,
-            Kind::Broadcast => LetterKind::Broadcast,
-            Kind::ShutdownRequest => LetterKind::ShutdownRequest,
-            Kind::ShutdownResponse => LetterKind::ShutdownResponse,
-            Kind::PlanApprovalRequest => LetterKind::PlanApprovalRequest,
-            Kind::PlanApprovalResponse => LetterKind::PlanApprovalResponse,
+            Kind::Message => TeamMessageKind::Message,
+            Kind::Broadcast => TeamMessageKind::Broadcast,
+            Kind::ShutdownRequest => TeamMessageKind::ShutdownRequest,
+            Kind::ShutdownResponse => TeamMessageKind::ShutdownResponse,
+            Kind::PlanApprovalRequest => TeamMessageKind::PlanApprovalRequest,
+            Kind::PlanApprovalResponse => TeamMessageKind::PlanApprovalResponse,
         },
         to: given.recipient,
         content: given.content.unwrap_or_default(),

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::message::Role;
+use polyclaw_domain::message::MessageRole;
 use polyclaw_domain::provider::ModelRef;
-use polyclaw_domain::team::state::Standing;
+use polyclaw_domain::team::state::MemberStatus;
 use polyclaw_store::messages;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -102,7 +102,7 @@ pub(super) async fn spawn(engine: &Engine, asked: Asked<'_>, given: Spawn) -> Do
 async fn has_person(engine: &Engine, asked: Asked<'_>) -> Result<bool, Refused> {
     let turn = asked.turn.clone();
     let stored = engine.db().read(move |tx| messages::of_turn(tx, &turn)).await.map_err(Error::from)?;
-    Ok(stored.iter().any(|line| line.role == Role::User && line.origin.is_person()))
+    Ok(stored.iter().any(|line| line.role == MessageRole::User && line.origin.is_person()))
 }
 
 pub(super) async fn shutdown(engine: &Engine, asked: Asked<'_>, given: Shutdown) -> Done {
@@ -121,7 +121,7 @@ async fn waiting_plans(
     engine: &Engine,
     asked: Asked<'_>,
     team: &str,
-    members: &[Standing],
+    members: &[MemberStatus],
 ) -> std::result::Result<HashMap<String, String>, Refused> {
     let mut plans = HashMap::new();
     for standing in members.iter().filter(|standing| standing.member.plan.is_some()) {
@@ -140,7 +140,7 @@ pub(super) async fn status(engine: &Engine, asked: Asked<'_>, given: Status) -> 
         .iter()
         .map(|standing| {
             json!({ "name": standing.member.name, "role": standing.member.role, "session_key": standing.member.session,
-                "status": standing.word(), "tasks": standing.tasks, "setback": standing.setback, "plan": standing.member.plan,
+                "status": standing.status_word(), "tasks": standing.tasks, "setback": standing.failures, "plan": standing.member.plan,
                 "plan_content": plans.get(&standing.member.name),
                 "last_active_at": standing.member.last_active_at.to_string() })
         })
@@ -148,7 +148,7 @@ pub(super) async fn status(engine: &Engine, asked: Asked<'_>, given: Status) -> 
     let done = view.counts.completed + view.counts.failed;
     Ok(json!({
         "team": view.team.name, "status": view.team.status, "members": members, "tasks": view.counts,
-        "progress": format!("{done} of {} ended", view.counts.all()),
+        "progress": format!("{done} of {} ended", view.counts.total_count()),
     })
     .to_string())
 }

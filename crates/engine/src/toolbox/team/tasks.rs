@@ -1,7 +1,7 @@
 //! `TaskCreate`, `TaskList`, `TaskClaim`, `TaskUpdate` and `TaskComplete`.
 
 use polyclaw_domain::run::Artifact;
-use polyclaw_domain::task::{Task, TaskNo, TaskState, Verify};
+use polyclaw_domain::task::{TaskNo, TaskVerification, TeamTask, TeamTaskState};
 use polyclaw_store::tasks::Change;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -32,7 +32,7 @@ pub(super) struct Create {
     /// What a member must be able to do to take it.
     capability: Option<String>,
     /// {"command": "…"} that must end with 0 where the work was done, or {"agent": {"agent_id": "…", "instructions": "…"}}.
-    verify: Option<Verify>,
+    verify: Option<TaskVerification>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -40,7 +40,7 @@ pub(super) struct Create {
 pub(super) struct List {
     #[serde(rename = "team_name")]
     team: String,
-    status: Option<TaskState>,
+    status: Option<TeamTaskState>,
     /// The name or session key of a member who has it, or had it when it ended.
     owner: Option<String>,
     #[serde(default, alias = "include_completed")]
@@ -119,12 +119,12 @@ struct Left {
 }
 
 /// A task as those are shown it who work on it.
-pub(super) fn shown(task: &Task) -> Value {
+pub(super) fn shown(task: &TeamTask) -> Value {
     json!({
         "task_id": task.no,
         "subject": task.subject,
         "description": task.description,
-        "title": task.title(),
+        "title": task.display_title(),
         "status": task.state,
         "owner": task.lease.as_ref().map(|lease| &lease.owner).or(task.ended_by.as_ref()),
         "lease_until": task.lease.as_ref().map(|lease| lease.until.to_string()),
@@ -184,8 +184,8 @@ pub(super) async fn claim(engine: &Engine, asked: Asked<'_>, given: Claim) -> Do
 
 pub(super) async fn update(engine: &Engine, asked: Asked<'_>, given: Update) -> Done {
     let state = match given.status {
-        Some(Step::InProgress) => Some(TaskState::InProgress),
-        Some(Step::Released) => Some(TaskState::Pending),
+        Some(Step::InProgress) => Some(TeamTaskState::InProgress),
+        Some(Step::Released) => Some(TeamTaskState::Pending),
         Some(Step::Reopened) => {
             let task = engine.reopen_task(&asked.actor(), &given.team_name, given.task_id).await?;
             return Ok(shown(&task).to_string());
@@ -213,8 +213,8 @@ pub(super) async fn complete(engine: &Engine, asked: Asked<'_>, given: Complete)
     let artifacts = given.artifacts.unwrap_or_default().into_iter();
     let finish = Finish {
         state: match given.status {
-            End::Completed => TaskState::Completed,
-            End::Failed => TaskState::Failed,
+            End::Completed => TeamTaskState::Completed,
+            End::Failed => TeamTaskState::Failed,
         },
         summary: given.summary,
         artifacts: artifacts.map(|Left { kind, path }| Artifact { kind, path }).collect(),

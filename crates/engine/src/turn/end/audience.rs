@@ -1,7 +1,7 @@
 //! What an audience is left with: of a run that spoke there, and of the turn that let it.
 
-use polyclaw_domain::channel::Address;
-use polyclaw_domain::delivery::{Policy, gate, is_silence};
+use polyclaw_domain::channel::ChatAddress;
+use polyclaw_domain::delivery::{DeliveryPolicy, apply_gate, is_silence};
 use polyclaw_store::outbox::Parcel;
 use polyclaw_store::{Tx, drafts, outbox};
 
@@ -67,14 +67,14 @@ pub(in crate::turn) async fn release_drafts(
 }
 
 /// A draft as it is to stand: with all that was said in the step, which the draft may be behind of.
-fn stand(engine: &Engine, running: &Running, context: &Context, draft: Draft) -> (Address, Vec<Parcel>) {
+fn stand(engine: &Engine, running: &Running, context: &Context, draft: Draft) -> (ChatAddress, Vec<Parcel>) {
     let claim = &running.claim;
     let said = context.last_step().map(|step| step.text.as_str()).filter(|text| !text.is_empty());
     let text = said.map_or(draft.text, |said| context.signed(said));
     let key = format!("{}-said-{}", claim.turn, engine.next_id());
     let session = context.listeners.as_ref().map_or(&claim.session, |listeners| listeners.session());
     let label = Label { session, turn: &claim.turn, key: &key, first: 0, now: engine.now() };
-    let outgoing = gate(Some(draft.address.clone()), Policy::OPEN, text);
+    let outgoing = apply_gate(Some(draft.address.clone()), DeliveryPolicy::ALLOW_ALL, text);
     let mut parcels =
         outgoing.map_or_else(|_| Vec::new(), |passed| delivery::parcels(engine, passed, &label));
     if let Some(first) = parcels.first_mut() {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use polyclaw_domain::fault::KillPoint;
-use polyclaw_domain::job::{JobState, Lane};
+use polyclaw_domain::job::{JobLane, JobState};
+use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_store::Tx;
 use polyclaw_store::messages::Message;
 
@@ -61,7 +61,7 @@ pub(super) struct Stored {
     /// What people are to be told.
     pub notices: Vec<String>,
     /// The lane in which the session's next turn is ready.
-    pub next: Option<Lane>,
+    pub next: Option<JobLane>,
     /// The run that ended with the turn.
     pub closed: Option<Closed>,
 }

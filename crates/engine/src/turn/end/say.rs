@@ -1,7 +1,7 @@
 //! What a turn says at its end, on its way to those who asked.
 
-use polyclaw_domain::channel::Address;
-use polyclaw_domain::delivery::{Outgoing, Policy, gate, is_silence};
+use polyclaw_domain::channel::ChatAddress;
+use polyclaw_domain::delivery::{DeliveryPolicy, OutgoingMessage, apply_gate, is_silence};
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::id::MessageId;
 use serde_json::json;
@@ -34,8 +34,8 @@ pub(super) fn say(
         step.channel.clone_from(&address.channel);
         step.deliver |= wanted && !silent;
         let is_asked = context.is_child_asked_from(&address);
-        let policy = Policy {
-            wanted,
+        let policy = DeliveryPolicy {
+            requested: wanted,
             session_delivers: context.session.delivers || is_asked,
             session_sends: context.session.sends || is_asked,
         };
@@ -72,12 +72,12 @@ fn beneath(said: &str, line: &str) -> String {
 pub(super) fn pass_gate(
     engine: &Engine,
     last: &mut Last,
-    (address, draft): (Address, Option<String>),
-    policy: Policy,
+    (address, draft): (ChatAddress, Option<String>),
+    policy: DeliveryPolicy,
     text: &str,
 ) {
-    let pulled = address.is_pulled();
-    match gate(Some(address.clone()), policy, text.to_owned()) {
+    let pulled = address.is_pull_channel();
+    match apply_gate(Some(address.clone()), policy, text.to_owned()) {
         Ok(_) if pulled => {}
         Ok(outgoing) => {
             let data = json!({ "channel": address.channel });
@@ -86,7 +86,7 @@ pub(super) fn pass_gate(
         }
         Err(kept) => {
             let data = json!({ "kept": kept.as_str(), "channel": address.channel });
-            last.events.push(event(&last.claim, EventKind::GateKept, data));
+            last.events.push(event(&last.claim, EventKind::GateSuppressed, data));
         }
     }
 }
@@ -95,14 +95,14 @@ pub(super) fn pass_gate(
 pub(super) fn leave_drafts(engine: &Engine, last: &mut Last, remark: &str) {
     for draft in last.drafts.left() {
         let text = format!("{}{remark}", draft.text);
-        if let Ok(outgoing) = gate(Some(draft.address), Policy::OPEN, text) {
+        if let Ok(outgoing) = apply_gate(Some(draft.address), DeliveryPolicy::ALLOW_ALL, text) {
             pack(engine, last, outgoing, draft.platform_id);
         }
     }
 }
 
 /// The first part is written over a draft, if there is one.
-fn pack(engine: &Engine, last: &mut Last, outgoing: Outgoing, draft: Option<String>) {
+fn pack(engine: &Engine, last: &mut Last, outgoing: OutgoingMessage, draft: Option<String>) {
     let turn = &last.claim.turn;
     let label =
         Label { session: &last.queue, turn, key: turn.as_str(), first: last.parcels.len(), now: last.now };

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use polyclaw_domain::id::{MessageId, RunId, TurnId};
-use polyclaw_domain::job::{JobState, Lane, Priority};
-use polyclaw_domain::message::Origin;
-use polyclaw_domain::run::{self, RunStatus, shown_reply};
+use polyclaw_domain::job::{JobLane, JobPriority, JobState};
+use polyclaw_domain::message::MessageOrigin;
+use polyclaw_domain::run::{self, RunStatus, shown_reply_meta};
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome};
 use polyclaw_store::jobs::{Claim, End, Hold, Kind, NewJob};
@@ -35,7 +35,7 @@ pub(super) fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Stor
         let mut told = family::told_late(tx, &last.claim.turn, &line, last.now)?;
         if end.state == JobState::Done {
             // The results of its calls have said it already.
-            told.iter_mut().filter_map(|line| line.meta.as_mut()).for_each(run::note_shown);
+            told.iter_mut().filter_map(|line| line.meta.as_mut()).for_each(run::mark_shown);
         }
         lines.extend(told);
     }
@@ -117,8 +117,8 @@ fn show_reply(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<()> {
             session: key.clone(),
             session_id: session.id,
             text: format!("{label}: {}", reply.text),
-            origin: Origin::Agent(last.claim.agent.clone()),
-            meta: Some(shown_reply(&last.claim.session, &last.claim.agent, &reply.id)),
+            origin: MessageOrigin::Agent(last.claim.agent.clone()),
+            meta: Some(shown_reply_meta(&last.claim.session, &last.claim.agent, &reply.id)),
             turn: TurnId::new(format!("{}-shown", last.claim.turn)),
             deliver: false,
             ..reply.clone()
@@ -165,9 +165,9 @@ fn cut_off(
     reads_only: bool,
 ) -> polyclaw_store::Result<String> {
     const STOPPED: &str = "Stopped: the turn ended while it ran.";
-    let run = runs::get(tx, &RunId::of_call(turn, &call.id))?;
+    let run = runs::get(tx, &RunId::for_call(turn, &call.id))?;
     let is_known = reads_only || run.as_ref().is_some_and(|run| run.status != RunStatus::Running);
-    let said = run.and_then(|run| run.result).map(|result| result.summary());
+    let said = run.and_then(|run| run.result).map(|result| result.short_summary());
     Ok(match said.filter(|said| !said.is_empty()) {
         Some(said) => format!("{STOPPED} It had said:\n{said}"),
         None if is_known => STOPPED.to_owned(),
@@ -196,7 +196,7 @@ fn queue_resume(
     claim: &Claim,
     turn: &TurnId,
     now: Millis,
-) -> polyclaw_store::Result<Option<Lane>> {
+) -> polyclaw_store::Result<Option<JobLane>> {
     if !backlog::any_waiting(tx, &claim.session)? {
         return Ok(None);
     }
@@ -207,7 +207,7 @@ fn queue_resume(
         agent: session.active_agent,
         kind: Kind::Turn,
         lane: session.lane,
-        priority: Priority::Direct,
+        priority: JobPriority::Direct,
         held: false,
         inputs: 0,
         steers: false,

@@ -1,8 +1,8 @@
 //! A team has no more authority than the people it worked for.
 
-use polyclaw_domain::approval::Decision;
+use polyclaw_domain::approval::ApprovalDecision;
 use polyclaw_domain::authority::Authority;
-use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
+use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
 use polyclaw_engine::decide;
 use polyclaw_engine::team::Actor;
 use polyclaw_testkit::world::World;
@@ -22,14 +22,14 @@ async fn authority(hall: &Hall) -> Authority {
 /// A guest speaks in the lead's conversation.
 async fn guest_says(hall: &Hall, text: &str) {
     let mut inbound = World::inbound("me", text);
-    Authority::Guest.stamp(&mut inbound.meta);
+    Authority::Guest.write_to_meta(&mut inbound.meta);
     let accepted = hall.world.engine.accept(inbound).await.unwrap();
     hall.world.answer(&accepted).await;
 }
 
 async fn a_task_of_a_guest_never_gets_the_authority_of_an_owner(hall: Hall) {
     let hall = hall.with_team().await;
-    hall.world.ground.tools.add("write_file", Effect::Idempotent, Consent::NotNeeded, |_| {
+    hall.world.ground.tools.add("write_file", ToolEffect::Idempotent, ToolConsent::NotNeeded, |_| {
         Box::pin(async { ToolOutcome::ok("written as asked") })
     });
     hall.join("ann").await;
@@ -53,7 +53,7 @@ async fn a_task_of_a_guest_never_gets_the_authority_of_an_owner(hall: Hall) {
     hall.script("ann", vec![write("SOUL.md"), say("done")]);
     hall.send(&lead(), "ann", "go on").await.unwrap();
     let id = question(&hall.world).await;
-    decide(&hall.world.engine, &id, by_owner(Decision::Deny)).await.unwrap();
+    decide(&hall.world.engine, &id, by_owner(ApprovalDecision::Deny)).await.unwrap();
     hall.rest().await;
     let shown = hall.shown("ann").pop().unwrap();
     assert_eq!(shown.matches("written as asked").count(), 1, "{shown}");

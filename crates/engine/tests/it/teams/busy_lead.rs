@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use polyclaw_domain::job::JobState;
-use polyclaw_domain::task::TaskState;
+use polyclaw_domain::task::TeamTaskState;
 use polyclaw_engine::team::Finish;
 use polyclaw_store::{jobs, messages};
 use polyclaw_testkit::Line;
@@ -43,8 +43,11 @@ async fn busy(hall: &Hall, tasks: usize) -> Arc<Semaphore> {
     for n in 0..tasks {
         let no = hall.task(&format!("part {n}"), &[]).await;
         hall.world.engine.claim_task(&ann, TEAM, Some(no)).await.unwrap();
-        let how =
-            Finish { state: TaskState::Completed, summary: Some(format!("result {n}")), artifacts: vec![] };
+        let how = Finish {
+            state: TeamTaskState::Completed,
+            summary: Some(format!("result {n}")),
+            artifacts: vec![],
+        };
         hall.world.engine.finish_task(&ann, TEAM, no, how).await.unwrap();
     }
     gate

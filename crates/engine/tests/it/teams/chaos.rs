@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use polyclaw_domain::fault::KillPoint;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::mail::{self, LetterKind, LetterState};
+use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_domain::provider::{Prompt, PromptMessage};
-use polyclaw_domain::task::{TaskNo, TaskState};
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::task::{TaskNo, TeamTaskState};
+use polyclaw_domain::team_message::{self, TeamMessageKind, TeamMessageState};
 use polyclaw_engine::team::{Actor, Finish, NewMember, NewTask, NewTeam, Outgoing, Wanted};
 use polyclaw_store::{Db, events, letters, teams};
 use polyclaw_testkit::world::{Ground, World};
@@ -90,7 +90,7 @@ async fn is_sound(world: &World, at: &str) {
     let wanted = id.clone();
     let task =
         ledger.read(move |tx| polyclaw_store::tasks::get(tx, &wanted, TaskNo(1))).await.unwrap().unwrap();
-    assert_eq!((task.state, task.ended_by.as_deref()), (TaskState::Completed, Some("ann")), "{at}");
+    assert_eq!((task.state, task.ended_by.as_deref()), (TeamTaskState::Completed, Some("ann")), "{at}");
     let wanted = id.clone();
     let log = ledger.read(move |tx| polyclaw_store::tasks::events(tx, &wanted, 0, 99)).await.unwrap();
     let count = |kind: polyclaw_store::tasks::Kind| log.iter().filter(|event| event.kind == kind).count();
@@ -102,14 +102,14 @@ async fn is_sound(world: &World, at: &str) {
     assert_eq!(word.len(), 1, "{at}: a letter is sent once");
     assert!(
         all.iter()
-            .filter(|one| one.to == "lead" && one.kind != LetterKind::Idle)
-            .all(|one| one.state == LetterState::Read),
+            .filter(|one| one.to == "lead" && one.kind != TeamMessageKind::Idle)
+            .all(|one| one.state == TeamMessageState::Read),
         "{at}: {all:#?}"
     );
-    let of = |kind: LetterKind| all.iter().find(|one| one.kind == kind);
-    if of(LetterKind::ShutdownResponse).is_some() {
-        let asked = of(LetterKind::ShutdownRequest).unwrap();
-        assert_eq!(asked.state, LetterState::Read, "{at}: what was answered was read");
+    let of = |kind: TeamMessageKind| all.iter().find(|one| one.kind == kind);
+    if of(TeamMessageKind::ShutdownResponse).is_some() {
+        let asked = of(TeamMessageKind::ShutdownRequest).unwrap();
+        assert_eq!(asked.state, TeamMessageState::Read, "{at}: what was answered was read");
     }
     let lines = world.transcript("me").await;
     let told = lines.iter().filter(|line| line.text.contains("] completed #")).count();
@@ -120,8 +120,8 @@ async fn is_sound(world: &World, at: &str) {
 async fn wherever_the_engine_dies_nothing_is_lost_doubled_or_stuck() {
     let points = [
         (KillPoint::LedgerWritten, 4),
-        (KillPoint::LedgerTold, 4),
-        (KillPoint::ShutdownAsked, 1),
+        (KillPoint::LedgerNotified, 4),
+        (KillPoint::ShutdownRequested, 1),
         (KillPoint::PromptBuilt, 9),
         (KillPoint::StepStored, 7),
         (KillPoint::IntentStored, 7),
@@ -174,7 +174,8 @@ async fn ten_thousand_letters_arrive_once_and_in_order() {
                 let count = sent.entry(((*from).to_owned(), to.to_owned())).or_default();
                 *count += 1;
                 let text = format!("[{from} to {to} no {count}]");
-                let outgoing = Outgoing { to: Some(to.to_owned()), ..letter(LetterKind::Message, &text) };
+                let outgoing =
+                    Outgoing { to: Some(to.to_owned()), ..letter(TeamMessageKind::Message, &text) };
                 world.engine.send_letter(&by(&world, from).await, TEAM, outgoing).await.unwrap();
             }
         }
@@ -198,7 +199,7 @@ async fn ten_thousand_letters_arrive_once_and_in_order() {
     let all = every_letter(&world).await;
     let mine: Vec<_> = all.iter().filter(|one| one.content.starts_with('[')).collect();
     assert_eq!(mine.len(), LETTERS, "none is lost, none is there twice");
-    assert!(mine.iter().all(|one| one.state == LetterState::Read), "all are read");
+    assert!(mine.iter().all(|one| one.state == TeamMessageState::Read), "all are read");
     in_order_and_really_shown(&prompts, &sent);
     let folded = world.engine.db().read(|tx| events::list(tx, 0, Some("session.compacted"), None, 99)).await;
     let folded = folded.unwrap();
@@ -206,8 +207,9 @@ async fn ten_thousand_letters_arrive_once_and_in_order() {
     assert!(prompts["ann"].contains("Summary of the conversation"), "and went on from the summary");
     let shown: HashSet<(&str, &str)> =
         prompts.iter().flat_map(|(name, text)| elements(text).map(move |one| (name.as_str(), one))).collect();
-    let unseen = |one: &&polyclaw_domain::mail::Letter| {
-        one.state == LetterState::Read && !shown.contains(&(one.to.as_str(), mail::element(one).as_str()))
+    let unseen = |one: &&polyclaw_domain::team_message::TeamMessage| {
+        one.state == TeamMessageState::Read
+            && !shown.contains(&(one.to.as_str(), team_message::render_element(one).as_str()))
     };
     assert_eq!(all.iter().find(unseen), None, "what is read was in a prompt of its reader, word for word");
 }
@@ -239,7 +241,7 @@ fn in_order_and_really_shown(prompts: &HashMap<String, String>, sent: &HashMap<(
     }
 }
 
-async fn every_letter(world: &World) -> Vec<polyclaw_domain::mail::Letter> {
+async fn every_letter(world: &World) -> Vec<polyclaw_domain::team_message::TeamMessage> {
     let team = world.engine.teams(false).await.unwrap().remove(0);
     world.engine.db().read(move |tx| letters::newest(tx, &team.id, 1_000_000)).await.unwrap()
 }
@@ -291,7 +293,7 @@ async fn a_team_at_rest_asks_no_model_for_ten_minutes() {
     for name in ["ann", "bob", "cat", "dan", "eve", "fay", "gus", "hal"] {
         join(&world, name, false).await;
     }
-    world.engine.send_letter(&lead(), TEAM, letter(LetterKind::Broadcast, "rest now")).await.unwrap();
+    world.engine.send_letter(&lead(), TEAM, letter(TeamMessageKind::Broadcast, "rest now")).await.unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
     let before = model.prompts().len();
     assert!(before > 8, "{before}");
@@ -325,7 +327,7 @@ async fn members_that_talk_in_circles_wait_for_a_person() {
     team(&world).await;
     join(&world, "ann", false).await;
     join(&world, "bob", false).await;
-    let outgoing = Outgoing { to: Some("ann".into()), ..letter(LetterKind::Message, "begin") };
+    let outgoing = Outgoing { to: Some("ann".into()), ..letter(TeamMessageKind::Message, "begin") };
     world.engine.send_letter(&lead(), TEAM, outgoing).await.unwrap();
     tokio::time::sleep(Duration::from_secs(600)).await;
     let turns = |model: &Scripted| model.prompts().iter().filter(|prompt| who(prompt) != "lead").count();
@@ -370,15 +372,16 @@ async fn a_task_of_one_that_shows_no_life_is_free_after_its_lease_and_one_at_wor
         world.engine.claim_task(&by(&world, name).await, TEAM, Some(TaskNo(no))).await.unwrap();
     }
     for name in ["ann", "cat"] {
-        let outgoing = Outgoing { to: Some(name.into()), ..letter(LetterKind::Message, "work for long") };
+        let outgoing =
+            Outgoing { to: Some(name.into()), ..letter(TeamMessageKind::Message, "work for long") };
         world.engine.send_letter(&lead(), TEAM, outgoing).await.unwrap();
     }
     tokio::time::sleep(Duration::from_secs(700)).await;
     let open = world.engine.list_tasks(&lead(), TEAM, Wanted::default()).await.unwrap();
     let states: Vec<_> = open.iter().map(|task| (task.no.0, task.state)).collect();
-    let expected = [(3, TaskState::Claimed), (2, TaskState::Pending), (1, TaskState::Claimed)];
+    let expected = [(3, TeamTaskState::Claimed), (2, TeamTaskState::Pending), (1, TeamTaskState::Claimed)];
     assert_eq!(states, expected, "one works itself, and a child works for one");
-    let late = Finish { state: TaskState::Completed, summary: Some("late".into()), artifacts: vec![] };
+    let late = Finish { state: TeamTaskState::Completed, summary: Some("late".into()), artifacts: vec![] };
     let refused =
         world.engine.finish_task(&by(&world, "bob").await, TEAM, TaskNo(2), late).await.unwrap_err();
     assert_eq!(refused.code(), "task_not_yours");

@@ -1,10 +1,10 @@
 //! Checks that a task must pass before it counts as done.
 
-use polyclaw_domain::agent::{AgentSpec, Isolation, SandboxMode};
+use polyclaw_domain::agent::{AgentSpec, SandboxMode, ToolIsolation};
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::sandbox::{Facts, WorkerFault};
-use polyclaw_domain::task::{TaskNo, TaskState, Verify};
-use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
+use polyclaw_domain::sandbox::{SandboxFacts, WorkerFault};
+use polyclaw_domain::task::{TaskNo, TaskVerification, TeamTaskState};
+use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
 use polyclaw_engine::team::{Actor, NewMember, NewTask, Wanted};
 use polyclaw_store::tasks::Kind;
 
@@ -23,7 +23,7 @@ on_both!(
 async fn a_check_that_fails_keeps_a_task_open(hall: Hall) {
     let file = hall.folder.path().join("proof");
     let looked_for = file.clone();
-    hall.world.ground.tools.add("shell", Effect::Effect, Consent::NotNeeded, move |call| {
+    hall.world.ground.tools.add("shell", ToolEffect::Effect, ToolConsent::NotNeeded, move |call| {
         let outcome = match looked_for.exists() && call.arguments["command"] == "test -f proof" {
             true => ToolOutcome::ok("exit code 0"),
             false => ToolOutcome::error("exit code 1"),
@@ -32,35 +32,39 @@ async fn a_check_that_fails_keeps_a_task_open(hall: Hall) {
     });
     let hall = hall.with_team().await;
     let ann = hall.join("ann").await;
-    let verify = Some(Verify::Command(" ".into()));
+    let verify = Some(TaskVerification::Command(" ".into()));
     let empty = hall.try_task(NewTask { subject: "prove".into(), verify, ..NewTask::default() }).await;
     assert!(empty.is_err(), "an empty command checks nothing");
-    let verify = Some(Verify::Command("test -f proof".into()));
+    let verify = Some(TaskVerification::Command("test -f proof".into()));
     hall.try_task(NewTask { subject: "prove".into(), verify, ..NewTask::default() }).await.unwrap();
     let by = actor(&ann.session_key);
     let engine = &hall.world.engine;
     engine.claim_task(&by, TEAM, None).await.unwrap();
-    let lie = engine.finish_task(&by, TEAM, TaskNo(1), finish(TaskState::Completed, "I did it")).await;
+    let lie = engine.finish_task(&by, TEAM, TaskNo(1), finish(TeamTaskState::Completed, "I did it")).await;
     assert_eq!(code(&lie), "task_not_verified");
     let task = engine.list_tasks(&lead(), TEAM, Wanted::default()).await.unwrap().remove(0);
-    assert_eq!((task.state, task.note.as_deref()), (TaskState::Claimed, Some("check failed: exit code 1")));
+    assert_eq!(
+        (task.state, task.note.as_deref()),
+        (TeamTaskState::Claimed, Some("check failed: exit code 1"))
+    );
     std::fs::write(&file, "yes").unwrap();
-    let true_now = engine.finish_task(&by, TEAM, TaskNo(1), finish(TaskState::Completed, "I did it")).await;
+    let true_now =
+        engine.finish_task(&by, TEAM, TaskNo(1), finish(TeamTaskState::Completed, "I did it")).await;
     assert_eq!(code(&true_now), "ok");
 }
 
 async fn a_check_that_never_passes_fails_its_task_and_the_lead_is_told_once(hall: Hall) {
-    hall.world.ground.tools.add("shell", Effect::Effect, Consent::NotNeeded, |_| {
+    hall.world.ground.tools.add("shell", ToolEffect::Effect, ToolConsent::NotNeeded, |_| {
         Box::pin(std::future::ready(ToolOutcome::error("exit code 1")))
     });
     let hall = hall.with_team().await;
     let ann = hall.join("ann").await;
-    let verify = Some(Verify::Command("false".into()));
+    let verify = Some(TaskVerification::Command("false".into()));
     hall.try_task(NewTask { subject: "prove".into(), verify, ..NewTask::default() }).await.unwrap();
     let engine = &hall.world.engine;
     let claim = async || engine.claim_task(&actor(&ann.session_key), TEAM, Some(TaskNo(1))).await;
     let done = async |by: &Actor| {
-        engine.finish_task(by, TEAM, TaskNo(1), finish(TaskState::Completed, "I did it")).await
+        engine.finish_task(by, TEAM, TaskNo(1), finish(TeamTaskState::Completed, "I did it")).await
     };
     for _ in 0..4 {
         claim().await.unwrap();
@@ -77,12 +81,12 @@ async fn a_check_that_never_passes_fails_its_task_and_the_lead_is_told_once(hall
 
 /// A hall where `ann` holds a task whose check always ends like this.
 async fn with_check(hall: Hall, outcome: ToolOutcome) -> (Hall, Actor) {
-    hall.world.ground.tools.add("shell", Effect::Effect, Consent::NotNeeded, move |_| {
+    hall.world.ground.tools.add("shell", ToolEffect::Effect, ToolConsent::NotNeeded, move |_| {
         Box::pin(std::future::ready(outcome.clone()))
     });
     let hall = hall.with_team().await;
     let by = actor(&hall.join("ann").await.session_key);
-    let verify = Some(Verify::Command("true".into()));
+    let verify = Some(TaskVerification::Command("true".into()));
     hall.try_task(NewTask { subject: "prove".into(), verify, ..NewTask::default() }).await.unwrap();
     hall.world.engine.claim_task(&by, TEAM, None).await.unwrap();
     (hall, by)
@@ -94,9 +98,9 @@ async fn failed_checks(hall: &Hall) -> usize {
 }
 
 async fn a_check_that_could_not_be_made_is_no_failed_one(hall: Hall) {
-    let facts = Facts {
+    let facts = SandboxFacts {
         mode: SandboxMode::Off,
-        isolation: Isolation::Process,
+        isolation: ToolIsolation::Process,
         worker: None,
         crashes: 1,
         fault: Some(WorkerFault::WorkerCrash),
@@ -107,18 +111,18 @@ async fn a_check_that_could_not_be_made_is_no_failed_one(hall: Hall) {
     let (hall, by) = with_check(hall, crashed).await;
     let engine = &hall.world.engine;
     for _ in 0..6 {
-        let done = engine.finish_task(&by, TEAM, TaskNo(1), finish(TaskState::Completed, "done")).await;
+        let done = engine.finish_task(&by, TEAM, TaskNo(1), finish(TeamTaskState::Completed, "done")).await;
         let why = done.unwrap_err().to_string();
         assert!(why.starts_with("the check could not be made"), "{why}");
     }
     let task = engine.list_tasks(&lead(), TEAM, Wanted::default()).await.unwrap().remove(0);
-    assert_eq!((task.state, task.note, failed_checks(&hall).await), (TaskState::Claimed, None, 0));
+    assert_eq!((task.state, task.note, failed_checks(&hall).await), (TeamTaskState::Claimed, None, 0));
 }
 
 async fn a_call_made_again_is_one_try(hall: Hall) {
     let (hall, by) = with_check(hall, ToolOutcome::error("[exit status 1]")).await;
     for _ in 0..6 {
-        let done = finish(TaskState::Completed, "done");
+        let done = finish(TeamTaskState::Completed, "done");
         let done = hall.world.engine.finish_task(&by, TEAM, TaskNo(1), done).await;
         assert_eq!(code(&done), "task_not_verified");
     }
@@ -127,14 +131,14 @@ async fn a_call_made_again_is_one_try(hall: Hall) {
 
 /// One behind walls writes a command that one without them has run for it.
 async fn a_check_reaches_no_further_than_whoever_wrote_it(hall: Hall) {
-    hall.world.ground.tools.add("shell", Effect::Effect, Consent::NotNeeded, |_| {
+    hall.world.ground.tools.add("shell", ToolEffect::Effect, ToolConsent::NotNeeded, |_| {
         Box::pin(std::future::ready(ToolOutcome::ok("[exit status 0]")))
     });
-    let mut main = AgentSpec::named(AgentId::main());
+    let mut main = AgentSpec::with_id(AgentId::main());
     main.sandbox.mode = SandboxMode::Workspace;
     main.subagents.allow_agents = vec!["*".into()];
     agent(&hall, main).await;
-    let mut walled = AgentSpec::named(AgentId::parse("walled").unwrap());
+    let mut walled = AgentSpec::with_id(AgentId::parse("walled").unwrap());
     walled.sandbox.mode = SandboxMode::Strict;
     agent(&hall, walled).await;
     let hall = hall.with_team().await;
@@ -143,13 +147,13 @@ async fn a_check_reaches_no_further_than_whoever_wrote_it(hall: Hall) {
     let bob = hall.join("bob").await.session_key;
     let engine = &hall.world.engine;
     let task = || {
-        let verify = Some(Verify::Command("curl example.org".into()));
+        let verify = Some(TaskVerification::Command("curl example.org".into()));
         NewTask { subject: "prove".into(), verify, ..NewTask::default() }
     };
     for (no, author, walls) in [(1, ann, SandboxMode::Strict), (2, lead(), SandboxMode::Workspace)] {
         engine.create_task(&author, TEAM, task()).await.unwrap();
         engine.claim_task(&actor(&bob), TEAM, Some(TaskNo(no))).await.unwrap();
-        let done = finish(TaskState::Completed, "done");
+        let done = finish(TeamTaskState::Completed, "done");
         engine.finish_task(&actor(&bob), TEAM, TaskNo(no), done).await.unwrap();
         assert_eq!(hall.world.ground.tools.walls(&bob), Some(walls), "#{no}");
     }

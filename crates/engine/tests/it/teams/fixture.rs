@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use polyclaw_domain::id::TurnId;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::mail::LetterKind;
 use polyclaw_domain::provider::{Prompt, PromptMessage};
+use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::task::TaskNo;
+use polyclaw_domain::team_message::TeamMessageKind;
 use polyclaw_engine::team::{Actor, NewMember, NewTask, NewTeam, Outgoing, Spawned};
 use polyclaw_engine::{Error, Result, Settings};
 use polyclaw_store::{Db, Ledgers, Target};
@@ -182,7 +182,7 @@ impl Hall {
         to: &str,
         content: &str,
     ) -> Result<polyclaw_engine::team::Receipt> {
-        let outgoing = Outgoing { to: Some(to.to_owned()), ..letter(LetterKind::Message, content) };
+        let outgoing = Outgoing { to: Some(to.to_owned()), ..letter(TeamMessageKind::Message, content) };
         self.world.engine.send_letter(from, TEAM, outgoing).await
     }
 
@@ -248,7 +248,7 @@ impl Hall {
     }
 }
 
-pub fn letter(kind: LetterKind, content: &str) -> Outgoing {
+pub fn letter(kind: TeamMessageKind, content: &str) -> Outgoing {
     Outgoing {
         kind,
         to: None,

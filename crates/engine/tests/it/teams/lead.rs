@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
-use polyclaw_domain::mail::{LetterKind, LetterState};
 use polyclaw_domain::provider::{ErrorClass, ProviderError};
-use polyclaw_domain::session::Status;
-use polyclaw_domain::task::{TaskNo, TaskState};
+use polyclaw_domain::session::SessionStatus;
+use polyclaw_domain::task::{TaskNo, TeamTaskState};
+use polyclaw_domain::team_message::{TeamMessageKind, TeamMessageState};
 use polyclaw_engine::team::{Actor, Finish, NewMember, NewTask, NewTeam, Outgoing, Update};
 use polyclaw_store::tasks::Change;
 use polyclaw_store::{events, sessions, tasks};
@@ -37,7 +37,7 @@ on_both!(
     a_member_does_not_become_the_lead,
 );
 
-pub fn finish(state: TaskState, summary: &str) -> Finish {
+pub fn finish(state: TeamTaskState, summary: &str) -> Finish {
     Finish { state, summary: Some(summary.to_owned()), artifacts: vec![] }
 }
 
@@ -107,7 +107,7 @@ async fn an_assigned_task_wakes_its_member(hall: Hall) {
         .await
         .unwrap()
         .remove(0);
-    assert_eq!((task.state, task.lease.unwrap().owner.as_str()), (TaskState::Claimed, "bob"));
+    assert_eq!((task.state, task.lease.unwrap().owner.as_str()), (TeamTaskState::Claimed, "bob"));
     assert!(hall.shown("ann").is_empty(), "nobody else is woken for it");
     let unknown = NewTask { subject: "x".into(), assignee: Some("eve".into()), ..NewTask::default() };
     assert_eq!(code(&hall.try_task(unknown).await), "not_a_member");
@@ -140,8 +140,10 @@ async fn a_completion_and_what_it_frees_are_in_the_next_context(hall: Hall) {
     hall.rest().await;
     let engine = &hall.world.engine;
     engine.claim_task(&by, TEAM, Some(TaskNo(1))).await.unwrap();
-    let free =
-        engine.finish_task(&by, TEAM, TaskNo(1), finish(TaskState::Completed, "done well")).await.unwrap();
+    let free = engine
+        .finish_task(&by, TEAM, TaskNo(1), finish(TeamTaskState::Completed, "done well"))
+        .await
+        .unwrap();
     assert_eq!(free, [TaskNo(2)]);
     hall.rest().await;
     let shown = hall
@@ -170,7 +172,7 @@ async fn what_was_freed_can_be_assigned(hall: Hall) {
     hall.script("lead", vec![call("TaskUpdate", gives("bob")), say("it is bob's")]);
     let by = actor(&ann.session_key);
     engine.claim_task(&by, TEAM, Some(TaskNo(1))).await.unwrap();
-    engine.finish_task(&by, TEAM, TaskNo(1), finish(TaskState::Completed, "x")).await.unwrap();
+    engine.finish_task(&by, TEAM, TaskNo(1), finish(TeamTaskState::Completed, "x")).await.unwrap();
     hall.until("bob is told", async || hall.times("bob", "Task #2 is free: hang") > 0).await;
     let taken = engine.claim_task(&actor(&ann.session_key), TEAM, Some(TaskNo(2))).await;
     assert_eq!(code(&taken), "task_assigned");
@@ -183,7 +185,7 @@ async fn only_the_lead_gives_a_task_to_another(hall: Hall) {
     let (ann, bob) = (hall.join("ann").await, hall.join("bob").await);
     hall.task("draw", &[]).await;
     let engine = &hall.world.engine;
-    let give = |by: Actor, name: &str, state: Option<TaskState>| {
+    let give = |by: Actor, name: &str, state: Option<TeamTaskState>| {
         let change = Change { assignee: Some(name.to_owned()), ..Change::default() };
         async move { engine.update_task(&by, TEAM, TaskNo(1), Update { state, change }).await }
     };
@@ -191,7 +193,7 @@ async fn only_the_lead_gives_a_task_to_another(hall: Hall) {
     assert_eq!(code(&give(lead(), "eve", None).await), "not_a_member");
     engine.claim_task(&actor(&ann.session_key), TEAM, None).await.unwrap();
     assert_eq!(code(&give(lead(), "bob", None).await), "task_taken", "ann has it");
-    let given = give(lead(), "bob", Some(TaskState::Pending)).await.unwrap();
+    let given = give(lead(), "bob", Some(TeamTaskState::Pending)).await.unwrap();
     assert_eq!((given.lease, given.assignee.as_deref()), (None, Some("bob")), "taken from one for the other");
     let freed = give(lead(), "", None).await.unwrap();
     assert_eq!(freed.assignee, None, "and it is anybody's again");
@@ -212,7 +214,7 @@ async fn a_team_ends_with_the_last_of_three_approvals(hall: Hall) {
         let yes = Outgoing {
             request_id: Some(request.request_id.clone()),
             approve: Some(true),
-            ..letter(LetterKind::ShutdownResponse, "bye")
+            ..letter(TeamMessageKind::ShutdownResponse, "bye")
         };
         engine.send_letter(&actor(&member.session_key), TEAM, yes).await.unwrap();
     }
@@ -227,7 +229,7 @@ async fn the_team_is_known_after_a_compaction(hall: Hall) {
         let no = hall.task(subject, &[]).await;
         hall.world.engine.claim_task(&actor(&ann.session_key), TEAM, Some(no)).await.unwrap();
     }
-    let done = finish(TaskState::Completed, "x");
+    let done = finish(TeamTaskState::Completed, "x");
     hall.world.engine.finish_task(&actor(&ann.session_key), TEAM, TaskNo(2), done).await.unwrap();
     for round in 0..4 {
         hall.world.says(&format!("round {round}")).await;
@@ -292,7 +294,7 @@ async fn a_replacement_has_the_tasks_and_the_mail(hall: Hall) {
     assert_eq!(hall.times("ann", ">for whoever is ann<"), 1, "it is woken for the mail of its name");
     all_is_read(&hall, "ann").await;
     let done = engine
-        .finish_task(&actor(&new.session_key), TEAM, TaskNo(1), finish(TaskState::Completed, "x"))
+        .finish_task(&actor(&new.session_key), TEAM, TaskNo(1), finish(TeamTaskState::Completed, "x"))
         .await;
     assert_eq!(code(&done), "ok");
 }
@@ -301,7 +303,7 @@ async fn a_replacement_has_the_tasks_and_the_mail(hall: Hall) {
 async fn all_is_read(hall: &Hall, name: &str) {
     let letters = hall.world.engine.team_letters(TEAM, 99).await.unwrap();
     for letter in letters.iter().filter(|letter| letter.to == name) {
-        assert_eq!(letter.state, LetterState::Read, "{letter:?}");
+        assert_eq!(letter.state, TeamMessageState::Read, "{letter:?}");
     }
 }
 
@@ -319,7 +321,7 @@ async fn what_a_replaced_member_was_reading_is_shown_to_the_next(hall: Hall) {
         let next = hall.try_join(new).await.unwrap().session_key;
         let before = std::mem::replace(&mut ann, next);
         let status = hall.world.engine.session(&before).await.unwrap().status;
-        assert_eq!(status, Status::Archived, "its earlier life is over");
+        assert_eq!(status, SessionStatus::Archived, "its earlier life is over");
         hall.rest().await;
         assert_eq!(hall.times("ann", &held), 2, "once to the one that was replaced, once to the next");
         all_is_read(&hall, "ann").await;
@@ -351,7 +353,7 @@ async fn progress_is_reported(hall: Hall) {
     let by = actor(&ann.session_key);
     let engine = &hall.world.engine;
     engine.claim_task(&by, TEAM, None).await.unwrap();
-    engine.finish_task(&by, TEAM, TaskNo(1), finish(TaskState::Completed, "x")).await.unwrap();
+    engine.finish_task(&by, TEAM, TaskNo(1), finish(TeamTaskState::Completed, "x")).await.unwrap();
     hall.rest().await;
     hall.script("lead", vec![call("TeamStatus", json!({ "team_name": TEAM }))]);
     hall.world.says("report").await;
@@ -367,7 +369,7 @@ async fn a_failed_task_tells_the_lead_and_keeps_what_waits(hall: Hall) {
     let by = actor(&ann.session_key);
     let engine = &hall.world.engine;
     engine.claim_task(&by, TEAM, Some(TaskNo(1))).await.unwrap();
-    engine.finish_task(&by, TEAM, TaskNo(1), finish(TaskState::Failed, "no paint")).await.unwrap();
+    engine.finish_task(&by, TEAM, TaskNo(1), finish(TeamTaskState::Failed, "no paint")).await.unwrap();
     hall.rest().await;
     let told = "Status: error\nResult: no paint";
     assert!(hall.times("lead", told) > 0);
@@ -384,16 +386,16 @@ async fn whoever_never_had_a_task_is_told_who_has_it(hall: Hall) {
     hall.task("draw", &[]).await;
     let engine = &hall.world.engine;
     let done = async |key| {
-        engine.finish_task(&actor(key), TEAM, TaskNo(1), finish(TaskState::Completed, "drawn")).await
+        engine.finish_task(&actor(key), TEAM, TaskNo(1), finish(TeamTaskState::Completed, "drawn")).await
     };
     engine.claim_task(&actor(&ann.session_key), TEAM, None).await.unwrap();
     assert_eq!(code(&done(&bob.session_key).await), "task_taken");
-    let start = Update { state: Some(TaskState::InProgress), ..Update::default() };
+    let start = Update { state: Some(TeamTaskState::InProgress), ..Update::default() };
     assert_eq!(
         code(&engine.update_task(&actor(&bob.session_key), TEAM, TaskNo(1), start).await),
         "task_taken"
     );
-    let release = Update { state: Some(TaskState::Pending), ..Update::default() };
+    let release = Update { state: Some(TeamTaskState::Pending), ..Update::default() };
     engine.update_task(&actor(&ann.session_key), TEAM, TaskNo(1), release).await.unwrap();
     engine.claim_task(&actor(&bob.session_key), TEAM, Some(TaskNo(1))).await.unwrap();
     assert_eq!(code(&done(&ann.session_key).await), "task_late", "she had it once");
@@ -408,7 +410,7 @@ async fn a_team_whose_lead_is_gone_can_be_taken_over(hall: Hall) {
     hall.world.sends("other", "hi").await.unwrap();
     hall.rest().await;
     let other = World::key("other");
-    let take = |lead: &polyclaw_domain::key::SessionKey| NewTeam {
+    let take = |lead: &polyclaw_domain::session_key::SessionKey| NewTeam {
         name: TEAM.into(),
         description: String::new(),
         agent_type: String::new(),
@@ -422,7 +424,7 @@ async fn a_team_whose_lead_is_gone_can_be_taken_over(hall: Hall) {
         "its lead is there"
     );
     let me = World::key("me");
-    engine.db().write(move |tx| sessions::set_status(tx, &me, Status::Archived)).await.unwrap();
+    engine.db().write(move |tx| sessions::set_status(tx, &me, SessionStatus::Archived)).await.unwrap();
     let taken = engine.create_team(&actor(&other), take(&other)).await.unwrap();
     assert_eq!((&taken.lead, taken.name.as_str()), (&other, TEAM));
     let view = engine.team_view(&actor(&other), TEAM).await.unwrap();
@@ -457,7 +459,7 @@ async fn only_so_many_tasks_are_open(hall: Hall) {
     assert_eq!(code(&hall.try_task(more()).await), "too_many_tasks");
     hall.world
         .engine
-        .finish_task(&lead(), TEAM, TaskNo(1), finish(TaskState::Failed, "given up"))
+        .finish_task(&lead(), TEAM, TaskNo(1), finish(TeamTaskState::Failed, "given up"))
         .await
         .unwrap();
     assert_eq!(code(&hall.try_task(more()).await), "ok", "those that have ended do not count");

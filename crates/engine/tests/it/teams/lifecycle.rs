@@ -1,10 +1,10 @@
 use std::sync::Arc;
 
-use polyclaw_domain::mail::LetterKind;
-use polyclaw_domain::session::Status;
+use polyclaw_domain::session::SessionStatus;
 use polyclaw_domain::task::TaskNo;
 use polyclaw_domain::team::TeamStatus;
-use polyclaw_domain::team::shutdown::Answer;
+use polyclaw_domain::team::shutdown::ShutdownAnswer;
+use polyclaw_domain::team_message::TeamMessageKind;
 use polyclaw_engine::team::{Actor, Ended, NewMember, Outgoing, Spawned, Wanted};
 use polyclaw_store::jobs;
 use polyclaw_testkit::{Faulty, Line};
@@ -104,7 +104,7 @@ fn answer(hall: &Hall, ended: &Ended, who: &Spawned, approve: bool) -> (Actor, O
         request_id: Some(asked.request_id.clone()),
         approve: Some(approve),
         reason: (!approve).then(|| "still testing".to_owned()),
-        ..letter(LetterKind::ShutdownResponse, "")
+        ..letter(TeamMessageKind::ShutdownResponse, "")
     };
     (actor(&who.session_key), outgoing)
 }
@@ -116,7 +116,7 @@ async fn a_member_that_agrees_is_closed_and_the_lead_knows(hall: Hall) {
     let engine = &hall.world.engine;
     let (by, yes) = answer(&hall, &ended, &ann, true);
     engine.send_letter(&by, TEAM, yes).await.unwrap();
-    assert_eq!(engine.session(&ann.session_key).await.unwrap().status, Status::Archived);
+    assert_eq!(engine.session(&ann.session_key).await.unwrap().status, SessionStatus::Archived);
     assert_eq!(status(&hall).await, Some(TeamStatus::ShuttingDown), "not all have answered");
     let (by, yes) = answer(&hall, &ended, &bob, true);
     engine.send_letter(&by, TEAM, yes).await.unwrap();
@@ -189,8 +189,8 @@ async fn silence_of_one_at_work_keeps_the_team(hall: Hall) {
     engine.send_letter(&by, TEAM, yes).await.unwrap();
     hall.until("the team is kept", async || status(&hall).await == Some(TeamStatus::Active)).await;
     let stands = async |key| engine.session(key).await.unwrap().status;
-    assert_eq!(stands(&ann.session_key).await, Status::Active);
-    assert_eq!(stands(&bob.session_key).await, Status::Archived, "whoever agreed has left");
+    assert_eq!(stands(&ann.session_key).await, SessionStatus::Active);
+    assert_eq!(stands(&bob.session_key).await, SessionStatus::Archived, "whoever agreed has left");
     hall.until("its task is free", async || {
         let tasks = engine.list_tasks(&lead(), TEAM, Wanted::default()).await.unwrap();
         tasks.iter().all(|task| task.lease.is_none())
@@ -264,7 +264,7 @@ async fn nobody_joins_a_team_that_is_to_end(hall: Hall) {
         match joined {
             Ok(spawned) => {
                 let session = engine.session(&spawned.session_key).await.unwrap();
-                assert_eq!(session.status, Status::Archived, "who was there is gone with the team");
+                assert_eq!(session.status, SessionStatus::Archived, "who was there is gone with the team");
             }
             Err(refused) => assert!(
                 ["team_not_active", "unknown_team", "store_unavailable"].contains(&refused.code()),
@@ -291,7 +291,7 @@ async fn one_that_falls_idle_meanwhile_does_not_keep_the_team(hall: Hall) {
     hall.until("the team ends", async || status(&hall).await.is_none()).await;
     hall.rest().await;
     assert!(hall.times("lead", "ann was idle") > 0, "and the lead knows");
-    assert_eq!(hall.world.engine.session(&ann.session_key).await.unwrap().status, Status::Archived);
+    assert_eq!(hall.world.engine.session(&ann.session_key).await.unwrap().status, SessionStatus::Archived);
 }
 
 async fn force_asks_nobody(hall: Hall) {
@@ -302,27 +302,30 @@ async fn force_asks_nobody(hall: Hall) {
     hall.until("ann hangs", async || !hall.shown("ann").is_empty()).await;
     let began = std::time::Instant::now();
     let ended = shut(&hall, true).await;
-    assert_eq!(ended.members[0].answer, Some(Answer::Stopped));
+    assert_eq!(ended.members[0].answer, Some(ShutdownAnswer::Stopped));
     hall.rest().await;
     assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
-    assert_eq!(hall.world.engine.session(&ann.session_key).await.unwrap().status, Status::Archived);
+    assert_eq!(hall.world.engine.session(&ann.session_key).await.unwrap().status, SessionStatus::Archived);
     assert_eq!(status(&hall).await, None);
     let again = shut(&hall, true).await;
-    assert_eq!((again.status, &again.members[0].answer), (TeamStatus::Shutdown, &Some(Answer::Stopped)));
+    assert_eq!(
+        (again.status, &again.members[0].answer),
+        (TeamStatus::Shutdown, &Some(ShutdownAnswer::Stopped))
+    );
 }
 
 /// One is asked to stop, says nothing, and is replaced before the time is up.
 async fn a_question_to_an_earlier_life_is_none_to_the_next(hall: Hall) {
     let hall = hall.with_team().await;
     hall.join("ann").await;
-    let ask = Outgoing { to: Some("ann".into()), ..letter(LetterKind::ShutdownRequest, "please stop") };
+    let ask = Outgoing { to: Some("ann".into()), ..letter(TeamMessageKind::ShutdownRequest, "please stop") };
     hall.world.engine.send_letter(&lead(), TEAM, ask).await.unwrap();
     hall.rest().await;
     let next = NewMember { name: "ann".into(), replaces: true, ..NewMember::default() };
     let next = hall.try_join(next).await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(4_500)).await;
     let session = hall.world.engine.session(&next.session_key).await.unwrap();
-    assert_eq!((session.status, status(&hall).await), (Status::Active, Some(TeamStatus::Active)));
+    assert_eq!((session.status, status(&hall).await), (SessionStatus::Active, Some(TeamStatus::Active)));
 }
 
 /// Its result was lost, and the name has been given to another team since.

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use polyclaw_domain::mail::{LetterKind, LetterState};
+use polyclaw_domain::team_message::{TeamMessageKind, TeamMessageState};
 use polyclaw_engine::team::Outgoing;
 use polyclaw_store::events;
 use polyclaw_testkit::{Faulty, Line};
@@ -51,7 +51,7 @@ async fn a_copy_that_fails_half_way_is_made_once(hall: Hall) {
     hall.rest().await;
     let in_the_way = hall.path(&format!("{TEAM}/inbox/bob"));
     std::fs::write(&in_the_way, "no folder").unwrap();
-    let to_all = letter(LetterKind::Broadcast, "to all");
+    let to_all = letter(TeamMessageKind::Broadcast, "to all");
     hall.world.engine.send_letter(&lead(), TEAM, to_all).await.unwrap();
     hall.rest().await;
     std::fs::remove_file(&in_the_way).unwrap();
@@ -74,7 +74,7 @@ async fn a_letter_is_shown_at_the_next_inference(hall: Hall) {
     assert_eq!(hall.times("ann", element), 1);
     let read = hall.world.engine.team_letters(TEAM, 10).await.unwrap();
     let mine = read.iter().find(|one| one.to == "ann").unwrap();
-    assert_eq!(mine.state, LetterState::Read);
+    assert_eq!(mine.state, TeamMessageState::Read);
     let key = ann.session_key.clone();
     let stored =
         hall.world.engine.db().read(move |tx| polyclaw_store::messages::all(tx, &key, 0, 100)).await.unwrap();
@@ -117,7 +117,8 @@ async fn a_broadcast_of_the_lead_reaches_every_member(hall: Hall) {
     for name in ["ann", "bob", "cat"] {
         hall.join(name).await;
     }
-    let sent = hall.world.engine.send_letter(&lead(), TEAM, letter(LetterKind::Broadcast, "to all")).await;
+    let sent =
+        hall.world.engine.send_letter(&lead(), TEAM, letter(TeamMessageKind::Broadcast, "to all")).await;
     assert_eq!(sent.unwrap().recipients, ["ann", "bob", "cat"]);
     hall.rest().await;
     for name in ["ann", "bob", "cat"] {
@@ -131,7 +132,7 @@ async fn a_broadcast_of_a_member_leaves_it_out(hall: Hall) {
     let ann = hall.join("ann").await;
     hall.join("bob").await;
     let by = actor(&ann.session_key);
-    let sent = hall.world.engine.send_letter(&by, TEAM, letter(LetterKind::Broadcast, "to all")).await;
+    let sent = hall.world.engine.send_letter(&by, TEAM, letter(TeamMessageKind::Broadcast, "to all")).await;
     assert_eq!(sent.unwrap().recipients, ["bob", "lead"]);
     assert!(hall.inbox("ann").is_empty());
 }
@@ -151,13 +152,13 @@ async fn an_approval_bears_the_number_of_its_request(hall: Hall) {
     let hall = hall.with_team().await;
     let ann = hall.join("ann").await;
     hall.join("bob").await;
-    let asked = Outgoing { to: Some("ann".into()), ..letter(LetterKind::ShutdownRequest, "you may go") };
+    let asked = Outgoing { to: Some("ann".into()), ..letter(TeamMessageKind::ShutdownRequest, "you may go") };
     let receipt = hall.world.engine.send_letter(&lead(), TEAM, asked).await.unwrap();
     let id = receipt.request_id.unwrap();
     let yes = Outgoing {
         request_id: Some(id.clone()),
         approve: Some(true),
-        ..letter(LetterKind::ShutdownResponse, "bye")
+        ..letter(TeamMessageKind::ShutdownResponse, "bye")
     };
     let wrong = Outgoing { request_id: Some("other".into()), ..yes.clone() };
     let engine = &hall.world.engine;
@@ -167,7 +168,8 @@ async fn an_approval_bears_the_number_of_its_request(hall: Hall) {
     hall.rest().await;
     assert_eq!(hall.times("lead", &format!("request_id=\"{id}\" approve=\"true\"")), 1);
     let view = engine.team_view(&lead(), TEAM).await.unwrap();
-    let words: Vec<_> = view.members.iter().map(polyclaw_domain::team::state::Standing::word).collect();
+    let words: Vec<_> =
+        view.members.iter().map(polyclaw_domain::team::state::MemberStatus::status_word).collect();
     assert_eq!(words, ["closed", "idle"], "one left, and the team goes on");
 }
 
@@ -179,7 +181,7 @@ async fn a_rejection_reaches_the_lead_with_its_reason(hall: Hall) {
         request_id: Some(ended.members[0].request_id.clone()),
         approve: Some(false),
         reason: Some("half \"done\"".into()),
-        ..letter(LetterKind::ShutdownResponse, "")
+        ..letter(TeamMessageKind::ShutdownResponse, "")
     };
     hall.world.engine.send_letter(&actor(&ann.session_key), TEAM, no).await.unwrap();
     hall.rest().await;
@@ -209,7 +211,7 @@ async fn a_member_at_rest_is_told_to_the_lead(hall: Hall) {
     let before = hall.shown("lead").len();
     hall.world.sends("me", "how is it going?").await.unwrap();
     hall.until("the lead works", async || hall.shown("lead").len() > before).await;
-    hall.world.engine.send_letter(&lead(), TEAM, letter(LetterKind::Broadcast, "go")).await.unwrap();
+    hall.world.engine.send_letter(&lead(), TEAM, letter(TeamMessageKind::Broadcast, "go")).await.unwrap();
     let notice = |name: &str| format!("{name} is idle: available");
     let is_told = |name: &str| {
         hall.inbox("lead")
@@ -267,7 +269,7 @@ async fn others_see_the_summary_only(hall: Hall) {
     let outgoing = Outgoing {
         to: Some("bob".into()),
         summary: Some("about the door".into()),
-        ..letter(LetterKind::Message, "the code is 4711")
+        ..letter(TeamMessageKind::Message, "the code is 4711")
     };
     hall.world.engine.send_letter(&actor(&ann.session_key), TEAM, outgoing).await.unwrap();
     hall.send(&lead(), "ann", "rest").await.unwrap();
@@ -286,19 +288,23 @@ async fn mail_waits_for_a_member_that_is_away(hall: Hall) {
     let Hall { world, model, .. } = hall;
     // Nobody works any more, and the letter is written all the same.
     let ground = world.killed().await;
-    let away = ground.wake(Faulty::at(polyclaw_domain::fault::KillPoint::TurnClaimed, 1));
-    let outgoing = Outgoing { to: Some("ann".into()), ..letter(LetterKind::Message, "when you are back") };
+    let away = ground.wake(Faulty::at(polyclaw_domain::kill_points::KillPoint::TurnClaimed, 1));
+    let outgoing =
+        Outgoing { to: Some("ann".into()), ..letter(TeamMessageKind::Message, "when you are back") };
     away.engine.send_letter(&lead(), TEAM, outgoing).await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     let states = away.engine.team_letters(TEAM, 9).await.unwrap();
-    assert_eq!(states[0].state, LetterState::Queued);
+    assert_eq!(states[0].state, TeamMessageState::Queued);
     let back = away.killed().await.wake(Faulty::never());
     back.settled().await;
     let prompts = model.prompts();
     let held =
         prompts.iter().filter(|prompt| super::fixture::said(prompt).contains(">when you are back<")).count();
     assert_eq!(held, 1);
-    assert_eq!(back.engine.team_letters(TEAM, 9).await.unwrap().last().unwrap().state, LetterState::Read);
+    assert_eq!(
+        back.engine.team_letters(TEAM, 9).await.unwrap().last().unwrap().state,
+        TeamMessageState::Read
+    );
 }
 
 async fn three_letters_come_in_order_and_once(hall: Hall) {

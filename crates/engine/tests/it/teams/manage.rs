@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use polyclaw_domain::config::HookEvent;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::mail::LetterKind;
-use polyclaw_domain::task::{TaskNo, TaskState};
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::task::{TaskNo, TeamTaskState};
 use polyclaw_domain::team::TeamStatus;
+use polyclaw_domain::team_message::TeamMessageKind;
 use polyclaw_engine::ingress::Inbound;
 use polyclaw_engine::team::{Actor, Finish, HookAnswer, NewMember, NewTask, Outgoing, TeamHooks, Wanted};
 use polyclaw_testkit::world::World;
@@ -28,7 +28,7 @@ on_both!(
 );
 
 fn done(summary: &str) -> Finish {
-    Finish { state: TaskState::Completed, summary: Some(summary.to_owned()), artifacts: vec![] }
+    Finish { state: TeamTaskState::Completed, summary: Some(summary.to_owned()), artifacts: vec![] }
 }
 
 async fn a_refused_task_takes_no_number(hall: Hall) {
@@ -56,7 +56,7 @@ async fn tasks_are_reopened_and_deleted(hall: Hall) {
     engine.finish_task(&ann, TEAM, one, done("ok")).await.unwrap();
     assert_eq!(code(&engine.reopen_task(&ann, TEAM, one).await), "not_lead");
     let again = engine.reopen_task(&lead(), TEAM, one).await.unwrap();
-    assert_eq!((again.state, again.summary), (TaskState::Pending, None));
+    assert_eq!((again.state, again.summary), (TeamTaskState::Pending, None));
     let blocked = engine.claim_task(&ann, TEAM, Some(two)).await;
     assert_eq!(code(&blocked), "task_blocked", "what waits for it waits again");
     engine.delete_task(&lead(), TEAM, one).await.unwrap();
@@ -99,11 +99,11 @@ async fn a_request_to_stop_keeps_its_number(hall: Hall) {
     let asked = Outgoing {
         to: Some("ann".into()),
         request_id: Some("abc-123".into()),
-        ..letter(LetterKind::ShutdownRequest, "we are done")
+        ..letter(TeamMessageKind::ShutdownRequest, "we are done")
     };
     let sent = hall.world.engine.send_letter(&lead(), TEAM, asked).await.unwrap();
     assert_eq!(sent.request_id.as_deref(), Some("abc-123"));
-    let odd = Outgoing { to: Some("ann".into()), ..letter(LetterKind::Broadcast, "all") };
+    let odd = Outgoing { to: Some("ann".into()), ..letter(TeamMessageKind::Broadcast, "all") };
     assert_eq!(code(&hall.world.engine.send_letter(&lead(), TEAM, odd).await), "invalid_letter");
 }
 

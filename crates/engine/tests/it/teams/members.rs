@@ -1,14 +1,14 @@
 use std::collections::HashSet;
 
 use polyclaw_domain::agent::{AgentSpec, SandboxMode};
-use polyclaw_domain::approval::Decision;
+use polyclaw_domain::approval::ApprovalDecision;
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::job::Lane;
+use polyclaw_domain::job::JobLane;
 use polyclaw_domain::provider::ModelRef;
-use polyclaw_domain::session::Status;
-use polyclaw_domain::task::{TaskNo, TaskState};
+use polyclaw_domain::session::SessionStatus;
+use polyclaw_domain::task::{TaskNo, TeamTaskState};
 use polyclaw_domain::team::TeamRole;
-use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
+use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
 use polyclaw_engine::decide;
 use polyclaw_engine::hub::FrameKind;
 use polyclaw_engine::team::{Finish, NewMember};
@@ -51,15 +51,15 @@ async fn a_member_is_a_session_of_its_own(hall: Hall) {
     let session = hall.world.engine.session(&ann.session_key).await.unwrap();
     let own = ann.session_key.as_str().strip_prefix("agent:main:teammate:").unwrap();
     assert_eq!(own, own.to_lowercase(), "a key has one spelling");
-    assert_eq!((session.lane, session.spawn_depth), (Lane::Teammate, 1));
+    assert_eq!((session.lane, session.spawn_depth), (JobLane::Teammate, 1));
     assert_eq!((session.owner, session.team_role), (Some(World::key("me")), Some(TeamRole::Member)));
     assert!(!session.delivers);
     hall.rest().await;
     let key = ann.session_key.clone();
     let ran = hall.world.engine.db().read(move |tx| jobs::list(tx, Some(&key), None, 9)).await.unwrap();
-    assert!(!ran.is_empty() && ran.iter().all(|job| job.lane == Lane::Teammate));
+    assert!(!ran.is_empty() && ran.iter().all(|job| job.lane == JobLane::Teammate));
     let session = hall.world.engine.session(&ann.session_key).await.unwrap();
-    assert_eq!(session.status, Status::Active, "it stays when its task is done");
+    assert_eq!(session.status, SessionStatus::Active, "it stays when its task is done");
     let member = &hall.json("web/config.json")["members"][0];
     assert_eq!(
         (member["name"].as_str(), member["sessionKey"].as_str()),
@@ -73,12 +73,12 @@ async fn a_member_is_a_session_of_its_own(hall: Hall) {
 }
 
 async fn a_confined_lead_has_confined_members(hall: Hall) {
-    let mut walled = AgentSpec::named(AgentId::main());
+    let mut walled = AgentSpec::with_id(AgentId::main());
     walled.sandbox.mode = SandboxMode::Strict;
     walled.subagents.allow_agents = vec!["*".into()];
     agent(&hall, walled).await;
     for (name, mode) in [("open", SandboxMode::Off), ("half", SandboxMode::Workspace)] {
-        let mut freer = AgentSpec::named(AgentId::parse(name).unwrap());
+        let mut freer = AgentSpec::with_id(AgentId::parse(name).unwrap());
         freer.sandbox.mode = mode;
         agent(&hall, freer).await;
     }
@@ -91,12 +91,12 @@ async fn a_confined_lead_has_confined_members(hall: Hall) {
     let bob = hall.try_join(NewMember { task: Some("look".into()), ..named("bob") }).await;
     let bob = bob.expect("one under the same walls");
     let lent =
-        hall.world.engine.session(&bob.session_key).await.unwrap().lent.expect("what its lead lends it");
+        hall.world.engine.session(&bob.session_key).await.unwrap().inherited.expect("what its lead lends it");
     assert_eq!(lent.sandbox, SandboxMode::Strict);
     hall.rest().await;
     let walls = || hall.world.ground.tools.walls(&bob.session_key);
     assert_eq!(walls(), Some(SandboxMode::Strict), "and its tools run there");
-    let mut freer = AgentSpec::named(AgentId::main());
+    let mut freer = AgentSpec::with_id(AgentId::main());
     freer.sandbox.mode = SandboxMode::Off;
     agent(&hall, freer).await;
     hall.send(&lead(), "bob", "look again").await.unwrap();
@@ -128,15 +128,15 @@ async fn a_model_of_its_own_is_used(hall: Hall) {
 }
 
 async fn a_member_can_be_another_agent(hall: Hall) {
-    let mut main = AgentSpec::named(AgentId::main());
+    let mut main = AgentSpec::with_id(AgentId::main());
     main.subagents.allow_agents = vec!["writer".into()];
     agent(&hall, main).await;
-    let mut writer = AgentSpec::named(AgentId::parse("writer").unwrap());
+    let mut writer = AgentSpec::with_id(AgentId::parse("writer").unwrap());
     writer.defaults.model = ModelRef::parse("scripted/prose").ok();
     writer.defaults.system_prompt = Some("You write prose.".into());
     writer.policy.tools.deny = vec!["pay".into()];
     agent(&hall, writer).await;
-    agent(&hall, AgentSpec::named(AgentId::parse("hidden").unwrap())).await;
+    agent(&hall, AgentSpec::with_id(AgentId::parse("hidden").unwrap())).await;
     let hall = hall.with_team().await;
     let of = |name: &str, agent: &str| NewMember { agent: AgentId::parse(agent).ok(), ..named(name) };
     let ann = hall.try_join(NewMember { task: Some("x".into()), ..of("ann", "writer") }).await.unwrap();
@@ -170,7 +170,7 @@ async fn depth_is_counted_and_bounded(hall: Hall) {
     assert_eq!(runs.len(), 1, "a member may begin sub-agents of its own");
     let below = hall.world.engine.session(&runs[0].child).await.unwrap();
     assert_eq!(below.spawn_depth, 2);
-    let mut flat = AgentSpec::named(AgentId::main());
+    let mut flat = AgentSpec::with_id(AgentId::main());
     flat.subagents.max_spawn_depth = 0;
     agent(&hall, flat).await;
     assert_eq!(code(&hall.try_join(named("bob")).await), "spawn_depth_exceeded");
@@ -180,7 +180,7 @@ async fn depth_is_counted_and_bounded(hall: Hall) {
 async fn depth_below_a_member_is_bounded_too(hall: Hall) {
     let hall = hall.with_team().await;
     for (most, name) in [(1, "ann"), (2, "bob"), (3, "cat")] {
-        let mut main = AgentSpec::named(AgentId::main());
+        let mut main = AgentSpec::with_id(AgentId::main());
         main.subagents.max_spawn_depth = most;
         agent(&hall, main).await;
         hall.script(name, vec![call("sessions_spawn", json!({ "task": "dig deeper" })), say("asked")]);
@@ -205,7 +205,7 @@ async fn the_end_of_a_task_is_announced_to_the_lead(hall: Hall) {
     let engine = &hall.world.engine;
     engine.claim_task(&by, TEAM, Some(TaskNo(1))).await.unwrap();
     let finish =
-        Finish { state: TaskState::Completed, summary: Some("drawn in blue".into()), artifacts: vec![] };
+        Finish { state: TeamTaskState::Completed, summary: Some("drawn in blue".into()), artifacts: vec![] };
     engine.finish_task(&by, TEAM, TaskNo(1), finish).await.unwrap();
     hall.rest().await;
     let lines = hall.world.transcript("me").await;
@@ -231,7 +231,7 @@ async fn a_shutdown_closes_sessions(hall: Hall) {
     hall.world.engine.claim_task(&actor(&ann.session_key), TEAM, None).await.unwrap();
     hall.world.engine.shut_team(&lead(), TEAM, "", true).await.unwrap();
     hall.rest().await;
-    assert_eq!(hall.world.engine.session(&ann.session_key).await.unwrap().status, Status::Archived);
+    assert_eq!(hall.world.engine.session(&ann.session_key).await.unwrap().status, SessionStatus::Archived);
     assert_eq!(code(&hall.send(&actor(&ann.session_key), "lead", "x").await), "unknown_team");
 }
 
@@ -283,8 +283,9 @@ async fn the_same_call_makes_one_member(hall: Hall) {
 
 async fn a_member_asks_for_permission_under_its_own_name(hall: Hall) {
     let tools = &hall.world.ground.tools;
-    tools
-        .add("danger", Effect::Effect, Consent::AskPerson, |_| Box::pin(async { ToolOutcome::ok("it ran") }));
+    tools.add("danger", ToolEffect::Effect, ToolConsent::AskPerson, |_| {
+        Box::pin(async { ToolOutcome::ok("it ran") })
+    });
     let hall = hall.with_team().await;
     // Who writes to the lead is who the team works for.
     hall.world.says("go on").await;
@@ -300,6 +301,6 @@ async fn a_member_asks_for_permission_under_its_own_name(hall: Hall) {
         }
     };
     assert_eq!(shown, "ann", "in the conversation of the lead, too");
-    decide(&hall.world.engine, &id, crate::approvals::by_owner(Decision::Approve)).await.unwrap();
+    decide(&hall.world.engine, &id, crate::approvals::by_owner(ApprovalDecision::Approve)).await.unwrap();
     hall.rest().await;
 }

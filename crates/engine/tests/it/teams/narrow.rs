@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polyclaw_domain::mail::LetterState;
+use polyclaw_domain::team_message::TeamMessageState;
 use polyclaw_testkit::{Line, Script};
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -38,7 +38,7 @@ fn longest(hall: &Hall) -> usize {
 async fn all_is_read(hall: &Hall) {
     let letters = hall.world.engine.team_letters(TEAM, 100).await.unwrap();
     let unread: Vec<_> =
-        letters.iter().filter(|one| one.to == "ann" && one.state != LetterState::Read).collect();
+        letters.iter().filter(|one| one.to == "ann" && one.state != TeamMessageState::Read).collect();
     assert!(unread.is_empty(), "{unread:?}");
     assert_eq!(hall.times("lead", "ann is idle: failed"), 0, "no turn of ann failed");
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polyclaw_domain::task::{TaskNo, TaskState};
+use polyclaw_domain::task::{TaskNo, TeamTaskState};
 use polyclaw_engine::team::{NewMember, Update, Wanted};
 use polyclaw_testkit::Line;
 use serde_json::json;
@@ -18,7 +18,7 @@ on_both!(
     a_member_that_does_not_take_a_task_is_not_asked_for_ever,
 );
 
-async fn state(hall: &Hall, no: TaskNo) -> TaskState {
+async fn state(hall: &Hall, no: TaskNo) -> TeamTaskState {
     let all = Wanted { with_ended: true, ..Wanted::default() };
     let tasks = hall.world.engine.list_tasks(&lead(), TEAM, all).await.unwrap();
     tasks.into_iter().find(|task| task.no == no).unwrap().state
@@ -46,7 +46,7 @@ async fn a_task_made_during_the_last_call_of_a_member_is_offered_to_it(hall: Hal
     takes_the_next(&hall);
     let no = hall.task("Header", &[]).await;
     gate.add_permits(1);
-    hall.until("it is done", async || state(&hall, no).await == TaskState::Completed).await;
+    hall.until("it is done", async || state(&hall, no).await == TeamTaskState::Completed).await;
     hall.rest().await;
 }
 
@@ -67,7 +67,7 @@ async fn a_task_made_at_any_point_of_the_end_of_a_turn_is_taken(hall: Hall) {
             tokio::task::yield_now().await;
         }
         let no = hall.task(&format!("part {n}"), &[]).await;
-        hall.until("it is done", async || state(&hall, no).await == TaskState::Completed).await;
+        hall.until("it is done", async || state(&hall, no).await == TeamTaskState::Completed).await;
         hall.until("it is in its last call", async || hall.left("ann") == 0).await;
         gate = next;
     }
@@ -83,7 +83,7 @@ async fn a_task_that_nobody_heard_of_is_offered_after_a_restart(hall: Hall) {
     let hall = hall.reconfigured(|_| {}).await;
     // The turn that was cut off is made again first.
     hall.script("ann", vec![]);
-    hall.until("it is done", async || state(&hall, no).await == TaskState::Completed).await;
+    hall.until("it is done", async || state(&hall, no).await == TeamTaskState::Completed).await;
     hall.rest().await;
 }
 
@@ -98,7 +98,7 @@ async fn a_member_that_does_not_take_a_task_is_not_asked_for_ever(hall: Hall) {
     hall.rest().await;
     assert_eq!(hall.shown("ann").len(), asked);
     hall.world.engine.claim_task(&ann, TEAM, Some(no)).await.unwrap();
-    let back = Update { state: Some(TaskState::Pending), ..Update::default() };
+    let back = Update { state: Some(TeamTaskState::Pending), ..Update::default() };
     hall.world.engine.update_task(&ann, TEAM, no, back).await.unwrap();
     hall.rest().await;
     assert_eq!(hall.shown("ann").len(), asked, "who gave it back is not asked either");

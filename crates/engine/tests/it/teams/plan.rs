@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use polyclaw_domain::mail::LetterKind;
 use polyclaw_domain::team::PlanApproval;
+use polyclaw_domain::team_message::TeamMessageKind;
 use polyclaw_engine::team::{Actor, NewMember, Outgoing, Receipt, Spawned};
 use polyclaw_engine::{Error, Result};
 use polyclaw_testkit::Line;
@@ -44,7 +44,7 @@ async fn request_of(hall: &Hall) -> String {
 }
 
 async fn submit(hall: &Hall, by: &Actor, plan: &str) -> Result<Receipt> {
-    hall.world.engine.send_letter(by, TEAM, letter(LetterKind::PlanApprovalRequest, plan)).await
+    hall.world.engine.send_letter(by, TEAM, letter(TeamMessageKind::PlanApprovalRequest, plan)).await
 }
 
 async fn answer(hall: &Hall, by: &Actor, request: &str, (approve, text): (bool, &str)) -> Result<Receipt> {
@@ -52,7 +52,7 @@ async fn answer(hall: &Hall, by: &Actor, request: &str, (approve, text): (bool, 
         to: Some("ann".into()),
         request_id: Some(request.to_owned()),
         approve: Some(approve),
-        ..letter(LetterKind::PlanApprovalResponse, text)
+        ..letter(TeamMessageKind::PlanApprovalResponse, text)
     };
     hall.world.engine.send_letter(by, TEAM, outgoing).await
 }
@@ -163,7 +163,7 @@ async fn only_the_lead_and_people_answer_a_plan(hall: Hall) {
     let sent = Outgoing {
         to: Some("ann".into()),
         approve: Some(true),
-        ..letter(LetterKind::PlanApprovalResponse, "")
+        ..letter(TeamMessageKind::PlanApprovalResponse, "")
     };
     hall.world.engine.send_letter(&person, TEAM, sent).await.unwrap();
     assert_eq!(plan_of(&hall).await, None);
@@ -181,7 +181,7 @@ async fn a_call_made_again_changes_nothing(hall: Hall) {
     hall.rest().await;
     let letters = hall.world.engine.team_letters(TEAM, 100).await.unwrap();
     let of = |kind| letters.iter().filter(|letter| letter.kind == kind).count();
-    assert_eq!((of(LetterKind::PlanApprovalRequest), of(LetterKind::PlanApprovalResponse)), (1, 1));
+    assert_eq!((of(TeamMessageKind::PlanApprovalRequest), of(TeamMessageKind::PlanApprovalResponse)), (1, 1));
 }
 
 async fn what_is_not_approved_outlives_the_process_and_the_session(hall: Hall) {
@@ -226,7 +226,10 @@ async fn nobody_without_approval_is_offered_a_task(hall: Hall) {
     answer(&hall, &lead(), &request_of(&hall).await, (true, "")).await.unwrap();
     hall.rest().await;
     let letters = hall.world.engine.team_letters(TEAM, 100).await.unwrap();
-    assert!(letters.iter().any(|one| one.kind == LetterKind::Task && one.to == "ann"), "from then on it is");
+    assert!(
+        letters.iter().any(|one| one.kind == TeamMessageKind::Task && one.to == "ann"),
+        "from then on it is"
+    );
 }
 
 async fn a_chat_finds_a_plan_in_any_team_it_leads(hall: Hall) {

@@ -1,7 +1,7 @@
 //! What somebody in a team was told stays in its conversation.
 
 use polyclaw_domain::job::JobState;
-use polyclaw_domain::task::TaskState;
+use polyclaw_domain::task::TeamTaskState;
 use polyclaw_engine::team::Finish;
 use polyclaw_store::messages::Message;
 use polyclaw_store::{jobs, messages, sessions};
@@ -36,7 +36,7 @@ async fn every_result_is_in_later_turns_of_the_lead(hall: Hall) {
         let no = hall.task(&format!("part {n}"), &[]).await;
         hall.world.engine.claim_task(&ann, TEAM, Some(no)).await.unwrap();
         let summary = Some(format!("RESULT-{n}"));
-        let how = Finish { state: TaskState::Completed, summary, artifacts: vec![] };
+        let how = Finish { state: TeamTaskState::Completed, summary, artifacts: vec![] };
         hall.world.engine.finish_task(&ann, TEAM, no, how).await.unwrap();
     }
     hall.rest().await;

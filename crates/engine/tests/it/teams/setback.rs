@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use polyclaw_domain::mail::{LetterKind, LetterState};
 use polyclaw_domain::provider::{ErrorClass, ProviderError};
 use polyclaw_domain::team::MemberState;
-use polyclaw_domain::team::setback::Setback;
+use polyclaw_domain::team::failures::FailureStreak;
+use polyclaw_domain::team_message::{TeamMessageKind, TeamMessageState};
 use polyclaw_engine::team::{NewTask, Outgoing};
 use polyclaw_store::{Db, outbox, teams};
 use polyclaw_testkit::world::{Ground, World};
@@ -62,7 +62,7 @@ impl Outage {
     }
 
     async fn write(&self, to: &str, text: &str) {
-        let outgoing = Outgoing { to: Some(to.into()), ..letter(LetterKind::Message, text) };
+        let outgoing = Outgoing { to: Some(to.into()), ..letter(TeamMessageKind::Message, text) };
         self.world.engine.send_letter(&lead(), TEAM, outgoing).await.unwrap();
     }
 
@@ -70,18 +70,18 @@ impl Outage {
         self.model.prompts().iter().filter(|prompt| who(prompt) == name).count()
     }
 
-    async fn setback(&self, name: &str) -> Option<Setback> {
+    async fn setback(&self, name: &str) -> Option<FailureStreak> {
         let view = self.world.engine.team_view(&lead(), TEAM).await.unwrap();
         match name {
             "lead" => view.lead_setback,
-            _ => view.members.into_iter().find(|one| one.member.name == name).unwrap().setback,
+            _ => view.members.into_iter().find(|one| one.member.name == name).unwrap().failures,
         }
     }
 
     /// Whether everything that was written to a name is read.
     async fn has_read(&self, name: &str) -> bool {
         let letters = self.world.engine.team_letters(TEAM, 99).await.unwrap();
-        letters.iter().filter(|letter| letter.to == name).all(|letter| letter.state == LetterState::Read)
+        letters.iter().filter(|letter| letter.to == name).all(|letter| letter.state == TeamMessageState::Read)
     }
 }
 
@@ -198,7 +198,7 @@ async fn a_name_given_to_another_begins_without_failures(hall: Hall) {
     hall.send(&lead(), "ann", "go").await.unwrap();
     let setback = async || {
         let view = hall.world.engine.team_view(&lead(), TEAM).await.unwrap();
-        view.members[0].setback.clone()
+        view.members[0].failures.clone()
     };
     hall.until("it failed", async || setback().await.is_some()).await;
     let retries = hall.world.engine.db().read(teams::retries).await.unwrap();

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::chaos::{join, team};
 use super::fixture::{TEAM, lead, letter, said, who};
-use polyclaw_domain::mail::LetterKind;
+use polyclaw_domain::team_message::TeamMessageKind;
 
 #[tokio::test(start_paused = true)]
 async fn stopping_the_lead_stops_its_members_with_what_they_began_and_wakes_nobody() {
@@ -37,7 +37,7 @@ async fn stopping_the_lead_stops_its_members_with_what_they_began_and_wakes_nobo
     for name in ["ann", "bob"] {
         join(&world, name, false).await;
     }
-    world.engine.send_letter(&lead(), TEAM, letter(LetterKind::Broadcast, "work on")).await.unwrap();
+    world.engine.send_letter(&lead(), TEAM, letter(TeamMessageKind::Broadcast, "work on")).await.unwrap();
     world.sends("me", "work on").await.unwrap();
     tokio::time::sleep(Duration::from_secs(30)).await;
     let running = || world.engine.db().read(|tx| jobs::list(tx, None, Some(JobState::Running), 99));
@@ -50,7 +50,7 @@ async fn stopping_the_lead_stops_its_members_with_what_they_began_and_wakes_nobo
     world.settled().await;
     assert_eq!(model.prompts().len(), before, "no turn is begun because others were stopped");
     assert_eq!(running().await.unwrap().len(), 0, "everybody rests");
-    world.engine.send_letter(&lead(), TEAM, letter(LetterKind::Broadcast, "go on")).await.unwrap();
+    world.engine.send_letter(&lead(), TEAM, letter(TeamMessageKind::Broadcast, "go on")).await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert!(model.prompts().len() > before, "and can be woken again");
     let again = model.prompts().iter().skip(before).any(|prompt| said(prompt).contains("work on<"));

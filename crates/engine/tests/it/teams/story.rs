@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polyclaw_domain::provider::Prompt;
-use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
+use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
 use polyclaw_store::Db;
 use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Line, Script, Scripted};
@@ -111,7 +111,7 @@ async fn a_team_builds_something_and_its_lead_tells_of_it() {
     let mut ground = Ground::on(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
     ground.settings.teams_folder = Some(folder.path().join("teams"));
     let place = folder.path().to_path_buf();
-    ground.tools.add("shell", Effect::Idempotent, Consent::NotNeeded, move |call| {
+    ground.tools.add("shell", ToolEffect::Idempotent, ToolConsent::NotNeeded, move |call| {
         let outcome = shell(&place, call.arguments["command"].as_str().unwrap_or_default());
         Box::pin(async move {
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -119,7 +119,7 @@ async fn a_team_builds_something_and_its_lead_tells_of_it() {
         })
     });
     // The third tool a member runs is its last: the daemon is killed under it.
-    let faults = Faulty::at(polyclaw_domain::fault::KillPoint::ToolRan, 14);
+    let faults = Faulty::at(polyclaw_domain::kill_points::KillPoint::ToolRan, 14);
     let world = ground.wake(Arc::clone(&faults));
     world.sends("me", "build me a page").await.unwrap();
     tokio::time::timeout(Duration::from_secs(600), faults.death()).await.expect("somebody dies");
@@ -146,7 +146,7 @@ async fn members_say_nothing_to_people() {
         _ => vec![Line::Say("INTERNAL".to_owned())],
     });
     let ground = Ground::on(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
-    ground.tools.add("shell", Effect::Pure, Consent::NotNeeded, |_| {
+    ground.tools.add("shell", ToolEffect::Pure, ToolConsent::NotNeeded, |_| {
         Box::pin(std::future::ready(ToolOutcome::ok("")))
     });
     let world: World = ground.wake(Faulty::never());

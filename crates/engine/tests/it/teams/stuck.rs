@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use polyclaw_domain::event::EventKind;
-use polyclaw_domain::mail::{LetterKind, LetterState};
-use polyclaw_domain::task::{TaskNo, TaskState};
+use polyclaw_domain::task::{TaskNo, TeamTaskState};
 use polyclaw_domain::team::TeamStatus;
+use polyclaw_domain::team_message::{TeamMessageKind, TeamMessageState};
 use polyclaw_engine::team::{Actor, Change, Finish, NewMember, NewTask, Outgoing, Update};
 use polyclaw_store::events;
 use polyclaw_testkit::Line;
@@ -122,9 +122,9 @@ async fn the_lead_ends_what_nobody_holds_and_lets_go_of_what_is_waited_for(hall:
     hall.rest().await;
     let engine = &hall.world.engine;
     let end = |state| Finish { state, summary: Some("the lead's word".into()), artifacts: vec![] };
-    let refused = engine.finish_task(&ann, TEAM, TaskNo(1), end(TaskState::Failed)).await;
+    let refused = engine.finish_task(&ann, TEAM, TaskNo(1), end(TeamTaskState::Failed)).await;
     assert_eq!(code(&refused), "task_not_yours", "a member ends what it holds");
-    engine.finish_task(&lead(), TEAM, TaskNo(1), end(TaskState::Failed)).await.unwrap();
+    engine.finish_task(&lead(), TEAM, TaskNo(1), end(TeamTaskState::Failed)).await.unwrap();
     let task = |no| {
         let wanted = polyclaw_engine::team::Wanted { with_ended: true, ..Default::default() };
         async move {
@@ -133,7 +133,7 @@ async fn the_lead_ends_what_nobody_holds_and_lets_go_of_what_is_waited_for(hall:
         }
     };
     let ended = task(1).await;
-    assert_eq!((ended.state, ended.ended_by.as_deref()), (TaskState::Failed, Some("lead")));
+    assert_eq!((ended.state, ended.ended_by.as_deref()), (TeamTaskState::Failed, Some("lead")));
     assert_eq!(task(2).await.blocked_by, [TaskNo(1)], "what failed blocks");
     let drops = |no| Update { state: None, change: Change { drops: vec![TaskNo(no)], ..Change::default() } };
     assert_eq!(code(&engine.update_task(&ann, TEAM, TaskNo(2), drops(1)).await), "not_lead");
@@ -141,9 +141,9 @@ async fn the_lead_ends_what_nobody_holds_and_lets_go_of_what_is_waited_for(hall:
     assert!(changed.needs.is_empty() && changed.blocked_by.is_empty());
     hall.until("ann is told", async || hall.times("ann", "Task #2 is free") > 0).await;
     // Nobody needs to hold what is done already.
-    let free = engine.finish_task(&lead(), TEAM, TaskNo(2), end(TaskState::Completed)).await.unwrap();
+    let free = engine.finish_task(&lead(), TEAM, TaskNo(2), end(TeamTaskState::Completed)).await.unwrap();
     assert_eq!(free, [TaskNo(3)]);
-    let again = engine.finish_task(&lead(), TEAM, TaskNo(2), end(TaskState::Failed)).await;
+    let again = engine.finish_task(&lead(), TEAM, TaskNo(2), end(TeamTaskState::Failed)).await;
     assert_eq!(code(&again), "task_ended");
 }
 
@@ -155,7 +155,7 @@ async fn an_update_that_is_refused_changes_nothing(hall: Hall) {
     let engine = &hall.world.engine;
     engine.claim_task(&lead(), TEAM, Some(TaskNo(1))).await.unwrap();
     let no_such = Change { needs: vec![TaskNo(99)], note: Some("begun".into()), ..Change::default() };
-    let update = Update { state: Some(TaskState::InProgress), change: no_such };
+    let update = Update { state: Some(TeamTaskState::InProgress), change: no_such };
     let refused = engine.update_task(&lead(), TEAM, TaskNo(1), update).await;
     assert_eq!(code(&refused), "unknown_dependency");
     let swap = Change { needs: vec![TaskNo(99)], drops: vec![TaskNo(2)], ..Change::default() };
@@ -163,8 +163,8 @@ async fn an_update_that_is_refused_changes_nothing(hall: Hall) {
     assert!(engine.update_task(&lead(), TEAM, TaskNo(3), update).await.is_err());
     let all = engine.list_tasks(&lead(), TEAM, polyclaw_engine::team::Wanted::default()).await.unwrap();
     let task = |no| all.iter().find(|task| task.no == TaskNo(no)).unwrap();
-    assert_eq!((task(1).state, task(3).needs.as_slice()), (TaskState::Claimed, &[TaskNo(2)][..]));
-    let give_back = Update { state: Some(TaskState::Pending), ..Update::default() };
+    assert_eq!((task(1).state, task(3).needs.as_slice()), (TeamTaskState::Claimed, &[TaskNo(2)][..]));
+    let give_back = Update { state: Some(TeamTaskState::Pending), ..Update::default() };
     engine.update_task(&lead(), TEAM, TaskNo(1), give_back).await.unwrap();
 }
 
@@ -210,7 +210,7 @@ async fn the_config_follows_turns(hall: Hall) {
     hall.send(&lead(), "ann", "work").await.unwrap();
     hall.until("the file says that it works", async || ann()["status"] == "working").await;
     let shown = hall.world.engine.team_view(&lead(), TEAM).await.unwrap();
-    assert!(shown.block(polyclaw_domain::team::state::Reader::Lead).contains(") working"));
+    assert!(shown.block(polyclaw_domain::team::state::TeamStateReader::Lead).contains(") working"));
     gate.add_permits(1);
     hall.until("the file says that it rests", async || ann()["status"] == "idle").await;
     assert_ne!(ann()["lastActiveAt"], before);
@@ -233,7 +233,7 @@ async fn mailboxes_have_every_letter_once(hall: Hall) {
         request_id: Some(asked.members[0].request_id.clone()),
         approve: Some(false),
         reason: Some("not yet".into()),
-        ..letter(LetterKind::ShutdownResponse, "")
+        ..letter(TeamMessageKind::ShutdownResponse, "")
     };
     hall.world.engine.send_letter(&actor(&ann.session_key), TEAM, no).await.unwrap();
     let goes_on = |one: &Value| one["content"].as_str().unwrap().starts_with("The team goes on: ann");
@@ -292,8 +292,8 @@ async fn whoever_wrote_what_nobody_will_read_can_see_so(hall: Hall) {
     let whose = mine[0].session.as_deref();
     assert_eq!((&mine[0].data["to"], whose), (&json!("bob"), Some(ann.session_key.as_str())));
     let id = mine[0].data["message_id"].as_str().unwrap().to_owned();
-    let id = polyclaw_domain::id::LetterId::new(id);
+    let id = polyclaw_domain::id::TeamMessageId::new(id);
     let stored = hall.world.engine.db().read(move |tx| polyclaw_store::letters::get(tx, &id)).await.unwrap();
-    assert_eq!(stored.unwrap().state, LetterState::Undeliverable);
+    assert_eq!(stored.unwrap().state, TeamMessageState::Undeliverable);
     assert!(hall.world.engine.session(&bob.session_key).await.is_ok());
 }

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use polyclaw_domain::id::TeamId;
-use polyclaw_domain::mail::{Letter, LetterKind};
-use polyclaw_domain::session::Status;
+use polyclaw_domain::session::SessionStatus;
 use polyclaw_domain::task::TaskNo;
 use polyclaw_domain::team::TeamStatus;
+use polyclaw_domain::team_message::{TeamMessage, TeamMessageKind};
 use polyclaw_engine::team::{NewMember, NewTask, Outgoing, Spawned, Wanted};
 use polyclaw_store::{Db, Ledgers, Target, letters};
 use polyclaw_testkit::postgres::Cluster;
@@ -47,7 +47,7 @@ async fn id(hall: &Hall, name: &str) -> TeamId {
     all.into_iter().find(|team| team.name == name).unwrap().id
 }
 
-async fn mail_of(hall: &Hall, name: &str) -> Vec<Letter> {
+async fn mail_of(hall: &Hall, name: &str) -> Vec<TeamMessage> {
     let id = id(hall, name).await;
     hall.world.engine.db().read(move |tx| letters::newest(tx, &id, 99)).await.unwrap()
 }
@@ -61,7 +61,7 @@ async fn mail_goes_to_the_namesake_in_its_own_team(hall: Hall) {
         !shown.is_empty() && shown.iter().all(|prompt| prompt.contains("Team: web (active)")),
         "{shown:?}"
     );
-    let other = Outgoing { to: Some("ann".into()), ..letter(LetterKind::Message, "only for the app") };
+    let other = Outgoing { to: Some("ann".into()), ..letter(TeamMessageKind::Message, "only for the app") };
     hall.world.engine.send_letter(&lead(), OTHER, other).await.unwrap();
     hall.rest().await;
     for prompt in hall.shown("ann") {
@@ -73,7 +73,10 @@ async fn mail_goes_to_the_namesake_in_its_own_team(hall: Hall) {
     // Each rests in a team of its own, and its lead is told so there.
     for name in [TEAM, OTHER] {
         let mail = mail_of(&hall, name).await;
-        assert!(mail.iter().any(|one| one.kind == LetterKind::Idle && one.from == "ann"), "{name}: {mail:?}");
+        assert!(
+            mail.iter().any(|one| one.kind == TeamMessageKind::Idle && one.from == "ann"),
+            "{name}: {mail:?}"
+        );
     }
     let by = actor(&there.session_key);
     assert_eq!(code(&hall.send(&by, "lead", "from outside").await), "not_in_team");
@@ -102,7 +105,7 @@ async fn one_team_ends_and_the_namesake_in_the_other_stays(hall: Hall) {
     let yes = Outgoing {
         request_id: Some(asked.members[0].request_id.clone()),
         approve: Some(true),
-        ..letter(LetterKind::ShutdownResponse, "")
+        ..letter(TeamMessageKind::ShutdownResponse, "")
     };
     let by = actor(&there.session_key);
     assert_eq!(code(&engine.send_letter(&by, TEAM, yes.clone()).await), "not_in_team");
@@ -114,10 +117,10 @@ async fn one_team_ends_and_the_namesake_in_the_other_stays(hall: Hall) {
         left.iter().map(|team| (team.name.as_str(), team.status)).collect::<Vec<_>>(),
         [(OTHER, TeamStatus::Active)]
     );
-    assert_eq!(engine.session(&here.session_key).await.unwrap().status, Status::Archived);
-    assert_eq!(engine.session(&there.session_key).await.unwrap().status, Status::Active);
+    assert_eq!(engine.session(&here.session_key).await.unwrap().status, SessionStatus::Archived);
+    assert_eq!(engine.session(&there.session_key).await.unwrap().status, SessionStatus::Active);
     assert!(!hall.path(TEAM).exists() && hall.path(OTHER).join("config.json").exists());
-    let word = Outgoing { to: Some("lead".into()), ..letter(LetterKind::Message, "still here") };
+    let word = Outgoing { to: Some("lead".into()), ..letter(TeamMessageKind::Message, "still here") };
     engine.send_letter(&actor(&there.session_key), OTHER, word).await.unwrap();
 }
 

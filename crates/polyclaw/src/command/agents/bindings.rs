@@ -1,8 +1,8 @@
 //! `polyclaw agents bind` and `unbind`: the `[[bindings]]` of the config.
 
 use polyclaw_control::config::edit;
-use polyclaw_domain::arrival::{Peer, PeerKind};
-use polyclaw_domain::route::{Binding, Match};
+use polyclaw_domain::inbound::{ChatPeer, PeerKind};
+use polyclaw_domain::route::{Binding, BindingMatch};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -65,16 +65,16 @@ struct Place {
 
 impl Place {
     /// The `match` of a binding.
-    fn wanted(&self, channel: &str) -> Match {
+    fn wanted(&self, channel: &str) -> BindingMatch {
         let kind = match self.kind.as_str() {
             "group" => PeerKind::Group,
             "channel" => PeerKind::Channel,
             _ => PeerKind::Dm,
         };
-        Match {
+        BindingMatch {
             channel: channel.to_owned(),
             account_id: self.account.clone(),
-            peer: self.peer.clone().map(|id| Peer { kind, id }),
+            peer: self.peer.clone().map(|id| ChatPeer { kind, id }),
             guild_id: self.guild.clone(),
             roles: self.role.clone(),
             team_id: self.team.clone(),
@@ -97,7 +97,7 @@ pub async fn bind(args: &Args, client: &Client, context: &Context) -> anyhow::Re
 
 pub async fn unbind(args: &Unbind, client: &Client, context: &Context) -> anyhow::Result<()> {
     let wanted = args.channel.as_ref().map(|channel| args.place.wanted(channel));
-    let fits = |there: &Match| wanted.as_ref().is_none_or(|wanted| wanted == there);
+    let fits = |there: &BindingMatch| wanted.as_ref().is_none_or(|wanted| wanted == there);
     let change = |text: &str| {
         let found = places(text, &args.id, fits)?;
         if found.is_empty() {
@@ -110,11 +110,11 @@ pub async fn unbind(args: &Unbind, client: &Client, context: &Context) -> anyhow
 }
 
 /// Where an agent's bindings stand that fit, in the text that is changed: a daemon may work with another one.
-fn places(text: &str, id: &str, fits: impl Fn(&Match) -> bool) -> Result<Vec<usize>, Failure> {
+fn places(text: &str, id: &str, fits: impl Fn(&BindingMatch) -> bool) -> Result<Vec<usize>, Failure> {
     let document = edit::to_json(edit::parse(text)?.as_item());
     let bindings =
         document[LIST].as_array().into_iter().flatten().map(|entry| Binding::deserialize(entry).ok());
-    let is_meant = |one: &Binding| one.agent_id.as_str() == id && fits(&one.wanted);
+    let is_meant = |one: &Binding| one.agent_id.as_str() == id && fits(&one.match_rule);
     let found = bindings.enumerate().filter(|(_, binding)| binding.as_ref().is_some_and(is_meant));
     Ok(found.map(|(at, _)| at).collect())
 }
@@ -127,8 +127,8 @@ mod tests {
     fn a_single_person_is_one_word_however_it_is_written() {
         let text = "bindings = [\n  { agent_id = \"a\", match = { channel = \"telegram\" } },\n  \
             { agent_id = \"b\", match = { channel = \"telegram\", peer = { kind = \"dm\", id = \"7\" } } },\n]\n";
-        let peer = Some(Peer { kind: PeerKind::Dm, id: "7".to_owned() });
-        let wanted = Match { channel: "telegram".to_owned(), peer, ..Match::default() };
+        let peer = Some(ChatPeer { kind: PeerKind::Dm, id: "7".to_owned() });
+        let wanted = BindingMatch { channel: "telegram".to_owned(), peer, ..BindingMatch::default() };
         for (agent, found) in [("b", vec![1]), ("a", vec![])] {
             assert_eq!(places(text, agent, |there| *there == wanted).unwrap(), found);
             assert_eq!(

@@ -1,7 +1,7 @@
 //! `polyclaw mcp serve`: the tools of an instance on stdin and stdout. Nothing else is on stdout than the protocol.
 
-use polyclaw_domain::hex::hex;
-use polyclaw_domain::port::Pending;
+use polyclaw_domain::hex::encode_hex;
+use polyclaw_domain::port::BoxFuture;
 use polyclaw_server::mcp::{Api, Heard, Refusal, ToolServer, Verb};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use serde_json::Value;
@@ -36,7 +36,7 @@ impl Api for Running {
         verb: Verb,
         path: &'a str,
         body: Option<&'a Value>,
-    ) -> Pending<'a, Result<Value, Refusal>> {
+    ) -> BoxFuture<'a, Result<Value, Refusal>> {
         Box::pin(async move {
             let client = Client::new(&self.0).map_err(refusal)?;
             let answer = match verb {
@@ -48,7 +48,7 @@ impl Api for Running {
     }
 
     fn fresh(&self) -> String {
-        hex(&random::<12>())
+        encode_hex(&random::<12>())
     }
 }
 

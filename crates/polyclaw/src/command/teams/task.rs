@@ -1,6 +1,6 @@
 //! `polyclaw teams task`: the list of what is to be done.
 
-use polyclaw_domain::plain;
+use polyclaw_domain::sanitize;
 use serde_json::{Value, json};
 
 use crate::cli::Context;
@@ -182,7 +182,7 @@ pub(super) fn tasks(output: &Output, listed: &Value) -> String {
             cell(&task["status"]),
             cell(&task["owner"]),
             cell(&task["assignee"]),
-            plain::line(&cell(&task["title"]), MAX_TITLE),
+            sanitize::to_single_line(&cell(&task["title"]), MAX_TITLE),
             waits.join(","),
         ]
     };

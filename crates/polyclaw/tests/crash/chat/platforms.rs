@@ -4,8 +4,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use polyclaw_domain::channel::Call;
-use polyclaw_domain::port::Pending;
+use polyclaw_domain::channel::WebhookRequest;
+use polyclaw_domain::port::BoxFuture;
 use polyclaw_testkit::platform::discord::Discord;
 use polyclaw_testkit::platform::matrix::Matrix;
 use polyclaw_testkit::platform::slack::Slack;
@@ -150,7 +150,7 @@ async fn killed_anywhere_on_slack_nothing_is_lost_and_nothing_shown_twice() {
 /// WhatsApp, and what Meta has to deliver until it is told that it was taken.
 struct Meta {
     whatsapp: Whatsapp,
-    waiting: Mutex<Vec<Call>>,
+    waiting: Mutex<Vec<WebhookRequest>>,
     said: AtomicUsize,
 }
 
@@ -201,7 +201,7 @@ impl Chat for Meta {
         self.waiting.lock().unwrap().is_empty()
     }
 
-    fn call<'a>(&'a self, daemon: &'a Daemon) -> Pending<'a, ()> {
+    fn call<'a>(&'a self, daemon: &'a Daemon) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let waiting = std::mem::take(&mut *self.waiting.lock().unwrap());
             for call in waiting {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_testkit::model_server::{ModelServer, Request, Script};
 use serde_json::json;
 
@@ -13,9 +13,9 @@ use crate::daemon::Daemon;
 /// Where the process dies, and at which passings. The first passings are the lead's: it makes the team and the task.
 const DEATHS: [(KillPoint, std::ops::RangeInclusive<u64>); 14] = [
     (KillPoint::LedgerWritten, 1..=3),
-    (KillPoint::LedgerTold, 1..=3),
-    (KillPoint::LetterStored, 1..=3),
-    (KillPoint::ShutdownAsked, 1..=1),
+    (KillPoint::LedgerNotified, 1..=3),
+    (KillPoint::TeamMessageStored, 1..=3),
+    (KillPoint::ShutdownRequested, 1..=1),
     (KillPoint::ShutdownAnswered, 1..=1),
     (KillPoint::ShutdownEnded, 1..=1),
     (KillPoint::PromptBuilt, 5..=9),
@@ -263,7 +263,7 @@ fn every_letter_is_shown_once(database: &Book, prompts: &[(usize, String)], case
     }
     for ((reader, content), copies) in alike {
         let first = content.lines().next().unwrap_or_default();
-        let shown = format!(">{}", polyclaw_domain::mail::escape(first));
+        let shown = format!(">{}", polyclaw_domain::team_message::escape_xml(first));
         let of_reader = prompts.iter().filter(|(_, text)| who(text) == reader);
         let times: Vec<(usize, usize)> =
             of_reader.map(|(turns, text)| (*turns, text.matches(&shown).count())).collect();
@@ -316,7 +316,7 @@ async fn killed_anywhere_a_team_on_postgres_loses_doubles_and_forgets_nothing() 
 /// Nobody has to agree, so nobody is there who could go on with it but the next daemon.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_while_it_stops_them_by_force_it_has_stopped_them_and_says_whom() {
-    let points = [KillPoint::ShutdownAsked, KillPoint::ShutdownEnded];
+    let points = [KillPoint::ShutdownRequested, KillPoint::ShutdownEnded];
     for keeps in [Keeps::Files, Keeps::Server] {
         let deaths = killed_at(keeps, Ending::Forced, points.map(|point| (point, 1))).await;
         assert_eq!(points.map(|point| deaths[&point]), [1, 1]);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_testkit::model_server::ModelServer;
 use serde_json::Value;
 

@@ -317,7 +317,7 @@ async fn a_team_whose_words_are_the_embedded_models_builds_the_same_page() {
     let prompts: Vec<String> = told.model.requests().iter().map(|request| said(request)).collect();
     for (state, content) in letters.iter().map(|line| line.split_once('|').unwrap()) {
         assert!(!content.trim().is_empty() && state == "read", "'{content}' is {state}");
-        let shown = polyclaw_domain::mail::escape(content.lines().next().unwrap_or_default());
+        let shown = polyclaw_domain::team_message::escape_xml(content.lines().next().unwrap_or_default());
         assert!(prompts.iter().any(|text| who(text) == "lead" && text.contains(&shown)), "{shown}");
     }
     let wrote = "SELECT run_id || ' of ' || owner_key || ' ' || status FROM runs WHERE agent_id = 'scribe'";

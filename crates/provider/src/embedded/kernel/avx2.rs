@@ -31,7 +31,7 @@ proven! {
     fn multiply(matrix: &Matrix, values: &Activations, out: &mut [f32]);
     fn quantise(values: &[f32], quants: &mut [[i8; BLOCK]], scales: &mut [f32], sums: &mut [f32]);
     fn dot(a: &[f32], b: &[f32]) -> f32;
-    fn product(a: &[i8], b: &[i8]) -> i32;
+    fn dot_product(a: &[i8], b: &[i8]) -> i32;
     fn scores(queries: &[f32], width: usize, keys: Lane<'_>, out: &mut [f32]);
     fn mix(weights: &[f32], values: Lane<'_>, width: usize, out: &mut [f32]);
     fn exponents(row: &mut [f32], largest: f32) -> f32;
@@ -222,7 +222,7 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
 
 /// Pairs of bytes are multiplied as numbers of twice their size, and added up two by two: no sum runs over.
 #[target_feature(enable = "avx2,fma,f16c")]
-fn product(a: &[i8], b: &[i8]) -> i32 {
+fn dot_product(a: &[i8], b: &[i8]) -> i32 {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<32>(), b.as_chunks::<32>());
     let mut totals = [_mm256_setzero_si256(); 2];
     for (a, b) in a.iter().zip(b) {
@@ -234,7 +234,7 @@ fn product(a: &[i8], b: &[i8]) -> i32 {
     let four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256::<1>(eight));
     let two = _mm_add_epi32(four, _mm_unpackhi_epi64(four, four));
     let whole = _mm_cvtsi128_si32(two) + _mm_extract_epi32::<1>(two);
-    whole + scalar::product(a_rest, b_rest)
+    whole + scalar::dot_product(a_rest, b_rest)
 }
 
 /// 32 signed bytes as numbers of twice their size.

@@ -58,7 +58,7 @@ pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-pub use polyclaw_domain::embedding::product;
+pub use polyclaw_domain::embedding::dot_product;
 
 pub fn scores(queries: &[f32], width: usize, keys: Lane<'_>, out: &mut [f32]) {
     for (query, out) in queries.chunks_exact(width).zip(out.chunks_exact_mut(keys.positions)) {

@@ -156,8 +156,8 @@ fn products_of_bytes_are_the_same_for_every_length() {
         let a: Vec<i8> = (0..length).map(|n| i8::try_from(n % 255 - 127).unwrap()).collect();
         let b: Vec<i8> = (0..length).map(|n| i8::try_from(n * 7 % 256 - 128).unwrap()).collect();
         for (a, b) in [(&a, &b), (&b, &b)] {
-            assert_eq!(fast().product(a, b), Kernel::Scalar.product(a, b), "{length}");
+            assert_eq!(fast().dot_product(a, b), Kernel::Scalar.dot_product(a, b), "{length}");
         }
     }
-    assert_eq!(fast().product(&[-128; 4096], &[-128; 4096]), 4096 * 128 * 128);
+    assert_eq!(fast().dot_product(&[-128; 4096], &[-128; 4096]), 4096 * 128 * 128);
 }

@@ -124,7 +124,7 @@ impl MessageDetail {
     /// What is stored was cleaned before; what another program wrote into the file was not.
     pub fn of(one: &Envelope, events: &[Event], redactor: &Redactor) -> Self {
         let mut payload = payload(one);
-        redactor.json(&mut payload);
+        redactor.redact_json(&mut payload);
         Self {
             message: MessageView::from(one),
             payload,
@@ -143,7 +143,7 @@ pub enum StateWord {
     DeadLetter,
 }
 
-impl From<StateWord> for envelope::State {
+impl From<StateWord> for envelope::EnvelopeState {
     fn from(word: StateWord) -> Self {
         match word {
             StateWord::Queued => Self::Queued,

@@ -7,8 +7,8 @@ use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::response::Response;
 use polyclaw_control::observe::{Happened, Interest, Places};
-use polyclaw_domain::envelope::Pattern;
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::envelope::EnvelopeKindPattern;
+use polyclaw_domain::session_key::SessionKey;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ impl Which {
     fn read(self) -> Result<Interest> {
         let wrong = || Error::invalid("kind", "such as turn.failed or turn.*");
         let kind = match &self.kind {
-            Some(text) => Some(Pattern::parse(text).ok_or_else(wrong)?),
+            Some(text) => Some(EnvelopeKindPattern::parse(text).ok_or_else(wrong)?),
             None => None,
         };
         Ok(Interest { instance: self.instance, session: self.session, kind })

@@ -3,8 +3,8 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use polyclaw_domain::mail::LetterKind;
-use polyclaw_domain::redact::quoted;
+use polyclaw_domain::redact::quote_safely;
+use polyclaw_domain::team_message::TeamMessageKind;
 use polyclaw_engine::team::{MemberPlan, Outgoing};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -47,7 +47,7 @@ pub async fn show(State(app): State<AppState>, Ids((team, member)): Ids<Which>) 
     match app.engine.member_plan(&operator(&app), &team, &member).await {
         Ok(plan) => Ok(Json(plan.into())),
         // Reading about somebody who is not there conflicts with nothing.
-        Err(error) if error.code() == "not_a_member" => Err(Error::UnknownMember(quoted(&member))),
+        Err(error) if error.code() == "not_a_member" => Err(Error::UnknownMember(quote_safely(&member))),
         Err(error) => Err(error.into()),
     }
 }
@@ -75,7 +75,7 @@ pub async fn answer(
     Body(body): Body<AnswerPlan>,
 ) -> Result<(StatusCode, Json<Sent>)> {
     let outgoing = Outgoing {
-        kind: LetterKind::PlanApprovalResponse,
+        kind: TeamMessageKind::PlanApprovalResponse,
         to: Some(member),
         content: body.content,
         summary: None,

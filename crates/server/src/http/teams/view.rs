@@ -1,10 +1,10 @@
 //! Teams as people and programs are shown them.
 
-use polyclaw_domain::mail::Letter;
-use polyclaw_domain::task::Task;
-use polyclaw_domain::team::setback::Setback;
-use polyclaw_domain::team::state::Standing;
+use polyclaw_domain::task::TeamTask;
+use polyclaw_domain::team::failures::FailureStreak;
+use polyclaw_domain::team::state::MemberStatus;
 use polyclaw_domain::team::{PlanApproval, Team};
+use polyclaw_domain::team_message::TeamMessage;
 use polyclaw_domain::time::Millis;
 use polyclaw_engine::team::{Ended, Receipt, Spawned, View};
 use polyclaw_store::tasks::Happened;
@@ -103,9 +103,9 @@ pub struct SetbackView {
     retry_at: Option<Millis>,
 }
 
-impl From<Setback> for SetbackView {
-    fn from(setback: Setback) -> Self {
-        let Setback { since, code, failures, retry_at } = setback;
+impl From<FailureStreak> for SetbackView {
+    fn from(setback: FailureStreak) -> Self {
+        let FailureStreak { since, code, failures, retry_at } = setback;
         Self { since, code, failures, retry_at }
     }
 }
@@ -133,10 +133,10 @@ pub struct MemberView {
     last_active_at: Millis,
 }
 
-impl From<Standing> for MemberView {
-    fn from(standing: Standing) -> Self {
-        let status = standing.word();
-        let Standing { member, tasks, setback, unread, .. } = standing;
+impl From<MemberStatus> for MemberView {
+    fn from(standing: MemberStatus) -> Self {
+        let status = standing.status_word();
+        let MemberStatus { member, tasks, failures: setback, unread, .. } = standing;
         Self {
             status,
             plan: member.plan.as_ref().map(PlanApproval::as_str),
@@ -193,11 +193,11 @@ pub struct TaskView {
     ended_at: Option<Millis>,
 }
 
-impl From<Task> for TaskView {
-    fn from(task: Task) -> Self {
+impl From<TeamTask> for TaskView {
+    fn from(task: TeamTask) -> Self {
         Self {
             task_id: task.no.0,
-            title: task.title().to_owned(),
+            title: task.display_title().to_owned(),
             status: task.state.as_str(),
             owner: task.lease.as_ref().map(|lease| lease.owner.clone()).or(task.ended_by),
             lease_until: task.lease.map(|lease| lease.until),
@@ -244,8 +244,8 @@ pub struct LetterView {
     read_at: Option<Millis>,
 }
 
-impl From<Letter> for LetterView {
-    fn from(letter: Letter) -> Self {
+impl From<TeamMessage> for LetterView {
+    fn from(letter: TeamMessage) -> Self {
         Self {
             message_id: letter.id.into(),
             from: letter.from,

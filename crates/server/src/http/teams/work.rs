@@ -4,7 +4,7 @@
 use axum::Json;
 use axum::extract::State;
 use polyclaw_domain::run::Artifact;
-use polyclaw_domain::task::{TaskNo, TaskState};
+use polyclaw_domain::task::{TaskNo, TeamTaskState};
 use polyclaw_engine::team::{Actor, Change, Finish, Update};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -96,7 +96,7 @@ pub async fn start(
     Ids((team, no)): Ids<Which>,
     Body(body): Body<InNameOf>,
 ) -> Result<Json<TaskView>> {
-    let update = Update { state: Some(TaskState::InProgress), change: Change::default() };
+    let update = Update { state: Some(TeamTaskState::InProgress), change: Change::default() };
     let task = app.engine.update_task(&actor(&app, body.member), &team, TaskNo(no), update).await?;
     Ok(Json(task.into()))
 }
@@ -112,7 +112,7 @@ pub async fn release(
     Body(body): Body<ReleaseTask>,
 ) -> Result<Json<TaskView>> {
     let change = Change { note: body.note, ..Change::default() };
-    let update = Update { state: Some(TaskState::Pending), change };
+    let update = Update { state: Some(TeamTaskState::Pending), change };
     let task = app.engine.update_task(&actor(&app, body.member), &team, TaskNo(no), update).await?;
     Ok(Json(task.into()))
 }
@@ -130,8 +130,8 @@ pub async fn complete(
     let left = |TaskArtifact { kind, path }| Artifact { kind, path };
     let finish = Finish {
         state: match body.status {
-            TaskEnd::Completed => TaskState::Completed,
-            TaskEnd::Failed => TaskState::Failed,
+            TaskEnd::Completed => TeamTaskState::Completed,
+            TaskEnd::Failed => TeamTaskState::Failed,
         },
         summary: body.summary,
         artifacts: body.artifacts.into_iter().map(left).collect(),

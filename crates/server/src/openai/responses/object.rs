@@ -1,6 +1,6 @@
 //! The response object and its items.
 
-use polyclaw_domain::provider::Usage;
+use polyclaw_domain::provider::TokenUsage;
 use polyclaw_domain::tool::ToolCall;
 use polyclaw_engine::Answer;
 use serde_json::{Value, json};
@@ -90,7 +90,7 @@ pub fn part(text: &str) -> Value {
 }
 
 /// Unknown is said: without both numbers there is no usage.
-pub fn usage(usage: Usage) -> Value {
+pub fn usage(usage: TokenUsage) -> Value {
     let (Some(input), Some(output)) = (usage.input_tokens, usage.output_tokens) else { return Value::Null };
     let mut spent = json!({ "input_tokens": input, "output_tokens": output, "total_tokens": input + output });
     if let Some(cached) = usage.cached_tokens {

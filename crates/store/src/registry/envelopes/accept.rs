@@ -1,8 +1,8 @@
 //! Taking a message in: everything that is checked about it, and then the row.
 
-use polyclaw_domain::envelope::{Happening, KEY_MS, State};
+use polyclaw_domain::envelope::{EnvelopeEventKind, EnvelopeState, IDEMPOTENCY_KEY_TTL_MS};
 use polyclaw_domain::id::{EnvelopeId, InstanceId};
-use polyclaw_domain::instance::Name;
+use polyclaw_domain::instance::InstanceName;
 use polyclaw_domain::relay::MAX_HOPS;
 use polyclaw_domain::time::Millis;
 
@@ -42,8 +42,8 @@ pub enum Payload {
 pub struct Accepted {
     pub id: EnvelopeId,
     /// Both with their names.
-    pub from: (InstanceId, Name),
-    pub to: (InstanceId, Name),
+    pub from: (InstanceId, InstanceName),
+    pub to: (InstanceId, InstanceName),
     pub hop: u32,
     pub expires_at: Millis,
     pub redacted: bool,
@@ -55,7 +55,7 @@ pub struct Accepted {
 pub enum Verdict {
     Accepted(Accepted, Vec<Event>),
     /// The sender's key stands for this one.
-    Repeated(EnvelopeId, State),
+    Repeated(EnvelopeId, EnvelopeState),
     Refused(Refused),
 }
 
@@ -126,13 +126,17 @@ fn hop(tx: &mut Tx<'_>, draft: &Draft, from: &Instance) -> Result<u32> {
     Ok(known)
 }
 
-fn repeated(tx: &mut Tx<'_>, draft: &Draft, from: &InstanceId) -> Result<Option<(EnvelopeId, State)>> {
+fn repeated(
+    tx: &mut Tx<'_>,
+    draft: &Draft,
+    from: &InstanceId,
+) -> Result<Option<(EnvelopeId, EnvelopeState)>> {
     const SQL: &str = "SELECT message_id, state FROM message_keys JOIN messages ON messages.id = message_id
         WHERE message_keys.sender = $1 AND key = $2 AND message_keys.created_at > $3";
     let Some(key) = &draft.key else { return Ok(None) };
-    let oldest = draft.now.minus(KEY_MS);
+    let oldest = draft.now.minus(IDEMPOTENCY_KEY_TTL_MS);
     tx.query_one(SQL, params![from, key, oldest], |row| {
-        Ok((EnvelopeId::new(row.text(0)?), row.parsed(1, State::parse)?))
+        Ok((EnvelopeId::new(row.text(0)?), row.parsed(1, EnvelopeState::parse)?))
     })
 }
 
@@ -181,12 +185,12 @@ fn insert(
         kind: draft.kind.clone(),
         correlation: draft.correlation.clone(),
     };
-    let mut note = |kind| events::note(tx, &about, (kind, State::Queued), None, draft.now);
-    Ok(vec![note(Happening::Created)?, note(Happening::Queued)?])
+    let mut note = |kind| events::note(tx, &about, (kind, EnvelopeState::Queued), None, draft.now);
+    Ok(vec![note(EnvelopeEventKind::Created)?, note(EnvelopeEventKind::Queued)?])
 }
 
 /// Keys that stand for nothing any more.
 pub fn forget_keys(tx: &mut Tx<'_>, now: Millis) -> Result<()> {
     const SQL: &str = "DELETE FROM message_keys WHERE created_at <= $1";
-    tx.execute(SQL, params![now.minus(KEY_MS)]).map(drop)
+    tx.execute(SQL, params![now.minus(IDEMPOTENCY_KEY_TTL_MS)]).map(drop)
 }

@@ -1,6 +1,6 @@
 //! What happened to messages: only added to. The database refuses everything else.
 
-use polyclaw_domain::envelope::{Happening, State};
+use polyclaw_domain::envelope::{EnvelopeEventKind, EnvelopeState};
 use polyclaw_domain::id::{EnvelopeId, InstanceId};
 use polyclaw_domain::time::Millis;
 
@@ -41,9 +41,9 @@ impl From<&Envelope> for About {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     pub about: About,
-    pub kind: Happening,
+    pub kind: EnvelopeEventKind,
     /// The state it left the message in.
-    pub state: State,
+    pub state: EnvelopeState,
     pub detail: Option<String>,
     pub at: Millis,
 }
@@ -68,7 +68,7 @@ impl Reader {
 pub(super) fn note(
     tx: &mut Tx<'_>,
     about: &About,
-    (kind, state): (Happening, State),
+    (kind, state): (EnvelopeEventKind, EnvelopeState),
     detail: Option<&str>,
     now: Millis,
 ) -> Result<Event> {
@@ -85,8 +85,8 @@ pub fn history(tx: &mut Tx<'_>, one: &Envelope) -> Result<Vec<Event>> {
     tx.query(SQL, params![one.seq], |row| {
         Ok(Event {
             about: About::from(one),
-            kind: row.parsed(0, Happening::parse)?,
-            state: row.parsed(1, State::parse)?,
+            kind: row.parsed(0, EnvelopeEventKind::parse)?,
+            state: row.parsed(1, EnvelopeState::parse)?,
             detail: row.opt_text(2)?,
             at: row.time(3)?,
         })
@@ -122,8 +122,8 @@ fn read(row: &Row<'_>) -> Result<Event> {
     };
     Ok(Event {
         about,
-        kind: row.parsed(0, Happening::parse)?,
-        state: row.parsed(1, State::parse)?,
+        kind: row.parsed(0, EnvelopeEventKind::parse)?,
+        state: row.parsed(1, EnvelopeState::parse)?,
         detail: row.opt_text(2)?,
         at: row.time(3)?,
     })

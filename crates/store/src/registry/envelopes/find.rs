@@ -1,6 +1,6 @@
 //! Looking for messages.
 
-use polyclaw_domain::envelope::State;
+use polyclaw_domain::envelope::EnvelopeState;
 use polyclaw_domain::id::{EnvelopeId, InstanceId};
 use polyclaw_domain::time::Millis;
 
@@ -17,7 +17,7 @@ pub struct Filter {
     /// From it or to it.
     pub of: Option<InstanceId>,
     pub kind: Option<String>,
-    pub state: Option<State>,
+    pub state: Option<EnvelopeState>,
     /// Also the message with this id: what others follow from need not name itself.
     pub correlation: Option<String>,
     pub after: Option<Millis>,
@@ -53,7 +53,7 @@ impl Filter {
             Self { correlation: Some(_), .. } => {
                 filtered!("(correlation_id = $5 OR id = $5) AND ($9 IS NULL OR seq > $9)", "ASC")
             }
-            Self { state: Some(State::DeadLetter), .. } => {
+            Self { state: Some(EnvelopeState::DeadLetter), .. } => {
                 filtered!("state = 'dead_letter' AND ($9 IS NULL OR seq < $9)", "DESC")
             }
             Self { to: Some(_), .. } => filtered!("recipient = $2 AND ($9 IS NULL OR seq < $9)", "DESC"),
@@ -71,7 +71,7 @@ pub fn search(tx: &mut Tx<'_>, filter: &Filter, limit: usize) -> Result<Vec<Enve
         filter.from.as_ref(),
         filter.to.as_ref(),
         filter.kind.as_ref().filter(|_| prefix.is_none()),
-        filter.state.map(State::as_str),
+        filter.state.map(EnvelopeState::as_str),
         filter.correlation.as_ref(),
         filter.after,
         filter.before,

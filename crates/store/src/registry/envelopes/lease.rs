@@ -1,6 +1,6 @@
 //! Handing messages out. A lease is one conditional update: nobody else gets what it took.
 
-use polyclaw_domain::envelope::{Happening, LEASE_MS, State};
+use polyclaw_domain::envelope::{ENVELOPE_LEASE_MS, EnvelopeEventKind, EnvelopeState};
 use polyclaw_domain::id::{EnvelopeId, InstanceId};
 use polyclaw_domain::time::Millis;
 
@@ -46,7 +46,7 @@ pub fn lease(tx: &mut Tx<'_>, poll: &Poll) -> Result<(Vec<Envelope>, Vec<Event>)
             return Ok((held, Vec::new()));
         }
     }
-    let until = poll.now.plus(LEASE_MS);
+    let until = poll.now.plus(ENVELOPE_LEASE_MS);
     let params =
         params![&poll.to, &poll.lease, poll.life.as_ref(), until, poll.now, poll.limit, poll.only_answers];
     let mut taken = tx.query(SQL, params, read)?;
@@ -55,10 +55,11 @@ pub fn lease(tx: &mut Tx<'_>, poll: &Poll) -> Result<(Vec<Envelope>, Vec<Event>)
     for one in &taken {
         let attempt = format!("attempt {} of {}", one.attempts, one.max_retries);
         let about = About::from(one);
-        for (kind, detail) in
-            [(Happening::DeliveryAttempted, Some(attempt.as_str())), (Happening::Delivered, None)]
-        {
-            told.push(events::note(tx, &about, (kind, State::Delivered), detail, poll.now)?);
+        for (kind, detail) in [
+            (EnvelopeEventKind::DeliveryAttempted, Some(attempt.as_str())),
+            (EnvelopeEventKind::Delivered, None),
+        ] {
+            told.push(events::note(tx, &about, (kind, EnvelopeState::Delivered), detail, poll.now)?);
         }
     }
     Ok((taken, told))
@@ -86,6 +87,6 @@ pub fn next_due(tx: &mut Tx<'_>, to: &InstanceId) -> Result<Option<Millis>> {
 pub fn renew(tx: &mut Tx<'_>, id: &EnvelopeId, lease: &str, now: Millis) -> Result<Option<Millis>> {
     const SQL: &str = "UPDATE messages SET due_at = $3, updated_at = $4
         WHERE id = $1 AND state = 'delivered' AND lease = $2";
-    let until = now.plus(LEASE_MS);
+    let until = now.plus(ENVELOPE_LEASE_MS);
     Ok((tx.execute(SQL, params![id, lease, until, now])? == 1).then_some(until))
 }

@@ -1,6 +1,8 @@
 //! What becomes of messages that were handed out, or that nobody came for.
 
-use polyclaw_domain::envelope::{EXPIRED, Happening, Next, State, after_failure};
+use polyclaw_domain::envelope::{
+    EXPIRED_REASON, EnvelopeEventKind, EnvelopeRetryDecision, EnvelopeState, decide_retry,
+};
 use polyclaw_domain::id::{EnvelopeId, InstanceId};
 use polyclaw_domain::time::Millis;
 
@@ -29,18 +31,18 @@ pub fn acknowledge(tx: &mut Tx<'_>, id: &EnvelopeId, lease: &str, now: Millis) -
     let done = tx.execute(SQL, params![id, lease, now])? == 1;
     let Some(one) = find::get(tx, id)? else { return Ok(Settled::Unknown) };
     if done {
-        let what = (Happening::Acknowledged, State::Acknowledged);
+        let what = (EnvelopeEventKind::Acknowledged, EnvelopeState::Acknowledged);
         let told = events::note(tx, &About::from(&one), what, None, now)?;
         return Ok(Settled::Done(Box::new(one), vec![told]));
     }
-    let before = one.state == State::Acknowledged && one.lease.as_deref() == Some(lease);
+    let before = one.state == EnvelopeState::Acknowledged && one.lease.as_deref() == Some(lease);
     Ok(if before { Settled::Before(Box::new(one)) } else { Settled::Lost })
 }
 
 /// It could not be taken up now.
 pub fn fail(tx: &mut Tx<'_>, id: &EnvelopeId, lease: &str, why: &str, now: Millis) -> Result<Settled> {
     let Some(one) = find::get(tx, id)? else { return Ok(Settled::Unknown) };
-    if one.state != State::Delivered || one.lease.as_deref() != Some(lease) {
+    if one.state != EnvelopeState::Delivered || one.lease.as_deref() != Some(lease) {
         return Ok(Settled::Lost);
     }
     let told = give_back(tx, &one, why, None, now)?;
@@ -58,16 +60,21 @@ pub(super) fn give_back(
     const SQL: &str =
         "UPDATE messages SET state = 'failed', lease = NULL, life = NULL, error = $3, due_at = $4,
           updated_at = $5 WHERE seq = $1 AND state = 'delivered' AND lease = $2";
-    let next = after_failure((one.attempts, one.max_retries), one.expires_at, now, one.seq);
+    let next = decide_retry((one.attempts, one.max_retries), one.expires_at, now, one.seq);
     let (due, end) = match next {
-        Next::RetryAt(at) => (soon.unwrap_or(at), None),
-        Next::Dead(end) => (now, Some(end)),
+        EnvelopeRetryDecision::RetryAt(at) => (soon.unwrap_or(at), None),
+        EnvelopeRetryDecision::Dead(end) => (now, Some(end)),
     };
     if tx.execute(SQL, params![one.seq, one.lease.as_ref(), why, due, now])? == 0 {
         return Ok(Vec::new());
     }
-    let mut told =
-        vec![events::note(tx, &About::from(one), (Happening::Failed, State::Failed), Some(why), now)?];
+    let mut told = vec![events::note(
+        tx,
+        &About::from(one),
+        (EnvelopeEventKind::Failed, EnvelopeState::Failed),
+        Some(why),
+        now,
+    )?];
     if let Some(end) = end {
         told.extend(bury(tx, one, end, now)?);
     }
@@ -81,7 +88,7 @@ fn bury(tx: &mut Tx<'_>, one: &Envelope, why: &str, now: Millis) -> Result<Optio
     if tx.execute(SQL, params![one.seq, why, now])? == 0 {
         return Ok(None);
     }
-    let what = (Happening::DeadLettered, State::DeadLetter);
+    let what = (EnvelopeEventKind::DeadLettered, EnvelopeState::DeadLetter);
     events::note(tx, &About::from(one), what, Some(why), now).map(Some)
 }
 
@@ -95,7 +102,7 @@ pub fn sweep(tx: &mut Tx<'_>, now: Millis, limit: usize) -> Result<Vec<Event>> {
         told.extend(give_back(tx, &one, "its lease ended without an answer", None, now)?);
     }
     for one in tx.query(LATE, params![now, limit], read)? {
-        told.extend(bury(tx, &one, EXPIRED, now)?);
+        told.extend(bury(tx, &one, EXPIRED_REASON, now)?);
     }
     Ok(told)
 }
@@ -111,7 +118,7 @@ pub fn waking(tx: &mut Tx<'_>) -> Result<Vec<InstanceId>> {
 #[derive(Clone, Debug)]
 pub enum Replayed {
     Done(Box<Envelope>, Vec<Event>),
-    NotDead(State),
+    NotDead(EnvelopeState),
     /// Whoever it is for was deleted.
     RecipientGone,
     Unknown,
@@ -123,7 +130,7 @@ pub fn replay(tx: &mut Tx<'_>, id: &EnvelopeId, now: Millis) -> Result<Replayed>
         "UPDATE messages SET state = 'queued', attempts = 0, lease = NULL, life = NULL, error = NULL,
           due_at = $2, expires_at = $2 + ttl_ms, updated_at = $2 WHERE id = $1 AND state = 'dead_letter'";
     let Some(one) = find::get(tx, id)? else { return Ok(Replayed::Unknown) };
-    if one.state != State::DeadLetter {
+    if one.state != EnvelopeState::DeadLetter {
         return Ok(Replayed::NotDead(one.state));
     }
     if registry::get(tx, &one.to)?.is_none() {
@@ -131,8 +138,8 @@ pub fn replay(tx: &mut Tx<'_>, id: &EnvelopeId, now: Millis) -> Result<Replayed>
     }
     tx.execute(SQL, params![id, now])?;
     let mut told = Vec::new();
-    for kind in [Happening::Replayed, Happening::Queued] {
-        told.push(events::note(tx, &About::from(&one), (kind, State::Queued), None, now)?);
+    for kind in [EnvelopeEventKind::Replayed, EnvelopeEventKind::Queued] {
+        told.push(events::note(tx, &About::from(&one), (kind, EnvelopeState::Queued), None, now)?);
     }
     Ok(find::get(tx, id)?.map_or(Replayed::Unknown, |one| Replayed::Done(Box::new(one), told)))
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::Instant;
 
-use polyclaw_domain::task::{Refusal, TaskNo};
+use polyclaw_domain::task::{TaskNo, TaskRefusal};
 use polyclaw_store::tasks::{self, Filter};
 use polyclaw_store::{Db, Error, Result, Tx};
 use serde_json::json;
@@ -30,7 +30,7 @@ async fn of_two_claims_at_once_one_wins(db: Db) -> Result<()> {
             (Ok(task), Err(refusal)) | (Err(refusal), Ok(task)) => (task.lease.unwrap().owner, refusal),
             both => panic!("{both:?}"),
         };
-        assert_eq!(loser, Refusal::Taken(TaskNo(no), winner.clone()));
+        assert_eq!(loser, TaskRefusal::Taken(TaskNo(no), winner.clone()));
         assert_eq!(get(&db, no).await?.lease.unwrap().owner, winner);
     }
     Ok(())

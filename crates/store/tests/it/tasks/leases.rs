@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use polyclaw_domain::task::{TaskNo, TaskState, Worker};
+use polyclaw_domain::task::{TaskMember, TaskNo, TeamTaskState};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::tasks::{self, Kind};
 use polyclaw_store::{Db, Result, Tx};
@@ -46,17 +46,17 @@ async fn a_lease_that_ends_frees_the_task_and_fences_its_owner(db: Db) -> Result
     claim(&db, &ann, Some(1)).await?.unwrap();
     assert_eq!(db.write(|tx| tasks::expire(tx, &team(), NOW)).await?, []);
     assert_eq!(expired(&db).await?, [1]);
-    assert_eq!(get(&db, 1).await?.state, TaskState::Pending);
-    assert_eq!(code(end_with(&db, &ann, 1, TaskState::Completed, 1).await?), "task_not_yours");
-    assert_eq!(code(end_with(&db, &worker("eve"), 1, TaskState::Completed, 1).await?), "task_not_yours");
+    assert_eq!(get(&db, 1).await?.state, TeamTaskState::Pending);
+    assert_eq!(code(end_with(&db, &ann, 1, TeamTaskState::Completed, 1).await?), "task_not_yours");
+    assert_eq!(code(end_with(&db, &worker("eve"), 1, TeamTaskState::Completed, 1).await?), "task_not_yours");
     let late = db.read(|tx| tasks::events(tx, &team(), 0, 99)).await?;
     let late: Vec<_> = late.iter().filter(|event| event.kind == Kind::Late).collect();
     assert_eq!(late.len(), 1, "what ann did is kept though nobody has the task; eve never had it");
     assert_eq!((late[0].actor.as_str(), &late[0].data["artifacts"][0]["path"]), ("ann", &json!("a.txt")));
     assert_eq!(claim(&db, &bob, Some(1)).await?.unwrap().lease.unwrap().fence, 2);
-    assert_eq!(code(end_with(&db, &ann, 1, TaskState::Completed, 1).await?), "task_late");
-    assert_eq!(code(end_with(&db, &bob, 1, TaskState::Completed, 1).await?), "task_late", "an old check");
-    assert_eq!(code(end_with(&db, &bob, 1, TaskState::Completed, 2).await?), "ok");
+    assert_eq!(code(end_with(&db, &ann, 1, TeamTaskState::Completed, 1).await?), "task_late");
+    assert_eq!(code(end_with(&db, &bob, 1, TeamTaskState::Completed, 1).await?), "task_late", "an old check");
+    assert_eq!(code(end_with(&db, &bob, 1, TeamTaskState::Completed, 2).await?), "ok");
     let events = db.read(|tx| tasks::events(tx, &team(), 0, 99)).await?;
     let late = events.iter().filter(|event| event.kind == Kind::Late).map(|event| event.actor.as_str());
     assert_eq!(late.collect::<Vec<_>>(), ["ann", "ann", "bob"]);
@@ -83,15 +83,15 @@ async fn a_sign_of_life_keeps_a_task(db: Db) -> Result<()> {
 async fn the_next_life_of_a_member_has_its_tasks(db: Db) -> Result<()> {
     some(&db, &[("a", &[]), ("b", &[])]).await?;
     let old = worker("ann");
-    let new = Worker { session: key("ann2"), ..worker("ann") };
+    let new = TaskMember { session: key("ann2"), ..worker("ann") };
     claim(&db, &old, Some(1)).await?.unwrap();
     claim(&db, &worker("bob"), Some(2)).await?.unwrap();
     let given = db.write(|tx| tasks::inherit(tx, &team(), "ann", &key("ann2"), (NOW, LEASE))).await?;
     assert_eq!(given, [TaskNo(1)]);
     let again = db.write(|tx| tasks::inherit(tx, &team(), "ann", &key("ann2"), (NOW, LEASE))).await?;
     assert_eq!(again, [], "once");
-    assert_eq!(code(end_with(&db, &old, 1, TaskState::Completed, 1).await?), "task_late");
-    assert_eq!(code(end(&db, &new, 1, TaskState::Completed).await?), "ok");
+    assert_eq!(code(end_with(&db, &old, 1, TeamTaskState::Completed, 1).await?), "task_late");
+    assert_eq!(code(end(&db, &new, 1, TeamTaskState::Completed).await?), "ok");
     Ok(())
 }
 
@@ -113,7 +113,7 @@ async fn a_task_that_is_released_as_its_lease_ends_is_freed_once(db: Db) -> Resu
     };
     let (freed, released) = tokio::join!(ends, release);
     assert_eq!(freed?, [1]);
-    assert!(released?.map_or(true, |task| task.state == TaskState::Pending));
+    assert!(released?.map_or(true, |task| task.state == TeamTaskState::Pending));
     assert_eq!(kinds(&db).await?, ["created", "claimed", "expired"]);
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use polyclaw_domain::task::{Refusal, TaskNo, TaskState};
+use polyclaw_domain::task::{TaskNo, TaskRefusal, TeamTaskState};
 use polyclaw_store::tasks::{self, Change, Claimed, Ending, Filter, Kind, NewTask};
 use polyclaw_store::{Db, Result, Tx};
 use postgres::{Client, NoTls};
@@ -187,7 +187,7 @@ fn who_comes_second_is_told_who_was_first(place: &Place) {
     let bob = thread::spawn(move || answer(claim(&second, &worker("bob"), Some(1))).unwrap());
     place.until_waiting(&bob);
     assert!(held.let_go().is_ok());
-    assert_eq!(bob.join().unwrap().unwrap_err(), Refusal::Taken(TaskNo(1), "ann".into()));
+    assert_eq!(bob.join().unwrap().unwrap_err(), TaskRefusal::Taken(TaskNo(1), "ann".into()));
     let lease = answer(get(&first, 1)).unwrap().lease.unwrap();
     assert_eq!((lease.owner.as_str(), lease.fence), ("ann", 1), "and it was taken once");
 }
@@ -214,7 +214,7 @@ fn two_that_end_together_free_what_waits_for_both(place: &Place) {
     drive(some(&first, &[("a", &[]), ("b", &[]), ("c", &[1, 2])]));
     let end = |no: i64| {
         let ending = Ending {
-            state: TaskState::Completed,
+            state: TeamTaskState::Completed,
             summary: None,
             artifacts: Vec::new(),
             fence: 0,
@@ -246,7 +246,7 @@ fn who_is_refused_one_task_keeps_the_other(place: &Place) {
     assert!(held.let_go().is_ok());
     let got: Vec<Claimed> = bob.join().unwrap();
     assert_eq!(got[0].as_ref().unwrap().no, TaskNo(2));
-    assert_eq!(got[1].as_ref().unwrap_err(), &Refusal::Taken(TaskNo(1), "ann".into()));
+    assert_eq!(got[1].as_ref().unwrap_err(), &TaskRefusal::Taken(TaskNo(1), "ann".into()));
     let owner = |no: i64| answer(get(&first, no)).unwrap().lease.unwrap().owner;
     assert_eq!((owner(1), owner(2)), ("ann".to_owned(), "bob".to_owned()));
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Instant;
 
-use polyclaw_domain::task::{Refusal, TaskNo};
+use polyclaw_domain::task::{TaskNo, TaskRefusal};
 use polyclaw_store::tasks::{self, Kind};
 use polyclaw_store::{Db, Tx};
 use postgres::{Client, NoTls};
@@ -117,7 +117,7 @@ fn who_stands_still_in_a_transaction_is_cut_off() {
         tx.execute(LESS, &[])?;
         Ok(claimed)
     }));
-    assert_eq!(ann.unwrap().unwrap_err(), Refusal::Taken(TaskNo(1), "bob".into()));
+    assert_eq!(ann.unwrap().unwrap_err(), TaskRefusal::Taken(TaskNo(1), "bob".into()));
     drive(async {
         let lease = get(&other, 1).await?.lease.unwrap();
         assert_eq!((lease.owner.as_str(), lease.fence), ("bob", 1));

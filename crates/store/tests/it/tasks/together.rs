@@ -1,7 +1,7 @@
 //! Claims that are made together come to what they would have come to one after the other.
 
 use polyclaw_domain::id::TeamId;
-use polyclaw_domain::task::{Refusal, Task, TaskNo};
+use polyclaw_domain::task::{TaskNo, TaskRefusal, TeamTask};
 use polyclaw_store::tasks::{self, Claim, Claimed, Kind};
 use polyclaw_store::{Db, Result};
 use proptest::prelude::*;
@@ -40,7 +40,7 @@ async fn those_who_ask_together_get_the_oldest_in_their_order(db: Db) -> Result<
     let (last, firsts) = got.split_last().unwrap();
     let numbers: Vec<i64> = firsts.iter().map(|got| got.as_ref().unwrap().no.0).collect();
     assert_eq!(numbers, (1..=20).filter(|no| *no != 5).collect::<Vec<_>>(), "the fifth waits for the fourth");
-    assert_eq!(last.as_ref().unwrap_err(), &Refusal::NothingFree);
+    assert_eq!(last.as_ref().unwrap_err(), &TaskRefusal::NothingFree);
     let events = db.read(|tx| tasks::events(tx, &team(), 0, 99)).await?;
     let claimed = events.iter().filter(|event| event.kind == Kind::Claimed);
     for ((event, got), n) in claimed.zip(firsts).zip(0..) {
@@ -87,7 +87,7 @@ async fn together_is_as_one_after_the_other(db: Db) -> Result<()> {
         for team in [&one, &other] {
             for (no, (assignee, capability, needs)) in (1..).zip(&tasks) {
                 let needs = needs.map(|need| i64::try_from(need).unwrap() + 1).filter(|need| need < &no);
-                let task = Task {
+                let task = TeamTask {
                     team: team.clone(),
                     assignee: assignee.map(|n| format!("w{n}")),
                     capability: capability.map(|n| format!("c{n}")),
@@ -111,7 +111,7 @@ async fn together_is_as_one_after_the_other(db: Db) -> Result<()> {
         }
         let told = |got: &[Claimed]| {
             let facts =
-                |task: &Task| (task.no, task.lease.as_ref().unwrap().owner.clone(), task.needs.clone());
+                |task: &TeamTask| (task.no, task.lease.as_ref().unwrap().owner.clone(), task.needs.clone());
             got.iter().map(|got| got.as_ref().map(facts).map_err(ToString::to_string)).collect::<Vec<_>>()
         };
         assert_eq!(told(&at_once), told(&in_turn), "{tasks:?} {claims:?}");

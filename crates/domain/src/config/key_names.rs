@@ -1,0 +1,99 @@
+//! Names of settings: their paths, their two spellings, and the nearest one to a typing error.
+
+use std::borrow::Cow;
+
+/// `path.key`, with a key that is no plain word in quotes, as TOML writes it.
+pub(super) fn join_key(path: &str, key: &str) -> String {
+    let plain = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    let key: Cow<'_, str> = if plain { key.into() } else { format!("{key:?}").into() };
+    if path.is_empty() { key.into_owned() } else { format!("{path}.{key}") }
+}
+
+/// `maxRounds` → `max_rounds`.
+pub(super) fn to_snake_case(key: &str) -> String {
+    let mut out = String::with_capacity(key.len() + 4);
+    for c in key.chars() {
+        if c.is_ascii_uppercase() {
+            out.push('_');
+        }
+        out.push(c.to_ascii_lowercase());
+    }
+    out
+}
+
+/// `max_rounds` → `maxRounds`.
+pub(super) fn to_camel_case(key: &str) -> String {
+    let mut words = key.split('_');
+    let mut out = words.next().unwrap_or_default().to_owned();
+    for word in words {
+        let mut chars = word.chars();
+        out.extend(chars.next().map(|c| c.to_ascii_uppercase()));
+        out.push_str(chars.as_str());
+    }
+    out
+}
+
+/// A hint compares a word with this many names at most: a file can have thousands of wrong words and of names.
+pub(super) const MAX_COMPARED: usize = 200;
+/// A longer word is no typing error, and the comparison takes the product of both lengths.
+const MAX_WORD: usize = 100;
+/// More names than this in a hint help nobody.
+const MAX_LISTED: usize = 40;
+
+/// The hint for an unknown word: the one it was probably meant to be, else all there are.
+pub fn suggest_word(word: &str, known: &[&str]) -> String {
+    if let Some(near) = nearest_word(word, known) {
+        return format!("did you mean {near:?}?");
+    }
+    match known {
+        [] => String::new(),
+        [only] => format!("there is only {only:?}"),
+        _ if known.len() > MAX_LISTED => format!("known here: {}, …", known[..MAX_LISTED].join(", ")),
+        _ => format!("known here: {}", known.join(", ")),
+    }
+}
+
+/// What a word was probably meant to be.
+pub fn nearest_word<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    if word.len() > MAX_WORD {
+        return None;
+    }
+    let word = word.to_lowercase();
+    let allowed = (word.chars().count() / 3).max(1);
+    let distance = |candidate: &str| strsim::damerau_levenshtein(&word, &candidate.to_lowercase());
+    let compared = known.iter().copied().filter(|candidate| candidate.len() <= MAX_WORD).take(MAX_COMPARED);
+    let near = compared.min_by_key(|candidate| distance(candidate))?;
+    (distance(near) <= allowed).then_some(near)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_reads_like_the_file() {
+        assert_eq!(join_key("", "gateway"), "gateway");
+        assert_eq!(join_key("gateway", "port"), "gateway.port");
+        assert_eq!(join_key("models", "openai/gpt-5.1"), r#"models."openai/gpt-5.1""#);
+    }
+
+    #[test]
+    fn both_spellings_mean_the_same_key() {
+        for (snaked, cameled) in [("port", "port"), ("max_rounds", "maxRounds"), ("reply_url", "replyUrl")] {
+            assert_eq!(
+                (to_snake_case(cameled), to_camel_case(snaked)),
+                (snaked.to_owned(), cameled.to_owned())
+            );
+        }
+    }
+
+    #[test]
+    fn a_typing_error_gets_one_suggestion_and_a_wild_guess_gets_them_all() {
+        let known = ["bind", "port", "auth"];
+        assert_eq!(suggest_word("prot", &known), r#"did you mean "port"?"#);
+        assert_eq!(suggest_word("Bind", &known), r#"did you mean "bind"?"#);
+        assert_eq!(suggest_word("telegram", &known), "known here: bind, port, auth");
+        assert_eq!(suggest_word("x", &["main"]), r#"there is only "main""#);
+        assert!(suggest_word("telegram", &["bind"; 50]).ends_with("bind, …"), "a list that goes on is cut");
+    }
+}

@@ -1,0 +1,100 @@
+//! What a session was lent by the turn that began it: it has no more than that, whatever its own agent may.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::{PolicyLayer, PolicyLayers, PolicyRule, needs_approval, policy_steps};
+use crate::agent::SandboxMode;
+use crate::authority::Authority;
+use crate::tool::ToolSpec;
+
+/// Stored with the session, so that it holds in every life of the engine, and for whatever the session begins itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InheritedTools {
+    /// The tools that turn had.
+    pub tools: BTreeSet<String>,
+    /// Those of them for which a person is asked first.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub asks: BTreeSet<String>,
+    /// How far its programs reached: these reach no further.
+    pub sandbox: SandboxMode,
+    /// What those that turn worked for may decide, where that is less than an owner may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authority: Option<Authority>,
+}
+
+impl InheritedTools {
+    /// What a turn can lend of the tools there are. One for which nobody could be asked there is lent with the question.
+    pub fn from_layers<'a>(
+        tools: impl Iterator<Item = &'a ToolSpec>,
+        layers: &PolicyLayers<'_>,
+        sandbox: SandboxMode,
+    ) -> Self {
+        let own = Authority::lowest_of_senders(layers.senders);
+        let authority = layers.inherited.and_then(|lent| lent.authority).map_or(own, |above| above.min(own));
+        let authority = Some(authority).filter(|authority| *authority < Authority::Owner);
+        let mut lent = Self { sandbox, authority, ..Self::default() };
+        for tool in tools.filter(|tool| has_tool(tool, layers)) {
+            if needs_approval(tool, layers) {
+                lent.asks.insert(tool.name.clone());
+            }
+            lent.tools.insert(tool.name.clone());
+        }
+        lent
+    }
+}
+
+fn has_tool(tool: &ToolSpec, layers: &PolicyLayers<'_>) -> bool {
+    policy_steps(tool, layers).all(|step| step.layer == PolicyLayer::Approval || step.rule.is_allowed())
+}
+
+pub(super) fn inherited_rule(tool: &ToolSpec, layers: &PolicyLayers<'_>) -> PolicyRule<'static> {
+    match layers.inherited {
+        Some(lent) if !lent.tools.contains(&tool.name) => PolicyRule::NotInherited,
+        _ => PolicyRule::Open,
+    }
+}
+
+/// Whether a person had to agree where it was lent.
+pub(super) fn requires_inherited_approval(tool: &ToolSpec, layers: &PolicyLayers<'_>) -> bool {
+    layers.inherited.is_some_and(|lent| lent.asks.contains(&tool.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::agent::{AgentSpec, SandboxSettings};
+    use crate::id::{AgentId, SessionId};
+    use crate::session::Session;
+    use crate::session_key::SessionKey;
+    use crate::time::Millis;
+    use crate::tool::ToolScope;
+
+    /// The spec of a session is read anew with every turn: an agent that is set free later frees no child of a confined one.
+    #[test]
+    fn walls_that_were_lent_stand_whatever_the_agent_is_changed_to() {
+        let confined = SandboxSettings { mode: SandboxMode::Strict, ..SandboxSettings::default() };
+        for (own, lent, mode) in [
+            (SandboxMode::Off, Some(SandboxMode::Strict), SandboxMode::Strict),
+            (SandboxMode::Workspace, Some(SandboxMode::Off), SandboxMode::Workspace),
+            (SandboxMode::Strict, Some(SandboxMode::Workspace), SandboxMode::Strict),
+            (SandboxMode::Off, None, SandboxMode::Off),
+        ] {
+            let sandbox = SandboxSettings { mode: own, ..confined.clone() };
+            let spec = AgentSpec { sandbox, ..AgentSpec::with_id(AgentId::main()) };
+            let key = SessionKey::main(&AgentId::main());
+            let begun = Session::new_for_person(key.clone(), SessionId::new("s"), AgentId::main(), Millis(0));
+            let lent = lent.map(|sandbox| InheritedTools { sandbox, ..InheritedTools::default() });
+            let scope = ToolScope::for_session(&spec, key, Path::new("w"), false);
+            assert_eq!(
+                scope.for_child_session(&spec, &Session { inherited: lent, ..begun }).sandbox.mode,
+                mode,
+                "{own:?}"
+            );
+        }
+    }
+}

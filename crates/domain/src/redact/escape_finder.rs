@@ -1,0 +1,122 @@
+//! Values written with escapes: `%2d`, `\x2d`, `\u002d` for some of their letters or for all, and escapes of escapes. There
+//! are too many ways to write one to list them: escapes are taken off, and what is left is looked through.
+
+use std::ops::Range;
+
+use aho_corasick::{AhoCorasick, Input};
+
+use super::unescape::{EscapeDecoder, EscapeKinds, SEPARATE_KINDS, begins_escape, parse_escape};
+
+/// How escapes begin that nobody has to write. Those that JSON has to are in the forms of a value.
+const ESCAPE_STARTS: [&str; 5] = ["%", "\\u", "\\x", "\\/", "\\'"];
+/// What an escape of a part of an escape stands for.
+const ESCAPE_BYTES: &[u8] = b"%\\ux0123456789abcdefABCDEF";
+/// How far behind one escape the next is looked for byte by byte.
+const NEAR_SCAN_LEN: usize = 12;
+/// How far around an escape kinds of escapes are told apart, in letters of a value. What is longer is a file, and takes long
+/// to look through; it begins with dashes or a brace, of which no sign before it makes an escape.
+const MAX_KIND_SEARCH_LEN: usize = 128;
+
+/// Finds them.
+pub(super) struct EscapeFinder {
+    finder: Option<AhoCorasick>,
+    /// The bytes of values, and those of escapes. Other letters are of no concern.
+    telling: [bool; 256],
+}
+
+impl EscapeFinder {
+    pub fn new(forms: &[Vec<u8>]) -> Self {
+        let mut telling = [false; 256];
+        forms.iter().flatten().chain(ESCAPE_BYTES).for_each(|byte| telling[usize::from(*byte)] = true);
+        Self { finder: AhoCorasick::new(ESCAPE_STARTS).ok(), telling }
+    }
+
+    /// The parts of a text with escapes in them, `reach` to both sides of each. Most text has none.
+    fn find_regions(&self, text: &[u8], reach: usize) -> Vec<Range<usize>> {
+        let (mut regions, mut from) = (Vec::<Range<usize>>::new(), 0);
+        while let Some(at) = self.next_start(text, from) {
+            let (length, is_telling) = self.classify_start(&text[at..]);
+            from = at + length;
+            if !is_telling {
+                continue;
+            }
+            add_region(&mut regions, at.saturating_sub(reach)..text.len().min(at + reach));
+        }
+        regions
+    }
+
+    /// The next head, or what begins like one. Where one was, more are near: those are found without asking the finder.
+    fn next_start(&self, text: &[u8], from: usize) -> Option<usize> {
+        let near = text.len().min(from + NEAR_SCAN_LEN);
+        let found = || self.finder.as_ref()?.find(Input::new(text).span(near..text.len()));
+        match text[from..near].iter().position(begins_escape) {
+            Some(at) => Some(from + at),
+            None => found().map(|found| found.start()),
+        }
+    }
+
+    /// How far to go on from here, and whether this is a head of any concern.
+    fn classify_start(&self, text: &[u8]) -> (usize, bool) {
+        let is_head = matches!(text, [b'%', ..] | [b'\\', b'u' | b'x' | b'/' | b'\'', ..]);
+        match parse_escape(text) {
+            Ok((length, letter)) if is_head => (length, self.telling[usize::from(letter.first_byte())]),
+            _ => (1, false),
+        }
+    }
+}
+
+impl super::KnownValues {
+    /// Where values are that have an escape in them.
+    pub(super) fn find_escaped(&self, text: &[u8]) -> Vec<Range<usize>> {
+        let mut spans = Vec::new();
+        let near = self.longest.min(MAX_KIND_SEARCH_LEN);
+        // Between two escapes a value has at most its own letters, and some of these with a backslash.
+        let regions = self.heads.find_regions(text, 2 * near);
+        self.search_regions(text, &regions, &self.escape_decoder(&SEPARATE_KINDS), &mut spans);
+        if self.longest > near {
+            let wide = widen_regions(regions, 2 * (self.longest - near), text.len());
+            self.search_regions(text, &wide, &self.escape_decoder(&[]), &mut spans);
+        }
+        spans
+    }
+
+    fn search_regions(
+        &self,
+        text: &[u8],
+        regions: &[Range<usize>],
+        peeler: &EscapeDecoder<'_>,
+        spans: &mut Vec<Range<usize>>,
+    ) {
+        for region in regions {
+            peeler.each_layer(&text[region.clone()], &mut |layer| {
+                let found = self.find_plain(&layer.bytes).into_iter().map(|part| layer.source_range(part));
+                spans.extend(found.map(|part| region.start + part.start..region.start + part.end));
+            });
+        }
+    }
+
+    fn escape_decoder<'a>(&'a self, apart: &'a [EscapeKinds]) -> EscapeDecoder<'a> {
+        EscapeDecoder { telling: &self.heads.telling, apart, goes_on: false }
+    }
+
+    /// For a text that goes on.
+    pub(super) fn partial_escape_decoder(&self) -> EscapeDecoder<'_> {
+        EscapeDecoder { goes_on: true, ..self.escape_decoder(&SEPARATE_KINDS) }
+    }
+}
+
+fn widen_regions(regions: Vec<Range<usize>>, by: usize, end: usize) -> Vec<Range<usize>> {
+    let mut wide = Vec::<Range<usize>>::new();
+    for region in regions {
+        add_region(&mut wide, region.start.saturating_sub(by)..end.min(region.end + by));
+    }
+    wide
+}
+
+/// Those that touch become one.
+fn add_region(regions: &mut Vec<Range<usize>>, region: Range<usize>) {
+    match regions.last_mut() {
+        Some(last) if region.start <= last.end => last.end = region.end,
+        _ => regions.push(region),
+    }
+}

@@ -1,0 +1,150 @@
+//! Fields whose name says that their value is a secret, whatever it looks like.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::{REDACTION_MARK, Redactor, assignments, map_texts, mask_spans};
+
+/// How names of secrets end, without case and joints.
+const SECRET_NAME_ENDINGS: [&str; 14] = [
+    "apikey",
+    "accesskey",
+    "secretkey",
+    "privatekey",
+    "authkey",
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "passphrase",
+    "authorization",
+    "credential",
+    "credentials",
+    "connectionstring",
+];
+
+/// The last word of names that are a secret's where they hold text; what they count is none.
+const SECRET_LAST_WORDS: [&str; 7] = ["pass", "pwd", "auth", "cookie", "cookies", "tokens", "creds"];
+
+/// How surely a name is that of a secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SecretNameMatch {
+    /// All it holds is hidden.
+    Surely,
+    /// Text in it is hidden, unless it is a number or a path.
+    Perhaps,
+}
+
+impl SecretNameMatch {
+    pub fn for_name(name: &str) -> Option<Self> {
+        let plain: String =
+            name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+        if SECRET_NAME_ENDINGS.iter().any(|ending| plain.ends_with(ending)) {
+            return Some(Self::Surely);
+        }
+        // Not how a name ends: a `bypass` is no `pass`.
+        SECRET_LAST_WORDS.contains(&last_word(name).as_str()).then_some(Self::Perhaps)
+    }
+}
+
+/// In lower case; `DB_PASS`, `db-pass` and `dbPass` end in the same.
+pub(super) fn last_word(name: &str) -> String {
+    let mut word: Vec<char> = Vec::new();
+    for c in name.chars().rev().skip_while(|c| !c.is_alphanumeric()).take_while(|c| c.is_alphanumeric()) {
+        let begins = c.is_uppercase() && word.last().is_some_and(|next| next.is_lowercase());
+        word.push(c);
+        if begins {
+            break;
+        }
+    }
+    word.into_iter().rev().flat_map(char::to_lowercase).collect()
+}
+
+/// A number or a path: no secret, whatever it is called.
+pub(super) fn is_number_or_path(value: &str) -> bool {
+    let is_path = value.starts_with(['/', '~']) || value.starts_with("./") || value.starts_with("../");
+    is_path || value.chars().all(|c| c.is_ascii_digit() || ".,:-+% ".contains(c))
+}
+
+impl Redactor {
+    /// Every text in it with what it says of secrets, and every field that is called like a secret with all it holds.
+    pub fn redact_payload(&self, value: &mut Value) {
+        redact_named_fields(value);
+        map_texts(value, &|text| self.redact_outbound_text(text));
+    }
+
+    /// A text that one instance tells another: besides what `text` hides, values that the text itself calls a secret.
+    pub fn redact_outbound_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut spans = self.find_known(text);
+        spans.extend(self.patterns.find_tokens(text));
+        spans.extend(assignments::find_assignments(text));
+        mask_spans(text, spans)
+    }
+}
+
+fn redact_named_fields(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(redact_named_fields),
+        Value::Object(fields) => {
+            for (name, field) in fields.iter_mut() {
+                match SecretNameMatch::for_name(name) {
+                    Some(SecretNameMatch::Surely) if !matches!(field, Value::Null | Value::Bool(_)) => {
+                        *field = REDACTION_MARK.into();
+                    }
+                    Some(SecretNameMatch::Perhaps) => redact_texts(field),
+                    _ => redact_named_fields(field),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn redact_texts(value: &mut Value) {
+    match value {
+        Value::String(text) if !is_number_or_path(text) => *text = REDACTION_MARK.to_owned(),
+        Value::Array(items) => items.iter_mut().for_each(redact_texts),
+        Value::Object(fields) => fields.values_mut().for_each(redact_texts),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_called_a_secret_is_hidden_with_all_it_holds_and_nothing_else() {
+        let mut payload = json!({
+            "api_key": "k", "Password": 12345, "db": { "userPassword": ["a", { "b": 1 }], "user": "me" },
+            "list": [{ "access-token": "x" }], "max_tokens": 500, "tokens": 3, "secret": true, "token": null,
+            "note": "the key is sk-proj-abcdefghij0123456789"
+        });
+        Redactor::default().redact_payload(&mut payload);
+        let hidden = json!({
+            "api_key": REDACTION_MARK, "Password": REDACTION_MARK, "db": { "userPassword": REDACTION_MARK, "user": "me" },
+            "list": [{ "access-token": REDACTION_MARK }], "max_tokens": 500, "tokens": 3, "secret": true, "token": null,
+            "note": format!("the key is {REDACTION_MARK}")
+        });
+        assert_eq!(payload, hidden);
+    }
+
+    #[test]
+    fn names_that_are_a_secrets_only_at_times_hide_text_but_no_numbers_and_paths() {
+        let mut payload = json!({
+            "pwd": "hunter", "dbPass": "x y", "auth": { "user": "me", "port": 5 }, "Cookie": "sid=1a", "tokens": ["t1", 7],
+            "connection_string": "Server=db;Pwd=x", "PWD": "/home/me", "tests": { "pass": 12, "bypass": "yes" },
+            "compass": "north", "author": "me", "output_tokens": "1,234", "oauth": "on", "pass": true
+        });
+        Redactor::default().redact_payload(&mut payload);
+        let hidden = json!({
+            "pwd": REDACTION_MARK, "dbPass": REDACTION_MARK, "auth": { "user": REDACTION_MARK, "port": 5 }, "Cookie": REDACTION_MARK, "tokens": [REDACTION_MARK, 7],
+            "connection_string": REDACTION_MARK, "PWD": "/home/me", "tests": { "pass": 12, "bypass": "yes" },
+            "compass": "north", "author": "me", "output_tokens": "1,234", "oauth": "on", "pass": true
+        });
+        assert_eq!(payload, hidden);
+    }
+}

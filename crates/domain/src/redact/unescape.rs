@@ -1,0 +1,326 @@
+//! Takes escapes off a text, layer after layer, and knows where all that is left was written.
+
+use std::ops::Range;
+
+/// Text in JSON in an address in JSON, and one more.
+pub(super) const MAX_ESCAPE_LAYERS: usize = 4;
+/// How many bytes a byte of a value takes: two layers wrote each with `\u`.
+pub(super) const MAX_ESCAPED_BYTE_LEN: usize = 6 * 6;
+
+/// Which escapes are taken off.
+pub(super) type EscapeKinds = u8;
+
+const PERCENT_ESCAPES: EscapeKinds = 1;
+/// `\n` and the like.
+const CONTROL_ESCAPES: EscapeKinds = 2;
+/// Every other with a backslash.
+const BACKSLASH_ESCAPES: EscapeKinds = 4;
+const ALL_ESCAPES: EscapeKinds = PERCENT_ESCAPES | CONTROL_ESCAPES | BACKSLASH_ESCAPES;
+/// A sign right before a value makes an escape of its first letters, which is none: where a layer has several kinds, some
+/// are taken off without the others too.
+pub(super) const SEPARATE_KINDS: [EscapeKinds; 3] =
+    [PERCENT_ESCAPES, BACKSLASH_ESCAPES | CONTROL_ESCAPES, PERCENT_ESCAPES | BACKSLASH_ESCAPES];
+
+/// Takes escapes off.
+pub(super) struct EscapeDecoder<'a> {
+    /// Which kinds are taken off by themselves, too.
+    pub apart: &'a [EscapeKinds],
+    /// An escape of any other letter is left as it is: it is part of no value, and may be none.
+    pub telling: &'a [bool; 256],
+    /// More text follows: an escape that the end cuts off may become one.
+    pub goes_on: bool,
+}
+
+/// A text without its outer escapes, and where all of it came from.
+pub(super) struct DecodedLayer<'a> {
+    pub bytes: Vec<u8>,
+    /// Whether the end was left out, here or further out: an escape that is not whole yet.
+    pub is_cut: bool,
+    outer: Option<&'a DecodedLayer<'a>>,
+    depth: usize,
+    escapes: Vec<EscapeSpan>,
+    /// Of the escapes, and of the one that is not whole yet.
+    kinds: EscapeKinds,
+}
+
+/// An escape as it was written, and what became of it.
+struct EscapeSpan {
+    written: Range<usize>,
+    meant: Range<usize>,
+}
+
+impl EscapeDecoder<'_> {
+    /// Shows what is left of a text, layer after layer.
+    pub fn each_layer(&self, text: &[u8], look: &mut dyn FnMut(&DecodedLayer<'_>)) {
+        self.decode_nested(text, None, ALL_ESCAPES, look);
+    }
+
+    fn decode_nested(
+        &self,
+        text: &[u8],
+        outer: Option<&DecodedLayer<'_>>,
+        kinds: EscapeKinds,
+        look: &mut dyn FnMut(&DecodedLayer<'_>),
+    ) {
+        if outer.is_some_and(|outer| outer.depth == MAX_ESCAPE_LAYERS) || !text.iter().any(begins_escape) {
+            return;
+        }
+        let layer = self.decode_layer(text, outer, kinds);
+        if layer.kinds == 0 {
+            return;
+        }
+        look(&layer);
+        // Who escapes with percent signs does so last.
+        let next = if kinds == PERCENT_ESCAPES { BACKSLASH_ESCAPES | CONTROL_ESCAPES } else { kinds };
+        self.decode_nested(&layer.bytes, Some(&layer), next, look);
+        let apart = self.apart.iter().filter(|some| layer.kinds & **some != 0 && layer.kinds & !**some != 0);
+        for some in apart.filter(|_| kinds == ALL_ESCAPES) {
+            self.decode_nested(text, outer, *some, look);
+        }
+    }
+
+    fn decode_layer<'a>(
+        &self,
+        text: &[u8],
+        outer: Option<&'a DecodedLayer<'a>>,
+        kinds: EscapeKinds,
+    ) -> DecodedLayer<'a> {
+        let mut layer = DecodedLayer::nested_in(outer, text.len());
+        let mut at = 0;
+        while let Some(plain) = text[at..].iter().position(begins_escape) {
+            layer.bytes.extend_from_slice(&text[at..at + plain]);
+            at += plain;
+            match self.take_escape(text, at, kinds, &mut layer) {
+                Some(length) => at += length,
+                None => return layer,
+            }
+        }
+        layer.bytes.extend_from_slice(&text[at..]);
+        layer
+    }
+
+    /// Takes an escape, or what only looks like one; how much that was. None where the text ends in it.
+    fn take_escape(
+        &self,
+        text: &[u8],
+        at: usize,
+        kinds: EscapeKinds,
+        layer: &mut DecodedLayer<'_>,
+    ) -> Option<usize> {
+        let (start, kind) = (layer.bytes.len(), escape_kind(&text[at..]));
+        match parse_escape(&text[at..]) {
+            Ok((length, letter)) if kind & kinds != 0 && self.telling[usize::from(letter.first_byte())] => {
+                letter.push(&mut layer.bytes);
+                layer.escapes.push(EscapeSpan { written: at..at + length, meant: start..layer.bytes.len() });
+                layer.kinds |= kind;
+                Some(length)
+            }
+            Err(NoEscape::Yet) if self.goes_on && kind & kinds != 0 => {
+                (layer.is_cut, layer.kinds) = (true, layer.kinds | kind);
+                None
+            }
+            not => {
+                let length = not.map_or(1, |(length, _)| length);
+                layer.bytes.extend_from_slice(&text[at..at + length]);
+                Some(length)
+            }
+        }
+    }
+}
+
+impl<'a> DecodedLayer<'a> {
+    fn nested_in(outer: Option<&'a DecodedLayer<'a>>, length: usize) -> Self {
+        let (depth, is_cut) = outer.map_or((1, false), |outer| (outer.depth + 1, outer.is_cut));
+        Self { bytes: Vec::with_capacity(length), is_cut, outer, depth, escapes: Vec::new(), kinds: 0 }
+    }
+
+    /// Where a part of it stands in the text as it was written.
+    pub fn source_range(&self, part: Range<usize>) -> Range<usize> {
+        let part = source_start(&self.escapes, part.start)..source_end(&self.escapes, part.end);
+        self.outer.map_or(part.clone(), |outer| outer.source_range(part))
+    }
+}
+
+fn source_start(layer: &[EscapeSpan], at: usize) -> usize {
+    match layer[..layer.partition_point(|escape| escape.meant.start <= at)].last() {
+        Some(escape) if at < escape.meant.end => escape.written.start,
+        Some(escape) => escape.written.end + at - escape.meant.end,
+        None => at,
+    }
+}
+
+fn source_end(layer: &[EscapeSpan], at: usize) -> usize {
+    match layer[..layer.partition_point(|escape| escape.meant.start < at)].last() {
+        Some(escape) if at <= escape.meant.end => escape.written.end,
+        Some(escape) => escape.written.end + at - escape.meant.end,
+        None => at,
+    }
+}
+
+/// What a value means that has escapes of its own, all of them taken off; none where it has none.
+pub(super) fn decode_fully(value: &str) -> Option<Vec<u8>> {
+    let peeler = EscapeDecoder { telling: &[true; 256], apart: &[], goes_on: false };
+    let peeled =
+        |text: &Vec<u8>| Some(peeler.decode_layer(text, None, ALL_ESCAPES)).filter(|layer| layer.kinds != 0);
+    let next = |text: &Vec<u8>| peeled(text).map(|layer| layer.bytes);
+    std::iter::successors(Some(value.as_bytes().to_vec()), next).take(1 + MAX_ESCAPE_LAYERS).skip(1).last()
+}
+
+pub(super) enum DecodedChar {
+    Byte(u8),
+    Char(char),
+}
+
+impl DecodedChar {
+    fn push(self, out: &mut Vec<u8>) {
+        match self {
+            Self::Byte(byte) => out.push(byte),
+            Self::Char(letter) => out.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+
+    pub fn first_byte(&self) -> u8 {
+        match self {
+            Self::Byte(byte) => *byte,
+            Self::Char(letter) => letter.encode_utf8(&mut [0; 4]).as_bytes()[0],
+        }
+    }
+}
+
+/// Why there is no escape.
+#[derive(PartialEq, Eq)]
+pub(super) enum NoEscape {
+    /// The text ends in it.
+    Yet,
+    Ever,
+}
+
+pub(super) fn begins_escape(byte: &u8) -> bool {
+    matches!(byte, b'%' | b'\\')
+}
+
+/// Of what a text begins with, if it is an escape.
+fn escape_kind(text: &[u8]) -> EscapeKinds {
+    match text {
+        [b'%', ..] => PERCENT_ESCAPES,
+        [b'\\', b'n' | b'r' | b't' | b'b' | b'f', ..] => CONTROL_ESCAPES,
+        _ => BACKSLASH_ESCAPES,
+    }
+}
+
+/// The escape a text begins with: its length, and what it means.
+pub(super) fn parse_escape(text: &[u8]) -> Result<(usize, DecodedChar), NoEscape> {
+    match text {
+        [b'%', digits @ ..] => Ok((3, DecodedChar::Byte(parse_hex(digits, 2)?.to_be_bytes()[1]))),
+        [b'\\', b'x', digits @ ..] => Ok((4, DecodedChar::Byte(parse_hex(digits, 2)?.to_be_bytes()[1]))),
+        [b'\\', b'u', digits @ ..] => parse_unicode(digits),
+        [b'\\', sign, ..] => Ok((2, DecodedChar::Byte(simple_escape(*sign).ok_or(NoEscape::Ever)?))),
+        [b'\\'] => Err(NoEscape::Yet),
+        _ => Err(NoEscape::Ever),
+    }
+}
+
+fn simple_escape(sign: u8) -> Option<u8> {
+    Some(match sign {
+        b'"' | b'\'' | b'\\' | b'/' => sign,
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'b' => 0x08,
+        b'f' => 0x0c,
+        _ => return None,
+    })
+}
+
+/// What follows `\u`: a letter, or half of one, with the other half in an escape of its own.
+fn parse_unicode(digits: &[u8]) -> Result<(usize, DecodedChar), NoEscape> {
+    let first = parse_hex(digits, 4)?;
+    if let Some(letter) = char::from_u32(first.into()) {
+        return Ok((6, DecodedChar::Char(letter)));
+    }
+    match &digits[4..] {
+        [b'\\', b'u', digits @ ..] => {
+            let pair = char::decode_utf16([first, parse_hex(digits, 4)?]).next();
+            Ok((12, DecodedChar::Char(pair.and_then(Result::ok).ok_or(NoEscape::Ever)?)))
+        }
+        [] | [b'\\'] => Err(NoEscape::Yet),
+        _ => Err(NoEscape::Ever),
+    }
+}
+
+fn parse_hex(text: &[u8], digits: usize) -> Result<u16, NoEscape> {
+    let given = &text[..digits.min(text.len())];
+    let add = |sum: u16, digit: &u8| Some(sum << 4 | u16::try_from(char::from(*digit).to_digit(16)?).ok()?);
+    match given.iter().try_fold(0, add) {
+        Some(number) if given.len() == digits => Ok(number),
+        Some(_) => Err(NoEscape::Yet),
+        None => Err(NoEscape::Ever),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ANY: EscapeDecoder<'_> = EscapeDecoder { telling: &[true; 256], apart: &[], goes_on: false };
+
+    fn layers(peeler: &EscapeDecoder<'_>, text: &str) -> Vec<String> {
+        let mut seen = Vec::new();
+        peeler.each_layer(text.as_bytes(), &mut |layer| {
+            seen.push(String::from_utf8_lossy(&layer.bytes).into_owned());
+        });
+        seen
+    }
+
+    #[test]
+    fn layer_after_layer_is_taken_off() {
+        for (text, expected) in [
+            (r"a\u002db\x2Dc%2dd", &["a-b-c-d"][..]),
+            (r"a\\u002db", &[r"a\u002db", "a-b"]),
+            ("a%255c%75002db", &[r"a%5cu002db", r"a\u002db", "a-b"]),
+            (r#"\"\\\/\n\'"#, &["\"\\/\n'", "\"/\n'"]),
+            (r"\ud83d\ude00\u00fc%C3%BC", &["😀üü"]),
+            (r"100% \q \uzzzz \ud83dx %g1", &[]),
+            ("plain", &[]),
+        ] {
+            assert_eq!(layers(&ANY, text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_escape_that_is_not_whole_is_left_out() {
+        for cut in ["%", "%2", r"\", r"\u", r"\u002", r"\x", r"\x2", r"\ud83d", r"\ud83d\", r"\ud83d\ude0"] {
+            let start = EscapeDecoder { goes_on: true, ..ANY };
+            assert_eq!(layers(&start, &format!("ab{cut}")), ["ab"], "{cut}");
+            assert_eq!(layers(&start, &format!("ab%5C{cut}")).last().unwrap(), "ab", "{cut}");
+        }
+    }
+
+    #[test]
+    fn kinds_are_taken_off_together_and_apart() {
+        let peeler = EscapeDecoder { apart: &SEPARATE_KINDS, ..ANY };
+        assert_eq!(layers(&peeler, r"%41b\u002d"), ["Ab-", r"Ab\u002d", "Ab-", "%41b-"]);
+        assert_eq!(layers(&peeler, r"a\nb\u002d"), ["a\nb-", r"a\nb-"]);
+    }
+
+    #[test]
+    fn an_escape_of_a_letter_of_no_value_is_left_as_it_is() {
+        let mut telling = [false; 256];
+        telling[usize::from(b'-')] = true;
+        let peeler = EscapeDecoder { telling: &telling, ..ANY };
+        assert_eq!(layers(&peeler, r"50%abc\u002dC:\night \ud83d\ude00"), [r"50%abc-C:\night \ud83d\ude00"]);
+    }
+
+    #[test]
+    fn a_part_is_found_where_it_was_written() {
+        let text = r"x%2525\\u002dy\u00fcz";
+        let mut found = Vec::new();
+        ANY.each_layer(text.as_bytes(), &mut |layer| {
+            if layer.bytes == "x%-yüz".as_bytes() {
+                found =
+                    [0..1, 1..2, 2..3, 0..4, 4..6, 6..7].map(|part| &text[layer.source_range(part)]).to_vec();
+            }
+        });
+        assert_eq!(found, ["x", "%2525", r"\\u002d", r"x%2525\\u002dy", r"\u00fc", "z"]);
+    }
+}

@@ -1,0 +1,184 @@
+//! Text of strangers, made harmless to look at: bounded, and without the characters that steer a terminal, turn
+//! the direction of writing or can not be seen.
+
+use std::borrow::Cow;
+
+/// What is left out of a stranger's text. Joiners stay: emoji and several scripts need them.
+pub fn is_hidden(c: char) -> bool {
+    let turns_direction =
+        matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let is_unseen = matches!(c, '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}');
+    // Whole texts have been hidden in these two ranges.
+    let smuggles = matches!(c, '\u{e0000}'..='\u{e007f}' | '\u{e0100}'..='\u{e01ef}');
+    turns_direction || is_unseen || smuggles
+}
+
+/// Steers a terminal or the direction of writing, and is kept by filters that only know the oldest control characters.
+fn is_control_or_hidden(c: char) -> bool {
+    matches!(c, '\u{80}'..='\u{9f}') || is_hidden(c)
+}
+
+/// The text with such characters written out, as `<U+202E>`.
+pub fn escape_hidden(text: &str) -> Cow<'_, str> {
+    escape_chars(text, write_code)
+}
+
+/// The same for text without colours of our own: every other control character is written out too, but for tabs and the
+/// ends of lines.
+pub fn visible_controls(text: &str) -> Cow<'_, str> {
+    let is_shown = |c: char| matches!(c, '\n' | '\t') || !(c.is_control() || is_hidden(c));
+    if text.chars().all(is_shown) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.replace("\r\n", "\n").chars() {
+        if is_shown(c) { out.push(c) } else { write_code(c, &mut out) }
+    }
+    Cow::Owned(out)
+}
+
+/// As `<U+202E>`.
+fn write_code(c: char, out: &mut String) {
+    out.push_str(&format!("<U+{:04X}>", u32::from(c)));
+}
+
+/// [`visible`] inside JSON: as escapes of its own, so that it stays the same JSON.
+pub fn escape_hidden_json(text: &str) -> Cow<'_, str> {
+    escape_chars(text, |c, out| {
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            out.push_str(&format!("\\u{unit:04x}"));
+        }
+    })
+}
+
+fn escape_chars(text: &str, write: impl Fn(char, &mut String)) -> Cow<'_, str> {
+    if !text.chars().any(is_control_or_hidden) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_control_or_hidden(c) { write(c, &mut out) } else { out.push(c) }
+    }
+    Cow::Owned(out)
+}
+
+/// One line of at most `most` characters; runs of white space are one space. A cut is visible.
+pub fn to_single_line(text: &str, most: usize) -> String {
+    let seen = text.chars().filter(|c| !is_hidden(*c)).map(|c| if c.is_control() { ' ' } else { c });
+    let joined = seen.collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ");
+    match joined.char_indices().nth(most) {
+        Some((at, _)) => format!("{}…", &joined[..at]),
+        None => joined,
+    }
+}
+
+/// Several lines of at most `most` characters in all. A cut is visible.
+pub fn limit_block(text: &str, most: usize) -> String {
+    let mut shown =
+        text.chars().filter(|c| !is_hidden(*c) && (matches!(c, '\n' | '\t') || !c.is_control())).peekable();
+    let mut out: String = shown.by_ref().take(most).collect();
+    if shown.peek().is_some() {
+        out.push('…');
+    }
+    out
+}
+
+/// A text as it is written, in quotes and on one line: what would break the line, hide or turn something is spelled
+/// out. Beyond `most` characters only their number is told.
+pub fn quote_literal(text: &str, most: usize) -> String {
+    let mut out = String::from('"');
+    for c in text.chars().take(most) {
+        match c {
+            '"' | '\\' | '\n' | '\r' | '\t' => out.extend(c.escape_default()),
+            c if c.is_control() || is_hidden(c) || is_invisible(c) => out.extend(c.escape_unicode()),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    match text.chars().count().saturating_sub(most) {
+        0 => out,
+        more => format!("{out} ({more} more characters)"),
+    }
+}
+
+/// What ends a line, or looks like nothing at all, beside control characters and what [`is_hidden`] names.
+pub fn is_invisible(c: char) -> bool {
+    let ends_line = matches!(c, '\u{2028}' | '\u{2029}');
+    let is_blank = matches!(c, '\u{ad}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2065}'
+        | '\u{206a}'..='\u{206f}' | '\u{3164}' | '\u{ffa0}');
+    ends_line || is_blank
+}
+
+/// What a library says of an error, without the number the system has for it.
+pub fn strip_os_error(text: &str) -> String {
+    let mut pieces = text.split(" (os error ");
+    let mut out = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        match piece.split_once(')') {
+            Some((number, rest)) if number.bytes().all(|byte| byte.is_ascii_digit()) => out.push_str(rest),
+            _ => out.extend([" (os error ", piece]),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_one_bounded_line_that_hides_nothing() {
+        for (text, expected) in [
+            ("a\nb\r\n\tc", "a b c"),
+            ("  a  ", "a"),
+            ("\u{202e}evil\u{202c}\u{200b}", "evil"),
+            ("\u{1b}[31mred", "[31mred"),
+            ("x\u{e0041}\u{e0042}y\u{e0101}", "xy"),
+            ("👩\u{200d}🚀", "👩\u{200d}🚀"),
+            ("abcdefghi", "abcdefgh…"),
+            ("abcdefgh  ", "abcdefgh"),
+            ("", ""),
+        ] {
+            assert_eq!(to_single_line(text, 8), expected, "{text:?}");
+        }
+        assert_eq!(to_single_line(&"ß".repeat(10_000), 64).chars().count(), 65);
+    }
+
+    #[test]
+    fn an_error_is_told_without_the_number_of_the_system() {
+        for (text, expected) in [
+            ("a: No such file or directory (os error 2)", "a: No such file or directory"),
+            ("a (os error 2); b (os error 13)!", "a; b!"),
+            ("a (os error x)", "a (os error x)"),
+            ("a (os error 2", "a (os error 2"),
+            ("", ""),
+        ] {
+            assert_eq!(strip_os_error(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn characters_that_steer_a_terminal_are_written_out() {
+        assert_eq!(
+            escape_hidden("a\u{9b}31m\u{202e}b é 👩\u{200d}🚀"),
+            "a<U+009B>31m<U+202E>b é 👩\u{200d}🚀"
+        );
+        let json = serde_json::json!({ "a": "\u{9b}\u{202e}\u{e0041}" });
+        let shown = escape_hidden_json(&json.to_string()).into_owned();
+        assert!(shown.is_ascii(), "{shown}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), json);
+    }
+
+    #[test]
+    fn every_control_character_is_written_out_in_text_without_colors() {
+        assert_eq!(visible_controls("a\u{1b}[31m\u{7}\u{202e}b"), "a<U+001B>[31m<U+0007><U+202E>b");
+        assert_eq!(visible_controls("a\r\nb\tc\rd"), "a\nb\tc<U+000D>d");
+        assert!(matches!(visible_controls("é 👩\u{200d}🚀\n"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn a_block_keeps_its_lines() {
+        assert_eq!(limit_block("a\n\tb\u{7}\u{2066}", 10), "a\n\tb");
+        assert_eq!(limit_block("a\nb", 2), "a\n…");
+    }
+}
