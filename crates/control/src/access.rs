@@ -9,7 +9,7 @@ use polyclaw_domain::instance::TokenAccess;
 use polyclaw_domain::redact::quote_safely;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::Tx;
-use polyclaw_store::registry::tokens::{self, Token};
+use polyclaw_store::registry::tokens::{self, AccessToken};
 use tokio::sync::watch;
 
 use crate::audit;
@@ -39,8 +39,8 @@ impl Caller {
     }
 }
 
-impl From<Token> for Caller {
-    fn from(token: Token) -> Self {
+impl From<AccessToken> for Caller {
+    fn from(token: AccessToken) -> Self {
         let who = match &token.instance {
             Some(instance) => format!("instance:{instance}"),
             None => format!("token:{}", token.id),
@@ -79,7 +79,7 @@ impl Stays {
 
 /// A token that was just made: the only time it is seen.
 pub struct Made {
-    pub token: Token,
+    pub token: AccessToken,
     pub secret: String,
 }
 
@@ -89,19 +89,19 @@ impl Control {
         let hash = content_hash(token.as_bytes());
         // Before it is looked up: one that is revoked in between is not found, or its end is told.
         let stay = self.stays.of(&hash);
-        let found = self.db.read(move |tx: &mut Tx<'_>| tokens::find(tx, &hash)).await?;
+        let found = self.db.read(move |tx: &mut Tx<'_>| tokens::find_by_hash(tx, &hash)).await?;
         Ok(found.map(|token| (Caller::from(token), stay)))
     }
 
     /// Whose token it is that has this id, and for how long.
     pub async fn caller_by_id(&self, id: &str) -> Result<Option<(Caller, Stay)>> {
         let (id, stay) = (id.to_owned(), self.stays.of(id));
-        let found = self.db.read(move |tx: &mut Tx<'_>| tokens::by_id(tx, &id)).await?;
+        let found = self.db.read(move |tx: &mut Tx<'_>| tokens::find_by_id(tx, &id)).await?;
         Ok(found.map(|token| (Caller::from(token), stay)))
     }
 
     /// The newest first, behind one: when it was made, and its id.
-    pub async fn tokens(&self, behind: Option<(Millis, String)>, limit: usize) -> Result<Vec<Token>> {
+    pub async fn tokens(&self, behind: Option<(Millis, String)>, limit: usize) -> Result<Vec<AccessToken>> {
         let read = move |tx: &mut Tx<'_>| tokens::list(tx, behind.clone(), limit);
         Ok(self.db.read(read).await?)
     }
@@ -118,7 +118,7 @@ impl Control {
     }
 
     pub async fn make_token(&self, by: &Caller, name: String, access: TokenAccess) -> Result<Made> {
-        let token = Token {
+        let token = AccessToken {
             id: self.ids.next_id(),
             name,
             access,
@@ -133,7 +133,7 @@ impl Control {
 
     /// An instance's own, in place of the one it had.
     pub(crate) async fn instance_token(&self, instance: &InstanceId) -> Result<String> {
-        let token = Token {
+        let token = AccessToken {
             id: self.ids.next_id(),
             name: "instance".to_owned(),
             access: TokenAccess::Read,
@@ -144,11 +144,11 @@ impl Control {
         Ok(self.keep_token(token, None).await?.secret)
     }
 
-    async fn keep_token(&self, token: Token, entry: Option<AuditEntry>) -> Result<Made> {
+    async fn keep_token(&self, token: AccessToken, entry: Option<AuditEntry>) -> Result<Made> {
         let secret = format!("{}{}", self.ids.fresh_nonce(), self.ids.fresh_nonce());
         let (stored, hash) = (token.clone(), content_hash(secret.as_bytes()));
         let kept = self.db.write(move |tx| {
-            tokens::add(tx, &stored, &hash)?;
+            tokens::insert_or_replace(tx, &stored, &hash)?;
             audit::note(tx, entry.as_ref())
         });
         kept.await?;

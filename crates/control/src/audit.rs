@@ -39,13 +39,13 @@ impl Control {
     /// The newest entries first, before a number.
     pub async fn audit(&self, before: Option<i64>, limit: usize) -> Result<Vec<AuditRecord>> {
         let before = before.unwrap_or(i64::MAX);
-        Ok(self.db.read(move |tx: &mut Tx<'_>| audit::latest(tx, before, limit)).await?)
+        Ok(self.db.read(move |tx: &mut Tx<'_>| audit::list_latest(tx, before, limit)).await?)
     }
 
     /// Counts every hash again, and looks for what was written down beside the chain: how far it had come.
     pub async fn verify_audit(&self) -> Result<(AuditChain, Option<AuditChainBreak>)> {
         let mut chain = AuditChain::default();
-        let Some(head) = self.db.read(audit::head).await? else {
+        let Some(head) = self.db.read(audit::get_head).await? else {
             return Ok((
                 chain,
                 Some(AuditChainBreak { seq: 0, why: "how far the record had come was taken out" }),
@@ -54,7 +54,7 @@ impl Control {
         let heads: Vec<AuditHead> = self.noted_head().into_iter().chain([head]).collect();
         loop {
             let seq = chain.len();
-            let links = self.db.read(move |tx: &mut Tx<'_>| audit::after(tx, seq, STRIDE)).await?;
+            let links = self.db.read(move |tx: &mut Tx<'_>| audit::list_after(tx, seq, STRIDE)).await?;
             if links.is_empty() {
                 break;
             }
@@ -64,7 +64,7 @@ impl Control {
         }
         let missing = heads.iter().find_map(|head| chain.find_missing_entry(head));
         let broken = match missing {
-            None => self.db.read(audit::head).await?.and_then(|head| behind(&chain, &head)),
+            None => self.db.read(audit::get_head).await?.and_then(|head| behind(&chain, &head)),
             missing => missing,
         };
         Ok((chain, broken))
@@ -83,14 +83,14 @@ impl Control {
 
     /// Notes how far the record has come. A note that does not fit the record stays: it is what shows that.
     pub(crate) async fn note_head(&self) -> Result<()> {
-        let Some(head) = self.db.read(audit::head).await? else { return Ok(()) };
+        let Some(head) = self.db.read(audit::get_head).await? else { return Ok(()) };
         let noted = self.noted_head();
         if noted.as_ref() == Some(&head) {
             return Ok(());
         }
         if let Some(noted) = noted.filter(|noted| noted.entries > 0) {
             let before = noted.entries - 1;
-            let links = self.db.read(move |tx: &mut Tx<'_>| audit::after(tx, before, 1)).await?;
+            let links = self.db.read(move |tx: &mut Tx<'_>| audit::list_after(tx, before, 1)).await?;
             if !links.first().is_some_and(|link| link.seq == noted.entries && link.hash == noted.hash) {
                 if !self.audit_doubted.swap(true, Ordering::Relaxed) {
                     tracing::error!(

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
 use polyclaw_domain::id::InstanceId;
-use polyclaw_store::registry::Instance;
+use polyclaw_store::registry::InstanceRecord;
 use tokio::process::Command;
 use tokio::sync::watch;
 
@@ -91,7 +91,7 @@ impl Children {
 
 impl Control {
     /// Starts the daemon of an instance in a process group of its own, with its log as stdout and stderr.
-    pub(crate) async fn spawn(&self, one: &Instance, place: &Place) -> Result<Child> {
+    pub(crate) async fn spawn(&self, one: &InstanceRecord, place: &Place) -> Result<Child> {
         let own = self.instance_token(&one.id).await?;
         let failed = |why: String| Error::StartFailed { name: one.name.to_string(), why, lines: Vec::new() };
         let (out, err) = open_log(place)?;

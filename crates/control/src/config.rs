@@ -12,7 +12,7 @@ use polyclaw_domain::config::{Config, ConfigError, ConfigErrors};
 use polyclaw_domain::id::InstanceId;
 use polyclaw_domain::instance::ProcessState;
 use polyclaw_domain::redact::{REDACTION_MARK, Redactor};
-use polyclaw_store::registry::{self, Instance};
+use polyclaw_store::registry::{self, InstanceRecord};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -127,7 +127,7 @@ impl Control {
         Ok(Read { etag, toml, config, secrets, broken: None })
     }
 
-    pub(crate) fn config_text(&self, one: &Instance) -> Result<String> {
+    pub(crate) fn config_text(&self, one: &InstanceRecord) -> Result<String> {
         let path = self.place(one).config();
         match file::read_text(&path, file::LARGEST_CONFIG) {
             Ok(text) => Ok(text),
@@ -193,7 +193,7 @@ impl Control {
         Ok(Some(errors))
     }
 
-    fn fault(&self, one: &Instance, line: usize, message: String) -> ConfigErrors {
+    fn fault(&self, one: &InstanceRecord, line: usize, message: String) -> ConfigErrors {
         let file = self.place(one).config().display().to_string();
         ConfigErrors(vec![ConfigError { file, line: Some(line), path: String::new(), message, hint: None }])
     }
@@ -272,7 +272,7 @@ impl Control {
     /// A change as a text and as what the daemon would read.
     async fn drafted(
         &self,
-        one: &Instance,
+        one: &InstanceRecord,
         before: &str,
         (edit, may_write): (&Edit, bool),
         references: References,
@@ -289,7 +289,7 @@ impl Control {
     }
 
     /// A port it does not have yet must be one it could have been made with.
-    async fn check_port(&self, one: &Instance, before: &str, config: &Config) -> Result<()> {
+    async fn check_port(&self, one: &InstanceRecord, before: &str, config: &Config) -> Result<()> {
         let port = config.gateway.port;
         let was = self.load_config(&self.place(one), before.to_owned(), References::Assumed).await;
         let was = was.map(|config| config.gateway.port);
@@ -302,7 +302,7 @@ impl Control {
     }
 
     /// One that does not run listens there when it is started: nobody else is given the port meanwhile.
-    async fn note_port(&self, one: &Instance, port: u16) -> Result<()> {
+    async fn note_port(&self, one: &InstanceRecord, port: u16) -> Result<()> {
         if port == one.port || self.overridden_port(&one.id).is_some() {
             return Ok(());
         }
@@ -315,7 +315,7 @@ impl Control {
 
     /// Asks a running instance to work with the config that is there now. Its port was stated to it when it was started,
     /// so it can not tell that another waits: that is known here.
-    async fn take_up(&self, one: &Instance, place: &Place, port: u16) -> Result<Outcome> {
+    async fn take_up(&self, one: &InstanceRecord, place: &Place, port: u16) -> Result<Outcome> {
         if Live::of(one, place).process != ProcessState::Ours {
             self.note_port(one, port).await?;
             return Ok(Outcome::Saved);

@@ -13,7 +13,7 @@ use polyclaw_domain::id::InstanceId;
 use polyclaw_domain::port::{IdGenerator, WallClock};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::Db;
-use polyclaw_store::registry::{answers, imports};
+use polyclaw_store::registry::{idempotency, imports};
 use tokio::sync::Notify;
 use tracing::Instrument as _;
 
@@ -174,10 +174,10 @@ impl Control {
 
     /// What a server that died left unfinished.
     pub async fn recover(&self) -> Result<()> {
-        self.db.write(answers::sweep).await?;
+        self.db.write(idempotency::delete_unfinished).await?;
         self.sweep().await?;
         let now = self.now();
-        Ok(self.db.write(move |tx| imports::undo_all(tx, now)).await?)
+        Ok(self.db.write(move |tx| imports::roll_back_unfinished(tx, now)).await?)
     }
 
     /// Instances are told where to find us, and never get our port.

@@ -12,8 +12,8 @@ use polyclaw_domain::instance::{
     ASSIGNABLE_PORTS, DesiredState, InstanceName, RestartPolicy, is_allowed_port,
 };
 use polyclaw_store::Tx;
-use polyclaw_store::registry::imports::{self, Done};
-use polyclaw_store::registry::{self, Instance, Taken};
+use polyclaw_store::registry::imports::{self, ImportCompletion};
+use polyclaw_store::registry::{self, InstanceConflict, InstanceRecord};
 
 use crate::access::Caller;
 use crate::audit;
@@ -55,14 +55,14 @@ impl Control {
         self.announce(&one.id, |instance| Change::InstanceCreated { instance }).await
     }
 
-    pub(crate) fn fresh(&self, name: InstanceName, port: u16, restart: RestartPolicy) -> Instance {
+    pub(crate) fn fresh(&self, name: InstanceName, port: u16, restart: RestartPolicy) -> InstanceRecord {
         let id = uuid(&self.ids.fresh_nonce());
-        Instance {
+        InstanceRecord {
             folder: format!("{FOLDER}/{id}"),
             id: InstanceId::new(id),
             name,
             port,
-            wanted: DesiredState::Stopped,
+            desired_state: DesiredState::Stopped,
             restart,
             broken: None,
             pid: None,
@@ -77,7 +77,7 @@ impl Control {
         &self,
         by: &Caller,
         action: &str,
-        one: &Instance,
+        one: &InstanceRecord,
         make: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         let kept = match make() {
@@ -91,9 +91,9 @@ impl Control {
     pub(crate) async fn settle_import(
         &self,
         by: &Caller,
-        one: &Instance,
+        one: &InstanceRecord,
         made: Result<()>,
-        done: Done,
+        done: ImportCompletion,
     ) -> Result<()> {
         let kept = match made {
             Ok(()) => self.register(by, "instance.import", one, Some(done)).await,
@@ -102,7 +102,7 @@ impl Control {
         self.tidy(one, kept)
     }
 
-    fn tidy(&self, one: &Instance, kept: Result<()>) -> Result<()> {
+    fn tidy(&self, one: &InstanceRecord, kept: Result<()>) -> Result<()> {
         let place = self.place(one);
         match &kept {
             Ok(()) => drop(fs::remove_file(place.unfinished())),
@@ -111,14 +111,20 @@ impl Control {
         kept
     }
 
-    async fn register(&self, by: &Caller, action: &str, one: &Instance, done: Option<Done>) -> Result<()> {
+    async fn register(
+        &self,
+        by: &Caller,
+        action: &str,
+        one: &InstanceRecord,
+        done: Option<ImportCompletion>,
+    ) -> Result<()> {
         let detail = format!("{} on port {}", one.name, one.port);
         let (row, entry) = (one.clone(), AuditEntry { detail, ..self.entry(by, action, &one.id) });
         let taken = self.db.write(move |tx| {
-            let taken = registry::add(tx, &row)?;
+            let taken = registry::insert(tx, &row)?;
             if taken.is_none() {
                 audit::note(tx, Some(&entry))?;
-                done.as_ref().map_or(Ok(()), |done| imports::finish(tx, done))?;
+                done.as_ref().map_or(Ok(()), |done| imports::finish_run(tx, done))?;
             }
             Ok(taken)
         });
@@ -161,7 +167,7 @@ impl Control {
         }
         let _turn = self.making.lock().await;
         let name = InstanceName::parse("main")?;
-        let one = Instance {
+        let one = InstanceRecord {
             folder: HOME.to_owned(),
             ..self.fresh(name, config.gateway.port, RestartPolicy::default())
         };
@@ -195,11 +201,11 @@ impl Control {
     }
 }
 
-pub(crate) fn refuse(taken: Option<Taken>, one: &Instance) -> Result<()> {
+pub(crate) fn refuse(taken: Option<InstanceConflict>, one: &InstanceRecord) -> Result<()> {
     match taken {
         None => Ok(()),
-        Some(Taken::Name) => Err(Error::NameTaken(one.name.to_string())),
-        Some(Taken::Port) => Err(Error::PortTaken(one.port)),
+        Some(InstanceConflict::Name) => Err(Error::NameTaken(one.name.to_string())),
+        Some(InstanceConflict::Port) => Err(Error::PortTaken(one.port)),
     }
 }
 

@@ -14,7 +14,7 @@ use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::scope::DmScope;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::Tx;
-use polyclaw_store::registry::imports::{self, Done, Import};
+use polyclaw_store::registry::imports::{self, ImportCompletion, StoredImport};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -99,7 +99,7 @@ impl Control {
     }
 
     /// The newest first, behind one: when it was begun, and its id.
-    pub async fn imports(&self, behind: Option<(Millis, String)>, limit: usize) -> Result<Vec<Import>> {
+    pub async fn imports(&self, behind: Option<(Millis, String)>, limit: usize) -> Result<Vec<StoredImport>> {
         let read = move |tx: &mut Tx<'_>| imports::list(tx, behind.clone(), limit);
         Ok(self.db.read(read).await?)
     }
@@ -119,11 +119,11 @@ impl Control {
         let run = self.ids.next_id();
         let (id, source, digest) = (run.clone(), plan.source.place(), plan.source.digest.clone());
         let now = self.now();
-        self.db.write(move |tx| imports::begin(tx, &id, (&source, &digest), now)).await?;
+        self.db.write(move |tx| imports::insert_running(tx, &id, (&source, &digest), now)).await?;
         let made = self.make(by, &run, plan, port).await;
         if made.is_err() {
             let (id, now) = (run, self.now());
-            self.db.write(move |tx| imports::undo(tx, &id, now)).await?;
+            self.db.write(move |tx| imports::roll_back(tx, &id, now)).await?;
         }
         made
     }
@@ -131,8 +131,8 @@ impl Control {
     /// The run that brought the same in, where its instance is still there.
     async fn before(&self, source: &Source) -> Result<Option<Outcome>> {
         let (place, digest) = (source.place(), source.digest.clone());
-        let run = self.db.read(move |tx: &mut Tx<'_>| imports::last(tx, &place, &digest)).await?;
-        let Some(Import { id, instance: Some(instance), report: Some(report), .. }) = run else {
+        let run = self.db.read(move |tx: &mut Tx<'_>| imports::find_last_done(tx, &place, &digest)).await?;
+        let Some(StoredImport { id, instance: Some(instance), report: Some(report), .. }) = run else {
             return Ok(None);
         };
         let report = serde_json::from_str(&report).unwrap_or_default();
@@ -154,7 +154,12 @@ impl Control {
             built = file::sync(place.path()).map_err(|error| Error::files(place.path(), &error));
         }
         let stored = serde_json::to_string(&report).map_err(|error| Error::Failed(error.to_string()))?;
-        let done = Done { id: run.to_owned(), instance: one.id.clone(), report: stored, now: self.now() };
+        let done = ImportCompletion {
+            id: run.to_owned(),
+            instance: one.id.clone(),
+            report: stored,
+            now: self.now(),
+        };
         self.settle_import(by, &one, built, done).await?;
         let view = self.announce(&one.id, |instance| Change::InstanceCreated { instance }).await?;
         Ok(Outcome { run: Some(run.to_owned()), instance: Some(view), already: false, report })

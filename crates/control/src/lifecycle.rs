@@ -7,7 +7,7 @@ use hyper::Method;
 use polyclaw_domain::audit::AuditEntry;
 use polyclaw_domain::config::Config;
 use polyclaw_domain::instance::{DesiredState, InstanceStatus, ProcessState};
-use polyclaw_store::registry::{self, Instance, Pid};
+use polyclaw_store::registry::{self, InstanceRecord, ProcessId};
 
 use crate::access::Caller;
 use crate::audit;
@@ -116,7 +116,7 @@ impl Control {
             Vec::new()
         });
         let started = self.children.running();
-        let inherited = |one: &Instance| {
+        let inherited = |one: &InstanceRecord| {
             let (place, live) = (self.place(one), Live::of(one, &self.place(one)));
             live.process == ProcessState::Ours
                 && live.pid.is_some_and(|pid| place.ending() == Some(pid.number))
@@ -137,13 +137,13 @@ impl Control {
         }
     }
 
-    pub(crate) async fn active(&self, word: &str) -> Result<Instance> {
+    pub(crate) async fn active(&self, word: &str) -> Result<InstanceRecord> {
         let one = self.row(word).await?;
         if one.archived_at.is_some() { Err(Error::Archived(one.name.to_string())) } else { Ok(one) }
     }
 
     /// The right to act on an instance, or that somebody else does. Who only looks lets go at once.
-    pub(crate) async fn hold(&self, one: &Instance) -> Result<Held> {
+    pub(crate) async fn hold(&self, one: &InstanceRecord) -> Result<Held> {
         let began = Instant::now();
         let place = self.place(one);
         if !place.path().is_dir() {
@@ -160,31 +160,37 @@ impl Control {
         }
     }
 
-    async fn want(&self, by: &Caller, one: &Instance, wanted: DesiredState, action: &str) -> Result<()> {
+    async fn want(
+        &self,
+        by: &Caller,
+        one: &InstanceRecord,
+        wanted: DesiredState,
+        action: &str,
+    ) -> Result<()> {
         let (id, entry) =
             (one.id.clone(), AuditEntry { detail: one.name.to_string(), ..self.entry(by, action, &one.id) });
         let written = self.db.write(move |tx| {
-            registry::want(tx, &id, wanted)?;
+            registry::set_desired_state(tx, &id, wanted)?;
             audit::note(tx, Some(&entry))
         });
         Ok(written.await?)
     }
 
     /// On record before anything ends: whoever dies in between leaves the restart to the next server.
-    async fn want_restart(&self, by: &Caller, one: &Instance) -> Result<()> {
+    async fn want_restart(&self, by: &Caller, one: &InstanceRecord) -> Result<()> {
         let (id, entry) = (
             one.id.clone(),
             AuditEntry { detail: one.name.to_string(), ..self.entry(by, "instance.restart", &one.id) },
         );
         let written = self.db.write(move |tx| {
-            registry::want_restart(tx, &id)?;
+            registry::request_restart(tx, &id)?;
             audit::note(tx, Some(&entry))
         });
         Ok(written.await?)
     }
 
     /// Ends a process that runs and answers nothing. It is a crash: its policy says what follows.
-    pub(crate) async fn end_hung(&self, one: &Instance, live: &Live, silent: Duration) -> Result<()> {
+    pub(crate) async fn end_hung(&self, one: &InstanceRecord, live: &Live, silent: Duration) -> Result<()> {
         let Some(handle) = live.pid.and_then(|pid| Handle::open(pid, self.place(one).path())) else {
             return Ok(());
         };
@@ -200,12 +206,12 @@ impl Control {
     }
 
     /// A start somebody asked for and that failed is not tried again.
-    async fn launch_or_rest(&self, one: &Instance) -> Result<View> {
+    async fn launch_or_rest(&self, one: &InstanceRecord) -> Result<View> {
         let launched = self.launch(one).await;
         self.note_start(&one.id, launched.as_ref().err().map(ToString::to_string));
         if launched.is_err() {
             let id = one.id.clone();
-            self.db.write(move |tx| registry::rest(tx, &id)).await?;
+            self.db.write(move |tx| registry::mark_stopped(tx, &id)).await?;
         }
         let view = self.refresh(&one.id).await;
         launched?;
@@ -213,7 +219,7 @@ impl Control {
     }
 
     /// Starts the daemon and waits until it answers. Whoever calls holds the lock. What fails leaves nothing behind.
-    pub(crate) async fn launch(&self, one: &Instance) -> Result<()> {
+    pub(crate) async fn launch(&self, one: &InstanceRecord) -> Result<()> {
         let place = self.place(one);
         let (one, config) = self.settle_port(one, &place).await?;
         if TcpListener::bind(SocketAddr::new(config.gateway.bind, one.port)).is_err() {
@@ -240,13 +246,13 @@ impl Control {
         kept
     }
 
-    pub(crate) async fn keep_pid(&self, one: &Instance, pid: Option<Pid>) -> Result<()> {
+    pub(crate) async fn keep_pid(&self, one: &InstanceRecord, pid: Option<ProcessId>) -> Result<()> {
         let id = one.id.clone();
         Ok(self.db.write(move |tx| registry::set_pid(tx, &id, pid)).await?)
     }
 
     /// The config is where the port is said; the registry follows it, unless another instance has it.
-    async fn settle_port(&self, one: &Instance, place: &Place) -> Result<(Instance, Config)> {
+    async fn settle_port(&self, one: &InstanceRecord, place: &Place) -> Result<(InstanceRecord, Config)> {
         let text = self.config_text(one)?;
         let mut config = self.load_config(place, text, References::Resolved).await?;
         let port = self.overridden_port(&one.id).unwrap_or(config.gateway.port);
@@ -257,16 +263,16 @@ impl Control {
                 return Err(Error::PortTaken(port));
             }
         }
-        Ok((Instance { port, ..one.clone() }, config))
+        Ok((InstanceRecord { port, ..one.clone() }, config))
     }
 
     async fn until_ready(
         &self,
-        one: &Instance,
+        one: &InstanceRecord,
         place: &Place,
         config: &Config,
         child: &mut Child,
-    ) -> Result<Pid> {
+    ) -> Result<ProcessId> {
         let (began, address) = (Instant::now(), config.gateway.local_address());
         let failed = |why: String| Error::StartFailed {
             name: one.name.to_string(),
@@ -281,7 +287,7 @@ impl Control {
                 }
                 answered = ask(address, None, Method::GET, "/health", Duration::from_secs(2)) => {
                     if matches!(answered, Ok((200, _))) && let Some(started) = process::started(child.number) {
-                        return Ok(Pid { number: child.number, started });
+                        return Ok(ProcessId { number: child.number, started });
                     }
                     tokio::time::sleep(LOOK_EVERY).await;
                 }
@@ -291,30 +297,30 @@ impl Control {
     }
 
     /// Asks a process to end, then makes it. Whoever calls holds the lock.
-    pub(crate) async fn end(&self, one: &Instance, live: &Live, patience: Duration) -> Result<()> {
+    pub(crate) async fn end(&self, one: &InstanceRecord, live: &Live, patience: Duration) -> Result<()> {
         self.terminate(one, live);
         self.await_end(one, live, patience).await
     }
 
-    fn handle(&self, one: &Instance, live: &Live) -> Option<Handle> {
+    fn handle(&self, one: &InstanceRecord, live: &Live) -> Option<Handle> {
         let pid = live.pid.filter(|_| live.process == ProcessState::Ours)?;
         Handle::open(pid, self.place(one).path())
     }
 
-    fn terminate(&self, one: &Instance, live: &Live) {
+    fn terminate(&self, one: &InstanceRecord, live: &Live) {
         if let Some(handle) = self.handle(one, live) {
             handle.terminate();
         }
     }
 
     /// By its own word. One that does not answer has not said so.
-    async fn is_draining(&self, one: &Instance) -> bool {
+    async fn is_draining(&self, one: &InstanceRecord) -> bool {
         let health = self.ask(one, Method::GET, "/health", HEALTH_TIMEOUT).await;
         health.is_ok_and(|(_, health)| health["status"] == "draining")
     }
 
     /// Waits for the end of a process that was asked to end, and kills it when its time is over.
-    async fn await_end(&self, one: &Instance, live: &Live, patience: Duration) -> Result<()> {
+    async fn await_end(&self, one: &InstanceRecord, live: &Live, patience: Duration) -> Result<()> {
         let place = self.place(one);
         if let Some(handle) = self.handle(one, live)
             && !handle.ends_within(patience).await

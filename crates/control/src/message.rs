@@ -14,7 +14,9 @@ use polyclaw_domain::envelope::EnvelopeState;
 use polyclaw_domain::id::{EnvelopeId, InstanceId};
 use polyclaw_domain::redact::Redactor;
 use polyclaw_store::Tx;
-use polyclaw_store::registry::envelopes::{self, Envelope, Event, Filter, Reader, Replayed};
+use polyclaw_store::registry::envelopes::{
+    self, EnvelopeEvent, EnvelopeEventFilter, EnvelopeFilter, ReplayOutcome, StoredEnvelope,
+};
 use tokio::sync::{Notify, broadcast};
 
 use crate::access::Caller;
@@ -33,7 +35,7 @@ const RECENT: usize = 100;
 
 /// What the broker has in memory: who waits, and who watches.
 pub(crate) struct Broker {
-    news: broadcast::Sender<Arc<Event>>,
+    news: broadcast::Sender<Arc<EnvelopeEvent>>,
     waiting: Mutex<HashMap<InstanceId, Arc<Notify>>>,
     /// Which life of each instance asked last.
     lives: Mutex<HashMap<InstanceId, String>>,
@@ -76,10 +78,10 @@ impl Broker {
     }
 
     /// Tells readers what was committed, and those who wait for a message that there may be one.
-    fn tell(&self, events: Vec<Event>) {
+    fn tell(&self, events: Vec<EnvelopeEvent>) {
         for event in events {
             if matches!(event.state, EnvelopeState::Queued | EnvelopeState::Failed) {
-                self.bell(&event.about.to).notify_waiters();
+                self.bell(&event.envelope.to).notify_waiters();
             }
             // Nobody may be listening.
             let _ = self.news.send(Arc::new(event));
@@ -98,48 +100,48 @@ impl Control {
     }
 
     /// What happens to messages from now on.
-    pub fn watch_messages(&self) -> broadcast::Receiver<Arc<Event>> {
+    pub fn watch_messages(&self) -> broadcast::Receiver<Arc<EnvelopeEvent>> {
         self.broker.news.subscribe()
     }
 
     /// What happened to them last, in order.
-    pub async fn recent_messages(&self, reader: &Reader) -> Result<Vec<Event>> {
+    pub async fn recent_messages(&self, reader: &EnvelopeEventFilter) -> Result<Vec<EnvelopeEvent>> {
         let reader = reader.clone();
-        Ok(self.db.read(move |tx: &mut Tx<'_>| envelopes::recent(tx, &reader, RECENT)).await?)
+        Ok(self.db.read(move |tx: &mut Tx<'_>| envelopes::list_recent_events(tx, &reader, RECENT)).await?)
     }
 
-    pub async fn messages(&self, filter: Filter, limit: usize) -> Result<Vec<Envelope>> {
+    pub async fn messages(&self, filter: EnvelopeFilter, limit: usize) -> Result<Vec<StoredEnvelope>> {
         Ok(self.db.read(move |tx: &mut Tx<'_>| envelopes::search(tx, &filter, limit)).await?)
     }
 
     /// One message with all that happened to it.
-    pub async fn message(&self, id: &EnvelopeId) -> Result<(Envelope, Vec<Event>)> {
+    pub async fn message(&self, id: &EnvelopeId) -> Result<(StoredEnvelope, Vec<EnvelopeEvent>)> {
         let wanted = id.clone();
         let found = self.db.read(move |tx: &mut Tx<'_>| {
             let Some(one) = envelopes::get(tx, &wanted)? else { return Ok(None) };
-            let history = envelopes::history(tx, &one)?;
+            let history = envelopes::list_events(tx, &one)?;
             Ok(Some((one, history)))
         });
         found.await?.ok_or_else(|| Error::unknown_message(id))
     }
 
     /// Sends a dead letter again, as if it were new.
-    pub async fn replay(&self, by: &Caller, id: &EnvelopeId) -> Result<Envelope> {
+    pub async fn replay(&self, by: &Caller, id: &EnvelopeId) -> Result<StoredEnvelope> {
         let (wanted, now, entry) = (id.clone(), self.now(), self.entry(by, "message.replay", id));
         let replayed = self.db.write(move |tx| {
-            let replayed = envelopes::replay(tx, &wanted, now)?;
-            audit::note(tx, Some(&entry).filter(|_| matches!(replayed, Replayed::Done(..))))?;
+            let replayed = envelopes::replay_dead_letter(tx, &wanted, now)?;
+            audit::note(tx, Some(&entry).filter(|_| matches!(replayed, ReplayOutcome::Done(..))))?;
             Ok(replayed)
         });
         match replayed.await? {
-            Replayed::Done(one, events) => {
+            ReplayOutcome::Done(one, events) => {
                 self.broker.tell(events);
                 self.broker.wake.notify_one();
                 Ok(*one)
             }
-            Replayed::NotDead(state) => Err(Error::NotDeadLetter(state.as_str())),
-            Replayed::RecipientGone => Err(Error::UnknownInstance("its recipient".to_owned())),
-            Replayed::Unknown => Err(Error::unknown_message(id)),
+            ReplayOutcome::NotDead(state) => Err(Error::NotDeadLetter(state.as_str())),
+            ReplayOutcome::RecipientGone => Err(Error::UnknownInstance("its recipient".to_owned())),
+            ReplayOutcome::Unknown => Err(Error::unknown_message(id)),
         }
     }
 }

@@ -12,10 +12,10 @@ use polyclaw_domain::budget::usd_to_nanos;
 use polyclaw_domain::config::Config;
 use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::history::{Filter, Past, history};
-use polyclaw_store::registry::Instance;
-use polyclaw_store::usage::{self, Total};
-use polyclaw_store::{Tx, peek};
+use polyclaw_store::registry::InstanceRecord;
+use polyclaw_store::turn_history::{PastTurn, PastTurnFilter, list_past_turns};
+use polyclaw_store::usage::{self, GroupedUsage};
+use polyclaw_store::{Tx, query_read_only};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -115,7 +115,7 @@ impl Control {
     }
 
     /// An answer of the instance's own API, or why there is none.
-    async fn hear(&self, one: &Instance, path: &str) -> Told<Value> {
+    async fn hear(&self, one: &InstanceRecord, path: &str) -> Told<Value> {
         match self.ask(one, Method::GET, path, PATIENCE).await {
             Ok((200, body)) => Ok(body),
             Ok((status, _)) => Err(format!("it answered {status}")),
@@ -127,16 +127,19 @@ impl Control {
     }
 
     /// The newest turns first. `Err`: nothing can be known, and why.
-    pub async fn tasks(&self, word: &str, filter: Filter) -> Result<Told<Vec<Past>>> {
+    pub async fn tasks(&self, word: &str, filter: PastTurnFilter) -> Result<Told<Vec<PastTurn>>> {
         let one = self.row(word).await?;
-        self.look_into(&one, move |tx| history(tx, &filter)).await
+        self.look_into(&one, move |tx| list_past_turns(tx, &filter)).await
     }
 
     /// `path` is where the instance itself says it.
     pub async fn usage(&self, word: &str, since: Millis, path: &str) -> Result<Used> {
         let one = self.row(word).await?;
         let found = match self.has_file(&one).await {
-            true => self.look_into(&one, move |tx| usage::totals(tx, since, usage::By::Agent)).await?,
+            true => {
+                self.look_into(&one, move |tx| usage::sum_totals(tx, since, usage::UsageGroupKey::Agent))
+                    .await?
+            }
             false => self.hear(&one, path).await.and_then(totals),
         };
         Ok(match found {
@@ -147,14 +150,14 @@ impl Control {
 
     async fn look_into<T: Send + 'static>(
         &self,
-        one: &Instance,
+        one: &InstanceRecord,
         body: impl FnMut(&mut Tx<'_>) -> polyclaw_store::Result<T> + Send + 'static,
     ) -> Result<Told<T>> {
         let path = self.place(one).database();
         if !path.exists() {
             return Ok(Err("it has not run yet".to_owned()));
         }
-        let looked = tokio::task::spawn_blocking(move || peek(&path, body)).await;
+        let looked = tokio::task::spawn_blocking(move || query_read_only(&path, body)).await;
         let looked = looked
             .map_err(|error| Error::Files { what: "its database".to_owned(), why: error.to_string() })?;
         Ok(Ok(looked?))
@@ -174,7 +177,7 @@ struct Spent {
     cost_usd: Option<f64>,
 }
 
-impl From<Spent> for Total {
+impl From<Spent> for GroupedUsage {
     fn from(spent: Spent) -> Self {
         Self {
             group: spent.group,
@@ -189,14 +192,14 @@ impl From<Spent> for Total {
     }
 }
 
-fn totals(mut told: Value) -> Told<Vec<Total>> {
+fn totals(mut told: Value) -> Told<Vec<GroupedUsage>> {
     let spent: Vec<Spent> = serde_json::from_value(told["totals"].take())
         .map_err(|_| "it says it in a way that is not known here".to_owned())?;
-    Ok(spent.into_iter().map(Total::from).collect())
+    Ok(spent.into_iter().map(GroupedUsage::from).collect())
 }
 
-fn add_up(totals: &[Total]) -> Used {
-    let sum = |part: fn(&Total) -> Option<i64>| totals.iter().filter_map(part).reduce(|a, b| a + b);
+fn add_up(totals: &[GroupedUsage]) -> Used {
+    let sum = |part: fn(&GroupedUsage) -> Option<i64>| totals.iter().filter_map(part).reduce(|a, b| a + b);
     Used {
         requests: totals.iter().map(|total| total.calls).sum(),
         unknown: totals.iter().map(|total| total.unknown_calls).sum(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use hyper::Method;
 use polyclaw_domain::audit::{AuditEntry, content_hash};
 use polyclaw_domain::instance::TokenAccess;
-use polyclaw_store::registry::Instance;
+use polyclaw_store::registry::InstanceRecord;
 
 use crate::access::Caller;
 use crate::control::Control;
@@ -91,7 +91,7 @@ pub fn needed_to_approve(tool: &str) -> TokenAccess {
 
 /// A change on its way.
 pub struct Passage {
-    one: Instance,
+    one: InstanceRecord,
     entry: AuditEntry,
     thing: Option<String>,
 }
@@ -129,7 +129,7 @@ impl Control {
         self.record(self.passing(by, "gateway.socket", &one, path)).await
     }
 
-    fn passing(&self, by: &Caller, action: &str, one: &Instance, asked: &str) -> AuditEntry {
+    fn passing(&self, by: &Caller, action: &str, one: &InstanceRecord, asked: &str) -> AuditEntry {
         let shown: String = asked.chars().take(SHOWN).collect();
         AuditEntry { detail: format!("{}: {shown}", one.name), ..self.entry(by, action, &one.id) }
     }
@@ -148,7 +148,7 @@ impl Control {
     }
 
     /// The hash of a thing as the instance shows it; none where it shows none.
-    async fn glance(&self, one: &Instance, thing: Option<&str>) -> Option<String> {
+    async fn glance(&self, one: &InstanceRecord, thing: Option<&str>) -> Option<String> {
         let (status, shown) = self.ask(one, Method::GET, thing?, PATIENCE).await.ok()?;
         (status == 200).then(|| content_hash(shown.to_string().as_bytes()))
     }

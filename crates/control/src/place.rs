@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use polyclaw_store::registry::Instance;
+use polyclaw_store::registry::InstanceRecord;
 
 use crate::error::{Error, Result};
 use crate::file;
@@ -19,7 +19,7 @@ pub const HOME: &str = ".";
 pub struct Place(PathBuf);
 
 impl Place {
-    pub fn of(home: &Path, one: &Instance) -> Self {
+    pub fn of(home: &Path, one: &InstanceRecord) -> Self {
         Self::at(if one.folder == HOME { home.to_owned() } else { home.join(&one.folder) })
     }
 

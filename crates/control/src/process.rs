@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use polyclaw_domain::instance::ProcessState;
-use polyclaw_store::registry::Pid;
+use polyclaw_store::registry::ProcessId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -140,7 +140,7 @@ pub struct Handle {
 
 impl Handle {
     /// `None` where it is not ours, or not any more.
-    pub fn open(pid: Pid, home: &Path) -> Option<Self> {
+    pub fn open(pid: ProcessId, home: &Path) -> Option<Self> {
         let number = rustix::process::Pid::from_raw(pid.number)?;
         let descriptor = pidfd_open(number, PidfdFlags::empty()).ok()?;
         let ours = look(pid.number, Some(pid.started), home) == ProcessState::Ours;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use hyper::Method;
 use polyclaw_domain::id::InstanceId;
 use polyclaw_domain::instance::ProcessState;
-use polyclaw_store::registry::{self, Instance};
+use polyclaw_store::registry::{self, InstanceRecord};
 use tokio::task::JoinSet;
 
 use crate::call::ask;
@@ -69,7 +69,7 @@ impl Control {
     }
 
     /// All at once: one that does not answer must not hold the others up.
-    async fn feel(&self, rows: Vec<Instance>) {
+    async fn feel(&self, rows: Vec<InstanceRecord>) {
         let mut asked = JoinSet::new();
         for one in rows.into_iter().filter(|one| one.archived_at.is_none()) {
             let control = self.clone();
@@ -82,7 +82,7 @@ impl Control {
         while asked.join_next().await.is_some() {}
     }
 
-    async fn feel_one(&self, one: &Instance) -> Result<()> {
+    async fn feel_one(&self, one: &InstanceRecord) -> Result<()> {
         let live = Live::of(one, &self.place(one));
         if live.process != ProcessState::Ours {
             self.pulses.felt(&one.id, true);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use hyper::Method;
 use polyclaw_domain::id::InstanceId;
 use polyclaw_domain::instance::ProcessState;
-use polyclaw_store::registry::{Instance, Pid};
+use polyclaw_store::registry::{InstanceRecord, ProcessId};
 use serde_json::Value;
 
 use crate::call::ask;
@@ -21,15 +21,15 @@ use crate::view::Live;
 
 /// Where processes listen that were started or looked at by this server.
 #[derive(Default)]
-pub(crate) struct Doors(Mutex<HashMap<InstanceId, (Pid, SocketAddr)>>);
+pub(crate) struct Doors(Mutex<HashMap<InstanceId, (ProcessId, SocketAddr)>>);
 
 impl Doors {
-    fn of(&self, id: &InstanceId, pid: Pid) -> Option<SocketAddr> {
+    fn of(&self, id: &InstanceId, pid: ProcessId) -> Option<SocketAddr> {
         let doors = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         doors.get(id).filter(|(known, _)| *known == pid).map(|(_, address)| *address)
     }
 
-    pub fn set(&self, id: &InstanceId, pid: Pid, address: SocketAddr) {
+    pub fn set(&self, id: &InstanceId, pid: ProcessId, address: SocketAddr) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), (pid, address));
     }
 }
@@ -37,7 +37,7 @@ impl Doors {
 impl Control {
     /// Where a running instance listens: as it was started, or as its own note says where its process does. What its
     /// config says by now is no answer: who may write there could have its token sent anywhere.
-    pub(crate) fn address(&self, one: &Instance, live: &Live) -> Result<SocketAddr> {
+    pub(crate) fn address(&self, one: &InstanceRecord, live: &Live) -> Result<SocketAddr> {
         let unknown = || Error::Unreachable {
             name: one.name.to_string(),
             why: "where it listens is not known; a restart makes it known".to_owned(),
@@ -56,14 +56,14 @@ impl Control {
     }
 
     /// The token of the instance's own API, as its file says now.
-    pub(crate) fn token_of(&self, one: &Instance) -> Option<String> {
+    pub(crate) fn token_of(&self, one: &InstanceRecord) -> Option<String> {
         let stored = || file::read_text(&self.place(one).token_file(), file::SMALL).ok();
         let token = self.stated_token(one).or_else(stored)?;
         Some(token.trim().to_owned()).filter(|token| !token.is_empty())
     }
 
     /// A token that was stated is the home's own instance's, and no other's.
-    pub(crate) fn stated_token(&self, one: &Instance) -> Option<String> {
+    pub(crate) fn stated_token(&self, one: &InstanceRecord) -> Option<String> {
         self.home_token.clone().filter(|_| one.folder == HOME)
     }
 
@@ -83,7 +83,7 @@ impl Control {
     /// A call of an instance's own API, with its own token.
     pub(crate) async fn ask(
         &self,
-        one: &Instance,
+        one: &InstanceRecord,
         method: Method,
         path: &str,
         patience: Duration,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use polyclaw_domain::audit::AuditEntry;
 use polyclaw_domain::instance::{InstanceStatus, RestartPolicy};
-use polyclaw_store::registry::{self, Instance};
+use polyclaw_store::registry::{self, InstanceRecord};
 
 use crate::access::Caller;
 use crate::audit;
@@ -47,7 +47,7 @@ impl Control {
     }
 
     /// The right to act on an instance whose folder somebody may have removed by hand.
-    async fn hold_even_if_gone(&self, one: &Instance) -> Result<Held> {
+    async fn hold_even_if_gone(&self, one: &InstanceRecord) -> Result<Held> {
         let place = self.place(one);
         file::make_private(place.path()).map_err(|error| Error::files(place.path(), &error))?;
         self.hold(one).await
@@ -60,7 +60,7 @@ impl Control {
         };
         let _held = self.hold_even_if_gone(&one).await?;
         let _turn = self.making.lock().await;
-        let one = Instance { port: self.port_to_return_to(&one, port).await?, ..one };
+        let one = InstanceRecord { port: self.port_to_return_to(&one, port).await?, ..one };
         let (row, entry) = (one.clone(), self.about(by, "instance.unarchive", &one));
         let taken = self.db.write(move |tx| {
             let taken = registry::unarchive(tx, &row)?;
@@ -71,7 +71,7 @@ impl Control {
         self.announce(&one.id, |instance| Change::InstanceUnarchived { instance }).await
     }
 
-    async fn port_to_return_to(&self, one: &Instance, asked: Option<u16>) -> Result<u16> {
+    async fn port_to_return_to(&self, one: &InstanceRecord, asked: Option<u16>) -> Result<u16> {
         let rows = self.db.read(registry::list).await?;
         let is_used = rows.iter().any(|other| other.archived_at.is_none() && other.port == one.port);
         if asked.is_none_or(|port| port == one.port) && !is_used {
@@ -89,7 +89,7 @@ impl Control {
 
     /// Its folder, tokens and crashes go with it; messages and the audit stay.
     pub async fn delete(&self, by: &Caller, word: &str) -> Result<()> {
-        let not_archived = |one: Instance| Error::NotArchived(one.name.to_string());
+        let not_archived = |one: InstanceRecord| Error::NotArchived(one.name.to_string());
         let named = self.row(word).await?;
         // An active one of that name is the one that is meant, and is not deleted.
         let archived = if named.archived_at.is_some() { self.archived(word).await? } else { None };
@@ -132,7 +132,7 @@ impl Control {
         let (id, entry) =
             (one.id.clone(), AuditEntry { detail, ..self.entry(by, "instance.restart_policy", &one.id) });
         let set = self.db.write(move |tx| {
-            registry::set_restart(tx, &id, restart)?;
+            registry::set_restart_policy(tx, &id, restart)?;
             audit::note(tx, Some(&entry))
         });
         set.await?;
@@ -140,7 +140,7 @@ impl Control {
     }
 
     /// The archived instance of this id, or the only one of this name.
-    async fn archived(&self, word: &str) -> Result<Option<Instance>> {
+    async fn archived(&self, word: &str) -> Result<Option<InstanceRecord>> {
         let mut rows = self.db.read(registry::list).await?;
         rows.retain(|one| one.archived_at.is_some());
         if let Some(at) = rows.iter().position(|one| one.id.as_str() == word) {
@@ -153,7 +153,7 @@ impl Control {
         Ok(rows.pop())
     }
 
-    fn about(&self, by: &Caller, action: &str, one: &Instance) -> AuditEntry {
+    fn about(&self, by: &Caller, action: &str, one: &InstanceRecord) -> AuditEntry {
         AuditEntry { detail: one.name.to_string(), ..self.entry(by, action, &one.id) }
     }
 }

@@ -12,7 +12,7 @@ use polyclaw_domain::instance::{
 };
 use polyclaw_domain::time::Millis;
 use polyclaw_store::Tx;
-use polyclaw_store::registry::{self, Instance};
+use polyclaw_store::registry::{self, InstanceRecord};
 
 use crate::access::Caller;
 use crate::audit;
@@ -66,7 +66,7 @@ impl Control {
         Ok(())
     }
 
-    async fn attend(&self, one: Instance, due: &mut Due) -> Result<()> {
+    async fn attend(&self, one: InstanceRecord, due: &mut Due) -> Result<()> {
         let live = Live::of(&one, &self.place(&one));
         if is_settled(&one, &live) && self.hung_for(&one).is_none() {
             due.remove(&one.id);
@@ -92,8 +92,8 @@ impl Control {
                 }
             }
             ProcessState::Hidden => Ok(()),
-            ProcessState::Foreign if one.wanted == DesiredState::Stopped => Ok(()),
-            ProcessState::Gone if one.wanted == DesiredState::Stopped => self.clear(&one, &live).await,
+            ProcessState::Foreign if one.desired_state == DesiredState::Stopped => Ok(()),
+            ProcessState::Gone if one.desired_state == DesiredState::Stopped => self.clear(&one, &live).await,
             ProcessState::Foreign | ProcessState::Gone if one.broken.is_some() => {
                 due.remove(&one.id);
                 self.clear(&one, &live).await
@@ -103,17 +103,17 @@ impl Control {
     }
 
     /// It runs: the registry knows its process from now on.
-    async fn adopt(&self, one: &Instance, live: &Live) -> Result<()> {
+    async fn adopt(&self, one: &InstanceRecord, live: &Live) -> Result<()> {
         if live.pid == one.pid {
             return Ok(());
         }
         tracing::info!(instance = %one.name, pid = live.pid.map(|pid| pid.number), "a running instance is adopted");
         // Somebody started it, so it should run: should it crash, that is one.
-        if one.wanted == DesiredState::Stopped {
+        if one.desired_state == DesiredState::Stopped {
             let (id, entry) = (one.id.clone(), self.entry(&Caller::supervisor(), "instance.adopt", &one.id));
             let entry = AuditEntry { detail: one.name.to_string(), ..entry };
             let wanted = self.db.write(move |tx| {
-                registry::want(tx, &id, DesiredState::Running)?;
+                registry::set_desired_state(tx, &id, DesiredState::Running)?;
                 audit::note(tx, Some(&entry))
             });
             wanted.await?;
@@ -122,13 +122,13 @@ impl Control {
     }
 
     /// For how long it has not answered, where that is too long and it may be ended for it.
-    fn hung_for(&self, one: &Instance) -> Option<Duration> {
+    fn hung_for(&self, one: &InstanceRecord) -> Option<Duration> {
         let limit = self.hung_after.filter(|_| one.restart != RestartPolicy::Never)?;
         self.pulses.silent_for(&one.id).filter(|silent| *silent >= limit)
     }
 
     /// A restart that another server began.
-    async fn go_on_restarting(&self, one: &Instance) {
+    async fn go_on_restarting(&self, one: &InstanceRecord) {
         tracing::info!(instance = %one.name, "a restart that was asked for is finished");
         if let Err(error) = self.restart(&Caller::supervisor(), one.id.as_str(), DRAIN).await {
             tracing::warn!(instance = %one.name, %error, "it was not restarted");
@@ -137,7 +137,7 @@ impl Control {
     }
 
     /// It does not run, and should not: what an earlier life left is taken away.
-    async fn clear(&self, one: &Instance, live: &Live) -> Result<()> {
+    async fn clear(&self, one: &InstanceRecord, live: &Live) -> Result<()> {
         self.children.take_end(&one.id, None);
         if one.pid.is_some() {
             self.keep_pid(one, None).await?;
@@ -151,7 +151,7 @@ impl Control {
     }
 
     /// It should run and does not.
-    async fn mend(&self, one: Instance, live: &Live, due: &mut Due, held: Held) -> Result<()> {
+    async fn mend(&self, one: InstanceRecord, live: &Live, due: &mut Due, held: Held) -> Result<()> {
         if one.pid.is_some() || live.pid_left {
             let next = self.ended(&one, live).await?;
             self.clear(&one, live).await?;
@@ -159,7 +159,7 @@ impl Control {
         } else if !due.contains_key(&one.id) {
             // The server that would have started it is gone.
             let id = one.id.clone();
-            let crashes = self.db.read(move |tx: &mut Tx<'_>| registry::crashes(tx, &id)).await?;
+            let crashes = self.db.read(move |tx: &mut Tx<'_>| registry::list_crashes(tx, &id)).await?;
             let next = decide_restart(one.restart, false, &crashes, self.now());
             self.decide(&one, next, due).await?;
         }
@@ -172,7 +172,7 @@ impl Control {
     }
 
     /// Remembers how it ended, once, and what follows from it.
-    async fn ended(&self, one: &Instance, live: &Live) -> Result<RestartDecision> {
+    async fn ended(&self, one: &InstanceRecord, live: &Live) -> Result<RestartDecision> {
         let number = live.pid.or(one.pid).map(|pid| pid.number);
         let status = self.children.take_end(&one.id, number);
         // A daemon that ends in good order takes its pid away; of one that is no child nothing else is known.
@@ -185,7 +185,7 @@ impl Control {
         self.crashed(one, why).await
     }
 
-    async fn crashed(&self, one: &Instance, why: String) -> Result<RestartDecision> {
+    async fn crashed(&self, one: &InstanceRecord, why: String) -> Result<RestartDecision> {
         let (id, now) = (one.id.clone(), self.now());
         let entry = AuditEntry {
             detail: format!("{}: {why}", one.name),
@@ -193,24 +193,24 @@ impl Control {
         };
         let crashes = self.db.write(move |tx| {
             audit::note(tx, Some(&entry))?;
-            registry::crashed(tx, &id, &why, now, now.minus(BREAKER_WINDOW_MS))
+            registry::record_crash(tx, &id, &why, now, now.minus(BREAKER_WINDOW_MS))
         });
         Ok(decide_restart(one.restart, false, &crashes.await?, now))
     }
 
-    async fn decide(&self, one: &Instance, next: RestartDecision, due: &mut Due) -> Result<()> {
+    async fn decide(&self, one: &InstanceRecord, next: RestartDecision, due: &mut Due) -> Result<()> {
         let id = one.id.clone();
         match next {
             RestartDecision::StartAt(at) => drop(due.insert(id, at)),
             RestartDecision::StayCrashed => {}
-            RestartDecision::StayStopped => self.db.write(move |tx| registry::rest(tx, &id)).await?,
+            RestartDecision::StayStopped => self.db.write(move |tx| registry::mark_stopped(tx, &id)).await?,
             RestartDecision::OpenBreaker => {
                 tracing::error!(instance = %one.name, "it crashes again and again and is left alone");
                 let why =
                     format!("it crashed {BREAKER_CRASHES} times in {} minutes", BREAKER_WINDOW_MS / 60_000);
                 let entry = self.entry(&Caller::supervisor(), "instance.break", &one.id);
                 let opened = self.db.write(move |tx| {
-                    registry::break_off(tx, &id, &why)?;
+                    registry::open_breaker(tx, &id, &why)?;
                     audit::note(tx, Some(&entry))
                 });
                 opened.await?;
@@ -220,7 +220,7 @@ impl Control {
     }
 
     /// Starts one again. A start that fails counts as a crash: the pid it had tells the next round so.
-    async fn revive(&self, one: Instance, held: Held) {
+    async fn revive(&self, one: InstanceRecord, held: Held) {
         tracing::info!(instance = %one.name, "it is started again");
         if let Err(error) = self.launch(&one).await {
             tracing::warn!(instance = %one.name, %error, "it did not start again");
@@ -238,11 +238,13 @@ impl Control {
 }
 
 /// It is what it should be, and everybody knows.
-fn is_settled(one: &Instance, live: &Live) -> bool {
+fn is_settled(one: &InstanceRecord, live: &Live) -> bool {
     match live.process {
         _ if one.restarting => false,
         ProcessState::Ours => live.pid == one.pid,
-        ProcessState::Gone => one.wanted == DesiredState::Stopped && one.pid.is_none() && !live.pid_left,
+        ProcessState::Gone => {
+            one.desired_state == DesiredState::Stopped && one.pid.is_none() && !live.pid_left
+        }
         ProcessState::Foreign | ProcessState::Hidden => false,
     }
 }

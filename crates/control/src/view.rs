@@ -10,7 +10,7 @@ use polyclaw_domain::instance::{
 use polyclaw_domain::redact::quote_safely;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::Tx;
-use polyclaw_store::registry::{self, Instance, Pid};
+use polyclaw_store::registry::{self, InstanceRecord, ProcessId};
 use serde::Serialize;
 use tokio::sync::broadcast;
 
@@ -83,13 +83,13 @@ impl Feed {
 /// An instance with what the process table says of it.
 pub(crate) struct Live {
     pub process: ProcessState,
-    pub pid: Option<Pid>,
+    pub pid: Option<ProcessId>,
     /// The daemon's own note of its pid is there.
     pub pid_left: bool,
 }
 
 impl Live {
-    pub fn of(one: &Instance, place: &Place) -> Self {
+    pub fn of(one: &InstanceRecord, place: &Place) -> Self {
         let written = place.pid();
         let number = written.or(one.pid.map(|pid| pid.number));
         let pid_left = written.is_some();
@@ -101,13 +101,13 @@ impl Live {
             found => found,
         };
         let started = recorded.or_else(|| process::started(number)).unwrap_or_default();
-        Self { process, pid: Some(Pid { number, started }), pid_left }
+        Self { process, pid: Some(ProcessId { number, started }), pid_left }
     }
 
-    pub fn status(&self, one: &Instance) -> InstanceStatus {
+    pub fn status(&self, one: &InstanceRecord) -> InstanceStatus {
         let known = InstanceFacts {
             archived: one.archived_at.is_some(),
-            desired: one.wanted,
+            desired: one.desired_state,
             broken: one.broken.is_some(),
             pid_left: self.pid_left,
             restarting: one.restarting,
@@ -118,13 +118,13 @@ impl Live {
 
 impl Control {
     /// The row of an instance, by id or name.
-    pub(crate) async fn row(&self, word: &str) -> Result<Instance> {
+    pub(crate) async fn row(&self, word: &str) -> Result<InstanceRecord> {
         let wanted = word.to_owned();
-        let found = self.db.read(move |tx: &mut Tx<'_>| registry::find(tx, &wanted)).await?;
+        let found = self.db.read(move |tx: &mut Tx<'_>| registry::find_by_id_or_name(tx, &wanted)).await?;
         found.ok_or_else(|| Error::UnknownInstance(quote_safely(word)))
     }
 
-    pub fn place(&self, one: &Instance) -> Place {
+    pub fn place(&self, one: &InstanceRecord) -> Place {
         Place::of(&self.home, one)
     }
 
@@ -143,7 +143,7 @@ impl Control {
         Ok(views)
     }
 
-    pub(crate) async fn view(&self, one: Instance) -> Result<View> {
+    pub(crate) async fn view(&self, one: InstanceRecord) -> Result<View> {
         let live = Live::of(&one, &self.place(&one));
         let status = match live.status(&one) {
             InstanceStatus::Running if self.pulses.is_silent(&one.id) => InstanceStatus::Unresponsive,
@@ -156,7 +156,7 @@ impl Control {
             InstanceStatus::Stopped => self.start_failure(&one.id),
             InstanceStatus::Crashed => {
                 let id = one.id.clone();
-                let last = self.db.read(move |tx: &mut Tx<'_>| registry::last_crash(tx, &id)).await?;
+                let last = self.db.read(move |tx: &mut Tx<'_>| registry::find_last_crash(tx, &id)).await?;
                 last.map(|(_, why)| why)
             }
             _ => None,
@@ -175,7 +175,7 @@ impl Control {
             status,
             port: one.port,
             pid: pid.map(|pid| pid.number),
-            wanted: one.wanted,
+            wanted: one.desired_state,
             restart: one.restart,
             error,
             archived_at: one.archived_at,

@@ -13,7 +13,7 @@ use polyclaw_domain::provider::Prompt;
 use polyclaw_domain::safety::{self, InstanceAgents, SafetyWarning};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::tool::ToolScope;
-use polyclaw_store::agents::{self, Source, Stored};
+use polyclaw_store::agents::{self, AgentSource, StoredAgent};
 use polyclaw_store::jobs;
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ pub(crate) use find::{find_exactly, find_loosely};
 pub use overlay::{LONGEST as LONGEST_OVERLAY, Overlay};
 
 impl Engine {
-    pub async fn agents(&self) -> Result<Vec<Stored>> {
+    pub async fn agents(&self) -> Result<Vec<StoredAgent>> {
         Ok(self.db().read(agents::list).await?)
     }
 
@@ -42,7 +42,7 @@ impl Engine {
         Ok(safety::safety_warnings(&settings.exposure, household))
     }
 
-    pub async fn agent(&self, id: &AgentId) -> Result<Stored> {
+    pub async fn agent(&self, id: &AgentId) -> Result<StoredAgent> {
         let wanted = id.clone();
         let found = self.db().read(move |tx| agents::get(tx, &wanted)).await?;
         found.ok_or_else(|| Error::UnknownAgent(id.to_string()))
@@ -104,7 +104,7 @@ impl Engine {
         AgentSpec { name: id.to_string(), agent_id: id, ..self.settings().outset.clone() }
     }
 
-    pub async fn create_agent(&self, mut spec: AgentSpec) -> Result<Stored> {
+    pub async fn create_agent(&self, mut spec: AgentSpec) -> Result<StoredAgent> {
         self.redactor().redact_spec(&mut spec);
         self.review(&spec)?;
         self.check_family(&spec, None).await?;
@@ -115,7 +115,7 @@ impl Engine {
             }
             let taken = name_taken(tx, &stored)?;
             if taken.is_none() {
-                agents::upsert(tx, &stored, Source::Api, now)?;
+                agents::upsert(tx, &stored, AgentSource::Api, now)?;
                 removed::begin_anew(tx, &stored, (&fresh, now))?;
             }
             Ok(taken)
@@ -127,7 +127,7 @@ impl Engine {
     }
 
     /// Takes effect at the next turn.
-    pub async fn update_agent(&self, mut spec: AgentSpec) -> Result<Stored> {
+    pub async fn update_agent(&self, mut spec: AgentSpec) -> Result<StoredAgent> {
         self.redactor().redact_spec(&mut spec);
         let before = self.changeable(&spec.agent_id).await?;
         let source = before.source;
@@ -154,7 +154,7 @@ impl Engine {
     /// Its sessions stay readable.
     pub async fn delete_agent(&self, id: &AgentId) -> Result<()> {
         let source = self.changeable(id).await?.source;
-        if *id == self.settings().default_agent || source == Source::Config {
+        if *id == self.settings().default_agent || source == AgentSource::Config {
             return Err(Error::DefaultAgent(id.to_string()));
         }
         // A config that names an agent nobody knows does not start.
@@ -173,7 +173,7 @@ impl Engine {
         self.db().write(write).await?;
         self.outbox_wake.notify_one();
         // What it is at ends with it.
-        let running = self.db().read(jobs::running).await?;
+        let running = self.db().read(jobs::list_running).await?;
         for turn in running.into_iter().filter(|turn| turn.agent == *id) {
             self.stop(&turn.session).await?;
         }
@@ -183,7 +183,7 @@ impl Engine {
     }
 
     /// The agent, if no config file writes it.
-    pub(crate) async fn changeable(&self, id: &AgentId) -> Result<Stored> {
+    pub(crate) async fn changeable(&self, id: &AgentId) -> Result<StoredAgent> {
         let stored = self.agent(id).await?;
         match self.is_written(&stored) {
             true => Err(Error::AgentInConfig(id.to_string())),
@@ -192,8 +192,8 @@ impl Engine {
     }
 
     /// Whether the config file writes this agent, so that it can be changed only there.
-    pub fn is_written(&self, stored: &Stored) -> bool {
-        stored.source == Source::Config && self.implicit(&stored.spec.agent_id).is_none()
+    pub fn is_written(&self, stored: &StoredAgent) -> bool {
+        stored.source == AgentSource::Config && self.implicit(&stored.spec.agent_id).is_none()
     }
 
     fn implicit(&self, id: &AgentId) -> Option<AgentSpec> {
@@ -202,15 +202,15 @@ impl Engine {
 
     /// What is kept of a changed agent that the config has without writing it: only the difference, so that the rest
     /// follows the config.
-    fn overlay_of(&self, spec: &AgentSpec, source: Source) -> Result<Option<Value>> {
-        let base = self.implicit(&spec.agent_id).filter(|_| source == Source::Config);
+    fn overlay_of(&self, spec: &AgentSpec, source: AgentSource) -> Result<Option<Value>> {
+        let base = self.implicit(&spec.agent_id).filter(|_| source == AgentSource::Config);
         base.map(|base| patch::create_patch(&base, spec).map_err(Error::InvalidAgent)).transpose()
     }
 
-    async fn exported(&self, id: &AgentId) -> Result<Stored> {
+    async fn exported(&self, id: &AgentId) -> Result<StoredAgent> {
         self.forget_agents();
         let stored = self.agent(id).await?;
-        if stored.source == Source::Api {
+        if stored.source == AgentSource::Api {
             export::write(&self.settings().workspace, &stored.spec).await;
         }
         Ok(stored)
@@ -219,7 +219,7 @@ impl Engine {
     /// Writes the files of agents that live in the database, where they are missing or differ.
     pub async fn export_agents(&self) -> Result<()> {
         let workspace = self.settings().workspace.clone();
-        for stored in self.agents().await?.iter().filter(|stored| stored.source == Source::Api) {
+        for stored in self.agents().await?.iter().filter(|stored| stored.source == AgentSource::Api) {
             export::write(&workspace, &stored.spec).await;
         }
         Ok(())
@@ -262,10 +262,10 @@ fn name_taken(tx: &mut polyclaw_store::Tx<'_>, spec: &AgentSpec) -> polyclaw_sto
     Ok(same_name(&agents::list(tx)?, spec))
 }
 
-pub(crate) fn same_name(listed: &[Stored], spec: &AgentSpec) -> Option<Error> {
+pub(crate) fn same_name(listed: &[StoredAgent], spec: &AgentSpec) -> Option<Error> {
     let folded = |spec: &AgentSpec| (spec.agent_id.as_str().to_owned(), spec.name.trim().to_lowercase());
     let (id, name) = folded(spec);
-    let is_same = |other: &&Stored| {
+    let is_same = |other: &&StoredAgent| {
         let (other_id, other_name) = folded(&other.spec);
         other_id != id && (other_name == name || other_id == name || other_name == id)
     };

@@ -15,7 +15,7 @@ use polyclaw_domain::id::{ApprovalId, TurnId};
 use polyclaw_domain::policy::RequiredApprover;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome};
-use polyclaw_store::approvals::{self, Approval};
+use polyclaw_store::approvals::{self, StoredApproval};
 use polyclaw_store::{Tx, events, jobs, outbox, teams};
 use serde_json::json;
 use tokio::time::Instant;
@@ -65,9 +65,9 @@ fn question(
     running: &Running,
     context: &Context,
     (call, words, approver): Wanted<'_>,
-) -> Approval {
+) -> StoredApproval {
     let claim = &running.claim;
-    Approval {
+    StoredApproval {
         id: ApprovalId::new(engine.next_id()),
         session: claim.session.clone(),
         turn: claim.turn.clone(),
@@ -114,11 +114,16 @@ fn asking_address(context: &Context) -> Option<ChatAddress> {
 }
 
 /// Stores the question with the message that asks it, in one transaction, unless it is stored already.
-async fn store(engine: &Engine, running: &Running, context: &Context, wanted: &Approval) -> Driven<Approval> {
+async fn store(
+    engine: &Engine,
+    running: &Running,
+    context: &Context,
+    wanted: &StoredApproval,
+) -> Driven<StoredApproval> {
     let sent = notices::parcels_of(engine, context, wanted).await?;
     let (stored, claim) = (wanted.clone(), running.claim.clone());
     let write = move |tx: &mut Tx<'_>| {
-        let (asked, is_new) = approvals::ask(tx, &stored)?;
+        let (asked, is_new) = approvals::insert_once(tx, &stored)?;
         if is_new {
             sent.iter().try_for_each(|parcel| outbox::push(tx, parcel))?;
             let data = json!({ "approval_id": asked.id.as_str(), "tool": asked.tool });
@@ -131,7 +136,7 @@ async fn store(engine: &Engine, running: &Running, context: &Context, wanted: &A
     Ok(asked)
 }
 
-fn show(engine: &Engine, asked: &Approval, session: &SessionKey) {
+fn show(engine: &Engine, asked: &StoredApproval, session: &SessionKey) {
     if asked.state != ApprovalState::Pending {
         return;
     }
@@ -149,16 +154,20 @@ fn show(engine: &Engine, asked: &Approval, session: &SessionKey) {
 }
 
 /// The lead of whoever asks, if that is a member of a team: its people see the question there.
-async fn lead_of(engine: &Engine, asked: &Approval) -> Option<SessionKey> {
+async fn lead_of(engine: &Engine, asked: &StoredApproval) -> Option<SessionKey> {
     let session = asked.session.clone();
     let read = move |tx: &mut Tx<'_>| {
-        let Some(member) = teams::member_of(tx, &session)? else { return Ok(None) };
+        let Some(member) = teams::find_member_by_session(tx, &session)? else { return Ok(None) };
         Ok(teams::get(tx, &member.team)?.map(|team| team.lead))
     };
     engine.db().read(read).await.ok().flatten()
 }
 
-async fn wait(engine: &Engine, running: &Arc<Running>, asked: &Approval) -> Driven<Option<ToolOutcome>> {
+async fn wait(
+    engine: &Engine,
+    running: &Arc<Running>,
+    asked: &StoredApproval,
+) -> Driven<Option<ToolOutcome>> {
     // From here on measured, not read from the clock: setting it neither shortens nor stretches the time to answer.
     let left = asked.expires_at.since(engine.now()).clamp(0, APPROVAL_EXPIRY_MS).unsigned_abs();
     let deadline = Instant::now() + Duration::from_millis(left);
@@ -184,7 +193,12 @@ async fn wait(engine: &Engine, running: &Arc<Running>, asked: &Approval) -> Driv
 
 type Answer = Option<Option<ToolOutcome>>;
 
-async fn look(engine: &Engine, running: &Running, asked: &Approval, deadline: Instant) -> Driven<Answer> {
+async fn look(
+    engine: &Engine,
+    running: &Running,
+    asked: &StoredApproval,
+    deadline: Instant,
+) -> Driven<Answer> {
     let (id, session) = (asked.id.clone(), running.claim.session.clone());
     let read = move |tx: &mut Tx<'_>| Ok((approvals::get(tx, &id)?, jobs::is_steered(tx, &session)?));
     let (found, steered) = engine.db().read(read).await.map_err(|e| Halt::Lost(e.into()))?;
@@ -212,10 +226,11 @@ async fn look(engine: &Engine, running: &Running, asked: &Approval, deadline: In
     })
 }
 
-async fn expire(engine: &Engine, asked: &Approval) -> Driven<()> {
+async fn expire(engine: &Engine, asked: &StoredApproval) -> Driven<()> {
     let (id, now) = (asked.id.clone(), engine.now());
-    let write =
-        move |tx: &mut Tx<'_>| approvals::decide(tx, &id, ApprovalState::Expired, (None, None), now.into());
+    let write = move |tx: &mut Tx<'_>| {
+        approvals::record_decision(tx, &id, ApprovalState::Expired, (None, None), now.into())
+    };
     if lost(engine.persist(write).await)? {
         announce(engine, asked, ApprovalState::Expired).await;
     }
@@ -223,20 +238,20 @@ async fn expire(engine: &Engine, asked: &Approval) -> Driven<()> {
 }
 
 /// Whoever shows the question takes it away.
-async fn announce(engine: &Engine, asked: &Approval, state: ApprovalState) {
+async fn announce(engine: &Engine, asked: &StoredApproval, state: ApprovalState) {
     if let Some(lead) = lead_of(engine, asked).await {
         engine.hub.publish(&lead, decided(asked, state));
     }
     engine.hub.publish(&asked.session, decided(asked, state));
 }
 
-fn decided(asked: &Approval, state: ApprovalState) -> FrameKind {
+fn decided(asked: &StoredApproval, state: ApprovalState) -> FrameKind {
     FrameKind::ApprovalDecided { approval_id: asked.id.clone(), state: state.as_str() }
 }
 
 /// Whether a turn has a question that waits for an answer, or has just got one.
 pub(crate) async fn is_open(engine: &Engine, turn: &TurnId) -> Driven<bool> {
     let (turn, now) = (turn.clone(), engine.now());
-    let read = engine.db().read(move |tx| approvals::is_waiting(tx, &turn, now));
+    let read = engine.db().read(move |tx| approvals::is_turn_waiting(tx, &turn, now));
     read.await.map_err(|error| Halt::Lost(error.into()))
 }

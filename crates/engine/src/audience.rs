@@ -98,7 +98,7 @@ impl Waiters {
                 };
                 return Ok(Some(Self { session: at.owner, addresses: at.reply_to, policy }));
             }
-            match runs::of_child(tx, &at.owner)? {
+            match runs::find_running_by_child(tx, &at.owner)? {
                 Some(above) => at = above,
                 None => return Ok(None),
             }

@@ -15,9 +15,9 @@ use polyclaw_domain::session::Session;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::team::TeamRole;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::budgets::{self, Allowance, Standing};
-use polyclaw_store::jobs::{Claim, Hold};
-use polyclaw_store::outbox::{self, Parcel};
+use polyclaw_store::budgets::{self, BudgetLimit, BudgetUsage};
+use polyclaw_store::jobs::{ClaimStatus, TurnClaim};
+use polyclaw_store::outbox::{self, OutboxMessage};
 use polyclaw_store::{Tx, agents, events, sessions, teams, usage};
 use serde_json::json;
 
@@ -37,7 +37,7 @@ const GENERATIONS: usize = 16;
 /// What one call has reserved, and whom to tell when a budget runs low.
 #[derive(Clone, Debug)]
 pub(crate) struct Reservation {
-    allowances: Vec<Allowance>,
+    allowances: Vec<BudgetLimit>,
     amount: BudgetAmount,
     resets: Millis,
     notify: Vec<(ChatAddress, DeliveryPolicy)>,
@@ -64,12 +64,17 @@ impl Spent {
     }
 
     /// Stores the call, and takes it out of its purses. Returns what people are to be told.
-    pub fn store(&self, tx: &mut Tx<'_>, claim: &Claim, now: Millis) -> polyclaw_store::Result<Vec<String>> {
+    pub fn store(
+        &self,
+        tx: &mut Tx<'_>,
+        claim: &TurnClaim,
+        now: Millis,
+    ) -> polyclaw_store::Result<Vec<String>> {
         let notices = match &self.reservation {
             Some(reservation) => self.settle(tx, claim, reservation, now)?,
             None => Vec::new(),
         };
-        let call = usage::Call {
+        let call = usage::ModelCallUsage {
             session: &claim.session,
             turn: &claim.turn,
             agent: &claim.agent,
@@ -84,7 +89,7 @@ impl Spent {
     fn settle(
         &self,
         tx: &mut Tx<'_>,
-        claim: &Claim,
+        claim: &TurnClaim,
         reservation: &Reservation,
         now: Millis,
     ) -> polyclaw_store::Result<Vec<String>> {
@@ -94,7 +99,8 @@ impl Spent {
             tokens: i64::try_from(input + output).unwrap_or(i64::MAX),
             nanos: self.cost.unwrap_or(reservation.amount.nanos),
         });
-        let warned = budgets::settle(tx, &claim.turn, &reservation.allowances, amount, known.is_none())?;
+        let warned =
+            budgets::commit_usage(tx, &claim.turn, &reservation.allowances, amount, known.is_none())?;
         let mut notices = Vec::new();
         for (purse, reached) in warned {
             let text = budget::daily_warning(&purse, reached, reservation.resets);
@@ -109,7 +115,13 @@ impl Spent {
 
 impl Reservation {
     /// Sends a notice to every conversation that waits for this turn, through the gate like everything else.
-    fn notice(&self, tx: &mut Tx<'_>, claim: &Claim, text: &str, now: Millis) -> polyclaw_store::Result<()> {
+    fn notice(
+        &self,
+        tx: &mut Tx<'_>,
+        claim: &TurnClaim,
+        text: &str,
+        now: Millis,
+    ) -> polyclaw_store::Result<()> {
         for (n, (address, policy)) in
             self.notify.iter().enumerate().filter(|(_, (to, _))| !to.is_pull_channel())
         {
@@ -117,7 +129,7 @@ impl Reservation {
                 continue;
             };
             let about = (&claim.session, &claim.turn);
-            outbox::push(tx, &Parcel::notice(about, n, &outgoing, (now, self.ttl_ms)))?;
+            outbox::push(tx, &OutboxMessage::new_notice(about, n, &outgoing, (now, self.ttl_ms)))?;
         }
         Ok(())
     }
@@ -135,10 +147,10 @@ pub(crate) async fn reserve(
     let mut all = own(&settings, context, engine.now());
     if context.session.owner.is_some() {
         all.extend(inherited(engine, context).await?);
-        all.sort_by(|a, b| a.purse.cmp(&b.purse));
-        all.dedup_by(|a, b| a.purse == b.purse);
+        all.sort_by(|a, b| a.scope.cmp(&b.scope));
+        all.dedup_by(|a, b| a.scope == b.scope);
     }
-    let is_teamwork = all.iter().any(|one| matches!(one.purse, BudgetScope::Team(_)));
+    let is_teamwork = all.iter().any(|one| matches!(one.scope, BudgetScope::Team(_)));
     let per_turn = per_turn(&settings, &context.spec.budget, is_teamwork);
     all.retain(|one| !one.limits.is_unlimited());
     if all.is_empty() && per_turn.is_none() {
@@ -175,7 +187,9 @@ async fn book(engine: &Engine, running: &Running, reservation: Reservation) -> D
     }
     let (claim, wanted, now) = (running.claim.clone(), Arc::clone(&reservation), engine.now());
     let write = move |tx: &mut Tx<'_>| match check_claim(tx, &claim)? {
-        Hold::Kept => budgets::reserve(tx, &claim, &wanted.allowances, wanted.amount, now).map(Some),
+        ClaimStatus::Valid => {
+            budgets::reserve_budget(tx, &claim, &wanted.allowances, wanted.amount, now).map(Some)
+        }
         _ => Ok(None),
     };
     match lost(engine.persist(write).await)? {
@@ -188,16 +202,20 @@ async fn book(engine: &Engine, running: &Running, reservation: Reservation) -> D
 }
 
 /// Ends the reservation of a call that was not answered.
-pub(crate) async fn release(engine: &Engine, claim: &Claim, reservation: Option<&Reservation>) -> Driven<()> {
+pub(crate) async fn release(
+    engine: &Engine,
+    claim: &TurnClaim,
+    reservation: Option<&Reservation>,
+) -> Driven<()> {
     if reservation.is_none_or(|reservation| reservation.allowances.is_empty()) {
         return Ok(());
     }
     let turn = claim.turn.clone();
-    lost(engine.persist(move |tx| budgets::release(tx, &turn)).await)
+    lost(engine.persist(move |tx| budgets::release_reservations(tx, &turn)).await)
 }
 
 /// Shows what people are to be told. Channels have it in their outbox already.
-pub(crate) fn tell(engine: &Engine, claim: &Claim, notices: Vec<String>) {
+pub(crate) fn tell(engine: &Engine, claim: &TurnClaim, notices: Vec<String>) {
     if notices.is_empty() {
         return;
     }
@@ -227,7 +245,7 @@ fn per_turn(settings: &Settings, agent: &AgentBudget, is_teamwork: bool) -> Opti
     budgets.filter_map(|budget| budget.usd_per_turn).map(budget::usd_to_nanos).min()
 }
 
-fn own(settings: &Settings, context: &Context, now: Millis) -> Vec<Allowance> {
+fn own(settings: &Settings, context: &Context, now: Millis) -> Vec<BudgetLimit> {
     let session = BudgetScope::Session(context.session.key.to_string());
     let agent = BudgetScope::Agent(context.spec.agent_id.to_string());
     let purses = [
@@ -243,14 +261,14 @@ fn allowance(
     purse: BudgetScope,
     budget: &AgentBudget,
     now: Millis,
-) -> Option<Allowance> {
+) -> Option<BudgetLimit> {
     Some(dated(settings, purse, budget, now)).filter(|allowance| !allowance.limits.is_unlimited())
 }
 
-fn dated(settings: &Settings, purse: BudgetScope, budget: &AgentBudget, now: Millis) -> Allowance {
+fn dated(settings: &Settings, purse: BudgetScope, budget: &AgentBudget, now: Millis) -> BudgetLimit {
     let day = settings.calendar.day_number(now);
-    Allowance {
-        purse,
+    BudgetLimit {
+        scope: purse,
         limits: DailyLimits::from_budget(budget),
         day,
         since: settings.calendar.day_start(day),
@@ -259,7 +277,7 @@ fn dated(settings: &Settings, purse: BudgetScope, budget: &AgentBudget, now: Mil
 
 /// What a session draws on that was begun for another: the purses of all it was begun for, of their agents, and of the
 /// teams in which it or one of them is a member.
-async fn inherited(engine: &Engine, context: &Context) -> Driven<Vec<Allowance>> {
+async fn inherited(engine: &Engine, context: &Context) -> Driven<Vec<BudgetLimit>> {
     let (settings, now, own) = (engine.settings(), engine.now(), context.session.clone());
     let read = move |tx: &mut Tx<'_>| {
         let mut allowances = Vec::new();
@@ -295,11 +313,11 @@ fn team_allowance(
     settings: &Settings,
     session: &Session,
     now: Millis,
-) -> polyclaw_store::Result<Option<Allowance>> {
+) -> polyclaw_store::Result<Option<BudgetLimit>> {
     if settings.team_budget == AgentBudget::default() || session.team_role != Some(TeamRole::Member) {
         return Ok(None);
     }
-    let team = match teams::member_of(tx, &session.key)? {
+    let team = match teams::find_member_by_session(tx, &session.key)? {
         Some(member) => teams::get(tx, &member.team)?,
         None => None,
     };
@@ -323,7 +341,7 @@ fn dearest(settings: &Settings, candidates: &[ModelRef]) -> std::result::Result<
 pub struct Balance {
     pub purse: BudgetScope,
     pub limits: DailyLimits,
-    pub standing: Standing,
+    pub standing: BudgetUsage,
     pub resets: Millis,
 }
 
@@ -336,23 +354,23 @@ impl Engine {
         let (settings, now) = (self.settings(), self.now());
         let resets = settings.calendar.day_start(settings.calendar.day_number(now) + 1);
         let read = move |tx: &mut Tx<'_>| {
-            let mut all: Vec<Allowance> = Vec::new();
+            let mut all: Vec<BudgetLimit> = Vec::new();
             all.extend(allowance(&settings, BudgetScope::Instance, &settings.budget, now));
             for stored in agents::list(tx)? {
                 let purse = BudgetScope::Agent(stored.spec.agent_id.to_string());
                 all.extend(allowance(&settings, purse, &stored.spec.budget, now));
             }
             if !DailyLimits::from_budget(&settings.session_budget).is_unlimited() {
-                for purse in budgets::sessions_of(tx, settings.calendar.day_number(now), SESSIONS)? {
+                for purse in budgets::list_session_scopes(tx, settings.calendar.day_number(now), SESSIONS)? {
                     all.extend(allowance(&settings, purse, &settings.session_budget, now));
                 }
             }
-            for team in teams::open(tx)? {
+            for team in teams::list_open(tx)? {
                 all.extend(allowance(&settings, BudgetScope::Team(team.name), &settings.team_budget, now));
             }
-            let balance = |tx: &mut Tx<'_>, one: Allowance| {
-                let standing = budgets::standing(tx, &one)?;
-                Ok(Balance { purse: one.purse, limits: one.limits, standing, resets })
+            let balance = |tx: &mut Tx<'_>, one: BudgetLimit| {
+                let standing = budgets::get_usage(tx, &one)?;
+                Ok(Balance { purse: one.scope, limits: one.limits, standing, resets })
             };
             all.into_iter().map(|one| balance(tx, one)).collect()
         };

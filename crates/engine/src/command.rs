@@ -152,7 +152,7 @@ impl Engine {
     async fn status(&self, key: &SessionKey) -> Result<String> {
         let session = self.session(key).await?;
         let wanted = key.clone();
-        let load = self.db().read(move |tx| jobs::load(tx, &wanted)).await?;
+        let load = self.db().read(move |tx| jobs::session_load(tx, &wanted)).await?;
         let doing = match (&load.running, load.waiting) {
             (None, 0) => "idle".to_owned(),
             (None, waiting) => format!("{waiting} waiting"),
@@ -179,7 +179,7 @@ impl Engine {
         }
         let wanted = key.clone();
         let read = move |tx: &mut polyclaw_store::Tx<'_>| {
-            Ok((jobs::load(tx, &wanted)?, backlog::waiting(tx, &wanted)?.len()))
+            Ok((jobs::session_load(tx, &wanted)?, backlog::list_waiting(tx, &wanted)?.len()))
         };
         let (load, tasks) = self.db().read(read).await?;
         let held = self.children(key).await?.iter().filter(|child| child.run.held.is_some()).count();
@@ -210,7 +210,7 @@ impl Engine {
         let active =
             active.or_else(|| session.agent_id()).unwrap_or_else(|| self.settings().default_agent.clone());
         let listed = self.db().read(agents::list).await?;
-        let line = |stored: &agents::Stored| {
+        let line = |stored: &agents::StoredAgent| {
             let (id, face) = (&stored.spec.agent_id, self.identity(&stored.spec).face());
             let mark = if *id == active { "*" } else { " " };
             let named = if face == id.as_str() { String::new() } else { format!(" ({face})") };

@@ -8,7 +8,7 @@ use polyclaw_domain::prompt::{self, SUMMARY_SYSTEM_PROMPT};
 use polyclaw_domain::provider::{
     ErrorClass, ModelRef, ModelReply, Prompt, PromptMessage, ProviderError, StreamDelta, TokenUsage,
 };
-use polyclaw_store::sessions::Compaction;
+use polyclaw_store::sessions::CompactionPoint;
 use polyclaw_store::{Tx, events, sessions};
 use serde_json::json;
 use tokio::sync::Notify;
@@ -126,7 +126,7 @@ impl Context {
 
     /// Folds what does not fit into a third of the room that mail leaves. `false`: there was nothing to fold.
     pub async fn compact(&mut self, engine: &Engine, running: &Arc<Running>) -> Driven<bool> {
-        let manual = running.claim.kind == polyclaw_store::jobs::Kind::Compact;
+        let manual = running.claim.kind == polyclaw_store::jobs::TurnJobKind::Compact;
         let room = self.room(self.window(engine)).saturating_sub(self.desk.tokens());
         let keep = if manual { 0 } else { room / 3 };
         let mut left = prompt::summary_cut(&self.lines, keep);
@@ -194,7 +194,7 @@ impl Context {
             Err(error) => return Ok(Err(error)),
         };
         prompt::shorten_text(&mut reply.text, most_summary);
-        let compaction = Compaction { summary: Some(reply.text), through: self.lines[at - 1].ticket };
+        let compaction = CompactionPoint { summary: Some(reply.text), through: self.lines[at - 1].ticket };
         self.store_compaction(engine, running, &compaction).await?;
         self.lines.drain(..at);
         self.compaction = compaction;
@@ -245,7 +245,7 @@ impl Context {
         &self,
         engine: &Engine,
         running: &Running,
-        compaction: &Compaction,
+        compaction: &CompactionPoint,
     ) -> Driven<()> {
         let (claim, id, compaction, now, spent) = (
             running.claim.clone(),

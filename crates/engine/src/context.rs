@@ -7,7 +7,7 @@ use polyclaw_domain::prompt::{estimate_line_tokens, estimate_text_tokens};
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::tool::ToolSpec;
-use polyclaw_store::jobs::{Claim, Kind};
+use polyclaw_store::jobs::{TurnClaim, TurnJobKind};
 
 use crate::core::Engine;
 use crate::error::{Error, Result};
@@ -65,13 +65,13 @@ impl Engine {
     }
 
     /// A turn that is never run: the eyes through which a session is looked at.
-    async fn onlooker(&self, key: &SessionKey) -> Result<Claim> {
+    async fn onlooker(&self, key: &SessionKey) -> Result<TurnClaim> {
         let session = self.session(key).await?;
-        Ok(Claim {
+        Ok(TurnClaim {
             turn: TurnId::new(format!("look-{}", self.next_id())),
             session: key.clone(),
             agent: session.active_agent,
-            kind: Kind::Turn,
+            kind: TurnJobKind::Turn,
             lane: JobLane::Main,
             node: self.node().clone(),
             attempt: 1,

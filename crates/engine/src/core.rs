@@ -14,7 +14,7 @@ use polyclaw_domain::provider::ModelProvider;
 use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::Toolbox;
-use polyclaw_store::{Db, Ledgers, Tx};
+use polyclaw_store::{Db, TeamDatabases, Tx};
 use tokio::sync::{Notify, mpsc};
 
 use crate::agent_turns::AgentTurnCounters;
@@ -49,7 +49,7 @@ pub struct Ports {
     pub faults: Arc<dyn FaultInjector>,
     pub brain: Arc<Brain>,
     /// Where the tasks of teams are.
-    pub ledgers: Arc<Ledgers>,
+    pub ledgers: Arc<TeamDatabases>,
 }
 
 #[derive(Clone)]
@@ -177,7 +177,7 @@ impl Inner {
 
     /// Leaves each database as one file that holds everything. Blocks: call it when nothing is done any more.
     pub fn settle(&self) -> crate::error::Result<()> {
-        self.db().settle()?;
+        self.db().checkpoint_all()?;
         self.brain().settle()
     }
 

@@ -14,7 +14,7 @@ use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::events;
-use polyclaw_store::outbox::{self, Outcome, Parcel};
+use polyclaw_store::outbox::{self, DeliveryOutcome, OutboxMessage};
 use serde_json::json;
 use tokio::task::JoinSet;
 
@@ -58,7 +58,7 @@ struct Sends {
 }
 
 impl Sends {
-    fn start(&mut self, engine: &Engine, parcel: Parcel) {
+    fn start(&mut self, engine: &Engine, parcel: OutboxMessage) {
         let (engine, id) = (engine.clone(), parcel.id.clone());
         let task = self.tasks.spawn(async move { send(&engine, parcel).await });
         self.parcels.insert(task.id(), id);
@@ -85,11 +85,11 @@ pub(crate) struct Label<'a> {
 }
 
 /// Text that passed the gate as rows of the outbox, in parts its channel takes.
-pub(crate) fn parcels(engine: &Engine, outgoing: OutgoingMessage, label: &Label<'_>) -> Vec<Parcel> {
+pub(crate) fn parcels(engine: &Engine, outgoing: OutgoingMessage, label: &Label<'_>) -> Vec<OutboxMessage> {
     let channel = engine.ports.channels.get(&outgoing.address().channel);
     let max_chars = channel.map_or(usize::MAX, |c| c.capabilities(&outgoing.address().account).max_chars);
     let expires_at = label.now.plus(engine.settings().delivery_ttl_ms);
-    let parcel = |(n, part): (usize, OutgoingMessage)| Parcel {
+    let parcel = |(n, part): (usize, OutgoingMessage)| OutboxMessage {
         id: OutboxId::new(engine.next_id()),
         part_key: format!("{}-{n}", label.key),
         session: label.session.clone(),
@@ -115,16 +115,16 @@ async fn begin_due(engine: &Engine, sends: &mut Sends) -> Result<()> {
     Ok(())
 }
 
-async fn due(engine: &Engine, room: usize) -> Result<Vec<Parcel>> {
+async fn due(engine: &Engine, room: usize) -> Result<Vec<OutboxMessage>> {
     if room == 0 {
         return Ok(Vec::new());
     }
     let (node, now) = (engine.node.clone(), engine.now());
     let write = move |tx: &mut polyclaw_store::Tx<'_>| {
         let mut begun = Vec::new();
-        for parcel in outbox::due(tx, &node, now, room)? {
+        for parcel in outbox::list_due(tx, &node, now, room)? {
             let lease_ms = i64::try_from(SEND_MS).unwrap_or(i64::MAX) * 2;
-            if outbox::begin(tx, &parcel.id, &node, now, lease_ms)? {
+            if outbox::mark_sending(tx, &parcel.id, &node, now, lease_ms)? {
                 begun.push(parcel);
             }
         }
@@ -139,7 +139,7 @@ async fn due(engine: &Engine, room: usize) -> Result<Vec<Parcel>> {
 
 async fn next_due(engine: &Engine) -> Result<Option<Millis>> {
     let (node, now) = (engine.node.clone(), engine.now());
-    Ok(engine.db().read(move |tx| outbox::next_due(tx, &node, now)).await?)
+    Ok(engine.db().read(move |tx| outbox::next_due_at(tx, &node, now)).await?)
 }
 
 async fn until_due(engine: &Engine) -> Result<Duration> {
@@ -149,13 +149,13 @@ async fn until_due(engine: &Engine) -> Result<Duration> {
     Ok(Duration::from_millis(millis.unsigned_abs()))
 }
 
-async fn send(engine: &Engine, mut parcel: Parcel) {
+async fn send(engine: &Engine, mut parcel: OutboxMessage) {
     engine.reach(KillPoint::OutboxSending).await;
     let sent = redact::sent(&engine.redactor(), attempt(engine, &mut parcel).await);
     engine.reach(KillPoint::OutboxAccepted).await;
     let (outcome, event) = settle(engine, &parcel, sent);
     let (id, now) = (parcel.id.clone(), engine.now());
-    let stored = engine.persist(move |tx| outbox::settle(tx, &id, &outcome, now)).await;
+    let stored = engine.persist(move |tx| outbox::record_outcome(tx, &id, &outcome, now)).await;
     if let Err(error) = stored {
         tracing::error!(%error, outbox.id = %parcel.id, "what became of a message could not be stored");
     }
@@ -166,7 +166,7 @@ async fn send(engine: &Engine, mut parcel: Parcel) {
     engine.outbox_wake.notify_one();
 }
 
-async fn attempt(engine: &Engine, parcel: &mut Parcel) -> SendOutcome {
+async fn attempt(engine: &Engine, parcel: &mut OutboxMessage) -> SendOutcome {
     let Some(channel) = channel(engine, parcel) else {
         return SendOutcome::Rejected {
             reason: format!("channel '{}' is not configured", parcel.address.channel),
@@ -195,7 +195,7 @@ async fn attempt(engine: &Engine, parcel: &mut Parcel) -> SendOutcome {
 async fn write_over(
     channel: &dyn ChannelAdapter,
     draft: String,
-    parcel: &mut Parcel,
+    parcel: &mut OutboxMessage,
     outgoing: &OutgoingMessage,
 ) -> SendOutcome {
     match channel.edit_message(&draft, outgoing).await {
@@ -210,12 +210,12 @@ async fn write_over(
     }
 }
 
-fn channel(engine: &Engine, parcel: &Parcel) -> Option<Arc<dyn ChannelAdapter>> {
+fn channel(engine: &Engine, parcel: &OutboxMessage) -> Option<Arc<dyn ChannelAdapter>> {
     engine.ports.channels.get(&parcel.address.channel).cloned()
 }
 
 /// The platform recognises a repeat of this parcel, and still does: no attempt is older than the parcel itself.
-fn can_repeat(engine: &Engine, parcel: &Parcel) -> bool {
+fn can_repeat(engine: &Engine, parcel: &OutboxMessage) -> bool {
     if parcel.platform_id.is_some() {
         // It is written over a draft: twice is once.
         return true;
@@ -233,14 +233,18 @@ pub(crate) fn knows_again(engine: &Engine, address: &ChatAddress, first: Millis)
 }
 
 /// What a send means for its row.
-fn settle(engine: &Engine, parcel: &Parcel, sent: SendOutcome) -> (Outcome, Option<NewEvent>) {
+fn settle(engine: &Engine, parcel: &OutboxMessage, sent: SendOutcome) -> (DeliveryOutcome, Option<NewEvent>) {
     let now = engine.now();
     let draft = parcel.platform_id.clone();
-    let outcome =
-        |state, error: Option<String>| Outcome { state, platform_id: draft.clone(), error, next_at: now };
+    let outcome = |state, error: Option<String>| DeliveryOutcome {
+        state,
+        platform_id: draft.clone(),
+        error,
+        next_at: now,
+    };
     match sent {
         SendOutcome::Accepted { platform_id } => {
-            (Outcome { platform_id, ..outcome(OutboxState::Sent, None) }, None)
+            (DeliveryOutcome { platform_id, ..outcome(OutboxState::Sent, None) }, None)
         }
         SendOutcome::Rejected { reason } => failed(parcel, outcome(OutboxState::Failed, Some(reason))),
         SendOutcome::Unknown { reason } if !can_repeat(engine, parcel) => {
@@ -253,30 +257,34 @@ fn settle(engine: &Engine, parcel: &Parcel, sent: SendOutcome) -> (Outcome, Opti
     }
 }
 
-fn retry(parcel: &Parcel, outcome: Outcome, after_ms: Option<u64>) -> (Outcome, Option<NewEvent>) {
+fn retry(
+    parcel: &OutboxMessage,
+    outcome: DeliveryOutcome,
+    after_ms: Option<u64>,
+) -> (DeliveryOutcome, Option<NewEvent>) {
     let Some(pause) = retry_delay_ms(parcel.attempts + 1) else {
-        return failed(parcel, Outcome { state: OutboxState::Failed, ..outcome });
+        return failed(parcel, DeliveryOutcome { state: OutboxState::Failed, ..outcome });
     };
     let asked = after_ms.and_then(|ms| i64::try_from(ms).ok()).unwrap_or(0);
     let wait = pause.max(asked);
     // Not its age by the clock, which may have been set: few tries and short pauses keep it young.
     if wait > parcel.expires_at.since(parcel.created_at) {
-        return failed(parcel, Outcome { state: OutboxState::Failed, ..outcome });
+        return failed(parcel, DeliveryOutcome { state: OutboxState::Failed, ..outcome });
     }
-    (Outcome { next_at: outcome.next_at.plus(wait), ..outcome }, None)
+    (DeliveryOutcome { next_at: outcome.next_at.plus(wait), ..outcome }, None)
 }
 
-fn failed(parcel: &Parcel, outcome: Outcome) -> (Outcome, Option<NewEvent>) {
+fn failed(parcel: &OutboxMessage, outcome: DeliveryOutcome) -> (DeliveryOutcome, Option<NewEvent>) {
     let event = event(parcel, EventKind::DeliveryFailed, outcome.error.as_deref());
     (outcome, Some(event))
 }
 
-fn unknown(parcel: &Parcel, outcome: Outcome) -> (Outcome, Option<NewEvent>) {
+fn unknown(parcel: &OutboxMessage, outcome: DeliveryOutcome) -> (DeliveryOutcome, Option<NewEvent>) {
     let event = event(parcel, EventKind::DeliveryUnknown, outcome.error.as_deref());
     (outcome, Some(event))
 }
 
-fn event(parcel: &Parcel, kind: EventKind, reason: Option<&str>) -> NewEvent {
+fn event(parcel: &OutboxMessage, kind: EventKind, reason: Option<&str>) -> NewEvent {
     NewEvent {
         kind,
         session: Some(parcel.session.clone()),
@@ -293,8 +301,8 @@ async fn recover(engine: &Engine, sends: &Sends, starting: bool) -> Result<()> {
     let (owned, family, now) = (engine.clone(), family(engine), engine.now());
     let under_way: HashSet<OutboxId> = sends.parcels.values().cloned().collect();
     let write = move |tx: &mut polyclaw_store::Tx<'_>| {
-        outbox::hurry(tx, now)?;
-        let orphans = outbox::orphans(tx, &owned.node, family.as_deref(), now)?;
+        outbox::reset_future_due_times(tx, now)?;
+        let orphans = outbox::lock_orphans(tx, &owned.node, family.as_deref(), now)?;
         for parcel in orphans.into_iter().filter(|parcel| !under_way.contains(&parcel.id)) {
             let reason = "the process ended while sending".to_owned();
             let settled = match now > parcel.expires_at {
@@ -303,7 +311,7 @@ async fn recover(engine: &Engine, sends: &Sends, starting: bool) -> Result<()> {
             };
             store_recovery(tx, &parcel.id, settled, now)?;
         }
-        let pending = if starting { outbox::expired(tx, now)? } else { Vec::new() };
+        let pending = if starting { outbox::list_expired(tx, now)? } else { Vec::new() };
         for parcel in pending {
             let reason = "too old to be sent by itself after a restart".to_owned();
             store_recovery(tx, &parcel.id, failed(&parcel, held(OutboxState::Failed, reason, now)), now)?;
@@ -313,39 +321,40 @@ async fn recover(engine: &Engine, sends: &Sends, starting: bool) -> Result<()> {
     Ok(engine.db().write(write).await?)
 }
 
-fn held(state: OutboxState, reason: String, now: Millis) -> Outcome {
-    Outcome { state, platform_id: None, error: Some(reason), next_at: now }
+fn held(state: OutboxState, reason: String, now: Millis) -> DeliveryOutcome {
+    DeliveryOutcome { state, platform_id: None, error: Some(reason), next_at: now }
 }
 
 fn store_recovery(
     tx: &mut polyclaw_store::Tx<'_>,
     id: &OutboxId,
-    (outcome, event): (Outcome, Option<NewEvent>),
+    (outcome, event): (DeliveryOutcome, Option<NewEvent>),
     now: Millis,
 ) -> polyclaw_store::Result<()> {
-    outbox::settle(tx, id, &outcome, now)?;
+    outbox::record_outcome(tx, id, &outcome, now)?;
     event.map_or(Ok(()), |event| events::record(tx, &event, now))
 }
 
 impl Engine {
     /// A person sends a held message again, knowing it may arrive twice.
-    pub async fn resend(&self, id: &OutboxId) -> Result<Parcel> {
+    pub async fn resend(&self, id: &OutboxId) -> Result<OutboxMessage> {
         self.reopen(id, OutboxState::Pending, "resent by a person").await
     }
 
     /// A person gives a held message up.
-    pub async fn dismiss(&self, id: &OutboxId) -> Result<Parcel> {
+    pub async fn dismiss(&self, id: &OutboxId) -> Result<OutboxMessage> {
         self.reopen(id, OutboxState::Failed, "dismissed by a person").await
     }
 
-    async fn reopen(&self, id: &OutboxId, state: OutboxState, why: &str) -> Result<Parcel> {
+    async fn reopen(&self, id: &OutboxId, state: OutboxState, why: &str) -> Result<OutboxMessage> {
         let (wanted, now, why) = (id.clone(), self.now(), why.to_owned());
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
             let Some(parcel) = outbox::get(tx, &wanted)? else { return Ok(None) };
             let held = matches!(parcel.state, OutboxState::Unknown | OutboxState::Failed);
             if held {
-                let outcome = Outcome { state, platform_id: None, error: Some(why.clone()), next_at: now };
-                outbox::settle(tx, &wanted, &outcome, now)?;
+                let outcome =
+                    DeliveryOutcome { state, platform_id: None, error: Some(why.clone()), next_at: now };
+                outbox::record_outcome(tx, &wanted, &outcome, now)?;
             }
             Ok(Some((held, parcel)))
         };
@@ -355,6 +364,6 @@ impl Engine {
             return Err(Error::NotNow(format!("it is {state}: only unknown and failed messages are held")));
         }
         self.outbox_wake.notify_one();
-        Ok(Parcel { state, ..found.1 })
+        Ok(OutboxMessage { state, ..found.1 })
     }
 }

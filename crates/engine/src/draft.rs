@@ -10,7 +10,7 @@ use polyclaw_domain::delivery::{DeliveryPolicy, OutgoingMessage, apply_gate, may
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::drafts::{self, Begun};
+use polyclaw_store::drafts::{self, StoredDraft};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -57,8 +57,8 @@ impl Drafts {
     /// What an earlier life of the turn has shown.
     pub async fn recall(&self, engine: &Engine, turn: &TurnId) -> Result<()> {
         let turn = turn.clone();
-        let stored = engine.db().read(move |tx| drafts::of_turn(tx, &turn)).await?;
-        let draft = |Begun { address, platform_id, at }| Draft {
+        let stored = engine.db().read(move |tx| drafts::list_by_turn(tx, &turn)).await?;
+        let draft = |StoredDraft { address, platform_id, at }| Draft {
             address,
             platform_id,
             begun_at: at,
@@ -96,7 +96,7 @@ impl Drafts {
         if let Some(SendOutcome::Accepted { platform_id: Some(id) }) = &sent {
             let (turn, address, id) = (turn.clone(), draft.address.clone(), id.clone());
             self.set(Draft { platform_id: Some(id.clone()), ..draft });
-            note(engine.persist(move |tx| drafts::shown(tx, &turn, &address, &id)).await);
+            note(engine.persist(move |tx| drafts::set_platform_id(tx, &turn, &address, &id)).await);
         }
         sent
     }
@@ -301,7 +301,7 @@ impl Office {
     /// Before it is sent it is stored that there may be one; after, under which id.
     async fn begin(&self, desk: &Desk, text: &str, outgoing: &OutgoingMessage) -> Option<SendOutcome> {
         let (turn, address, begun_at) = (self.turn.clone(), desk.address.clone(), self.engine.now());
-        self.engine.db().write(move |tx| drafts::begin(tx, &turn, &address, begun_at)).await.ok()?;
+        self.engine.db().write(move |tx| drafts::insert(tx, &turn, &address, begun_at)).await.ok()?;
         let draft =
             Draft { address: desk.address.clone(), platform_id: None, begun_at, text: text.to_owned() };
         self.drafts.set(draft.clone());
@@ -309,7 +309,7 @@ impl Office {
         if matches!(sent, Some(SendOutcome::Rejected { .. } | SendOutcome::Retry { .. })) {
             let (turn, address) = (self.turn.clone(), desk.address.clone());
             self.drafts.remove(&desk.address);
-            note(self.engine.persist(move |tx| drafts::drop_one(tx, &turn, &address)).await);
+            note(self.engine.persist(move |tx| drafts::delete(tx, &turn, &address)).await);
         }
         sent
     }

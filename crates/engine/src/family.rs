@@ -61,7 +61,7 @@ impl Engine {
     /// Everything a session asked for, the newest first.
     pub async fn runs_of(&self, owner: &SessionKey, limit: usize) -> Result<Vec<SubagentRun>> {
         let owner = owner.clone();
-        Ok(self.db().read(move |tx| runs::of_owner(tx, &owner, limit)).await?)
+        Ok(self.db().read(move |tx| runs::list_by_owner(tx, &owner, limit)).await?)
     }
 
     /// A run, at work or ended: its result can be asked for as long as its owner is there.
@@ -89,7 +89,7 @@ impl Engine {
         let until = Instant::now() + longest;
         loop {
             let now = self.now();
-            let next = self.db().read(move |tx| runs::next_deadline(tx, now)).await?;
+            let next = self.db().read(move |tx| runs::find_next_deadline(tx, now)).await?;
             // It is over when the clock is past it, not when it is there.
             let left = next.map(|at| Duration::from_millis(at.since(now).max(0).unsigned_abs() + 1));
             let wake = left.map_or(until, |left| until.min(Instant::now() + left));
@@ -103,7 +103,7 @@ impl Engine {
     /// Ends runs that took too long. Their turns end at the next boundary, and with them the runs.
     pub(crate) async fn end_overdue(&self) -> Result<()> {
         let now = self.now();
-        for run in self.db().read(move |tx| runs::overdue(tx, now, OVERDUE)).await? {
+        for run in self.db().read(move |tx| runs::list_overdue(tx, now, OVERDUE)).await? {
             let engine = self.clone();
             let end = move |tx: &mut Tx<'_>| {
                 let mut after = Vec::new();
@@ -137,8 +137,8 @@ pub(crate) fn stop_children(
     let mut stopped = Vec::new();
     let mut owners = vec![owner.clone()];
     while let Some(owner) = owners.pop() {
-        for run in runs::at_work(tx, &owner)? {
-            runs::stop(tx, &run.id)?;
+        for run in runs::list_running_by_owner(tx, &owner)? {
+            runs::mark_stopped(tx, &run.id)?;
             stop_run(tx, engine, &run, after)?;
             owners.push(run.child.clone());
             stopped.push(run);
@@ -156,7 +156,7 @@ pub(crate) fn stop_run(
 ) -> polyclaw_store::Result<Stopped> {
     let (stopped, told) = stop(tx, &run.child, engine.now())?;
     after.extend(told);
-    if jobs::load(tx, &run.child)?.running.is_none() {
+    if jobs::session_load(tx, &run.child)?.running.is_none() {
         let fresh = Fresh::new(engine, Some(run.trace.clone()));
         after.extend(close_idle(tx, run, &fresh, &engine.settings())?.map(After::Closed));
     }
@@ -169,8 +169,8 @@ pub(crate) fn close_if_idle(
     engine: &Engine,
     session: &SessionKey,
 ) -> polyclaw_store::Result<Option<After>> {
-    let Some(run) = runs::of_child(tx, session)? else { return Ok(None) };
-    if !jobs::load(tx, session)?.is_idle() || !runs::at_work(tx, session)?.is_empty() {
+    let Some(run) = runs::find_running_by_child(tx, session)? else { return Ok(None) };
+    if !jobs::session_load(tx, session)?.is_idle() || !runs::list_running_by_owner(tx, session)?.is_empty() {
         return Ok(None);
     }
     let fresh = Fresh::new(engine, Some(run.trace.clone()));

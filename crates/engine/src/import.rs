@@ -7,7 +7,7 @@ use polyclaw_domain::message::{MessageOrigin, MessagePart, MessageRole};
 use polyclaw_domain::session::Session;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::tool::ToolCall;
-use polyclaw_store::messages::{self, Message};
+use polyclaw_store::messages::{self, SessionMessage};
 use polyclaw_store::{Tx, agents, jobs, sessions};
 
 use crate::core::Engine;
@@ -36,7 +36,7 @@ impl Engine {
                 return Ok(false);
             }
             let stored = sessions::ensure(tx, &session)?;
-            sessions::take_tickets(tx, &stored.key, 0, stored.updated_at)?;
+            sessions::allocate_tickets(tx, &stored.key, 0, stored.updated_at)?;
             if messages::last_ticket(tx, &stored.key)? == 0 {
                 insert(tx, &stored, &past, &import)?;
             }
@@ -54,7 +54,7 @@ impl Engine {
         let read = move |tx: &mut Tx<'_>| {
             let newest = jobs::list(tx, Some(&wanted), None, 1)?.pop();
             let Some(job) = newest.filter(|job| job.state == JobState::Done) else { return Ok(Vec::new()) };
-            Ok(open_calls(&messages::of_turn(tx, &job.turn)?))
+            Ok(open_calls(&messages::list_by_turn(tx, &job.turn)?))
         };
         Ok(self.db().read(read).await?)
     }
@@ -75,14 +75,14 @@ pub(crate) fn title(text: &str) -> Option<String> {
 
 fn insert(tx: &mut Tx<'_>, session: &Session, past: &[Past], import: &str) -> polyclaw_store::Result<()> {
     let now = session.created_at;
-    let first = sessions::take_tickets(tx, &session.key, past.len(), now)?.unwrap_or(1);
+    let first = sessions::allocate_tickets(tx, &session.key, past.len(), now)?.unwrap_or(1);
     for (ticket, said) in (first..).zip(past) {
         let origin = if said.role == MessageRole::User {
             MessageOrigin::User
         } else {
             MessageOrigin::Agent(session.agent.clone())
         };
-        let message = Message {
+        let message = SessionMessage {
             id: MessageId::new(format!("{import}-{ticket}")),
             session: session.key.clone(),
             session_id: session.id.clone(),

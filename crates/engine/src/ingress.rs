@@ -18,7 +18,7 @@ use polyclaw_domain::message::{MessageOrigin, MessagePart};
 use polyclaw_domain::relay;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::jobs::{Claim, Claimer};
+use polyclaw_store::jobs::{TurnClaim, TurnClaimer};
 use serde_json::{Value, json};
 
 use crate::core::Engine;
@@ -192,7 +192,7 @@ pub(crate) type Stored = (Accepted, Inbound, Option<Begun>);
 
 /// A turn claimed by the transaction that stored its message: nothing waited in its lane.
 pub(crate) struct Begun {
-    claim: Claim,
+    claim: TurnClaim,
     rows: Option<Rows>,
     slot: Slot,
 }
@@ -202,7 +202,7 @@ pub(crate) struct Here {
     /// What is said to whoever has to wait and does not see it otherwise.
     word: Option<OutgoingMessage>,
     /// What it takes to begin the turn at once; none where whoever stores the message can not drive it.
-    hands: Option<(Claimer, Arc<Lanes>)>,
+    hands: Option<(TurnClaimer, Arc<Lanes>)>,
     settings: Arc<Settings>,
 }
 

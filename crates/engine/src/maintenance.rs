@@ -10,7 +10,7 @@ use polyclaw_domain::agent::MemoryScope;
 use polyclaw_domain::config::{MaintenanceConfig, MaintenanceMode};
 use polyclaw_domain::event::{EventKind, NewEvent};
 use polyclaw_store::media;
-use polyclaw_store::sessions::{self, Unused};
+use polyclaw_store::sessions::{self, UnusedSession};
 use serde_json::json;
 
 use crate::core::Engine;
@@ -33,7 +33,7 @@ pub struct Upkeep {
 /// What was removed, or would be.
 #[derive(Clone, Debug, Default)]
 pub struct Cleanup {
-    pub unused: Vec<Unused>,
+    pub unused: Vec<UnusedSession>,
     /// How many of them are gone.
     pub removed: usize,
     /// Files of the archive that are gone, or would be, because it is larger than its budget.
@@ -52,7 +52,7 @@ impl Engine {
         let upkeep = self.settings().upkeep.clone();
         let before = self.now().minus(i64::from(upkeep.rules.prune_after_days) * DAY_MS);
         let kept = usize::try_from(upkeep.rules.max_entries).unwrap_or(usize::MAX);
-        let unused = self.db().read(move |tx| sessions::unused(tx, before, kept, MOST)).await?;
+        let unused = self.db().read(move |tx| sessions::list_unused(tx, before, kept, MOST)).await?;
         let archive = Archive::of(&upkeep);
         let began = SystemTime::now();
         let mut cleanup = Cleanup { unused, ..Cleanup::default() };
@@ -67,7 +67,7 @@ impl Engine {
     }
 
     /// Writes a session down, then removes it, if it is still as it was.
-    async fn remove_unused(&self, archive: &Archive, unused: &Unused) -> Result<bool> {
+    async fn remove_unused(&self, archive: &Archive, unused: &UnusedSession) -> Result<bool> {
         archive.write(self, unused).await?;
         let (wanted, key) = (unused.clone(), unused.key.clone());
         if !self.db().write(move |tx| sessions::delete_unused(tx, &wanted)).await? {

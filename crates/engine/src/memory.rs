@@ -13,7 +13,7 @@ use polyclaw_domain::port::{IdGenerator, WallClock};
 use polyclaw_domain::recall::MemorySeq;
 use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::session_key::SessionKey;
-use polyclaw_store::brain::{self, Counts, Filter};
+use polyclaw_store::memory::{self, MemoryCounts, MemoryListFilter};
 use polyclaw_store::{Db, Tx};
 use tokio::sync::{Notify, OnceCell};
 
@@ -132,7 +132,7 @@ impl Brain {
 
     /// Leaves its file as one that holds everything, where it was opened at all.
     pub fn settle(&self) -> Result<()> {
-        Ok(self.db.get().map_or(Ok(()), Db::settle)?)
+        Ok(self.db.get().map_or(Ok(()), Db::checkpoint_all)?)
     }
 
     async fn db(&self) -> Result<&Db> {
@@ -141,11 +141,11 @@ impl Brain {
                 Place::Open(db) => db.clone(),
                 Place::File(path) => {
                     let path = path.clone();
-                    let opened = tokio::task::spawn_blocking(move || Db::open_brain(&path)).await;
+                    let opened = tokio::task::spawn_blocking(move || Db::open_memory_db(&path)).await;
                     opened.map_err(|_| polyclaw_store::Error::Closed)??
                 }
             };
-            let counts = db.read(|tx| brain::counts(tx, None)).await?;
+            let counts = db.read(|tx| memory::get_counts(tx, None)).await?;
             self.count.store(counts.memories, Ordering::Relaxed);
             Ok::<_, Error>(db)
         };
@@ -169,7 +169,7 @@ impl Brain {
         let clean = memories.into_iter().map(|memory| self.redacted(memory));
         let memories: Vec<MemoryEntry> = clean.map(admit).collect::<Result<_>>()?;
         let write = move |tx: &mut Tx<'_>| memories.iter().map(|memory| put_one(tx, memory)).collect();
-        let stored: Vec<(brain::Put, MemoryEntry)> = self.db().await?.write(write).await?;
+        let stored: Vec<(memory::MemoryUpsert, MemoryEntry)> = self.db().await?.write(write).await?;
         let new = stored.iter().filter(|(put, _)| !put.replaced).count();
         self.count.fetch_add(i64::try_from(new).unwrap_or(0), Ordering::Relaxed);
         self.vectors.remove(
@@ -196,27 +196,27 @@ impl Brain {
         }
     }
 
-    pub async fn list(&self, filter: Filter) -> Result<Vec<MemoryEntry>> {
-        self.read(Vec::new(), move |tx| brain::list(tx, &filter)).await
+    pub async fn list(&self, filter: MemoryListFilter) -> Result<Vec<MemoryEntry>> {
+        self.read(Vec::new(), move |tx| memory::list(tx, &filter)).await
     }
 
     pub async fn get(&self, id: &MemoryId) -> Result<MemoryEntry> {
         let wanted = id.clone();
-        let found = self.read(None, move |tx| brain::get(tx, &wanted)).await?;
+        let found = self.read(None, move |tx| memory::get(tx, &wanted)).await?;
         found.ok_or_else(|| Error::UnknownMemory(id.to_string()))
     }
 
     /// The operator forgets one memory, whoever's it is.
     pub async fn forget(&self, id: &MemoryId) -> Result<()> {
         let wanted = id.clone();
-        let gone = self.delete(move |tx| Ok(brain::forget(tx, &wanted)?.into_iter().collect())).await?;
+        let gone = self.delete(move |tx| Ok(memory::delete(tx, &wanted)?.into_iter().collect())).await?;
         if gone == 0 { Err(Error::UnknownMemory(id.to_string())) } else { Ok(()) }
     }
 
     /// An agent forgets what it stored itself, by id or key.
     pub async fn forget_own(&self, viewer: &MemoryViewer, name: &str) -> Result<usize> {
         let (viewer, name) = (viewer.clone(), name.to_owned());
-        self.delete(move |tx| brain::forget_own(tx, &viewer, &name)).await
+        self.delete(move |tx| memory::delete_by_author(tx, &viewer, &name)).await
     }
 
     /// All that an agent or a session brought, or of it those of one scope.
@@ -226,7 +226,7 @@ impl Brain {
         session: Option<SessionKey>,
         scope: Option<MemoryScope>,
     ) -> Result<usize> {
-        self.delete(move |tx| brain::forget_all(tx, agent.as_ref(), session.as_ref(), scope)).await
+        self.delete(move |tx| memory::delete_all(tx, agent.as_ref(), session.as_ref(), scope)).await
     }
 
     async fn delete<F>(&self, body: F) -> Result<usize>
@@ -245,7 +245,8 @@ impl Brain {
     pub async fn standing(&self) -> Result<Standing> {
         let model = self.embedder().map(|embedder| embedder.model_id().to_owned());
         let wanted = model.clone();
-        let counts = self.read(Counts::default(), move |tx| brain::counts(tx, wanted.as_deref())).await?;
+        let counts =
+            self.read(MemoryCounts::default(), move |tx| memory::get_counts(tx, wanted.as_deref())).await?;
         let pending = counts.memories - counts.embedded;
         let error = self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Ok(Standing { memories: counts.memories, pending, model, error, cached_bytes: self.vectors.bytes() })
@@ -262,13 +263,16 @@ fn admit(mut memory: MemoryEntry) -> Result<MemoryEntry> {
 }
 
 /// An id that another owner's memory has already gives way to one of its own.
-fn put_one(tx: &mut Tx<'_>, memory: &MemoryEntry) -> polyclaw_store::Result<(brain::Put, MemoryEntry)> {
+fn put_one(
+    tx: &mut Tx<'_>,
+    memory: &MemoryEntry,
+) -> polyclaw_store::Result<(memory::MemoryUpsert, MemoryEntry)> {
     let mut memory = memory.clone();
-    let taken = brain::get(tx, &memory.id)?.is_some_and(|known| !is_same(&known, &memory));
+    let taken = memory::get(tx, &memory.id)?.is_some_and(|known| !is_same(&known, &memory));
     if taken {
         memory.id = MemoryId::new(format!("{}-{}-{}", memory.id, memory.scope.as_str(), memory.agent));
     }
-    Ok((brain::put(tx, &memory)?, memory))
+    Ok((memory::upsert(tx, &memory)?, memory))
 }
 
 fn is_same(a: &MemoryEntry, b: &MemoryEntry) -> bool {

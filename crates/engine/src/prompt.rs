@@ -25,10 +25,10 @@ use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::team::TeamRole;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome, ToolScope, ToolSpec};
 use polyclaw_domain::turn::TurnStep;
-use polyclaw_store::backlog::Waiting;
-use polyclaw_store::jobs::Claim;
-use polyclaw_store::messages::Message;
-use polyclaw_store::sessions::Compaction;
+use polyclaw_store::backlog::BacklogEntry;
+use polyclaw_store::jobs::TurnClaim;
+use polyclaw_store::messages::SessionMessage;
+use polyclaw_store::sessions::CompactionPoint;
 use polyclaw_store::{Tx, sessions, usage};
 
 use crate::audience::{Listeners, Waiters};
@@ -57,12 +57,12 @@ pub(crate) struct Context {
     pub tools: Vec<Offered>,
     /// Tools the caller of this turn runs itself.
     pub client_tools: Vec<Arc<ToolSpec>>,
-    pub compaction: Compaction,
+    pub compaction: CompactionPoint,
     pub lines: Vec<TranscriptLine>,
     /// The images that the lines show.
     gallery: ImageMap,
     /// This turn's own rows: inputs, then steps.
-    pub stored: Vec<Message>,
+    pub stored: Vec<SessionMessage>,
     pub steered: bool,
     pub usage: TokenUsage,
     pub model_used: Option<String>,
@@ -70,9 +70,9 @@ pub(crate) struct Context {
     pub truncated: bool,
     /// What this turn has cost so far, as far as that is known.
     pub cost: NanoUsd,
-    taken: Vec<Waiting>,
+    taken: Vec<BacklogEntry>,
     /// The messages that began the tasks this turn resumes.
-    begun: Vec<Message>,
+    begun: Vec<SessionMessage>,
     nonce: String,
     pub system: String,
     /// What was remembered for this turn; in no message and no row.
@@ -108,7 +108,7 @@ pub(crate) struct Context {
 const KEPT: usize = 48;
 
 /// A tool result that is neither empty nor an error.
-pub(crate) fn is_meaningful_result(message: &Message) -> bool {
+pub(crate) fn is_meaningful_result(message: &SessionMessage) -> bool {
     let is_error = |part: &MessagePart| matches!(part, MessagePart::ToolResult { is_error: true, .. });
     message.role == MessageRole::Tool
         && !message.text.trim().is_empty()
@@ -125,11 +125,11 @@ impl Context {
     }
 
     /// Reads a long history only from where the last turn of its session left it.
-    pub async fn load(engine: &Engine, claim: &Claim) -> Driven<Self> {
+    pub async fn load(engine: &Engine, claim: &TurnClaim) -> Driven<Self> {
         let wanted = claim.clone();
         let known = engine.histories.take(&claim.session);
         let from = known.as_ref().map(|known| (known.session_id.clone(), known.through, known.last()));
-        let read = move |tx: &mut Tx<'_>| match sessions::standing(tx, &wanted.session)? {
+        let read = move |tx: &mut Tx<'_>| match sessions::get_snapshot(tx, &wanted.session)? {
             Some(standing) => read(tx, &wanted, standing, from.as_ref()).map(Some),
             None => Ok(None),
         };
@@ -145,9 +145,9 @@ impl Context {
     }
 
     /// The same for a look from outside, while a turn of its session may run.
-    pub async fn peek(engine: &Engine, claim: &Claim) -> Driven<Self> {
+    pub async fn peek(engine: &Engine, claim: &TurnClaim) -> Driven<Self> {
         let wanted = claim.clone();
-        let look = move |tx: &mut Tx<'_>| match sessions::standing(tx, &wanted.session)? {
+        let look = move |tx: &mut Tx<'_>| match sessions::get_snapshot(tx, &wanted.session)? {
             Some(standing) => read(tx, &wanted, standing, None).map(Some),
             None => Ok(None),
         };
@@ -156,7 +156,7 @@ impl Context {
         Self::of(engine, claim, rows.ok_or_else(unknown)?)
     }
 
-    pub fn of(engine: &Engine, claim: &Claim, rows: Rows) -> Driven<Self> {
+    pub fn of(engine: &Engine, claim: &TurnClaim, rows: Rows) -> Driven<Self> {
         // A turn whose agent is gone still needs an end that is told.
         let agent_is_gone = rows.spec.is_none();
         let spec = rows.spec.unwrap_or_else(|| AgentSpec::with_id(claim.agent.clone()));
@@ -165,7 +165,7 @@ impl Context {
         let asked_by: Vec<&ChatAddress> =
             asked_by(&rows.stored, &rows.begun).chain(&rows.team_people).chain(waiting).collect();
         let scope = scope(engine, &rows.session, &spec, &asked_by);
-        let asked: Vec<&Message> = rows.stored.iter().chain(&rows.begun).collect();
+        let asked: Vec<&SessionMessage> = rows.stored.iter().chain(&rows.begun).collect();
         let mut senders = senders(&asked, rows.run.as_ref());
         senders.extend(rows.team_authority.sender_mark());
         let client_tools = client_tools(&rows.stored);
@@ -241,7 +241,7 @@ impl Context {
     }
 
     /// What drives this turn: messages and results of tools the caller ran. The `[Backlog]` line is not one of them.
-    fn inputs(&self) -> impl DoubleEndedIterator<Item = &Message> {
+    fn inputs(&self) -> impl DoubleEndedIterator<Item = &SessionMessage> {
         self.stored.iter().filter(|message| message.address.is_some())
     }
 
@@ -352,7 +352,7 @@ impl Context {
     }
 
     /// What the model last asked for.
-    pub fn last_step(&self) -> Option<&Message> {
+    pub fn last_step(&self) -> Option<&SessionMessage> {
         self.stored.iter().rev().find(|message| message.role == MessageRole::Assistant)
     }
 
@@ -366,7 +366,7 @@ impl Context {
         self.stored.iter().filter(|message| message.role == MessageRole::Assistant).count()
     }
 
-    pub fn push(&mut self, step: Message) {
+    pub fn push(&mut self, step: SessionMessage) {
         let step = without_bytes(step);
         self.lines.push(TranscriptLine {
             ticket: step.ticket,
@@ -387,7 +387,7 @@ impl Context {
     }
 
     /// What the next turn of a long conversation need not read again.
-    pub fn keep(mut self, engine: &Engine, session: &SessionKey, reply: Option<Message>) {
+    pub fn keep(mut self, engine: &Engine, session: &SessionKey, reply: Option<SessionMessage>) {
         // Mail is stored as a line of the turn by the commit that ends it, and is not among these lines.
         let is_worth_it = self.lines.len() >= KEPT && !self.is_shortened && self.desk.letters.is_empty();
         let Some(reply) = reply.filter(|_| is_worth_it) else { return };
@@ -404,9 +404,9 @@ impl Context {
     }
 
     /// What calls have stored that an earlier life of this turn made.
-    pub async fn recall_spent(&mut self, engine: &Engine, claim: &Claim) -> Driven<()> {
+    pub async fn recall_spent(&mut self, engine: &Engine, claim: &TurnClaim) -> Driven<()> {
         let turn = claim.turn.clone();
-        let spent = engine.db().read(move |tx| usage::of_turn(tx, &turn)).await;
+        let spent = engine.db().read(move |tx| usage::sum_by_turn(tx, &turn)).await;
         let spent = spent.map_err(|error| Halt::Lost(error.into()))?;
         (self.usage, self.cost, self.model_used) = (spent.usage, spent.cost_nanos, spent.model);
         Ok(())
@@ -415,11 +415,11 @@ impl Context {
 
 /// A message as it is read back. Bytes of images are read when a prompt shows them: those of all a turn has seen would be
 /// held until it ends.
-fn without_bytes(message: Message) -> Message {
-    Message { parts: to_stored_parts(&message.parts), ..message }
+fn without_bytes(message: SessionMessage) -> SessionMessage {
+    SessionMessage { parts: to_stored_parts(&message.parts), ..message }
 }
 
-fn step(message: &Message) -> Option<TurnStep> {
+fn step(message: &SessionMessage) -> Option<TurnStep> {
     match message.role {
         MessageRole::User => None,
         MessageRole::Assistant => {
@@ -453,12 +453,12 @@ pub fn opening(spec: &AgentSpec, files: &str, tools: Vec<Arc<ToolSpec>>, nonce: 
 
 /// What the caller of an OpenAI-shaped endpoint wrote as its system message. It comes after the agent's own
 /// words, lasts for this turn and is never part of the history.
-fn instructions(stored: &[Message]) -> Option<&str> {
+fn instructions(stored: &[SessionMessage]) -> Option<&str> {
     stored.iter().rev().find_map(|message| message.meta.as_ref()?.get("instructions")?.as_str())
 }
 
 /// How long the caller of an OpenAI-shaped endpoint lets each answer of this turn be.
-fn most_tokens(stored: &[Message]) -> Option<u32> {
+fn most_tokens(stored: &[SessionMessage]) -> Option<u32> {
     let stated = stored.iter().rev().find_map(|message| message.meta.as_ref()?.get("max_tokens")?.as_u64());
     stated.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX))
 }

@@ -50,7 +50,7 @@ impl Engine {
     pub(crate) async fn is_known(&self, receipt: &Receipt) -> Result<bool> {
         let Some(id) = receipt.id().map(str::to_owned) else { return Ok(false) };
         let address = receipt.address.clone();
-        Ok(self.db().read(move |tx| ingress::find(tx, &address, &id)).await?.is_some())
+        Ok(self.db().read(move |tx| ingress::find_duplicate(tx, &address, &id)).await?.is_some())
     }
 
     /// Answers a letter for good.
@@ -77,7 +77,7 @@ impl Engine {
         let write = move |tx: &mut Tx<'_>| {
             let Some(done) = act(tx)? else { return Ok(None) };
             if let Some(platform_id) = own.id() {
-                ingress::remember(tx, &own.address, platform_id, &MessageId::new(id.clone()), now)?;
+                ingress::record_platform_id(tx, &own.address, platform_id, &MessageId::new(id.clone()), now)?;
             }
             let sent = engine.reply(&own, &done.sentence(), (&id, now));
             sent.iter().try_for_each(|parcel| outbox::push(tx, parcel))?;
@@ -96,7 +96,7 @@ impl Engine {
     }
 
     /// What is sent back, if anybody waits for it.
-    fn reply(&self, receipt: &Receipt, text: &str, (id, now): (&str, Millis)) -> Vec<outbox::Parcel> {
+    fn reply(&self, receipt: &Receipt, text: &str, (id, now): (&str, Millis)) -> Vec<outbox::OutboxMessage> {
         let (turn, key) = (TurnId::new(id), format!("answer-{id}"));
         let label = Label { session: &receipt.session, turn: &turn, key: &key, first: 0, now };
         let policy = DeliveryPolicy { requested: receipt.deliver, ..DeliveryPolicy::ALLOW_ALL };

@@ -72,7 +72,7 @@ impl InboundSink for Engine {
     ) -> BoxFuture<'a, Vec<ChatAddress>> {
         let (named, own) = (channel.to_owned(), account.to_owned());
         Box::pin(async move {
-            let read = move |tx: &mut Tx<'_>| sessions::of_account(tx, &named, &own, CORRESPONDENTS);
+            let read = move |tx: &mut Tx<'_>| sessions::list_by_account(tx, &named, &own, CORRESPONDENTS);
             let found = self.db().read(read).await;
             let found = found.inspect_err(|error| tracing::warn!(%error, "who wrote before is not known"));
             let private = found.unwrap_or_default().into_iter().filter(|session| session.key.is_private());

@@ -12,7 +12,7 @@ use polyclaw_domain::config::CatchUp;
 use polyclaw_domain::cron_job::{CronJob, CronJobKind, DueRun, is_clock_set_back};
 use polyclaw_domain::event::{EventKind, NewEvent};
 use polyclaw_domain::time::Millis;
-use polyclaw_store::{jobs, schedules};
+use polyclaw_store::{cron_jobs, jobs};
 use serde_json::json;
 
 use crate::core::Engine;
@@ -48,7 +48,7 @@ async fn begin_due(engine: &Engine) -> Result<Option<Millis>> {
         if let Some(due) = errand.newest_due(last, now) {
             look_after(engine, errand, due).await?;
             let (id, at) = (errand.id.clone(), due.at);
-            engine.db().write(move |tx| schedules::advance(tx, &id, at, now)).await?;
+            engine.db().write(move |tx| cron_jobs::advance_last_due(tx, &id, at, now)).await?;
         }
         next = next.into_iter().chain(errand.schedule.next(now)).min();
     }
@@ -61,10 +61,10 @@ async fn begin_due(engine: &Engine) -> Result<Option<Millis>> {
 async fn looked_after(engine: &Engine, errand: &CronJob, now: Millis) -> Result<Millis> {
     let (id, rule) = (errand.id.clone(), errand.schedule_text());
     let read = move |tx: &mut polyclaw_store::Tx<'_>| {
-        let last = schedules::last_due(tx, &id, &rule, now)?;
+        let last = cron_jobs::get_or_init_last_due(tx, &id, &rule, now)?;
         let is_wrong = is_clock_set_back(last, now);
         if is_wrong {
-            schedules::set_back(tx, &id, now)?;
+            cron_jobs::rewind_last_due(tx, &id, now)?;
         }
         Ok((last, is_wrong))
     };
@@ -152,7 +152,7 @@ async fn can_check_in(engine: &Engine, errand: &CronJob) -> Result<bool> {
         return Ok(false);
     }
     let session = errand.session.clone();
-    let load = engine.db().read(move |tx| jobs::load(tx, &session)).await?;
+    let load = engine.db().read(move |tx| jobs::session_load(tx, &session)).await?;
     Ok(load.running.is_none() && load.waiting == 0)
 }
 

@@ -37,7 +37,8 @@ impl Engine {
     pub async fn conversation(&self, key: &SessionKey) -> Result<Option<ChatAddress>> {
         let begun = self.session(key).await?.address;
         let wanted = key.clone();
-        let read = move |tx: &mut polyclaw_store::Tx<'_>| messages::last_addresses(tx, &wanted, LOOKED_AT);
+        let read =
+            move |tx: &mut polyclaw_store::Tx<'_>| messages::list_last_addresses(tx, &wanted, LOOKED_AT);
         let written = self.db().read(read).await?;
         let is_open = |address: &ChatAddress| self.ports.channels.contains_key(&address.channel);
         Ok(written.into_iter().chain(begun).find(|address| is_open(address) && !address.is_remote()))
@@ -176,11 +177,11 @@ impl Engine {
         self.session(key).await?;
         let (wanted, now) = (key.clone(), self.now());
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
-            sessions::take_tickets(tx, &wanted, 0, now)?;
-            let busy = jobs::load(tx, &wanted)?.running.is_some();
+            sessions::allocate_tickets(tx, &wanted, 0, now)?;
+            let busy = jobs::session_load(tx, &wanted)?.running.is_some();
             if !busy {
                 sessions::delete(tx, &wanted)?;
-                tx.notify(&format!("session {wanted}"))?;
+                tx.notify_nodes(&format!("session {wanted}"))?;
             }
             Ok(busy)
         };

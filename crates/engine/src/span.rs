@@ -7,7 +7,7 @@ use polyclaw_domain::run;
 use polyclaw_domain::span::{OtelSpanId, OtelTraceId, Span, SpanAttribute, SpanKind};
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::ToolCall;
-use polyclaw_store::jobs::{Claim, End};
+use polyclaw_store::jobs::{TurnClaim, TurnJobEnd};
 
 use crate::core::Engine;
 use crate::prompt::Context;
@@ -27,7 +27,7 @@ pub(crate) struct Cause {
 
 impl Cause {
     /// `None` where nobody watches.
-    pub fn of(engine: &Engine, context: &Context, claim: &Claim) -> Option<Self> {
+    pub fn of(engine: &Engine, context: &Context, claim: &TurnClaim) -> Option<Self> {
         if !engine.settings().telemetry.is_enabled() {
             return None;
         }
@@ -56,7 +56,7 @@ impl Cause {
 }
 
 /// A turn has ended, and with it what its message first caused.
-pub(crate) fn turn(engine: &Engine, running: &Running, cause: &Cause, end: &End) {
+pub(crate) fn turn(engine: &Engine, running: &Running, cause: &Cause, end: &TurnJobEnd) {
     let (telemetry, now) = (&engine.settings().telemetry, engine.now());
     let began = running.began(now);
     telemetry.record_span(|| invoked(running, cause, end, (began, now)));
@@ -71,7 +71,7 @@ pub(crate) fn turn(engine: &Engine, running: &Running, cause: &Cause, end: &End)
     });
 }
 
-fn invoked(running: &Running, cause: &Cause, end: &End, times: (Millis, Millis)) -> Span {
+fn invoked(running: &Running, cause: &Cause, end: &TurnJobEnd, times: (Millis, Millis)) -> Span {
     let (id, name) = &cause.agent;
     let mut facts = vec![
         ("gen_ai.operation.name", SpanAttribute::from("invoke_agent")),
@@ -146,7 +146,7 @@ pub(crate) fn tool(engine: &Engine, running: &Running, call: &ToolCall, (began, 
 }
 
 /// Something inside a turn.
-fn span(claim: &Claim, (began, ended): (Millis, Millis)) -> Span {
+fn span(claim: &TurnClaim, (began, ended): (Millis, Millis)) -> Span {
     Span {
         trace: OtelTraceId::for_trace(&claim.trace),
         id: OtelSpanId::for_turn(&claim.turn),

@@ -45,7 +45,7 @@ pub use hooks::{HookAnswer, TeamHooks};
 pub(crate) use keep::keep;
 pub use make::NewTeam;
 pub use plan::MemberPlan;
-pub use polyclaw_store::tasks::Change;
+pub use polyclaw_store::tasks::TaskChange;
 pub use post::{Outgoing, Receipt};
 pub use shutdown::{Ended, Outcome};
 pub use spawn::{NewMember, Spawned};
@@ -58,7 +58,7 @@ impl Engine {
     /// The team that bears a name now.
     pub(crate) async fn team_named(&self, name: &str) -> Result<Team> {
         let wanted = name.to_owned();
-        let found = self.db().read(move |tx| teams::named(tx, &wanted)).await?;
+        let found = self.db().read(move |tx| teams::find_open_by_name(tx, &wanted)).await?;
         found.ok_or_else(|| TeamRefusal::Unknown(quote_safely(name)).into())
     }
 

@@ -16,8 +16,8 @@ use polyclaw_domain::team::tools::TEAM_CREATE;
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome};
 use polyclaw_domain::turn::{StopReason, Turn, TurnEffect, TurnEvent as Step};
-use polyclaw_store::jobs::{Claim, Hold};
-use polyclaw_store::messages::Message;
+use polyclaw_store::jobs::{ClaimStatus, TurnClaim};
+use polyclaw_store::messages::SessionMessage;
 use polyclaw_store::{Tx, backlog as rows, events, jobs, messages, sessions};
 use serde_json::json;
 
@@ -64,7 +64,7 @@ impl Halt {
         Self::Failed { code: "no_model", sentence: engine.settings().no_model_hint.clone() }
     }
 
-    fn no_agent(claim: &Claim) -> Self {
+    fn no_agent(claim: &TurnClaim) -> Self {
         let sentence = format!(
             "The agent '{}' no longer exists. /agents lists those there are, /agent <id> lets one answer here.",
             claim.agent
@@ -112,43 +112,43 @@ pub(crate) type Driven<T> = std::result::Result<T, Halt>;
 
 /// Starts a turn in the transaction that claims it: moves its inputs behind what was stored while they waited,
 /// and drains interrupted tasks unless a person's message goes first.
-pub(crate) fn open(tx: &mut Tx<'_>, claim: &Claim, now: Millis) -> polyclaw_store::Result<()> {
+pub(crate) fn open(tx: &mut Tx<'_>, claim: &TurnClaim, now: Millis) -> polyclaw_store::Result<()> {
     if claim.inputs > MAX_ANNOUNCES {
         merge_announces(tx, claim)?;
     }
     if claim.was_held && claim.inputs > 0 {
-        messages::retake(tx, &claim.session, &claim.turn, now)?;
+        messages::move_to_end(tx, &claim.session, &claim.turn, now)?;
     }
     if claim.has_person {
         return Ok(());
     }
-    let waiting = rows::waiting(tx, &claim.session)?;
+    let waiting = rows::list_waiting(tx, &claim.session)?;
     if waiting.is_empty() {
         return Ok(());
     }
     let tasks: Vec<_> = waiting.iter().map(|row| row.task.clone()).collect();
     insert_backlog(tx, claim, &backlog::render_backlog(&tasks), now)?;
     for row in &waiting {
-        rows::take(tx, row, &claim.turn)?;
+        rows::assign_to_turn(tx, row, &claim.turn)?;
     }
     events::record(tx, &event(claim, EventKind::BacklogDrained, json!({ "tasks": tasks.len() })), now)
 }
 
-fn insert_backlog(tx: &mut Tx<'_>, claim: &Claim, text: &str, now: Millis) -> polyclaw_store::Result<()> {
-    let ticket = sessions::take_tickets(tx, &claim.session, 1, now)?.unwrap_or_default();
+fn insert_backlog(tx: &mut Tx<'_>, claim: &TurnClaim, text: &str, now: Millis) -> polyclaw_store::Result<()> {
+    let ticket = sessions::allocate_tickets(tx, &claim.session, 1, now)?.unwrap_or_default();
     let Some(session) = sessions::get(tx, &claim.session)? else { return Ok(()) };
     // Derived, so that a transaction that is run again makes the same row.
     let id = MessageId::new(format!("{}-backlog", claim.turn));
-    let line = Message {
+    let line = SessionMessage {
         role: MessageRole::User,
         text: text.to_owned(),
         origin: MessageOrigin::System,
-        ..Message::internal(id, claim, session.id, now)
+        ..SessionMessage::new_internal(id, claim, session.id, now)
     };
     messages::insert_at(tx, &line, ticket)
 }
 
-pub(crate) fn event(claim: &Claim, kind: EventKind, data: serde_json::Value) -> NewEvent {
+pub(crate) fn event(claim: &TurnClaim, kind: EventKind, data: serde_json::Value) -> NewEvent {
     NewEvent {
         kind,
         session: Some(claim.session.clone()),
@@ -272,7 +272,7 @@ async fn run(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
             resumes: context.resumes(),
         },
     );
-    if claim.kind == jobs::Kind::Compact {
+    if claim.kind == jobs::TurnJobKind::Compact {
         context.compact(engine, running).await?;
         return end::finish(engine, running, &context, String::new()).await.map(drop);
     }
@@ -331,12 +331,17 @@ async fn run(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
 }
 
 /// A stored step of this turn.
-pub(crate) fn step_message(context: &Context, claim: &Claim, id: MessageId, now: Millis) -> Message {
-    Message::internal(id, claim, context.session_id.clone(), now)
+pub(crate) fn step_message(
+    context: &Context,
+    claim: &TurnClaim,
+    id: MessageId,
+    now: Millis,
+) -> SessionMessage {
+    SessionMessage::new_internal(id, claim, context.session_id.clone(), now)
 }
 
 /// The one result of a call. Synthetic ones say so, and every call stays paired.
-pub(crate) fn result_message(step: Message, call: &ToolCall, outcome: &ToolOutcome) -> Message {
+pub(crate) fn result_message(step: SessionMessage, call: &ToolCall, outcome: &ToolOutcome) -> SessionMessage {
     let part = MessagePart::ToolResult {
         call_id: call.id.clone(),
         name: call.name.clone(),
@@ -350,18 +355,18 @@ pub(crate) fn result_message(step: Message, call: &ToolCall, outcome: &ToolOutco
     let shown =
         shown.map(|(name, image)| MessagePart::Attachment(MessageAttachment::from_image(name, image)));
     let parts = [part].into_iter().chain(shown).collect();
-    Message { role: MessageRole::Tool, text: outcome.content.clone(), parts, meta, ..step }
+    SessionMessage { role: MessageRole::Tool, text: outcome.content.clone(), parts, meta, ..step }
 }
 
 /// Stores a step and returns its ticket.
-pub(crate) fn append(tx: &mut Tx<'_>, step: &Message) -> polyclaw_store::Result<i64> {
-    let ticket = sessions::take_tickets(tx, &step.session, 1, step.created_at)?.unwrap_or_default();
+pub(crate) fn append(tx: &mut Tx<'_>, step: &SessionMessage) -> polyclaw_store::Result<i64> {
+    let ticket = sessions::allocate_tickets(tx, &step.session, 1, step.created_at)?.unwrap_or_default();
     messages::insert_at(tx, step, ticket)?;
     Ok(ticket)
 }
 
 /// Calls of the last stored step that have no result yet.
-pub(crate) fn open_calls(stored: &[Message]) -> Vec<ToolCall> {
+pub(crate) fn open_calls(stored: &[SessionMessage]) -> Vec<ToolCall> {
     let Some(at) = stored
         .iter()
         .rposition(|m| m.role == MessageRole::Assistant && tool_calls(&m.parts).next().is_some())
@@ -411,14 +416,16 @@ pub(crate) fn lost<T>(result: Result<T>) -> Driven<T> {
 
 /// A node that lost its claim must not write another line into the transcript. Says whether the turn is to end.
 /// Where a step is stored too, that comes first: the session's row is taken before the job's, everywhere.
-pub(crate) fn check_claim(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<Hold> {
-    match jobs::holds(tx, claim)? {
-        Hold::Lost => Err(polyclaw_store::Error::Conflict(format!("turn {} was taken over", claim.turn))),
+pub(crate) fn check_claim(tx: &mut Tx<'_>, claim: &TurnClaim) -> polyclaw_store::Result<ClaimStatus> {
+    match jobs::verify_claim(tx, claim)? {
+        ClaimStatus::Lost => {
+            Err(polyclaw_store::Error::Conflict(format!("turn {} was taken over", claim.turn)))
+        }
         hold => Ok(hold),
     }
 }
 
 /// What a person stopped ends here, at a stored step.
-pub(crate) fn unless_stopping(hold: Hold) -> Driven<()> {
-    if hold == Hold::Stopping { Err(Halt::Cancelled) } else { Ok(()) }
+pub(crate) fn unless_stopping(hold: ClaimStatus) -> Driven<()> {
+    if hold == ClaimStatus::Stopping { Err(Halt::Cancelled) } else { Ok(()) }
 }

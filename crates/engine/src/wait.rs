@@ -116,7 +116,7 @@ impl Engine {
     pub async fn answer(&self, turn: &TurnId) -> Result<Option<Answer>> {
         let wanted = turn.clone();
         let read = move |tx: &mut polyclaw_store::Tx<'_>| {
-            let Some(job) = jobs::answering(tx, &wanted)? else { return Ok(None) };
+            let Some(job) = jobs::find_answering(tx, &wanted)? else { return Ok(None) };
             let reply = match &job.reply {
                 Some(id) => messages::get(tx, id)?,
                 None => None,
@@ -136,7 +136,7 @@ impl Engine {
             state: job.state,
             message_id: job.reply,
             calls: calls.collect(),
-            truncated: reply.as_ref().is_some_and(messages::Message::is_truncated),
+            truncated: reply.as_ref().is_some_and(messages::SessionMessage::is_truncated),
             text: reply.map(|message| message.text).unwrap_or_default(),
             model: job.model,
             usage: job.usage,

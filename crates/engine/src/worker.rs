@@ -14,7 +14,7 @@ use futures_util::FutureExt;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::job::JobLane;
 use polyclaw_domain::kill_points::KillPoint;
-use polyclaw_store::jobs::{self, Claim, Claimer};
+use polyclaw_store::jobs::{self, TurnClaim, TurnClaimer};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -31,7 +31,7 @@ use take_over::{Quarantine, take_over};
 pub(crate) use upkeep::{family, keep, listen, sweep};
 
 /// A claimed turn, with its rows if they are few.
-pub(crate) type Claimed = (Claim, Option<Rows>);
+pub(crate) type Claimed = (TurnClaim, Option<Rows>);
 
 /// A claimed turn and the slot it runs in, on their way to the worker.
 pub(crate) struct Start {
@@ -81,7 +81,7 @@ async fn drain(
     mut turns: JoinSet<()>,
 ) -> Result<()> {
     let node = engine.node.clone();
-    if let Err(error) = engine.db().write(move |tx| jobs::note_drain(tx, &node)).await {
+    if let Err(error) = engine.db().write(move |tx| jobs::record_drain(tx, &node)).await {
         tracing::warn!(%error, "turns that do not end in time will count as cut off");
     }
     started.close();
@@ -112,17 +112,17 @@ pub(crate) async fn later(engine: &Engine, outcome: Result<()>) -> bool {
 pub(crate) struct Room {
     lane: JobLane,
     free: usize,
-    claimer: Claimer,
+    claimer: TurnClaimer,
 }
 
 impl Room {
     /// The slot a turn leaves as it ends. None where nothing new is begun.
-    pub fn after(engine: &Engine, ended: &Claim) -> Option<Self> {
+    pub fn after(engine: &Engine, ended: &TurnClaim) -> Option<Self> {
         let slots = engine.settings().slots_of(ended.lane);
         if engine.is_draining() || engine.lanes.used(ended.lane) > slots {
             return None;
         }
-        let claimer = Claimer { last: Some(ended.agent.clone()), ..claimer(engine) };
+        let claimer = TurnClaimer { last: Some(ended.agent.clone()), ..claimer(engine) };
         Some(Self { lane: ended.lane, free: 1, claimer })
     }
 
@@ -131,7 +131,7 @@ impl Room {
         let mut claims = Vec::new();
         let mut claimer = self.claimer.clone();
         while claims.len() < self.free
-            && let Some(claim) = jobs::claim(tx, self.lane, &claimer)?
+            && let Some(claim) = jobs::claim_next(tx, self.lane, &claimer)?
         {
             turn::open(tx, &claim, claimer.now)?;
             claimer.last = Some(claim.agent.clone());
@@ -156,7 +156,7 @@ async fn fill(
         if free.is_empty() {
             continue;
         }
-        let claimer = Claimer { last: served.get(&lane).cloned(), ..claimer(engine) };
+        let claimer = TurnClaimer { last: served.get(&lane).cloned(), ..claimer(engine) };
         let room = Room { lane, free: free.len(), claimer };
         match engine.db().write(move |tx| room.claim(tx)).await {
             Ok(claims) => {
@@ -174,8 +174,13 @@ async fn fill(
     outcome
 }
 
-pub(crate) fn claimer(engine: &Engine) -> Claimer {
-    Claimer { node: engine.node.clone(), now: engine.now(), lease_ms: engine.settings().lease_ms, last: None }
+pub(crate) fn claimer(engine: &Engine) -> TurnClaimer {
+    TurnClaimer {
+        node: engine.node.clone(),
+        now: engine.now(),
+        lease_ms: engine.settings().lease_ms,
+        last: None,
+    }
 }
 
 impl Engine {
@@ -196,12 +201,12 @@ impl Engine {
 
     /// Gives back what this node still drives. Call it when nothing drives it any more: the process is about to end.
     pub async fn hand_back_all(&self) {
-        let claims: Vec<Claim> = {
+        let claims: Vec<TurnClaim> = {
             let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
             running.values().map(|running| running.claim.clone()).collect()
         };
         let hand_back = move |tx: &mut polyclaw_store::Tx<'_>| {
-            claims.iter().try_for_each(|claim| jobs::hand_back(tx, claim))
+            claims.iter().try_for_each(|claim| jobs::release_claim(tx, claim))
         };
         if let Err(error) = self.db().write(hand_back).await {
             tracing::error!(%error, "turns could not be given back: they are taken over when their lease ends");
@@ -211,7 +216,7 @@ impl Engine {
     /// A turn that was claimed and will not begin here.
     async fn give_back(&self, Start { running, .. }: Start) {
         let claim = running.claim.clone();
-        if let Err(error) = self.db().write(move |tx| jobs::hand_back(tx, &claim)).await {
+        if let Err(error) = self.db().write(move |tx| jobs::release_claim(tx, &claim)).await {
             tracing::error!(%error, "a turn could not be given back: it is taken over when its lease ends");
         }
         self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&running.claim.turn);

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use polyclaw_domain::config::Config;
 use polyclaw_domain::safety;
 use polyclaw_provider::embedded;
-use polyclaw_store::check;
+use polyclaw_store::integrity;
 use serde_json::Value;
 
 use crate::accounts;
@@ -194,7 +194,7 @@ fn configured(home: &Home, config: &Result<Config, Failure>) -> Check {
 }
 
 fn sqlite() -> Check {
-    match check::linked() {
+    match integrity::check_linked_sqlite() {
         Ok(version) => Check::ok("sqlite", version),
         Err(error) => Check::failed("sqlite", error.into()),
     }
@@ -205,7 +205,7 @@ fn database(home: &Home) -> Check {
     if !path.exists() {
         return Check::warn("database", "not made yet", "`polyclaw up` makes it");
     }
-    match check::quick(&path) {
+    match integrity::check_main_file(&path) {
         Ok(problems) if problems.is_empty() => Check::ok("database", path.display().to_string()),
         Ok(problems) => Check::fail("database", problems.join("; "), "restore it from a copy"),
         Err(error) => Check::failed("database", error.into()),
@@ -216,7 +216,7 @@ fn database(home: &Home) -> Check {
 async fn memory(context: &Context) -> Check {
     let path = context.home.brain();
     if path.exists() {
-        match check::quick_brain(&path) {
+        match integrity::check_memory_file(&path) {
             Ok(problems) if problems.is_empty() => {}
             Ok(problems) => {
                 return Check::fail("memory", problems.join("; "), "restore brain.db from a copy");

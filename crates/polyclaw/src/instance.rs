@@ -26,8 +26,8 @@ use polyclaw_engine::{Engine, Ports};
 use polyclaw_provider::Models;
 use polyclaw_provider::embedded::Chat;
 use polyclaw_server::{Later, Logins, Reload};
-use polyclaw_store::agents::{self, Source};
-use polyclaw_store::{Db, Ledgers, Target, default_accounts};
+use polyclaw_store::agents::{self, AgentSource};
+use polyclaw_store::{Db, DbTarget, TeamDatabases, default_accounts};
 use polyclaw_tool::{FileBriefings, Mcp, Shared};
 
 use crate::choice::Choice;
@@ -131,7 +131,7 @@ impl Instance {
             boxes.push(Arc::clone(exchange) as _);
         }
         let ports = Ports {
-            ledgers: Arc::new(Ledgers::beside(&db, home.teams())),
+            ledgers: Arc::new(TeamDatabases::for_db(&db, home.teams())),
             db,
             provider: Arc::clone(&models) as _,
             tools: Arc::new(Toolboxes::new(boxes)),
@@ -184,11 +184,13 @@ impl Instance {
         let channels: Vec<String> =
             config.channels.default_accounts().keys().map(|name| (*name).to_owned()).collect();
         let read = move |tx: &mut polyclaw_store::Tx<'_>| {
-            let recorded = default_accounts::all(tx)?.into_iter().collect();
+            let recorded = default_accounts::list(tx)?.into_iter().collect();
             let mut in_use = BTreeMap::new();
             for channel in &channels {
-                in_use
-                    .extend(default_accounts::in_use(tx, channel)?.map(|account| (channel.clone(), account)));
+                in_use.extend(
+                    default_accounts::infer_from_sessions(tx, channel)?
+                        .map(|account| (channel.clone(), account)),
+                );
             }
             Ok(AccountsInUse { recorded, in_use })
         };
@@ -208,7 +210,7 @@ impl Instance {
             return Ok(());
         }
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
-            changed.iter().try_for_each(|one| default_accounts::record(tx, one.channel, &one.account))
+            changed.iter().try_for_each(|one| default_accounts::upsert(tx, one.channel, &one.account))
         };
         Ok(self.engine.db().write(write).await?)
     }
@@ -228,7 +230,7 @@ impl Instance {
         specs.iter_mut().for_each(|spec| self.redactor.get().redact_spec(spec));
         let ids: Vec<_> = specs.iter().map(|spec| spec.agent_id.clone()).collect();
         let others = self.engine.db().read(agents::list).await?;
-        let others = others.into_iter().filter(|known| known.source == Source::Api);
+        let others = others.into_iter().filter(|known| known.source == AgentSource::Api);
         let others: Vec<_> = others.map(|known| known.spec.agent_id).collect();
         config.check_agents(&others).map_err(|errors| {
             Failure::failed("bad_config", errors.to_string())
@@ -236,10 +238,10 @@ impl Instance {
         })?;
         let is_implicit = config.agents.implicit_agent().is_some();
         let stored = self.engine.db().write(move |tx| {
-            agents::keep_only(tx, &ids)?;
+            agents::retain_configured(tx, &ids)?;
             for spec in specs.iter().cloned() {
                 let spec = if is_implicit { with_overlay(tx, spec)? } else { spec };
-                agents::upsert(tx, &spec, Source::Config, now)?;
+                agents::upsert(tx, &spec, AgentSource::Config, now)?;
             }
             Ok(())
         });
@@ -427,7 +429,7 @@ impl Overrides {
 
 /// Opens the database while something else is made: HTTP clients read all of the system's certificates.
 fn open_beside<T: Send>(
-    target: &Target,
+    target: &DbTarget,
     make: impl FnOnce() -> Result<T, Failure> + Send,
 ) -> (Result<Db, Failure>, Result<T, Failure>) {
     std::thread::scope(|scope| {
@@ -442,10 +444,10 @@ fn shared(config: &Config, home: &Home) -> Shared {
     Shared { folders: config.skills.skill_folders(home.path()), told: config.skills.list_limits() }
 }
 
-pub(crate) fn target(config: &Config, home: &Home) -> Target {
+pub(crate) fn target(config: &Config, home: &Home) -> DbTarget {
     match &config.store.url {
-        Some(url) => Target::Postgres { url: url.expose().to_owned(), connections: CONNECTIONS },
-        None => Target::Sqlite(home.database()),
+        Some(url) => DbTarget::Postgres { url: url.expose().to_owned(), connections: CONNECTIONS },
+        None => DbTarget::Sqlite(home.database()),
     }
 }
 
@@ -501,7 +503,7 @@ fn channels(
 
 /// The agent with what was changed at run time. A change that no longer fits is left out and stays stored.
 fn with_overlay(tx: &mut polyclaw_store::Tx<'_>, spec: AgentSpec) -> polyclaw_store::Result<AgentSpec> {
-    let Some(overlay) = agents::overlay(tx, &spec.agent_id)? else { return Ok(spec) };
+    let Some(overlay) = agents::get_overlay(tx, &spec.agent_id)? else { return Ok(spec) };
     Ok(patch::apply_patch(&spec, "agent_id", overlay).unwrap_or_else(|error| {
         tracing::warn!(agent = %spec.agent_id, error, "stored changes of the agent do not fit; its defaults are used");
         spec

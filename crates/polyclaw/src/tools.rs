@@ -8,7 +8,7 @@ use polyclaw_domain::agent::default_agent_folder;
 use polyclaw_domain::config::Config;
 use polyclaw_engine::Toolboxes;
 use polyclaw_store::Db;
-use polyclaw_store::agents::{self, Source};
+use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_tool::worker::Isolated;
 use polyclaw_tool::{Builtin, FileBriefings, Mcp, McpHost, McpSettings};
 
@@ -70,7 +70,7 @@ fn mcp_host(config: &Config, home: &Home, made: &[PathBuf]) -> McpHost {
 pub async fn made_workspaces(db: &Db, config: &Config, home: &Home) -> polyclaw_store::Result<Vec<PathBuf>> {
     let (root, default) = (home.workspace(), config.agents.default_agent_id());
     let known = db.read(agents::list).await?;
-    let made = known.into_iter().filter(|known| known.source == Source::Api);
+    let made = known.into_iter().filter(|known| known.source == AgentSource::Api);
     Ok(made.map(|known| known.spec.workspace_folder(&root, &default)).collect())
 }
 

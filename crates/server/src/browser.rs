@@ -8,7 +8,7 @@ use polyclaw_control::{Stay, Stays};
 use polyclaw_domain::audit::content_hash;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::Db;
-use polyclaw_store::logins::{self, Login, LoginHashes, LoginOwner};
+use polyclaw_store::logins::{self, LoginHashes, LoginOwner, StoredLogin};
 use subtle::ConstantTimeEq;
 
 use crate::error::Result;
@@ -99,16 +99,16 @@ impl BrowserLogins {
     /// Stores a new login; one that the same browser had before ends.
     pub async fn start(
         &self,
-        login: Login,
+        login: StoredLogin,
         secrets: &LoginSecrets,
         before: Option<&BrowserProof>,
     ) -> Result<()> {
         let hashes = secrets.hashes();
         let replaced = before.map(|proof| content_hash(proof.cookie.as_bytes()));
-        let login = Login { client: login.client.chars().take(LONGEST_CLIENT).collect(), ..login };
+        let login = StoredLogin { client: login.client.chars().take(LONGEST_CLIENT).collect(), ..login };
         let stored = self.db.write(move |tx| {
             replaced.as_deref().map_or(Ok(()), |cookie| logins::remove_by_cookie(tx, cookie))?;
-            logins::add(tx, &login, &hashes)
+            logins::insert(tx, &login, &hashes)
         });
         Ok(stored.await?)
     }
@@ -116,7 +116,7 @@ impl BrowserLogins {
     /// The login whose halves are shown.
     pub async fn find(&self, proof: BrowserProof, now: Millis) -> Result<Option<CurrentLogin>> {
         let cookie_hash = content_hash(proof.cookie.as_bytes());
-        let found = self.db.read(move |tx| logins::find(tx, &cookie_hash, now)).await?;
+        let found = self.db.read(move |tx| logins::find_by_cookie(tx, &cookie_hash, now)).await?;
         let Some((login, key_hash)) = found else { return Ok(None) };
         let given = proof.key.map(|key| content_hash(key.as_bytes())).unwrap_or_default();
         if !proof.is_image && !bool::from(given.as_bytes().ct_eq(key_hash.as_bytes())) {
@@ -124,13 +124,13 @@ impl BrowserLogins {
         }
         if now.0 - login.used_at.0 > USE_NOTED_EVERY_MS {
             let id = login.id.clone();
-            self.db.write(move |tx| logins::touch(tx, &id, now)).await?;
+            self.db.write(move |tx| logins::mark_used(tx, &id, now)).await?;
         }
         Ok(Some(CurrentLogin { stay: self.stays.of(&login.id), id: login.id, owner: login.owner }))
     }
 
     /// Those of a token, or all.
-    pub async fn list(&self, token: Option<String>, now: Millis) -> Result<Vec<Login>> {
+    pub async fn list(&self, token: Option<String>, now: Millis) -> Result<Vec<StoredLogin>> {
         Ok(self.db.read(move |tx| logins::list(tx, token.as_deref(), now)).await?)
     }
 
@@ -147,7 +147,7 @@ impl BrowserLogins {
     /// A token that is revoked takes its logins with it.
     pub async fn end_of_token(&self, token: &str) -> Result<()> {
         let token = token.to_owned();
-        let ended = self.db.write(move |tx| logins::remove_of_token(tx, &token)).await?;
+        let ended = self.db.write(move |tx| logins::remove_by_token(tx, &token)).await?;
         ended.iter().for_each(|id| self.stays.end(id));
         Ok(())
     }

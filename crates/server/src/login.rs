@@ -10,7 +10,7 @@ use axum::http::header::{SET_COOKIE, USER_AGENT};
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use polyclaw_domain::time::Millis;
-use polyclaw_store::logins::Login;
+use polyclaw_store::logins::StoredLogin;
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
 
@@ -98,7 +98,7 @@ pub async fn redeem<S: LoginHost>(
     let owner = door.owner_of(guest).ok_or(Error::UsedCode)?;
     let secrets = LoginSecrets { cookie: secret(&app), key: secret(&app) };
     let client = headers.get(USER_AGENT).and_then(|name| name.to_str().ok()).unwrap_or_default();
-    let login = Login {
+    let login = StoredLogin {
         id: app.nonce(),
         owner,
         client: client.to_owned(),

@@ -11,12 +11,12 @@ use crate::tx::{Row, Tx};
 
 /// Where a spec came from: the config file wins at start, the API's live in the table alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum AgentSource {
     Config,
     Api,
 }
 
-impl Source {
+impl AgentSource {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Config => "config",
@@ -26,14 +26,14 @@ impl Source {
 }
 
 #[derive(Clone, Debug)]
-pub struct Stored {
+pub struct StoredAgent {
     pub spec: AgentSpec,
-    pub source: Source,
+    pub source: AgentSource,
     pub created_at: Millis,
     pub updated_at: Millis,
 }
 
-pub fn upsert(tx: &mut Tx<'_>, spec: &AgentSpec, source: Source, now: Millis) -> Result<()> {
+pub fn upsert(tx: &mut Tx<'_>, spec: &AgentSpec, source: AgentSource, now: Millis) -> Result<()> {
     const SQL: &str =
         "INSERT INTO agent_specs (agent_id, name, config_json, source, created_at, updated_at, priority)
         VALUES ($1, $2, $3, $4, $5, $5, $6)
@@ -47,15 +47,15 @@ pub fn upsert(tx: &mut Tx<'_>, spec: &AgentSpec, source: Source, now: Millis) ->
     .map(drop)
 }
 
-pub fn get(tx: &mut Tx<'_>, id: &AgentId) -> Result<Option<Stored>> {
+pub fn get(tx: &mut Tx<'_>, id: &AgentId) -> Result<Option<StoredAgent>> {
     const SQL: &str =
         "SELECT config_json, source, created_at, updated_at FROM agent_specs WHERE agent_id = $1";
-    tx.query_one(SQL, params![id], read)
+    tx.query_one(SQL, params![id], agent_from_row)
 }
 
-pub fn list(tx: &mut Tx<'_>) -> Result<Vec<Stored>> {
+pub fn list(tx: &mut Tx<'_>) -> Result<Vec<StoredAgent>> {
     const SQL: &str = "SELECT config_json, source, created_at, updated_at FROM agent_specs ORDER BY agent_id";
-    tx.query(SQL, &[], read)
+    tx.query(SQL, &[], agent_from_row)
 }
 
 pub fn delete(tx: &mut Tx<'_>, id: &AgentId) -> Result<bool> {
@@ -63,7 +63,7 @@ pub fn delete(tx: &mut Tx<'_>, id: &AgentId) -> Result<bool> {
 }
 
 /// The merge patch that lies over an agent the config does not write.
-pub fn overlay(tx: &mut Tx<'_>, id: &AgentId) -> Result<Option<Value>> {
+pub fn get_overlay(tx: &mut Tx<'_>, id: &AgentId) -> Result<Option<Value>> {
     let read =
         |row: &Row<'_>| serde_json::from_str(&row.text(0)?).map_err(|e| Error::Unreadable(e.to_string()));
     tx.query_one("SELECT patch_json FROM agent_overlays WHERE agent_id = $1", params![id], read)
@@ -80,9 +80,9 @@ pub fn set_overlay(tx: &mut Tx<'_>, id: &AgentId, patch: &Value, now: Millis) ->
 }
 
 /// Removes the agents a config file no longer names; their sessions stay readable.
-pub fn keep_only(tx: &mut Tx<'_>, configured: &[AgentId]) -> Result<()> {
+pub fn retain_configured(tx: &mut Tx<'_>, configured: &[AgentId]) -> Result<()> {
     const SQL: &str = "SELECT agent_id FROM agent_specs WHERE source = 'config'";
-    for id in tx.query(SQL, &[], |row| row.agent(0))? {
+    for id in tx.query(SQL, &[], |row| row.agent_id(0))? {
         if !configured.contains(&id) {
             delete(tx, &id)?;
         }
@@ -90,8 +90,8 @@ pub fn keep_only(tx: &mut Tx<'_>, configured: &[AgentId]) -> Result<()> {
     Ok(())
 }
 
-fn read(row: &Row<'_>) -> Result<Stored> {
+fn agent_from_row(row: &Row<'_>) -> Result<StoredAgent> {
     let spec = serde_json::from_str(&row.text(0)?).map_err(|e| Error::Unreadable(e.to_string()))?;
-    let source = if row.text(1)? == "config" { Source::Config } else { Source::Api };
-    Ok(Stored { spec, source, created_at: row.time(2)?, updated_at: row.time(3)? })
+    let source = if row.text(1)? == "config" { AgentSource::Config } else { AgentSource::Api };
+    Ok(StoredAgent { spec, source, created_at: row.time(2)?, updated_at: row.time(3)? })
 }

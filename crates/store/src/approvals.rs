@@ -13,7 +13,7 @@ use crate::params;
 use crate::tx::{Row, Tx};
 
 #[derive(Clone, Debug)]
-pub struct Approval {
+pub struct StoredApproval {
     pub id: ApprovalId,
     pub session: SessionKey,
     pub turn: TurnId,
@@ -36,14 +36,14 @@ pub struct Approval {
     pub created_at: Millis,
 }
 
-impl Approval {
-    pub fn bound(&self) -> ApprovalBinding<'_> {
+impl StoredApproval {
+    pub fn approval_binding(&self) -> ApprovalBinding<'_> {
         ApprovalBinding { origin: self.origin.as_ref(), fingerprint: &self.fingerprint }
     }
 }
 
 /// Why a question was closed whose time was not over.
-pub const TURN_ENDED: &str = "its turn has ended";
+pub const TURN_ENDED_REASON: &str = "its turn has ended";
 
 macro_rules! select {
     ($rest:literal) => {
@@ -57,7 +57,7 @@ macro_rules! select {
 
 /// Asks, unless this very call was asked about before; returns the stored question either way, and whether it
 /// is new.
-pub fn ask(tx: &mut Tx<'_>, approval: &Approval) -> Result<(Approval, bool)> {
+pub fn insert_once(tx: &mut Tx<'_>, approval: &StoredApproval) -> Result<(StoredApproval, bool)> {
     const SQL: &str = "INSERT INTO approvals (id, session_key, turn_id, call_id, tool, arguments_json, state,
           expires_at, created_at, fingerprint, origin_json, question, asked_by)
         VALUES ($1, $2, $3, $4, $5, $6, 'pending', $7, $8, $9, $10, $11, $12)
@@ -81,36 +81,36 @@ pub fn ask(tx: &mut Tx<'_>, approval: &Approval) -> Result<(Approval, bool)> {
         ],
     )?;
     let stored = select!("WHERE turn_id = $1 AND call_id = $2");
-    let stored = tx.query_one(stored, params![&approval.turn, &approval.call_id], read)?;
+    let stored = tx.query_one(stored, params![&approval.turn, &approval.call_id], approval_from_row)?;
     Ok((stored.unwrap_or_else(|| approval.clone()), inserted == 1))
 }
 
-pub fn get(tx: &mut Tx<'_>, id: &ApprovalId) -> Result<Option<Approval>> {
-    tx.query_one(select!("WHERE id = $1"), params![id], read)
+pub fn get(tx: &mut Tx<'_>, id: &ApprovalId) -> Result<Option<StoredApproval>> {
+    tx.query_one(select!("WHERE id = $1"), params![id], approval_from_row)
 }
 
 /// When an answer came.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment {
+pub struct DecisionTime {
     /// By the clock, for the record.
     pub now: Millis,
     /// As it counts against the time the question had: the clock may have been set since it was asked.
     pub counted: Millis,
 }
 
-impl From<Millis> for Moment {
+impl From<Millis> for DecisionTime {
     fn from(now: Millis) -> Self {
         Self { now, counted: now }
     }
 }
 
 /// Answers a pending question. `false`: it was answered before, or has expired.
-pub fn decide(
+pub fn record_decision(
     tx: &mut Tx<'_>,
     id: &ApprovalId,
     state: ApprovalState,
     (reason, by): (Option<&str>, Option<&str>),
-    Moment { now, counted }: Moment,
+    DecisionTime { now, counted }: DecisionTime,
 ) -> Result<bool> {
     const SQL: &str = "UPDATE approvals SET state = $2, reason = $3, decided_at = $4, decided_by = $5
         WHERE id = $1 AND state = 'pending' AND (expires_at > $6 OR $2 = 'expired')";
@@ -118,14 +118,14 @@ pub fn decide(
 }
 
 /// Closes the questions of a turn that has ended: nothing waits for their answer any more.
-pub fn close(tx: &mut Tx<'_>, turn: &TurnId, now: Millis) -> Result<()> {
+pub fn expire_by_turn(tx: &mut Tx<'_>, turn: &TurnId, now: Millis) -> Result<()> {
     const SQL: &str = "UPDATE approvals SET state = 'expired', decided_at = $2, reason = $3
         WHERE turn_id = $1 AND state = 'pending'";
-    tx.execute(SQL, params![turn, now, TURN_ENDED]).map(drop)
+    tx.execute(SQL, params![turn, now, TURN_ENDED_REASON]).map(drop)
 }
 
 /// Whether a turn waits for an answer, or has a yes that it has not acted upon yet.
-pub fn is_waiting(tx: &mut Tx<'_>, turn: &TurnId, now: Millis) -> Result<bool> {
+pub fn is_turn_waiting(tx: &mut Tx<'_>, turn: &TurnId, now: Millis) -> Result<bool> {
     const SQL: &str = "SELECT COUNT(*) FROM approvals WHERE turn_id = $1
         AND (state = 'pending' AND expires_at > $2
           OR state = 'approved' AND NOT EXISTS (SELECT 1 FROM intents i
@@ -134,19 +134,19 @@ pub fn is_waiting(tx: &mut Tx<'_>, turn: &TurnId, now: Millis) -> Result<bool> {
 }
 
 /// Questions without an answer, the first to expire first. Whether their time is over is for whoever waits to say.
-pub fn pending(tx: &mut Tx<'_>) -> Result<Vec<Approval>> {
-    tx.query(select!("WHERE state = 'pending' ORDER BY expires_at, id"), &[], read)
+pub fn list_pending(tx: &mut Tx<'_>) -> Result<Vec<StoredApproval>> {
+    tx.query(select!("WHERE state = 'pending' ORDER BY expires_at, id"), &[], approval_from_row)
 }
 
-fn read(row: &Row<'_>) -> Result<Approval> {
-    Ok(Approval {
+fn approval_from_row(row: &Row<'_>) -> Result<StoredApproval> {
+    Ok(StoredApproval {
         id: ApprovalId::new(row.text(0)?),
-        session: row.key(1)?,
+        session: row.session_key(1)?,
         turn: TurnId::new(row.text(2)?),
         call_id: row.text(3)?,
         tool: row.text(4)?,
         arguments: from_json(&row.text(5)?)?,
-        state: row.parsed(6, ApprovalState::parse)?,
+        state: row.parse_column(6, ApprovalState::parse)?,
         reason: row.opt_text(7)?,
         expires_at: row.time(8)?,
         created_at: row.time(9)?,

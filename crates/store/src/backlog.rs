@@ -17,54 +17,55 @@ pub fn push(tx: &mut Tx<'_>, session: &SessionKey, token: &ResumeToken, now: Mil
 }
 
 #[derive(Clone, Debug)]
-pub struct Waiting {
+pub struct BacklogEntry {
     pub seq: i64,
     pub task: BacklogTask,
     pub created_at: Millis,
 }
 
-pub fn waiting(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Vec<Waiting>> {
+pub fn list_waiting(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Vec<BacklogEntry>> {
     const SQL: &str = "SELECT b.seq, b.message_id, b.turn_id, b.steers, m.text, b.created_at
         FROM backlog b JOIN messages m ON m.id = b.message_id
         WHERE b.session_key = $1 AND b.taken_by IS NULL ORDER BY b.seq";
-    tx.query(SQL, params![session], read)
+    tx.query(SQL, params![session], backlog_entry_from_row)
 }
 
-pub fn any_waiting(tx: &mut Tx<'_>, session: &SessionKey) -> Result<bool> {
+pub fn has_waiting(tx: &mut Tx<'_>, session: &SessionKey) -> Result<bool> {
     const SQL: &str = "SELECT seq FROM backlog WHERE session_key = $1 AND taken_by IS NULL LIMIT 1";
     Ok(tx.query_one(SQL, params![session], |row| row.int(0))?.is_some())
 }
 
 /// Marks a row as taken up; the interrupted turn learns who answers for it.
-pub fn take(tx: &mut Tx<'_>, waiting: &Waiting, turn: &TurnId) -> Result<()> {
-    const TAKE: &str = "UPDATE backlog SET taken_by = $2 WHERE seq = $1";
-    const LINK: &str = "UPDATE jobs SET continued_by = $2 WHERE turn_id = $1 AND state = 'steered'";
-    tx.execute(TAKE, params![waiting.seq, turn])?;
-    tx.execute(LINK, params![&waiting.task.token.turn_id, turn]).map(drop)
+pub fn assign_to_turn(tx: &mut Tx<'_>, waiting: &BacklogEntry, turn: &TurnId) -> Result<()> {
+    const ASSIGN_ENTRY: &str = "UPDATE backlog SET taken_by = $2 WHERE seq = $1";
+    const LINK_JOB: &str = "UPDATE jobs SET continued_by = $2 WHERE turn_id = $1 AND state = 'steered'";
+    tx.execute(ASSIGN_ENTRY, params![waiting.seq, turn])?;
+    tx.execute(LINK_JOB, params![&waiting.task.token.turn_id, turn]).map(drop)
 }
 
 /// What a turn took up when it started; a restart finds it again.
-pub fn taken_by(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<Waiting>> {
+pub fn list_assigned_to_turn(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<BacklogEntry>> {
     const SQL: &str = "SELECT b.seq, b.message_id, b.turn_id, b.steers, m.text, b.created_at
         FROM backlog b JOIN messages m ON m.id = b.message_id WHERE b.taken_by = $1 ORDER BY b.seq";
-    tx.query(SQL, params![turn], read)
+    tx.query(SQL, params![turn], backlog_entry_from_row)
 }
 
 /// Gives up what waits, when a person stops the session or starts it anew; the turns end as cancelled.
-pub fn cancel(tx: &mut Tx<'_>, session: &SessionKey) -> Result<usize> {
-    const TURNS: &str = "UPDATE jobs SET state = 'cancelled', error_code = 'stopped' WHERE state = 'steered'
+pub fn cancel_waiting(tx: &mut Tx<'_>, session: &SessionKey) -> Result<usize> {
+    const CANCEL_TURNS: &str =
+        "UPDATE jobs SET state = 'cancelled', error_code = 'stopped' WHERE state = 'steered'
         AND turn_id IN (SELECT b.turn_id FROM backlog b WHERE b.session_key = $1 AND b.taken_by IS NULL)";
-    const ROWS: &str = "DELETE FROM backlog WHERE session_key = $1 AND taken_by IS NULL";
-    tx.execute(TURNS, params![session])?;
-    tx.execute(ROWS, params![session])
+    const DELETE_ENTRIES: &str = "DELETE FROM backlog WHERE session_key = $1 AND taken_by IS NULL";
+    tx.execute(CANCEL_TURNS, params![session])?;
+    tx.execute(DELETE_ENTRIES, params![session])
 }
 
-fn read(row: &Row<'_>) -> Result<Waiting> {
+fn backlog_entry_from_row(row: &Row<'_>) -> Result<BacklogEntry> {
     let token = ResumeToken {
         message_id: MessageId::new(row.text(1)?),
         turn_id: TurnId::new(row.text(2)?),
-        steers: row.small(3)?,
+        steers: row.as_u32(3)?,
     };
     let task = BacklogTask { token, task: row.text(4)? };
-    Ok(Waiting { seq: row.int(0)?, task, created_at: row.time(5)? })
+    Ok(BacklogEntry { seq: row.int(0)?, task, created_at: row.time(5)? })
 }

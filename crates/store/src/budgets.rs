@@ -7,14 +7,14 @@ use polyclaw_domain::id::TurnId;
 use polyclaw_domain::time::Millis;
 
 use crate::error::Result;
-use crate::jobs::Claim;
+use crate::jobs::TurnClaim;
 use crate::params;
 use crate::tx::{Row, Tx};
 
 /// A purse with its limits, and the day that is spent from.
 #[derive(Clone, Debug)]
-pub struct Allowance {
-    pub purse: BudgetScope,
+pub struct BudgetLimit {
+    pub scope: BudgetScope,
     pub limits: DailyLimits,
     pub day: i64,
     /// When the day began.
@@ -23,7 +23,7 @@ pub struct Allowance {
 
 /// What a purse says of itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct BudgetUsage {
     pub spent: BudgetAmount,
     pub reserved: BudgetAmount,
     /// Calls whose provider did not say what they took: counted as what was reserved for them.
@@ -31,84 +31,87 @@ pub struct Standing {
 }
 
 /// Days a purse's past is kept.
-const KEPT_DAYS: i64 = 35;
+const RETAINED_USAGE_DAYS: i64 = 35;
 
 /// Reserves for one call in every purse, or says which one has nothing left. Purses come in the order of their names,
 /// so that two calls never wait for each other.
-pub fn reserve(
+pub fn reserve_budget(
     tx: &mut Tx<'_>,
-    claim: &Claim,
-    allowances: &[Allowance],
+    claim: &TurnClaim,
+    allowances: &[BudgetLimit],
     amount: BudgetAmount,
     now: Millis,
 ) -> Result<Option<(BudgetScope, ReachedLimit)>> {
-    const RESERVE: &str =
+    const INSERT_RESERVATION: &str =
         "INSERT INTO reservations (purse, turn_id, node, attempt, tokens, nanos, created_at)
         VALUES ($1, $2, $3, $4, $5, $6, $7)
         ON CONFLICT (purse, turn_id) DO UPDATE SET node = excluded.node, attempt = excluded.attempt,
           tokens = excluded.tokens, nanos = excluded.nanos, created_at = excluded.created_at";
     for allowance in allowances {
-        let name = allowance.purse.name();
-        let spent = take(tx, allowance, &name)?;
-        let used = spent.plus(reserved(tx, &name, Some(&claim.turn))?);
+        let name = allowance.scope.name();
+        let spent = lock_usage_row(tx, allowance, &name)?;
+        let used = spent.plus(sum_reserved(tx, &name, Some(&claim.turn))?);
         if let Some(reached) = allowance.limits.reached_limit(used) {
-            return Ok(Some((allowance.purse.clone(), reached)));
+            return Ok(Some((allowance.scope.clone(), reached)));
         }
     }
     for allowance in allowances {
-        let (name, BudgetAmount { tokens, nanos }) = (allowance.purse.name(), amount);
-        tx.execute(RESERVE, params![&name, &claim.turn, &claim.node, claim.attempt, tokens, nanos, now])?;
+        let (name, BudgetAmount { tokens, nanos }) = (allowance.scope.name(), amount);
+        tx.execute(
+            INSERT_RESERVATION,
+            params![&name, &claim.turn, &claim.node, claim.attempt, tokens, nanos, now],
+        )?;
     }
     Ok(None)
 }
 
 /// Takes what a call came to out of every purse and ends its reservations; in the transaction that stores the call.
 /// Returns the purses that have now passed four fifths, each once a day.
-pub fn settle(
+pub fn commit_usage(
     tx: &mut Tx<'_>,
     turn: &TurnId,
-    allowances: &[Allowance],
+    allowances: &[BudgetLimit],
     amount: BudgetAmount,
     is_unknown: bool,
 ) -> Result<Vec<(BudgetScope, ReachedLimit)>> {
-    const SPEND: &str = "UPDATE spending SET tokens = tokens + $3, nanos = nanos + $4,
+    const ADD_USAGE: &str = "UPDATE spending SET tokens = tokens + $3, nanos = nanos + $4,
           unknown_calls = unknown_calls + $5 WHERE day = $1 AND purse = $2 RETURNING tokens, nanos";
-    const WARN: &str = "UPDATE spending SET warned = 1 WHERE day = $1 AND purse = $2 AND warned = 0";
+    const MARK_WARNED: &str = "UPDATE spending SET warned = 1 WHERE day = $1 AND purse = $2 AND warned = 0";
     let mut warned = Vec::new();
     for allowance in allowances {
-        let (day, name) = (allowance.day, allowance.purse.name());
-        take(tx, allowance, &name)?;
+        let (day, name) = (allowance.day, allowance.scope.name());
+        lock_usage_row(tx, allowance, &name)?;
         let params = params![day, &name, amount.tokens, amount.nanos, is_unknown];
-        let spent = tx.query_one(SPEND, params, amount_of)?.unwrap_or_default();
+        let spent = tx.query_one(ADD_USAGE, params, amount_from_row)?.unwrap_or_default();
         if let Some(nearly) = allowance.limits.nearly_reached_limit(spent)
-            && tx.execute(WARN, params![day, &name])? == 1
+            && tx.execute(MARK_WARNED, params![day, &name])? == 1
         {
-            warned.push((allowance.purse.clone(), nearly));
+            warned.push((allowance.scope.clone(), nearly));
         }
     }
-    release(tx, turn)?;
+    release_reservations(tx, turn)?;
     Ok(warned)
 }
 
 /// Ends the reservations of a call that came to nothing.
-pub fn release(tx: &mut Tx<'_>, turn: &TurnId) -> Result<()> {
+pub fn release_reservations(tx: &mut Tx<'_>, turn: &TurnId) -> Result<()> {
     const SQL: &str = "DELETE FROM reservations WHERE turn_id = $1";
     tx.execute(SQL, params![turn]).map(drop)
 }
 
-pub fn standing(tx: &mut Tx<'_>, allowance: &Allowance) -> Result<Standing> {
+pub fn get_usage(tx: &mut Tx<'_>, allowance: &BudgetLimit) -> Result<BudgetUsage> {
     const SQL: &str = "SELECT tokens, nanos, unknown_calls FROM spending WHERE day = $1 AND purse = $2";
-    let name = allowance.purse.name();
-    let read = |row: &Row<'_>| Ok((amount_of(row)?, row.int(2)?));
+    let name = allowance.scope.name();
+    let read = |row: &Row<'_>| Ok((amount_from_row(row)?, row.int(2)?));
     let (spent, unknown_calls) = match tx.query_one(SQL, params![allowance.day, &name], read)? {
         Some(found) => found,
-        None => (past(tx, allowance)?, 0),
+        None => (sum_stored_usage(tx, allowance)?, 0),
     };
-    Ok(Standing { spent, reserved: reserved(tx, &name, None)?, unknown_calls })
+    Ok(BudgetUsage { spent, reserved: sum_reserved(tx, &name, None)?, unknown_calls })
 }
 
 /// Sessions that were spent from on a day, dearest first.
-pub fn sessions_of(tx: &mut Tx<'_>, day: i64, limit: usize) -> Result<Vec<BudgetScope>> {
+pub fn list_session_scopes(tx: &mut Tx<'_>, day: i64, limit: usize) -> Result<Vec<BudgetScope>> {
     const SQL: &str =
         "SELECT purse FROM spending WHERE day = $1 AND purse >= 'session:' AND purse < 'session;'
         ORDER BY nanos DESC, tokens DESC, purse LIMIT $2";
@@ -117,22 +120,22 @@ pub fn sessions_of(tx: &mut Tx<'_>, day: i64, limit: usize) -> Result<Vec<Budget
 }
 
 /// The purse's row, taken; it is made at the first call of a day, from what calls have stored since it began.
-fn take(tx: &mut Tx<'_>, allowance: &Allowance, name: &str) -> Result<BudgetAmount> {
-    const TAKE: &str = "SELECT tokens, nanos FROM spending WHERE day = $1 AND purse = $2 /* lock */";
-    const MAKE: &str = "INSERT INTO spending (day, purse, tokens, nanos, unknown_calls)
+fn lock_usage_row(tx: &mut Tx<'_>, allowance: &BudgetLimit, name: &str) -> Result<BudgetAmount> {
+    const LOCK_USAGE: &str = "SELECT tokens, nanos FROM spending WHERE day = $1 AND purse = $2 /* lock */";
+    const INSERT_USAGE: &str = "INSERT INTO spending (day, purse, tokens, nanos, unknown_calls)
         VALUES ($1, $2, $3, $4, 0) ON CONFLICT (day, purse) DO NOTHING";
-    const FORGET: &str = "DELETE FROM spending WHERE day < $1";
-    if let Some(spent) = tx.query_one(TAKE, params![allowance.day, name], amount_of)? {
+    const DELETE_OLD_USAGE: &str = "DELETE FROM spending WHERE day < $1";
+    if let Some(spent) = tx.query_one(LOCK_USAGE, params![allowance.day, name], amount_from_row)? {
         return Ok(spent);
     }
-    let before = past(tx, allowance)?;
-    tx.execute(FORGET, params![allowance.day - KEPT_DAYS])?;
-    tx.execute(MAKE, params![allowance.day, name, before.tokens, before.nanos])?;
-    Ok(tx.query_one(TAKE, params![allowance.day, name], amount_of)?.unwrap_or_default())
+    let before = sum_stored_usage(tx, allowance)?;
+    tx.execute(DELETE_OLD_USAGE, params![allowance.day - RETAINED_USAGE_DAYS])?;
+    tx.execute(INSERT_USAGE, params![allowance.day, name, before.tokens, before.nanos])?;
+    Ok(tx.query_one(LOCK_USAGE, params![allowance.day, name], amount_from_row)?.unwrap_or_default())
 }
 
 /// What calls have stored since the day began: a budget that is set at noon counts the morning.
-fn past(tx: &mut Tx<'_>, allowance: &Allowance) -> Result<BudgetAmount> {
+fn sum_stored_usage(tx: &mut Tx<'_>, allowance: &BudgetLimit) -> Result<BudgetAmount> {
     macro_rules! sum {
         ($which:literal) => {
             concat!(
@@ -143,18 +146,20 @@ fn past(tx: &mut Tx<'_>, allowance: &Allowance) -> Result<BudgetAmount> {
         };
     }
     let since = allowance.since;
-    let found = match &allowance.purse {
-        BudgetScope::Instance => tx.query_one(sum!(""), params![since], amount_of),
-        BudgetScope::Agent(id) => tx.query_one(sum!(" AND agent_id = $2"), params![since, id], amount_of),
+    let found = match &allowance.scope {
+        BudgetScope::Instance => tx.query_one(sum!(""), params![since], amount_from_row),
+        BudgetScope::Agent(id) => {
+            tx.query_one(sum!(" AND agent_id = $2"), params![since, id], amount_from_row)
+        }
         BudgetScope::Session(key) => {
-            tx.query_one(sum!(" AND session_key = $2"), params![since, key], amount_of)
+            tx.query_one(sum!(" AND session_key = $2"), params![since, key], amount_from_row)
         }
         BudgetScope::Team(name) => {
-            const MEMBERS: &str = sum!(
+            const TEAM_SUM: &str = sum!(
                 " AND session_key IN (SELECT m.session_key FROM members m
                    JOIN teams t ON t.team_id = m.team_id WHERE t.name = $2)"
             );
-            tx.query_one(MEMBERS, params![since, name], amount_of)
+            tx.query_one(TEAM_SUM, params![since, name], amount_from_row)
         }
     };
     Ok(found?.unwrap_or_default())
@@ -162,16 +167,16 @@ fn past(tx: &mut Tx<'_>, allowance: &Allowance) -> Result<BudgetAmount> {
 
 /// What calls under way have reserved. One whose process died is not under way: its turn has another claim by now, or
 /// will have before anything else is made of it.
-fn reserved(tx: &mut Tx<'_>, purse: &str, except: Option<&TurnId>) -> Result<BudgetAmount> {
+fn sum_reserved(tx: &mut Tx<'_>, purse: &str, except: Option<&TurnId>) -> Result<BudgetAmount> {
     const SQL: &str =
         "SELECT CAST(COALESCE(SUM(r.tokens), 0) AS BIGINT), CAST(COALESCE(SUM(r.nanos), 0) AS BIGINT)
         FROM reservations r JOIN jobs j ON j.turn_id = r.turn_id
         WHERE r.purse = $1 AND r.turn_id <> $2
           AND j.state = 'running' AND j.node = r.node AND j.attempt = r.attempt";
     let except = except.map_or("", TurnId::as_str);
-    Ok(tx.query_one(SQL, params![purse, except], amount_of)?.unwrap_or_default())
+    Ok(tx.query_one(SQL, params![purse, except], amount_from_row)?.unwrap_or_default())
 }
 
-fn amount_of(row: &Row<'_>) -> Result<BudgetAmount> {
+fn amount_from_row(row: &Row<'_>) -> Result<BudgetAmount> {
     Ok(BudgetAmount { tokens: row.int(0)?, nanos: row.int(1)? })
 }

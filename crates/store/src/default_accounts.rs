@@ -5,12 +5,12 @@ use crate::params;
 use crate::tx::Tx;
 
 /// Every channel whose default account is known.
-pub fn all(tx: &mut Tx<'_>) -> Result<Vec<(String, String)>> {
+pub fn list(tx: &mut Tx<'_>) -> Result<Vec<(String, String)>> {
     const SQL: &str = "SELECT channel, account FROM default_accounts ORDER BY channel";
     tx.query(SQL, &[], |row| Ok((row.text(0)?, row.text(1)?)))
 }
 
-pub fn record(tx: &mut Tx<'_>, channel: &str, account: &str) -> Result<()> {
+pub fn upsert(tx: &mut Tx<'_>, channel: &str, account: &str) -> Result<()> {
     const SQL: &str = "INSERT INTO default_accounts (channel, account) VALUES ($1, $2)
         ON CONFLICT (channel) DO UPDATE SET account = excluded.account";
     tx.execute(SQL, params![channel, account]).map(drop)
@@ -18,7 +18,7 @@ pub fn record(tx: &mut Tx<'_>, channel: &str, account: &str) -> Result<()> {
 
 /// The account whose groups have been kept without its name so far: the default account of a home that is older than
 /// the record.
-pub fn in_use(tx: &mut Tx<'_>, channel: &str) -> Result<Option<String>> {
+pub fn infer_from_sessions(tx: &mut Tx<'_>, channel: &str) -> Result<Option<String>> {
     const SQL: &str = "SELECT account FROM sessions WHERE channel = $1 AND account IS NOT NULL
           AND (session_key LIKE 'agent:%:' || $1 || ':group:%' OR session_key LIKE 'agent:%:' || $1 || ':channel:%')
         ORDER BY created_at LIMIT 1";

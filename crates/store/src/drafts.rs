@@ -10,38 +10,43 @@ use crate::params;
 use crate::tx::Tx;
 
 /// A draft is about to be sent.
-pub fn begin(tx: &mut Tx<'_>, turn: &TurnId, address: &ChatAddress, now: Millis) -> Result<()> {
+pub fn insert(tx: &mut Tx<'_>, turn: &TurnId, address: &ChatAddress, now: Millis) -> Result<()> {
     const SQL: &str = "INSERT INTO drafts (turn_id, address_json, created_at) VALUES ($1, $2, $3)
         ON CONFLICT (turn_id, address_json) DO NOTHING";
     tx.execute(SQL, params![turn, &to_json(address)?, now]).map(drop)
 }
 
 /// The platform shows it under this id.
-pub fn shown(tx: &mut Tx<'_>, turn: &TurnId, address: &ChatAddress, platform_id: &str) -> Result<()> {
+pub fn set_platform_id(
+    tx: &mut Tx<'_>,
+    turn: &TurnId,
+    address: &ChatAddress,
+    platform_id: &str,
+) -> Result<()> {
     const SQL: &str = "UPDATE drafts SET platform_id = $3 WHERE turn_id = $1 AND address_json = $2";
     tx.execute(SQL, params![turn, &to_json(address)?, platform_id]).map(drop)
 }
 
 /// It is a draft no more: the platform did not take it, or what stands there stays.
-pub fn drop_one(tx: &mut Tx<'_>, turn: &TurnId, address: &ChatAddress) -> Result<()> {
+pub fn delete(tx: &mut Tx<'_>, turn: &TurnId, address: &ChatAddress) -> Result<()> {
     const SQL: &str = "DELETE FROM drafts WHERE turn_id = $1 AND address_json = $2";
     tx.execute(SQL, params![turn, &to_json(address)?]).map(drop)
 }
 
 /// A draft that was about to be sent, and the platform's id if it is known to be there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Begun {
+pub struct StoredDraft {
     pub address: ChatAddress,
     pub platform_id: Option<String>,
     pub at: Millis,
 }
 
 /// Where a turn has drafts.
-pub fn of_turn(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<Begun>> {
+pub fn list_by_turn(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<StoredDraft>> {
     const SQL: &str =
         "SELECT address_json, platform_id, created_at FROM drafts WHERE turn_id = $1 ORDER BY address_json";
     tx.query(SQL, params![turn], |row| {
-        Ok(Begun {
+        Ok(StoredDraft {
             address: from_json(&row.text(0)?)?,
             platform_id: row.opt_text(1)?,
             at: Millis(row.int(2)?),
@@ -50,6 +55,6 @@ pub fn of_turn(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<Begun>> {
 }
 
 /// A turn has ended: its answer stands where its drafts stood.
-pub fn forget(tx: &mut Tx<'_>, turn: &TurnId) -> Result<()> {
+pub fn delete_by_turn(tx: &mut Tx<'_>, turn: &TurnId) -> Result<()> {
     tx.execute("DELETE FROM drafts WHERE turn_id = $1", params![turn]).map(drop)
 }

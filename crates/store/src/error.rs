@@ -33,7 +33,7 @@ pub enum Error {
     Closed,
     /// Whoever ran the transaction refused it, and what it had written was taken back.
     #[error("the transaction was taken back")]
-    TakenBack,
+    RolledBack,
     #[error("database error: {0}")]
     Other(String),
 }
@@ -50,7 +50,7 @@ impl Error {
             Self::FilesReplaced(_) => "store_files_replaced",
             Self::Corrupt(_) => "store_corrupt",
             Self::Unreadable(_) => "store_unreadable",
-            Self::TakenBack | Self::Other(_) => "store_failed",
+            Self::RolledBack | Self::Other(_) => "store_failed",
         }
     }
 
@@ -74,7 +74,7 @@ impl From<rusqlite::Error> for Error {
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => Self::Full(text),
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Self::ReadOnly(text),
-            Some(ErrorCode::ConstraintViolation) if is_unique(&error) => Self::Conflict(text),
+            Some(ErrorCode::ConstraintViolation) if is_unique_violation(&error) => Self::Conflict(text),
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Corrupt(text),
             // Busy: another program holds the file's lock for longer than we wait.
             Some(
@@ -89,7 +89,7 @@ impl From<rusqlite::Error> for Error {
 }
 
 /// Of the constraints only a unique one means "already there"; the others are faults, as on PostgreSQL.
-fn is_unique(error: &rusqlite::Error) -> bool {
+fn is_unique_violation(error: &rusqlite::Error) -> bool {
     use rusqlite::ffi::{
         SQLITE_CONSTRAINT_PRIMARYKEY as PRIMARY, SQLITE_CONSTRAINT_ROWID as ROWID,
         SQLITE_CONSTRAINT_UNIQUE as UNIQUE,
@@ -103,7 +103,7 @@ impl From<postgres::Error> for Error {
         let Some(db) = error.as_db_error() else {
             let cause =
                 error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"));
-            return if is_connection(&error) {
+            return if is_connection_error(&error) {
                 Self::Unavailable { message: cause, in_doubt: false }
             } else {
                 Self::Other(cause)
@@ -128,12 +128,12 @@ impl From<postgres::Error> for Error {
 }
 
 /// The server was not reached or the connection broke, as opposed to a value that fits no column.
-fn is_connection(error: &postgres::Error) -> bool {
+fn is_connection_error(error: &postgres::Error) -> bool {
     error.is_closed() || matches!(error.source(), Some(source) if source.is::<std::io::Error>())
 }
 
 /// Runs one transaction's body; a panic in it fails that transaction, not the thread that serves all of them.
-pub(crate) fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(crate) fn catch_panic<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
     outcome.unwrap_or_else(|_| Err(Error::Other("a transaction panicked; it was rolled back".into())))
 }

@@ -28,7 +28,7 @@ pub fn record(tx: &mut Tx<'_>, event: &NewEvent, now: Millis) -> Result<()> {
 }
 
 #[derive(Clone, Debug)]
-pub struct Recorded {
+pub struct EventRecord {
     pub seq: i64,
     pub kind: String,
     pub session: Option<String>,
@@ -45,7 +45,7 @@ pub fn list(
     kind: Option<&str>,
     session: Option<&SessionKey>,
     limit: usize,
-) -> Result<Vec<Recorded>> {
+) -> Result<Vec<EventRecord>> {
     macro_rules! select {
         ($which:literal) => {
             concat!(
@@ -58,24 +58,24 @@ pub fn list(
     }
     match session {
         Some(session) => {
-            tx.query(select!("session_key = $4 AND "), params![after, kind, limit, session], read)
+            tx.query(select!("session_key = $4 AND "), params![after, kind, limit, session], event_from_row)
         }
-        None => tx.query(select!(""), params![after, kind, limit], read),
+        None => tx.query(select!(""), params![after, kind, limit], event_from_row),
     }
 }
 
 /// The last ones, in order.
-pub fn last(tx: &mut Tx<'_>, limit: usize) -> Result<Vec<Recorded>> {
+pub fn list_latest(tx: &mut Tx<'_>, limit: usize) -> Result<Vec<EventRecord>> {
     const SQL: &str =
         "SELECT seq, kind, session_key, turn_id, agent_id, trace_id, data_json, created_at FROM events
         ORDER BY seq DESC LIMIT $1";
-    let mut found = tx.query(SQL, params![limit], read)?;
+    let mut found = tx.query(SQL, params![limit], event_from_row)?;
     found.reverse();
     Ok(found)
 }
 
-fn read(row: &Row<'_>) -> Result<Recorded> {
-    Ok(Recorded {
+fn event_from_row(row: &Row<'_>) -> Result<EventRecord> {
+    Ok(EventRecord {
         seq: row.int(0)?,
         kind: row.text(1)?,
         session: row.opt_text(2)?,

@@ -8,17 +8,21 @@ use crate::error::Result;
 use crate::params;
 use crate::tx::Tx;
 
-const KEPT_MS: i64 = 7 * 24 * 60 * 60 * 1000;
+const RETAINED_DEDUP_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 
 /// The message an earlier delivery of the same platform message became.
-pub fn find(tx: &mut Tx<'_>, address: &ChatAddress, platform_id: &str) -> Result<Option<MessageId>> {
+pub fn find_duplicate(
+    tx: &mut Tx<'_>,
+    address: &ChatAddress,
+    platform_id: &str,
+) -> Result<Option<MessageId>> {
     const SQL: &str =
         "SELECT message_id FROM ingress WHERE channel = $1 AND account = $2 AND platform_id = $3";
     let params = params![&address.channel, &address.account, platform_id];
     Ok(tx.query_one(SQL, params, |row| row.text(0))?.map(MessageId::new))
 }
 
-pub fn remember(
+pub fn record_platform_id(
     tx: &mut Tx<'_>,
     address: &ChatAddress,
     platform_id: &str,
@@ -31,21 +35,21 @@ pub fn remember(
 }
 
 /// Forgets ids no platform redelivers any more.
-pub fn forget_old(tx: &mut Tx<'_>, now: Millis) -> Result<usize> {
-    tx.execute("DELETE FROM ingress WHERE created_at < $1", params![now.minus(KEPT_MS)])
+pub fn delete_expired(tx: &mut Tx<'_>, now: Millis) -> Result<usize> {
+    tx.execute("DELETE FROM ingress WHERE created_at < $1", params![now.minus(RETAINED_DEDUP_MS)])
 }
 
-pub fn automatic_turns(tx: &mut Tx<'_>, trace: &TraceId) -> Result<u32> {
+pub fn get_automatic_turns(tx: &mut Tx<'_>, trace: &TraceId) -> Result<u32> {
     const SQL: &str = "SELECT automatic_turns FROM traces WHERE trace_id = $1";
-    Ok(tx.query_one(SQL, params![trace], |row| row.small(0))?.unwrap_or(0))
+    Ok(tx.query_one(SQL, params![trace], |row| row.as_u32(0))?.unwrap_or(0))
 }
 
 /// A person goes on with it: what follows is counted anew.
-pub fn forget_automatic_turns(tx: &mut Tx<'_>, trace: &TraceId) -> Result<()> {
+pub fn reset_automatic_turns(tx: &mut Tx<'_>, trace: &TraceId) -> Result<()> {
     tx.execute("DELETE FROM traces WHERE trace_id = $1", params![trace]).map(drop)
 }
 
-pub fn count_automatic_turn(tx: &mut Tx<'_>, trace: &TraceId, now: Millis) -> Result<()> {
+pub fn increment_automatic_turns(tx: &mut Tx<'_>, trace: &TraceId, now: Millis) -> Result<()> {
     const SQL: &str = "INSERT INTO traces (trace_id, automatic_turns, created_at) VALUES ($1, 1, $2)
         ON CONFLICT (trace_id) DO UPDATE SET automatic_turns = traces.automatic_turns + 1";
     tx.execute(SQL, params![trace, now]).map(drop)

@@ -10,7 +10,7 @@ use crate::tx::Tx;
 
 /// What a restart may do with a call that has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Begun {
+pub enum ReplayDecision {
     /// Nobody started it, or running it again is harmless: run it.
     Run,
     /// It was started once and may have happened: never again.
@@ -18,48 +18,54 @@ pub enum Begun {
 }
 
 /// Records that the call is about to run, and says whether it may.
-pub fn begin(
+pub fn start_call(
     tx: &mut Tx<'_>,
     turn: &TurnId,
     call: &ToolCall,
     effect: ToolEffect,
     now: Millis,
-) -> Result<Begun> {
+) -> Result<ReplayDecision> {
     const FIND: &str = "SELECT effect FROM intents WHERE turn_id = $1 AND call_id = $2";
     const INSERT: &str = "INSERT INTO intents (turn_id, call_id, name, effect, state, started_at)
         VALUES ($1, $2, $3, $4, 'intent', $5)";
     let found = tx.query_one(FIND, params![turn, &call.id], |row| row.text(0))?;
     match found {
-        Some(stored) if stored == ToolEffect::Effect.as_str() => Ok(Begun::Unknown),
-        Some(_) => Ok(Begun::Run),
+        Some(stored) if stored == ToolEffect::Effect.as_str() => Ok(ReplayDecision::Unknown),
+        Some(_) => Ok(ReplayDecision::Run),
         None => {
             tx.execute(INSERT, params![turn, &call.id, &call.name, effect.as_str(), now])?;
-            Ok(Begun::Run)
+            Ok(ReplayDecision::Run)
         }
     }
 }
 
 /// Whether a call was begun before: whoever had to agree to it has.
-pub fn is_begun(tx: &mut Tx<'_>, turn: &TurnId, call_id: &str) -> Result<bool> {
+pub fn is_started(tx: &mut Tx<'_>, turn: &TurnId, call_id: &str) -> Result<bool> {
     const SQL: &str = "SELECT COUNT(*) FROM intents WHERE turn_id = $1 AND call_id = $2";
     Ok(tx.query_one(SQL, params![turn, call_id], |row| row.int(0))?.unwrap_or(0) > 0)
 }
 
 /// Whether a call was begun and its result is not stored yet.
-pub fn is_open(tx: &mut Tx<'_>, turn: &TurnId, call_id: &str) -> Result<bool> {
+pub fn is_unfinished(tx: &mut Tx<'_>, turn: &TurnId, call_id: &str) -> Result<bool> {
     const SQL: &str = "SELECT COUNT(*) FROM intents WHERE turn_id = $1 AND call_id = $2 AND state = 'intent'";
     Ok(tx.query_one(SQL, params![turn, call_id], |row| row.int(0))?.unwrap_or(0) > 0)
 }
 
-pub fn close(tx: &mut Tx<'_>, turn: &TurnId, call_id: &str, begun: Begun, now: Millis) -> Result<()> {
+pub fn finish_call(
+    tx: &mut Tx<'_>,
+    turn: &TurnId,
+    call_id: &str,
+    begun: ReplayDecision,
+    now: Millis,
+) -> Result<()> {
     const SQL: &str = "UPDATE intents SET state = $3, ended_at = $4 WHERE turn_id = $1 AND call_id = $2";
-    let state = if begun == Begun::Run { "done" } else { "unknown" };
+    let state = if begun == ReplayDecision::Run { "done" } else { "unknown" };
     tx.execute(SQL, params![turn, call_id, state, now]).map(drop)
 }
 
 /// Calls of a turn that were started and have no result, and of each whether it only reads. Of others nobody knows what
 /// they did.
-pub fn open(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<(String, bool)>> {
+pub fn list_unfinished(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<(String, bool)>> {
     const SQL: &str = "SELECT call_id, effect FROM intents WHERE turn_id = $1 AND state = 'intent'";
     tx.query(SQL, params![turn], |row| Ok((row.text(0)?, row.text(1)? == ToolEffect::Pure.as_str())))
 }

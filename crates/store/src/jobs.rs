@@ -12,22 +12,27 @@ use crate::params;
 use crate::tx::{Row, Tx};
 
 mod claim;
-mod deaths;
 mod end;
+mod process_deaths;
 
-pub(crate) use claim::earlier_lives;
-pub use claim::{Claim, Claimer, Hold, Renewal, begin, claim, holds, hosts, renew, take_over};
-pub use deaths::{ORPHANS, OrphanSearch, note_deaths, note_drain, orphans, suspects};
-pub use end::{End, end, hand_back, release};
+pub(crate) use claim::earlier_epoch_prefix;
+pub use claim::{
+    ClaimRenewal, ClaimStatus, TurnClaim, TurnClaimer, claim_next, insert_claimed, is_session_host,
+    renew_claim, take_over_orphan, verify_claim,
+};
+pub use end::{TurnJobEnd, end_turn, release_claim, release_held};
+pub use process_deaths::{
+    ORPHAN_BATCH_SIZE, OrphanSearch, list_orphans, list_suspects, record_deaths, record_drain,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TurnJobKind {
     Turn,
     /// Fold old history into a summary; nothing is said.
     Compact,
 }
 
-impl Kind {
+impl TurnJobKind {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Turn => "turn",
@@ -41,11 +46,11 @@ impl Kind {
 }
 
 #[derive(Clone, Debug)]
-pub struct NewJob {
+pub struct NewTurnJob {
     pub turn: TurnId,
     pub session: SessionKey,
     pub agent: AgentId,
-    pub kind: Kind,
+    pub kind: TurnJobKind,
     pub lane: JobLane,
     pub priority: JobPriority,
     /// Waits for the running turn of its session.
@@ -59,24 +64,24 @@ pub struct NewJob {
 }
 
 /// The agent of a session has changed: what waits there for the old one is the new one's.
-pub fn reassign(tx: &mut Tx<'_>, session: &SessionKey, from: &AgentId, to: &AgentId) -> Result<()> {
+pub fn reassign_queued(tx: &mut Tx<'_>, session: &SessionKey, from: &AgentId, to: &AgentId) -> Result<()> {
     const SQL: &str =
         "UPDATE jobs SET agent_id = $3 WHERE session_key = $1 AND state = 'queued' AND agent_id = $2";
     tx.execute(SQL, params![session, from, to]).map(drop)
 }
 
 /// Gives what waits in a session to an agent.
-pub fn assign(tx: &mut Tx<'_>, session: &SessionKey, agent: &AgentId) -> Result<()> {
+pub fn assign_queued(tx: &mut Tx<'_>, session: &SessionKey, agent: &AgentId) -> Result<()> {
     const SQL: &str = "UPDATE jobs SET agent_id = $2 WHERE session_key = $1 AND state = 'queued'";
     tx.execute(SQL, params![session, agent]).map(drop)
 }
 
-pub fn insert(tx: &mut Tx<'_>, job: &NewJob) -> Result<()> {
-    put(tx, job, None)
+pub fn insert(tx: &mut Tx<'_>, job: &NewTurnJob) -> Result<()> {
+    insert_with_lease(tx, job, None)
 }
 
 /// Stores a job: queued, or running already under a lease.
-fn put(tx: &mut Tx<'_>, job: &NewJob, lease: Option<&Lease<'_>>) -> Result<()> {
+fn insert_with_lease(tx: &mut Tx<'_>, job: &NewTurnJob, lease: Option<&JobLease<'_>>) -> Result<()> {
     const SQL: &str = "INSERT INTO jobs (turn_id, session_key, agent_id, kind, lane, priority, state, held,
           was_held, inputs, steers, hop, trace_id, queued_at, node, lease_until, attempt, started_at)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)";
@@ -104,7 +109,7 @@ fn put(tx: &mut Tx<'_>, job: &NewJob, lease: Option<&Lease<'_>>) -> Result<()> {
 }
 
 /// Who runs a job, since when, and until when it may keep silent.
-struct Lease<'a> {
+struct JobLease<'a> {
     node: &'a NodeId,
     from: Millis,
     until: Millis,
@@ -112,7 +117,7 @@ struct Lease<'a> {
 
 /// One more input of a turn that has not started.
 #[derive(Clone, Debug)]
-pub struct Joining {
+pub struct JoiningInput {
     /// It is a person's.
     pub steers: bool,
     pub lane: JobLane,
@@ -122,7 +127,7 @@ pub struct Joining {
 }
 
 /// Adds one more input to a turn that has not started.
-pub fn join(tx: &mut Tx<'_>, turn: &TurnId, joining: &Joining) -> Result<()> {
+pub fn add_input(tx: &mut Tx<'_>, turn: &TurnId, joining: &JoiningInput) -> Result<()> {
     // A person's message takes the turn into its own lane, and what agents began goes on as the person's own.
     // A turn that only was to fold history has something to answer now.
     const SQL: &str = "UPDATE jobs SET inputs = inputs + 1, kind = 'turn',
@@ -132,7 +137,7 @@ pub fn join(tx: &mut Tx<'_>, turn: &TurnId, joining: &Joining) -> Result<()> {
           hop = CASE WHEN $2 = 1 THEN 0 WHEN steers = 0 AND $5 > hop THEN $5 ELSE hop END,
           trace_id = CASE WHEN $2 = 1 AND steers = 0 THEN $6 ELSE trace_id END
         WHERE turn_id = $1 AND state = 'queued'";
-    let Joining { steers, lane, priority, hop, trace } = joining;
+    let JoiningInput { steers, lane, priority, hop, trace } = joining;
     match tx.execute(SQL, params![turn, *steers, lane.as_str(), *priority as i64, *hop, trace])? {
         1 => Ok(()),
         _ => Err(Error::Other(format!("turn {turn} is no longer queued"))),
@@ -140,12 +145,12 @@ pub fn join(tx: &mut Tx<'_>, turn: &TurnId, joining: &Joining) -> Result<()> {
 }
 
 /// Holds a turn until a person writes in its session: its agents have talked enough among themselves.
-pub fn wait_for_person(tx: &mut Tx<'_>, turn: &TurnId) -> Result<()> {
+pub fn hold_for_person(tx: &mut Tx<'_>, turn: &TurnId) -> Result<()> {
     tx.execute("UPDATE jobs SET held = 2 WHERE turn_id = $1 AND state = 'queued'", params![turn]).map(drop)
 }
 
 /// The same for the turn that waits in a session, if only agents have written to it.
-pub fn hold_talk(tx: &mut Tx<'_>, session: &SessionKey) -> Result<()> {
+pub fn hold_agent_only_turn(tx: &mut Tx<'_>, session: &SessionKey) -> Result<()> {
     const SQL: &str = "UPDATE jobs SET held = 2
         WHERE session_key = $1 AND state = 'queued' AND held = 1 AND inputs > 0
           AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.turn_id = jobs.turn_id AND m.origin NOT LIKE 'agent:%')";
@@ -153,25 +158,25 @@ pub fn hold_talk(tx: &mut Tx<'_>, session: &SessionKey) -> Result<()> {
 }
 
 /// A person wrote: a turn that waited for that goes on, behind the one that runs. `false`: it did not wait for it.
-pub fn resume(tx: &mut Tx<'_>, turn: &TurnId, is_behind: bool) -> Result<bool> {
+pub fn resume_held(tx: &mut Tx<'_>, turn: &TurnId, is_behind: bool) -> Result<bool> {
     const SQL: &str = "UPDATE jobs SET held = $2 WHERE turn_id = $1 AND state = 'queued' AND held = 2";
     Ok(tx.execute(SQL, params![turn, is_behind])? > 0)
 }
 
-pub fn waits_for_person(tx: &mut Tx<'_>, turn: &TurnId) -> Result<bool> {
+pub fn is_held_for_person(tx: &mut Tx<'_>, turn: &TurnId) -> Result<bool> {
     const SQL: &str = "SELECT 1 FROM jobs WHERE turn_id = $1 AND state = 'queued' AND held = 2";
     Ok(tx.query_one(SQL, params![turn], |_| Ok(()))?.is_some())
 }
 
 /// Takes an input out of a turn that has not started; returns how many are left. `None`: it has started.
-pub fn leave(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Option<i64>> {
+pub fn remove_input(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Option<i64>> {
     const SQL: &str = "UPDATE jobs SET inputs = inputs - 1
         WHERE turn_id = $1 AND state = 'queued' AND inputs > 0 RETURNING inputs";
     tx.query_one(SQL, params![turn], |row| row.int(0))
 }
 
 /// What goes on in a session. Take its row first.
-pub fn load(tx: &mut Tx<'_>, session: &SessionKey) -> Result<SessionLoad> {
+pub fn session_load(tx: &mut Tx<'_>, session: &SessionKey) -> Result<SessionLoad> {
     // Two halves, each with an index of what is alive: the past turns of a session are many.
     const ACTIVE: &str = "SELECT turn_id, state, inputs FROM jobs WHERE session_key = $1 AND state = 'queued'
         UNION ALL SELECT turn_id, state, inputs FROM jobs WHERE session_key = $1 AND state = 'running'";
@@ -204,7 +209,7 @@ pub struct WaitingCounts {
 }
 
 /// Counts the inputs of the turn that has not started, and the interrupted tasks.
-pub fn waiting_counts(tx: &mut Tx<'_>, session: &SessionKey) -> Result<WaitingCounts> {
+pub fn count_waiting(tx: &mut Tx<'_>, session: &SessionKey) -> Result<WaitingCounts> {
     const SQL: &str = "SELECT COUNT(CASE WHEN m.origin = 'user' THEN 1 END),
           COUNT(CASE WHEN m.origin <> 'user' THEN 1 END) FROM messages m
         WHERE (m.turn_id IN (SELECT j.turn_id FROM jobs j WHERE j.session_key = $1 AND j.state = 'queued')
@@ -217,46 +222,50 @@ pub fn waiting_counts(tx: &mut Tx<'_>, session: &SessionKey) -> Result<WaitingCo
 
 /// The turn of a session that has not started.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Queued {
+pub struct QueuedTurnRow {
     pub turn: TurnId,
     /// A person's message is in it: the running turn gives way.
     pub steers: bool,
 }
 
-pub fn queued(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<Queued>> {
+pub fn find_queued(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<QueuedTurnRow>> {
     const SQL: &str = "SELECT turn_id, steers FROM jobs WHERE session_key = $1 AND state = 'queued'";
-    let read = |row: &Row<'_>| Ok(Queued { turn: TurnId::new(row.text(0)?), steers: row.flag(1)? });
+    let read = |row: &Row<'_>| Ok(QueuedTurnRow { turn: TurnId::new(row.text(0)?), steers: row.flag(1)? });
     tx.query_one(SQL, params![session], read)
 }
 
 /// A turn that runs, on whichever node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Running {
+pub struct RunningTurnRow {
     pub turn: TurnId,
     pub session: SessionKey,
     pub agent: AgentId,
 }
 
 /// Every turn that runs: not more than the lanes have places.
-pub fn running(tx: &mut Tx<'_>) -> Result<Vec<Running>> {
+pub fn list_running(tx: &mut Tx<'_>) -> Result<Vec<RunningTurnRow>> {
     const SQL: &str = "SELECT turn_id, session_key, agent_id FROM jobs WHERE state = 'running'";
     tx.query(SQL, &[], |row| {
-        Ok(Running { turn: TurnId::new(row.text(0)?), session: row.key(1)?, agent: row.agent(2)? })
+        Ok(RunningTurnRow {
+            turn: TurnId::new(row.text(0)?),
+            session: row.session_key(1)?,
+            agent: row.agent_id(2)?,
+        })
     })
 }
 
 /// A newer message of a person waits for the running turn to give way.
 pub fn is_steered(tx: &mut Tx<'_>, session: &SessionKey) -> Result<bool> {
-    Ok(queued(tx, session)?.is_some_and(|queued| queued.steers))
+    Ok(find_queued(tx, session)?.is_some_and(|queued| queued.steers))
 }
 
 /// Asks the running turn to end: its node hears of it, and every step it stores asks.
-pub fn stop(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<TurnId>> {
+pub fn request_stop(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<TurnId>> {
     const SQL: &str = "UPDATE jobs SET cancel = 1
         WHERE session_key = $1 AND state = 'running' RETURNING turn_id";
     let turn = tx.query_one(SQL, params![session], |row| row.text(0))?.map(TurnId::new);
     if let Some(turn) = &turn {
-        tx.notify(&format!("stop {turn}"))?;
+        tx.notify_nodes(&format!("stop {turn}"))?;
     }
     Ok(turn)
 }
@@ -269,14 +278,14 @@ pub fn cancel_queued(tx: &mut Tx<'_>, session: &SessionKey, now: Millis) -> Resu
 }
 
 /// Cancels whatever has not started, also what waits for a person: its session is stopped for good.
-pub fn cancel_waiting(tx: &mut Tx<'_>, session: &SessionKey, now: Millis) -> Result<Option<TurnId>> {
+pub fn cancel_queued_and_held(tx: &mut Tx<'_>, session: &SessionKey, now: Millis) -> Result<Option<TurnId>> {
     const SQL: &str = "UPDATE jobs SET state = 'cancelled', ended_at = $2, error_code = 'stopped'
         WHERE session_key = $1 AND state = 'queued' RETURNING turn_id";
     Ok(tx.query_one(SQL, params![session, now], |row| row.text(0))?.map(TurnId::new))
 }
 
 /// Turns that were queued after another and cancelled before they started.
-pub fn cancelled_behind(tx: &mut Tx<'_>, session: &SessionKey, turn: &TurnId) -> Result<Vec<TurnId>> {
+pub fn list_cancelled_behind(tx: &mut Tx<'_>, session: &SessionKey, turn: &TurnId) -> Result<Vec<TurnId>> {
     const SQL: &str = "SELECT turn_id FROM jobs
         WHERE session_key = $1 AND state = 'cancelled' AND started_at IS NULL
           AND seq > (SELECT r.seq FROM jobs r WHERE r.turn_id = $2) ORDER BY seq";
@@ -299,13 +308,13 @@ pub fn cancel_empty(tx: &mut Tx<'_>, session: &SessionKey, now: Millis) -> Resul
 }
 
 /// What has not started moves behind everything stored before it does, as if it had waited for a turn.
-pub fn postpone(tx: &mut Tx<'_>, session: &SessionKey) -> Result<()> {
+pub fn mark_queued_as_held(tx: &mut Tx<'_>, session: &SessionKey) -> Result<()> {
     const SQL: &str = "UPDATE jobs SET was_held = 1 WHERE session_key = $1 AND state = 'queued'";
     tx.execute(SQL, params![session]).map(drop)
 }
 
 #[derive(Clone, Debug)]
-pub struct Job {
+pub struct TurnJob {
     pub turn: TurnId,
     pub session: SessionKey,
     pub agent: AgentId,
@@ -338,12 +347,12 @@ macro_rules! select {
     };
 }
 
-pub fn get(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Option<Job>> {
-    tx.query_one(select!("WHERE turn_id = $1"), params![turn], read)
+pub fn get(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Option<TurnJob>> {
+    tx.query_one(select!("WHERE turn_id = $1"), params![turn], turn_job_from_row)
 }
 
 /// The turn that answers for `turn`: itself, or the one that took up the task it was steered away from.
-pub fn answering(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Option<Job>> {
+pub fn find_answering(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Option<TurnJob>> {
     let mut job = get(tx, turn)?;
     while let Some(next) = job.as_ref().and_then(|job| job.continued_by.clone()) {
         job = get(tx, &next)?;
@@ -356,35 +365,35 @@ pub fn list(
     session: Option<&SessionKey>,
     state: Option<JobState>,
     limit: usize,
-) -> Result<Vec<Job>> {
+) -> Result<Vec<TurnJob>> {
     const ALL: &str = select!("WHERE CAST($1 AS TEXT) IS NULL OR state = $1 ORDER BY seq DESC LIMIT $2");
     const OF_SESSION: &str = select!(
         "WHERE session_key = $3 AND (CAST($1 AS TEXT) IS NULL OR state = $1) ORDER BY seq DESC LIMIT $2"
     );
     let state = state.map(JobState::as_str);
     match session {
-        Some(session) => tx.query(OF_SESSION, params![state, limit, session], read),
-        None => tx.query(ALL, params![state, limit], read),
+        Some(session) => tx.query(OF_SESSION, params![state, limit, session], turn_job_from_row),
+        None => tx.query(ALL, params![state, limit], turn_job_from_row),
     }
 }
 
 /// How many turns are queued and running, for the health page.
-pub fn counts(tx: &mut Tx<'_>) -> Result<Vec<(String, i64)>> {
+pub fn count_by_state(tx: &mut Tx<'_>) -> Result<Vec<(String, i64)>> {
     const SQL: &str = "SELECT 'queued', COUNT(*) FROM jobs WHERE state = 'queued' HAVING COUNT(*) > 0
         UNION ALL SELECT 'running', COUNT(*) FROM jobs WHERE state = 'running' HAVING COUNT(*) > 0";
     tx.query(SQL, &[], |row| Ok((row.text(0)?, row.int(1)?)))
 }
 
-fn read(row: &Row<'_>) -> Result<Job> {
+fn turn_job_from_row(row: &Row<'_>) -> Result<TurnJob> {
     let tokens = |at| -> Result<Option<u64>> { Ok(row.opt_int(at)?.and_then(|n| u64::try_from(n).ok())) };
-    Ok(Job {
+    Ok(TurnJob {
         turn: TurnId::new(row.text(0)?),
-        session: row.key(1)?,
-        agent: row.agent(2)?,
-        lane: row.parsed(3, JobLane::parse)?,
-        state: row.parsed(4, JobState::parse)?,
-        attempt: row.small(5)?,
-        hop: row.small(6)?,
+        session: row.session_key(1)?,
+        agent: row.agent_id(2)?,
+        lane: row.parse_column(3, JobLane::parse)?,
+        state: row.parse_column(4, JobState::parse)?,
+        attempt: row.as_u32(5)?,
+        hop: row.as_u32(6)?,
         trace: TraceId::new(row.text(7)?),
         cancel: row.flag(8)?,
         model: row.opt_text(9)?,

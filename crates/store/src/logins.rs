@@ -7,7 +7,7 @@ use crate::params;
 use crate::tx::{Row, Tx};
 
 /// Logins that one token keeps; the least recently used are removed.
-const MAX_PER_TOKEN: usize = 64;
+const MAX_LOGINS_PER_TOKEN: usize = 64;
 
 /// Whose rights a login has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub enum LoginOwner {
 }
 
 impl LoginOwner {
-    fn columns(&self) -> (Option<&str>, Option<&str>) {
+    fn owner_columns(&self) -> (Option<&str>, Option<&str>) {
         match self {
             Self::Server { token_hash } => (None, Some(token_hash)),
             Self::Token { id } => (Some(id), None),
@@ -28,7 +28,7 @@ impl LoginOwner {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Login {
+pub struct StoredLogin {
     pub id: String,
     pub owner: LoginOwner,
     /// What the browser calls itself.
@@ -45,15 +45,15 @@ pub struct LoginHashes {
     pub key: String,
 }
 
-pub fn add(tx: &mut Tx<'_>, login: &Login, hashes: &LoginHashes) -> Result<()> {
+pub fn insert(tx: &mut Tx<'_>, login: &StoredLogin, hashes: &LoginHashes) -> Result<()> {
     const SQL: &str = "INSERT INTO logins
         (id, cookie_hash, key_hash, token_id, owner_hash, client, created_at, used_at, expires_at)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
-    const EXPIRED: &str = "DELETE FROM logins WHERE expires_at <= $1";
-    const SURPLUS: &str = "DELETE FROM logins WHERE id IN (SELECT id FROM logins
+    const DELETE_EXPIRED: &str = "DELETE FROM logins WHERE expires_at <= $1";
+    const DELETE_SURPLUS: &str = "DELETE FROM logins WHERE id IN (SELECT id FROM logins
         WHERE COALESCE(token_id, '') = COALESCE($1, '') ORDER BY used_at DESC, id DESC LIMIT 1000 OFFSET $2)";
-    let (token, owner) = login.owner.columns();
-    tx.execute(EXPIRED, params![login.created_at])?;
+    let (token, owner) = login.owner.owner_columns();
+    tx.execute(DELETE_EXPIRED, params![login.created_at])?;
     tx.execute(
         SQL,
         params![
@@ -68,24 +68,28 @@ pub fn add(tx: &mut Tx<'_>, login: &Login, hashes: &LoginHashes) -> Result<()> {
             login.expires_at
         ],
     )?;
-    tx.execute(SURPLUS, params![token.unwrap_or_default(), MAX_PER_TOKEN]).map(drop)
+    tx.execute(DELETE_SURPLUS, params![token.unwrap_or_default(), MAX_LOGINS_PER_TOKEN]).map(drop)
 }
 
 /// The login with this cookie that has not expired, with the hash of its key.
-pub fn find(tx: &mut Tx<'_>, cookie_hash: &str, now: Millis) -> Result<Option<(Login, String)>> {
+pub fn find_by_cookie(
+    tx: &mut Tx<'_>,
+    cookie_hash: &str,
+    now: Millis,
+) -> Result<Option<(StoredLogin, String)>> {
     const SQL: &str = "SELECT id, token_id, owner_hash, client, created_at, used_at, expires_at, key_hash
         FROM logins WHERE cookie_hash = $1 AND expires_at > $2";
-    tx.query_one(SQL, params![cookie_hash, now], |row| Ok((read(row)?, row.text(7)?)))
+    tx.query_one(SQL, params![cookie_hash, now], |row| Ok((login_from_row(row)?, row.text(7)?)))
 }
 
 /// Those that have not expired, the most recently used first; of one token where it is named.
-pub fn list(tx: &mut Tx<'_>, token: Option<&str>, now: Millis) -> Result<Vec<Login>> {
+pub fn list(tx: &mut Tx<'_>, token: Option<&str>, now: Millis) -> Result<Vec<StoredLogin>> {
     const SQL: &str = "SELECT id, token_id, owner_hash, client, created_at, used_at, expires_at
         FROM logins WHERE expires_at > $1 AND ($2 = '' OR token_id = $2) ORDER BY used_at DESC, id DESC";
-    tx.query(SQL, params![now, token.unwrap_or_default()], read)
+    tx.query(SQL, params![now, token.unwrap_or_default()], login_from_row)
 }
 
-pub fn touch(tx: &mut Tx<'_>, id: &str, now: Millis) -> Result<()> {
+pub fn mark_used(tx: &mut Tx<'_>, id: &str, now: Millis) -> Result<()> {
     tx.execute("UPDATE logins SET used_at = $2 WHERE id = $1 AND used_at < $2", params![id, now]).map(drop)
 }
 
@@ -96,7 +100,7 @@ pub fn remove(tx: &mut Tx<'_>, id: &str, token: Option<&str>) -> Result<bool> {
 }
 
 /// The ids of the logins that ended with the token.
-pub fn remove_of_token(tx: &mut Tx<'_>, token: &str) -> Result<Vec<String>> {
+pub fn remove_by_token(tx: &mut Tx<'_>, token: &str) -> Result<Vec<String>> {
     tx.query("DELETE FROM logins WHERE token_id = $1 RETURNING id", params![token], |row| row.text(0))
 }
 
@@ -105,12 +109,12 @@ pub fn remove_by_cookie(tx: &mut Tx<'_>, cookie_hash: &str) -> Result<()> {
     tx.execute("DELETE FROM logins WHERE cookie_hash = $1", params![cookie_hash]).map(drop)
 }
 
-fn read(row: &Row<'_>) -> Result<Login> {
+fn login_from_row(row: &Row<'_>) -> Result<StoredLogin> {
     let owner = match (row.opt_text(1)?, row.opt_text(2)?) {
         (Some(id), _) => LoginOwner::Token { id },
         (None, token_hash) => LoginOwner::Server { token_hash: token_hash.unwrap_or_default() },
     };
-    Ok(Login {
+    Ok(StoredLogin {
         id: row.text(0)?,
         owner,
         client: row.text(3)?,

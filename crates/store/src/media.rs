@@ -9,36 +9,47 @@ use crate::params;
 use crate::tx::Tx;
 
 /// Keeps what a message shows, with the message.
-pub(crate) fn keep(tx: &mut Tx<'_>, message: &MessageId, media: &AttachmentImage, now: Millis) -> Result<()> {
-    const USE: &str = "INSERT INTO media_uses (message_id, hash)
+pub(crate) fn attach_to_message(
+    tx: &mut Tx<'_>,
+    message: &MessageId,
+    media: &AttachmentImage,
+    now: Millis,
+) -> Result<()> {
+    const INSERT_MESSAGE_USE: &str = "INSERT INTO media_uses (message_id, hash)
         SELECT CAST($1 AS TEXT), m.hash FROM media m WHERE m.hash = $2 ON CONFLICT (message_id, hash) DO NOTHING";
-    put(tx, media, now)?;
-    tx.execute(USE, params![message, media.hash()]).map(drop)
+    upsert_image(tx, media, now)?;
+    tx.execute(INSERT_MESSAGE_USE, params![message, media.hash()]).map(drop)
 }
 
 /// Keeps what a round shows until it is closed: its agents are given the message one after the other, and from the round.
-pub(crate) fn hold(tx: &mut Tx<'_>, round: &str, media: &AttachmentImage, now: Millis) -> Result<()> {
-    const USE: &str = "INSERT INTO media_rounds (round_id, hash)
+pub(crate) fn attach_to_broadcast(
+    tx: &mut Tx<'_>,
+    round: &str,
+    media: &AttachmentImage,
+    now: Millis,
+) -> Result<()> {
+    const INSERT_BROADCAST_USE: &str = "INSERT INTO media_rounds (round_id, hash)
         SELECT CAST($1 AS TEXT), m.hash FROM media m WHERE m.hash = $2 ON CONFLICT (round_id, hash) DO NOTHING";
-    put(tx, media, now)?;
-    tx.execute(USE, params![round, media.hash()]).map(drop)
+    upsert_image(tx, media, now)?;
+    tx.execute(INSERT_BROADCAST_USE, params![round, media.hash()]).map(drop)
 }
 
 /// Every agent of the round has its copy, and that keeps the image from now on.
-pub(crate) fn let_go(tx: &mut Tx<'_>, round: &str) -> Result<()> {
+pub(crate) fn detach_from_broadcast(tx: &mut Tx<'_>, round: &str) -> Result<()> {
     tx.execute("DELETE FROM media_rounds WHERE round_id = $1", params![round]).map(drop)
 }
 
-fn put(tx: &mut Tx<'_>, media: &AttachmentImage, now: Millis) -> Result<()> {
-    const IMAGE: &str = "INSERT INTO media (hash, media_type, bytes, created_at) VALUES ($1, $2, $3, $4)
+fn upsert_image(tx: &mut Tx<'_>, media: &AttachmentImage, now: Millis) -> Result<()> {
+    const UPSERT_IMAGE: &str =
+        "INSERT INTO media (hash, media_type, bytes, created_at) VALUES ($1, $2, $3, $4)
         ON CONFLICT (hash) DO UPDATE SET created_at = excluded.created_at";
     let AttachmentImage::Fresh(image) = media else { return Ok(()) };
     // One that is there is written to as well, so that nobody removes it before it is used.
-    tx.execute(IMAGE, params![image.hash(), image.media_type(), image.bytes(), now]).map(drop)
+    tx.execute(UPSERT_IMAGE, params![image.hash(), image.media_type(), image.bytes(), now]).map(drop)
 }
 
 /// What is there under a hash, if it still is an image.
-pub fn load(tx: &mut Tx<'_>, hash: &MediaHash) -> Result<Option<Image>> {
+pub fn load_image(tx: &mut Tx<'_>, hash: &MediaHash) -> Result<Option<Image>> {
     const SQL: &str = "SELECT bytes FROM media WHERE hash = $1";
     let found =
         tx.query_one(SQL, params![hash], |row| row.bytes(0, |bytes| Image::from_bytes(bytes).ok()))?;
@@ -48,15 +59,15 @@ pub fn load(tx: &mut Tx<'_>, hash: &MediaHash) -> Result<Option<Image>> {
 /// Removes what nothing shows any more and says how many there were. Whoever is just about to show one is waited for:
 /// the second look sees what they have stored.
 pub fn remove_unused(tx: &mut Tx<'_>) -> Result<usize> {
-    const UNUSED: &str = "SELECT m.hash FROM media m
+    const FIND_UNUSED: &str = "SELECT m.hash FROM media m
         WHERE NOT EXISTS (SELECT 1 FROM media_uses u WHERE u.hash = m.hash)
           AND NOT EXISTS (SELECT 1 FROM media_rounds r WHERE r.hash = m.hash) LIMIT 1000 /* lock */";
-    const REMOVE: &str = "DELETE FROM media
+    const DELETE_IF_UNUSED: &str = "DELETE FROM media
         WHERE hash = $1 AND NOT EXISTS (SELECT 1 FROM media_uses u WHERE u.hash = $1)
           AND NOT EXISTS (SELECT 1 FROM media_rounds r WHERE r.hash = $1)";
     let mut removed = 0;
-    for hash in tx.query(UNUSED, params![], |row| row.text(0))? {
-        removed += tx.execute(REMOVE, params![&hash])?;
+    for hash in tx.query(FIND_UNUSED, params![], |row| row.text(0))? {
+        removed += tx.execute(DELETE_IF_UNUSED, params![&hash])?;
     }
     Ok(removed)
 }

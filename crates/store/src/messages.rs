@@ -12,12 +12,12 @@ use polyclaw_domain::time::Millis;
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
-use crate::jobs::Claim;
+use crate::jobs::TurnClaim;
 use crate::tx::{Row, Tx};
 use crate::{media, params, sessions};
 
 #[derive(Clone, Debug)]
-pub struct Message {
+pub struct SessionMessage {
     pub id: MessageId,
     pub session: SessionKey,
     pub session_id: SessionId,
@@ -35,7 +35,7 @@ pub struct Message {
     pub created_at: Millis,
 }
 
-impl Message {
+impl SessionMessage {
     /// A reply that ended at the model's length limit says so.
     pub fn is_truncated(&self) -> bool {
         let reason = self.meta.as_ref().and_then(|meta| meta.get("finish_reason"));
@@ -43,12 +43,12 @@ impl Message {
     }
 
     /// Notes, beside the line that says why a turn ended early, what was heard of its answer.
-    pub fn keep_said(&mut self, words: &str) {
+    pub fn set_partial_text(&mut self, words: &str) {
         self.meta.get_or_insert_with(|| json!({}))["said"] = words.into();
     }
 
     /// A line the runtime writes for a turn: inside, with no address, until its maker says otherwise.
-    pub fn internal(id: MessageId, claim: &Claim, session_id: SessionId, now: Millis) -> Self {
+    pub fn new_internal(id: MessageId, claim: &TurnClaim, session_id: SessionId, now: Millis) -> Self {
         Self {
             id,
             session: claim.session.clone(),
@@ -69,12 +69,12 @@ impl Message {
     }
 }
 
-pub fn insert(tx: &mut Tx<'_>, message: &Message) -> Result<()> {
+pub fn insert(tx: &mut Tx<'_>, message: &SessionMessage) -> Result<()> {
     insert_at(tx, message, message.ticket)
 }
 
 /// Stores a message under a ticket only the transaction knows, and the images that came with it.
-pub fn insert_at(tx: &mut Tx<'_>, message: &Message, ticket: i64) -> Result<()> {
+pub fn insert_at(tx: &mut Tx<'_>, message: &SessionMessage, ticket: i64) -> Result<()> {
     const SQL: &str =
         "INSERT INTO messages (id, session_key, session_id, ticket, role, text, parts_json, origin,
           channel, deliver, address_json, meta_json, idempotency_key, turn_id, created_at)
@@ -103,7 +103,7 @@ pub fn insert_at(tx: &mut Tx<'_>, message: &Message, ticket: i64) -> Result<()> 
         ],
     )?;
     attached_images(&message.parts)
-        .try_for_each(|image| media::keep(tx, &message.id, image, message.created_at))
+        .try_for_each(|image| media::attach_to_message(tx, &message.id, image, message.created_at))
 }
 
 macro_rules! select {
@@ -116,11 +116,11 @@ macro_rules! select {
     };
 }
 
-pub fn get(tx: &mut Tx<'_>, id: &MessageId) -> Result<Option<Message>> {
-    tx.query_one(select!("WHERE id = $1"), params![id], read)
+pub fn get(tx: &mut Tx<'_>, id: &MessageId) -> Result<Option<SessionMessage>> {
+    tx.query_one(select!("WHERE id = $1"), params![id], message_from_row)
 }
 
-pub fn by_key(tx: &mut Tx<'_>, session: &SessionKey, key: &str) -> Result<Option<(MessageId, TurnId)>> {
+pub fn find_by_key(tx: &mut Tx<'_>, session: &SessionKey, key: &str) -> Result<Option<(MessageId, TurnId)>> {
     const SQL: &str = "SELECT id, turn_id FROM messages WHERE session_key = $1 AND idempotency_key = $2";
     tx.query_one(SQL, params![session, key], |row| {
         Ok((MessageId::new(row.text(0)?), TurnId::new(row.text(1)?)))
@@ -128,7 +128,7 @@ pub fn by_key(tx: &mut Tx<'_>, session: &SessionKey, key: &str) -> Result<Option
 }
 
 /// The newest key in a session.
-pub fn last_key(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<String>> {
+pub fn find_last_key(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<String>> {
     const SQL: &str =
         "SELECT idempotency_key FROM messages WHERE session_key = $1 AND idempotency_key IS NOT NULL
         ORDER BY ticket DESC LIMIT 1";
@@ -136,8 +136,8 @@ pub fn last_key(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<String>>
 }
 
 /// Everything one turn has stored: its inputs, then its steps.
-pub fn of_turn(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<Message>> {
-    tx.query(select!("WHERE turn_id = $1 ORDER BY ticket"), params![turn], read)
+pub fn list_by_turn(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<SessionMessage>> {
+    tx.query(select!("WHERE turn_id = $1 ORDER BY ticket"), params![turn], message_from_row)
 }
 
 /// Changes what goes with a message.
@@ -151,15 +151,15 @@ pub fn remove(tx: &mut Tx<'_>, id: &MessageId) -> Result<()> {
 }
 
 /// Moves a waiting turn's inputs behind everything stored meanwhile, keeping their order.
-pub fn retake(tx: &mut Tx<'_>, session: &SessionKey, turn: &TurnId, now: Millis) -> Result<()> {
-    const IDS: &str = "SELECT id FROM messages WHERE turn_id = $1 ORDER BY ticket";
+pub fn move_to_end(tx: &mut Tx<'_>, session: &SessionKey, turn: &TurnId, now: Millis) -> Result<()> {
+    const FIND_IDS: &str = "SELECT id FROM messages WHERE turn_id = $1 ORDER BY ticket";
     // A conversation begun anew meanwhile is the one they are answered in.
-    const MOVE: &str = "UPDATE messages SET ticket = $2, session_id =
+    const MOVE_MESSAGE: &str = "UPDATE messages SET ticket = $2, session_id =
         (SELECT s.session_id FROM sessions s WHERE s.session_key = messages.session_key) WHERE id = $1";
-    let ids = tx.query(IDS, params![turn], |row| row.text(0))?;
-    let first = sessions::take_tickets(tx, session, ids.len(), now)?.unwrap_or_default();
+    let ids = tx.query(FIND_IDS, params![turn], |row| row.text(0))?;
+    let first = sessions::allocate_tickets(tx, session, ids.len(), now)?.unwrap_or_default();
     for (ticket, id) in (first..).zip(&ids) {
-        tx.execute(MOVE, params![id, ticket])?;
+        tx.execute(MOVE_MESSAGE, params![id, ticket])?;
     }
     Ok(())
 }
@@ -167,7 +167,7 @@ pub fn retake(tx: &mut Tx<'_>, session: &SessionKey, turn: &TurnId, now: Millis)
 /// What a prompt is made of: everything of one session id taken up after `after`, without what still waits
 /// for `queued`. What the runtime said to people of a turn that failed is no word of the model's: it is only told how far
 /// it came, so that it does not take the task for one that waits.
-pub fn history(
+pub fn load_history(
     tx: &mut Tx<'_>,
     (session, id): (&SessionKey, &SessionId),
     after: i64,
@@ -177,13 +177,13 @@ pub fn history(
         WHERE session_key = $1 AND ticket > $2 AND turn_id <> $3 AND session_id = $4 ORDER BY ticket";
     let queued = queued.map_or("", TurnId::as_str);
     let lines = tx.query(SQL, params![session, after, queued, id], |row| {
-        let (role, meta) = (row.parsed(1, MessageRole::parse)?, read_meta(row, 5)?);
+        let (role, meta) = (row.parse_column(1, MessageRole::parse)?, meta_from_row(row, 5)?);
         if meta.as_ref().is_some_and(run::is_shown_reply) {
             return Ok(None);
         }
-        let failure = meta.as_ref().filter(|_| role == MessageRole::Assistant).and_then(failure);
+        let failure = meta.as_ref().filter(|_| role == MessageRole::Assistant).and_then(failure_text);
         let mut text = failure.map_or_else(|| row.text(3), Ok)?;
-        let origin = row.parsed(2, MessageOrigin::parse)?;
+        let origin = row.parse_column(2, MessageOrigin::parse)?;
         let is_internal = role == MessageRole::User && matches!(origin, MessageOrigin::Agent(_));
         if let Some(details) = meta.as_ref().filter(|_| is_internal).and_then(run::transcript_details) {
             text.push('\n');
@@ -194,7 +194,7 @@ pub fn history(
             role,
             origin,
             text,
-            parts: read_parts(row, 4)?,
+            parts: parts_from_row(row, 4)?,
             author: meta.as_ref().and_then(MessageAuthor::from_shared_meta),
         }))
     })?;
@@ -202,7 +202,7 @@ pub fn history(
 }
 
 /// What a model is told of an answer that was none.
-fn failure(meta: &Value) -> Option<String> {
+fn failure_text(meta: &Value) -> Option<String> {
     let code = meta["error"].as_str()?;
     Some(match meta["said"].as_str() {
         Some(words) => format!("{words}\n[cut off: {code}]"),
@@ -211,60 +211,70 @@ fn failure(meta: &Value) -> Option<String> {
 }
 
 /// A page of the transcript of one session id, without what still waits.
-pub fn page(
+pub fn list_page(
     tx: &mut Tx<'_>,
     session: &SessionKey,
     id: &SessionId,
     after: i64,
     limit: usize,
-) -> Result<Vec<Message>> {
+) -> Result<Vec<SessionMessage>> {
     const SQL: &str = select!(
         "WHERE session_key = $1 AND ticket > $2 AND session_id = $3
            AND turn_id NOT IN (SELECT j.turn_id FROM jobs j WHERE j.session_key = $1 AND j.state = 'queued')
          ORDER BY ticket LIMIT $4"
     );
-    tx.query(SQL, params![session, after, id, limit], read)
+    tx.query(SQL, params![session, after, id, limit], message_from_row)
 }
 
 /// The last messages of a conversation, in order.
-pub fn newest(tx: &mut Tx<'_>, session: &SessionKey, id: &SessionId, limit: usize) -> Result<Vec<Message>> {
+pub fn list_newest(
+    tx: &mut Tx<'_>,
+    session: &SessionKey,
+    id: &SessionId,
+    limit: usize,
+) -> Result<Vec<SessionMessage>> {
     const SQL: &str = select!("WHERE session_key = $1 AND session_id = $2 ORDER BY ticket DESC LIMIT $3");
-    let mut found = tx.query(SQL, params![session, id, limit], read)?;
+    let mut found = tx.query(SQL, params![session, id, limit], message_from_row)?;
     found.reverse();
     Ok(found)
 }
 
 /// What was said in all conversations of a session, in order, behind a ticket.
-pub fn all(tx: &mut Tx<'_>, session: &SessionKey, after: i64, limit: usize) -> Result<Vec<Message>> {
+pub fn list_all(
+    tx: &mut Tx<'_>,
+    session: &SessionKey,
+    after: i64,
+    limit: usize,
+) -> Result<Vec<SessionMessage>> {
     const SQL: &str = select!("WHERE session_key = $1 AND ticket > $2 ORDER BY ticket LIMIT $3");
-    tx.query(SQL, params![session, after, limit], read)
+    tx.query(SQL, params![session, after, limit], message_from_row)
 }
 
 /// Inputs of the turn that has not started yet.
-pub fn waiting(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Vec<Message>> {
+pub fn list_waiting(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Vec<SessionMessage>> {
     const SQL: &str = select!(
         "WHERE turn_id IN (SELECT j.turn_id FROM jobs j WHERE j.session_key = $1 AND j.state = 'queued')
          ORDER BY ticket"
     );
-    tx.query(SQL, params![session], read)
+    tx.query(SQL, params![session], message_from_row)
 }
 
 /// Whether somebody has written from an address in the conversation a session has now.
-pub fn is_written_from(tx: &mut Tx<'_>, session: &SessionKey, address: &ChatAddress) -> Result<bool> {
+pub fn has_message_from(tx: &mut Tx<'_>, session: &SessionKey, address: &ChatAddress) -> Result<bool> {
     const SQL: &str = "SELECT 1 FROM messages m JOIN sessions s ON s.session_key = m.session_key
         WHERE m.session_key = $1 AND m.session_id = s.session_id AND m.address_json = $2 LIMIT 1";
     Ok(tx.query_one(SQL, params![session, &to_json(address)?], |_| Ok(()))?.is_some())
 }
 
 /// The conversations somebody wrote from in a session, the last first; at most so many messages are looked at.
-pub fn last_addresses(tx: &mut Tx<'_>, session: &SessionKey, most: usize) -> Result<Vec<ChatAddress>> {
+pub fn list_last_addresses(tx: &mut Tx<'_>, session: &SessionKey, most: usize) -> Result<Vec<ChatAddress>> {
     const SQL: &str = "SELECT address_json FROM messages WHERE session_key = $1 AND address_json IS NOT NULL
         ORDER BY ticket DESC LIMIT $2";
     tx.query(SQL, params![session, most], |row| from_json(&row.text(0)?))
 }
 
 /// When something was last said there, in any of its conversations.
-pub fn last_at(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<Millis>> {
+pub fn last_message_at(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<Millis>> {
     const SQL: &str = "SELECT created_at FROM messages WHERE session_key = $1 ORDER BY ticket DESC LIMIT 1";
     tx.query_one(SQL, params![session], |row| row.time(0))
 }
@@ -275,31 +285,31 @@ pub fn last_ticket(tx: &mut Tx<'_>, session: &SessionKey) -> Result<i64> {
     Ok(tx.query_one(SQL, params![session], |row| row.int(0))?.unwrap_or(0))
 }
 
-fn read(row: &Row<'_>) -> Result<Message> {
-    Ok(Message {
+fn message_from_row(row: &Row<'_>) -> Result<SessionMessage> {
+    Ok(SessionMessage {
         id: MessageId::new(row.text(0)?),
-        session: row.key(1)?,
+        session: row.session_key(1)?,
         session_id: SessionId::new(row.text(2)?),
         ticket: row.int(3)?,
-        role: row.parsed(4, MessageRole::parse)?,
+        role: row.parse_column(4, MessageRole::parse)?,
         text: row.text(5)?,
-        parts: read_parts(row, 6)?,
-        origin: row.parsed(7, MessageOrigin::parse)?,
+        parts: parts_from_row(row, 6)?,
+        origin: row.parse_column(7, MessageOrigin::parse)?,
         channel: row.text(8)?,
         deliver: row.flag(9)?,
         address: row.opt_text(10)?.map(|json| from_json(&json)).transpose()?,
-        meta: read_meta(row, 11)?,
+        meta: meta_from_row(row, 11)?,
         idempotency_key: row.opt_text(12)?,
         turn: TurnId::new(row.text(13)?),
         created_at: row.time(14)?,
     })
 }
 
-fn read_meta(row: &Row<'_>, at: usize) -> Result<Option<serde_json::Value>> {
+fn meta_from_row(row: &Row<'_>, at: usize) -> Result<Option<serde_json::Value>> {
     row.opt_text(at)?.map(|json| from_json(&json)).transpose()
 }
 
-fn read_parts(row: &Row<'_>, at: usize) -> Result<Vec<MessagePart>> {
+fn parts_from_row(row: &Row<'_>, at: usize) -> Result<Vec<MessagePart>> {
     row.opt_text(at)?.map_or(Ok(Vec::new()), |json| from_json(&json))
 }
 

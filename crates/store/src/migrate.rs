@@ -8,10 +8,10 @@ use crate::error::{Error, Result};
 
 /// The migrations of one kind of SQLite file, in order.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Schema(&'static [&'static str]);
+pub(crate) struct SqliteSchema(&'static [&'static str]);
 
 /// The file of sessions, turns and all they need.
-pub(crate) const MAIN: Schema = Schema(&[
+pub(crate) const MAIN_SCHEMA: SqliteSchema = SqliteSchema(&[
     include_str!("../migrations/sqlite/0001.sql"),
     include_str!("../migrations/sqlite/0002.sql"),
     include_str!("../migrations/sqlite/0003.sql"),
@@ -40,16 +40,16 @@ pub(crate) const MAIN: Schema = Schema(&[
     include_str!("../migrations/sqlite/0026_team_authority.sql"),
 ]);
 /// The file of memories.
-pub(crate) const BRAIN: Schema = Schema(&[include_str!("../migrations/brain/0001.sql")]);
+pub(crate) const MEMORY_SCHEMA: SqliteSchema = SqliteSchema(&[include_str!("../migrations/brain/0001.sql")]);
 /// The file of a team's tasks.
-pub(crate) const LEDGER: Schema = Schema(&[
+pub(crate) const LEDGER_SCHEMA: SqliteSchema = SqliteSchema(&[
     include_str!("../migrations/ledger/0001.sql"),
     include_str!("../migrations/ledger/0002.sql"),
     include_str!("../migrations/ledger/0003_open_tasks.sql"),
 ]);
 
 /// The file of a control plane.
-pub(crate) const REGISTRY: Schema = Schema(&[
+pub(crate) const REGISTRY_SCHEMA: SqliteSchema = SqliteSchema(&[
     include_str!("../migrations/registry/0001.sql"),
     include_str!("../migrations/registry/0002.sql"),
     include_str!("../migrations/registry/0003.sql"),
@@ -60,7 +60,7 @@ pub(crate) const REGISTRY: Schema = Schema(&[
     include_str!("../migrations/registry/0008_restart_intent.sql"),
 ]);
 
-const POSTGRES: &[&str] = &[
+const POSTGRES_MIGRATIONS: &[&str] = &[
     include_str!("../migrations/postgres/0001.sql"),
     include_str!("../migrations/postgres/0002.sql"),
     include_str!("../migrations/postgres/0003.sql"),
@@ -92,18 +92,22 @@ const POSTGRES: &[&str] = &[
     include_str!("../migrations/postgres/0029_team_authority.sql"),
 ];
 
-pub(crate) fn sqlite(connection: &Connection, path: Option<&Path>, schema: Schema) -> Result<()> {
-    sqlite_to(connection, path, schema.0)
+pub(crate) fn migrate_sqlite(
+    connection: &Connection,
+    path: Option<&Path>,
+    schema: SqliteSchema,
+) -> Result<()> {
+    apply_sqlite_migrations(connection, path, schema.0)
 }
 
-fn sqlite_to(connection: &Connection, path: Option<&Path>, migrations: &[&str]) -> Result<()> {
+fn apply_sqlite_migrations(connection: &Connection, path: Option<&Path>, migrations: &[&str]) -> Result<()> {
     let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    let known = check(found, migrations)?;
+    let known = known_version(found, migrations)?;
     if found == known {
         return Ok(());
     }
     if let Some(path) = path.filter(|_| found > 0) {
-        keep_copy(connection, path, found)?;
+        copy_before_migration(connection, path, found)?;
     }
     for (version, sql) in (1_i64..).zip(migrations).skip(usize::try_from(found).unwrap_or(0)) {
         connection.execute_batch("BEGIN IMMEDIATE")?;
@@ -115,7 +119,7 @@ fn sqlite_to(connection: &Connection, path: Option<&Path>, migrations: &[&str]) 
     Ok(())
 }
 
-fn keep_copy(connection: &Connection, path: &Path, version: i64) -> Result<()> {
+fn copy_before_migration(connection: &Connection, path: &Path, version: i64) -> Result<()> {
     let copy = path.with_extension(format!("v{version}.db"));
     if copy.exists() {
         return Ok(());
@@ -128,7 +132,7 @@ fn keep_copy(connection: &Connection, path: &Path, version: i64) -> Result<()> {
     std::fs::rename(&partial, &copy).map_err(|e| Error::Other(format!("the copy could not be kept: {e}")))
 }
 
-pub(crate) fn postgres(client: &mut postgres::Client) -> Result<()> {
+pub(crate) fn migrate_postgres(client: &mut postgres::Client) -> Result<()> {
     let mut tx = client.transaction()?;
     // Two nodes that start together migrate one after the other.
     tx.batch_execute(
@@ -136,8 +140,8 @@ pub(crate) fn postgres(client: &mut postgres::Client) -> Result<()> {
          CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL);",
     )?;
     let found: i64 = tx.query_one("SELECT COALESCE(MAX(version), 0) FROM schema_version", &[])?.try_get(0)?;
-    check(found, POSTGRES)?;
-    for (version, sql) in (1_i64..).zip(POSTGRES).skip(usize::try_from(found).unwrap_or(0)) {
+    known_version(found, POSTGRES_MIGRATIONS)?;
+    for (version, sql) in (1_i64..).zip(POSTGRES_MIGRATIONS).skip(usize::try_from(found).unwrap_or(0)) {
         tx.batch_execute(sql)?;
         tx.execute("INSERT INTO schema_version (version) VALUES ($1)", &[&version])?;
     }
@@ -145,11 +149,11 @@ pub(crate) fn postgres(client: &mut postgres::Client) -> Result<()> {
 }
 
 /// Whether this build knows a file's schema.
-pub(crate) fn check_sqlite(found: i64, schema: Schema) -> Result<()> {
-    check(found, schema.0).map(drop)
+pub(crate) fn check_schema_version(found: i64, schema: SqliteSchema) -> Result<()> {
+    known_version(found, schema.0).map(drop)
 }
 
-fn check(found: i64, migrations: &[&str]) -> Result<i64> {
+fn known_version(found: i64, migrations: &[&str]) -> Result<i64> {
     let known = i64::try_from(migrations.len()).unwrap_or(i64::MAX);
     if found > known { Err(Error::NewerSchema { found, known }) } else { Ok(known) }
 }
@@ -164,13 +168,14 @@ mod tests {
         let path = dir.path().join("sessions.db");
         let connection = Connection::open(&path).unwrap();
         let first = "CREATE TABLE a (x INTEGER) STRICT; INSERT INTO a VALUES (7);";
-        sqlite_to(&connection, Some(&path), &[first]).unwrap();
+        apply_sqlite_migrations(&connection, Some(&path), &[first]).unwrap();
         assert!(!dir.path().join("sessions.v0.db").exists(), "a new database has nothing worth a copy");
-        sqlite_to(&connection, Some(&path), &[first, "CREATE TABLE b (y INTEGER) STRICT;"]).unwrap();
+        apply_sqlite_migrations(&connection, Some(&path), &[first, "CREATE TABLE b (y INTEGER) STRICT;"])
+            .unwrap();
         let copy = Connection::open(dir.path().join("sessions.v1.db")).unwrap();
         assert_eq!(copy.query_row("SELECT x FROM a", [], |r| r.get::<_, i64>(0)).unwrap(), 7);
         assert!(copy.prepare("SELECT y FROM b").is_err());
-        let refused = sqlite_to(&connection, Some(&path), &[first]);
+        let refused = apply_sqlite_migrations(&connection, Some(&path), &[first]);
         assert!(matches!(refused, Err(Error::NewerSchema { found: 2, known: 1 })));
     }
 
@@ -178,7 +183,7 @@ mod tests {
     fn a_migration_that_fails_leaves_the_version_as_it_was() {
         let connection = Connection::open_in_memory().unwrap();
         let good = "CREATE TABLE a (x INTEGER) STRICT;";
-        assert!(sqlite_to(&connection, None, &[good, "CREATE TABLE a (x INTEGER);"]).is_err());
+        assert!(apply_sqlite_migrations(&connection, None, &[good, "CREATE TABLE a (x INTEGER);"]).is_err());
         connection.execute_batch("ROLLBACK").unwrap();
         let version: i64 = connection.query_row("PRAGMA user_version", [], |r| r.get(0)).unwrap();
         assert_eq!(version, 1);

@@ -7,13 +7,13 @@ use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 
 use crate::error::Result;
-use crate::jobs::earlier_lives;
+use crate::jobs::earlier_epoch_prefix;
 use crate::messages::{from_json, to_json};
 use crate::params;
 use crate::tx::{Row, Tx};
 
 #[derive(Clone, Debug)]
-pub struct Parcel {
+pub struct OutboxMessage {
     pub id: OutboxId,
     /// Names this visible part for ever.
     pub part_key: String,
@@ -32,10 +32,10 @@ pub struct Parcel {
     pub updated_at: Millis,
 }
 
-impl Parcel {
+impl OutboxMessage {
     /// A word beside what a turn says, the `n`th. Its id is derived, so that a transaction that is run again makes the
     /// same row.
-    pub fn notice(
+    pub fn new_notice(
         (session, turn): (&SessionKey, &TurnId),
         n: usize,
         outgoing: &OutgoingMessage,
@@ -62,7 +62,7 @@ impl Parcel {
 }
 
 /// The node that has the account may be another: it is told.
-pub fn push(tx: &mut Tx<'_>, parcel: &Parcel) -> Result<()> {
+pub fn push(tx: &mut Tx<'_>, parcel: &OutboxMessage) -> Result<()> {
     const SQL: &str =
         "INSERT INTO outbox (id, part_key, session_key, turn_id, part, channel, address_json, text,
           state, next_at, expires_at, created_at, updated_at, platform_id, account)
@@ -84,7 +84,7 @@ pub fn push(tx: &mut Tx<'_>, parcel: &Parcel) -> Result<()> {
             &parcel.address.account,
         ],
     )?;
-    tx.notify("outbox")
+    tx.notify_nodes("outbox")
 }
 
 macro_rules! select {
@@ -110,14 +110,14 @@ macro_rules! is_next {
 }
 
 /// The next parts to send.
-pub fn due(tx: &mut Tx<'_>, node: &NodeId, now: Millis, limit: usize) -> Result<Vec<Parcel>> {
+pub fn list_due(tx: &mut Tx<'_>, node: &NodeId, now: Millis, limit: usize) -> Result<Vec<OutboxMessage>> {
     const SQL: &str = select!("WHERE ", is_next!(), " AND o.next_at <= $3 ORDER BY o.next_at LIMIT $4");
     let clock = tx.lease_clock(now);
-    tx.query(SQL, params![node, clock, now, limit], read)
+    tx.query(SQL, params![node, clock, now, limit], outbox_message_from_row)
 }
 
 /// When the next part falls due, for the loop to sleep until then.
-pub fn next_due(tx: &mut Tx<'_>, node: &NodeId, now: Millis) -> Result<Option<Millis>> {
+pub fn next_due_at(tx: &mut Tx<'_>, node: &NodeId, now: Millis) -> Result<Option<Millis>> {
     const SQL: &str =
         concat!("SELECT o.next_at FROM outbox o WHERE ", is_next!(), " ORDER BY o.next_at LIMIT 1");
     let clock = tx.lease_clock(now);
@@ -125,7 +125,13 @@ pub fn next_due(tx: &mut Tx<'_>, node: &NodeId, now: Millis) -> Result<Option<Mi
 }
 
 /// Marks a part as being sent; `false` if another node has it.
-pub fn begin(tx: &mut Tx<'_>, id: &OutboxId, node: &NodeId, now: Millis, lease_ms: i64) -> Result<bool> {
+pub fn mark_sending(
+    tx: &mut Tx<'_>,
+    id: &OutboxId,
+    node: &NodeId,
+    now: Millis,
+    lease_ms: i64,
+) -> Result<bool> {
     const SQL: &str =
         "UPDATE outbox SET state = 'sending', node = $2, lease_until = $3, attempts = attempts + 1,
         updated_at = $4 WHERE id = $1 AND state = 'pending'";
@@ -135,14 +141,19 @@ pub fn begin(tx: &mut Tx<'_>, id: &OutboxId, node: &NodeId, now: Millis, lease_m
 
 /// What became of a part. `next_at` only matters for `pending`.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct DeliveryOutcome {
     pub state: OutboxState,
     pub platform_id: Option<String>,
     pub error: Option<String>,
     pub next_at: Millis,
 }
 
-pub fn settle(tx: &mut Tx<'_>, id: &OutboxId, outcome: &Outcome, now: Millis) -> Result<bool> {
+pub fn record_outcome(
+    tx: &mut Tx<'_>,
+    id: &OutboxId,
+    outcome: &DeliveryOutcome,
+    now: Millis,
+) -> Result<bool> {
     const SQL: &str =
         "UPDATE outbox SET state = $2, platform_id = $3, error = $4, next_at = $5, updated_at = $6,
         node = NULL, lease_until = NULL WHERE id = $1";
@@ -159,63 +170,73 @@ pub fn settle(tx: &mut Tx<'_>, id: &OutboxId, outcome: &Outcome, now: Millis) ->
 
 /// Parts whose sender died while sending: nobody knows whether they arrived. Their rows are taken for this
 /// transaction, so that a sender that was only slow can not settle one in between.
-pub fn orphans(tx: &mut Tx<'_>, node: &NodeId, family: Option<&str>, now: Millis) -> Result<Vec<Parcel>> {
+pub fn lock_orphans(
+    tx: &mut Tx<'_>,
+    node: &NodeId,
+    family: Option<&str>,
+    now: Millis,
+) -> Result<Vec<OutboxMessage>> {
     const SQL: &str = select!(
         "WHERE o.state = 'sending'
            AND (o.lease_until < $2 OR o.node <> $1 AND substr(o.node, 1, length($3)) = $3) ORDER BY o.lease_until /* skip locked */"
     );
     let now = tx.lease_clock(now);
-    let earlier = earlier_lives(family);
-    tx.query(SQL, params![node, now, &earlier], read)
+    let earlier = earlier_epoch_prefix(family);
+    tx.query(SQL, params![node, now, &earlier], outbox_message_from_row)
 }
 
 /// After the clock was set back: parts that wait for a moment of the old time are due now. A minute is left for
 /// nodes whose clocks differ.
-pub fn hurry(tx: &mut Tx<'_>, now: Millis) -> Result<usize> {
+pub fn reset_future_due_times(tx: &mut Tx<'_>, now: Millis) -> Result<usize> {
     const SQL: &str =
         "UPDATE outbox SET next_at = $1, updated_at = $1 WHERE state = 'pending' AND updated_at > $2";
     tx.execute(SQL, params![now, now.plus(60_000)])
 }
 
 /// Parts that waited past their time.
-pub fn expired(tx: &mut Tx<'_>, now: Millis) -> Result<Vec<Parcel>> {
+pub fn list_expired(tx: &mut Tx<'_>, now: Millis) -> Result<Vec<OutboxMessage>> {
     const SQL: &str = select!("WHERE o.state = 'pending' AND o.expires_at < $1 ORDER BY o.next_at, o.id");
-    tx.query(SQL, params![now], read)
+    tx.query(SQL, params![now], outbox_message_from_row)
 }
 
 /// Parts still on their way.
-pub fn unsettled(tx: &mut Tx<'_>) -> Result<i64> {
+pub fn count_unsent(tx: &mut Tx<'_>) -> Result<i64> {
     const SQL: &str = "SELECT COUNT(*) FROM outbox WHERE state IN ('pending', 'sending')";
     Ok(tx.query_one(SQL, &[], |row| row.int(0))?.unwrap_or(0))
 }
 
-pub fn get(tx: &mut Tx<'_>, id: &OutboxId) -> Result<Option<Parcel>> {
-    tx.query_one(select!("WHERE o.id = $1"), params![id], read)
+pub fn get(tx: &mut Tx<'_>, id: &OutboxId) -> Result<Option<OutboxMessage>> {
+    tx.query_one(select!("WHERE o.id = $1"), params![id], outbox_message_from_row)
 }
 
 /// The turn that a part is of.
-pub fn turn_of(tx: &mut Tx<'_>, part_key: &str) -> Result<Option<TurnId>> {
+pub fn find_turn(tx: &mut Tx<'_>, part_key: &str) -> Result<Option<TurnId>> {
     const SQL: &str = "SELECT turn_id FROM outbox WHERE part_key = $1";
     tx.query_one(SQL, params![part_key], |row| Ok(TurnId::new(row.text(0)?)))
 }
 
-pub fn list(tx: &mut Tx<'_>, state: Option<OutboxState>, after: &str, limit: usize) -> Result<Vec<Parcel>> {
+pub fn list(
+    tx: &mut Tx<'_>,
+    state: Option<OutboxState>,
+    after: &str,
+    limit: usize,
+) -> Result<Vec<OutboxMessage>> {
     const SQL: &str =
         select!("WHERE (CAST($1 AS TEXT) IS NULL OR o.state = $1) AND o.id > $2 ORDER BY o.id LIMIT $3");
-    tx.query(SQL, params![state.map(OutboxState::as_str), after, limit], read)
+    tx.query(SQL, params![state.map(OutboxState::as_str), after, limit], outbox_message_from_row)
 }
 
-fn read(row: &Row<'_>) -> Result<Parcel> {
-    Ok(Parcel {
+fn outbox_message_from_row(row: &Row<'_>) -> Result<OutboxMessage> {
+    Ok(OutboxMessage {
         id: OutboxId::new(row.text(0)?),
         part_key: row.text(1)?,
-        session: row.key(2)?,
+        session: row.session_key(2)?,
         turn: TurnId::new(row.text(3)?),
         part: row.count(4)?,
         address: from_json(&row.text(5)?)?,
         text: row.text(6)?,
-        state: row.parsed(7, OutboxState::parse)?,
-        attempts: row.small(8)?,
+        state: row.parse_column(7, OutboxState::parse)?,
+        attempts: row.as_u32(8)?,
         expires_at: row.time(9)?,
         platform_id: row.opt_text(10)?,
         error: row.opt_text(11)?,

@@ -11,7 +11,7 @@ use crate::tx::{Row, Tx};
 
 /// Who wrote to which account, by the platform's id.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sender {
+pub struct PairingSender {
     pub channel: String,
     pub account: String,
     pub id: String,
@@ -19,7 +19,7 @@ pub struct Sender {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pairing {
-    pub sender: Sender,
+    pub sender: PairingSender,
     /// What the platform calls the sender.
     pub name: Option<String>,
     pub code: PairingCode,
@@ -41,42 +41,46 @@ macro_rules! select {
     };
 }
 
-pub fn is_paired(tx: &mut Tx<'_>, sender: &Sender) -> Result<bool> {
+pub fn is_paired(tx: &mut Tx<'_>, sender: &PairingSender) -> Result<bool> {
     const SQL: &str = "SELECT state FROM pairings WHERE channel = $1 AND account = $2 AND sender = $3";
     let params = params![&sender.channel, &sender.account, &sender.id];
     Ok(tx.query_one(SQL, params, |row| row.text(0))?.as_deref() == Some("approved"))
 }
 
 /// The code a stranger was told and when, if it can still be approved.
-pub fn waiting(tx: &mut Tx<'_>, sender: &Sender, now: Millis) -> Result<Option<(PairingCode, Millis)>> {
+pub fn find_pending_code(
+    tx: &mut Tx<'_>,
+    sender: &PairingSender,
+    now: Millis,
+) -> Result<Option<(PairingCode, Millis)>> {
     const SQL: &str = "SELECT code, told_at FROM pairings
         WHERE channel = $1 AND account = $2 AND sender = $3 AND state = 'pending' AND expires_at > $4";
     let params = params![&sender.channel, &sender.account, &sender.id, now];
-    tx.query_one(SQL, params, |row| Ok((row.parsed(0, PairingCode::parse)?, row.time(1)?)))
+    tx.query_one(SQL, params, |row| Ok((row.parse_column(0, PairingCode::parse)?, row.time(1)?)))
 }
 
 /// Notes that a stranger is told their code again.
-pub fn tell(tx: &mut Tx<'_>, sender: &Sender, now: Millis) -> Result<()> {
+pub fn mark_code_sent(tx: &mut Tx<'_>, sender: &PairingSender, now: Millis) -> Result<()> {
     const SQL: &str = "UPDATE pairings SET told_at = $4 WHERE channel = $1 AND account = $2 AND sender = $3";
     tx.execute(SQL, params![&sender.channel, &sender.account, &sender.id, now]).map(drop)
 }
 
 /// A stranger begins to wait. `false`: too many wait already. Two that take the last place at once meet at its
 /// index, and one of them fails.
-pub fn begin(tx: &mut Tx<'_>, pairing: &Pairing, now: Millis) -> Result<bool> {
+pub fn insert_pending(tx: &mut Tx<'_>, pairing: &Pairing, now: Millis) -> Result<bool> {
     const SQL: &str = "INSERT INTO pairings (channel, account, sender, sender_name, code, state, slot,
           address_json, told_at, created_at, expires_at)
         VALUES ($1, $2, $3, $4, $5, 'pending', $6, $7, $8, $8, $9)";
-    forget_expired(tx, now)?;
-    let Sender { channel, account, id } = &pairing.sender;
-    let Some(slot) = free_slot(tx, channel, account)? else { return Ok(false) };
+    delete_expired(tx, now)?;
+    let PairingSender { channel, account, id } = &pairing.sender;
+    let Some(slot) = find_free_slot(tx, channel, account)? else { return Ok(false) };
     let (name, code) = (pairing.name.as_ref(), pairing.code.as_str());
     let (address, expires_at) = (to_json(&pairing.address)?, pairing.expires_at);
     tx.execute(SQL, params![channel, account, id, name, code, slot, &address, now, expires_at])?;
     Ok(true)
 }
 
-fn free_slot(tx: &mut Tx<'_>, channel: &str, account: &str) -> Result<Option<usize>> {
+fn find_free_slot(tx: &mut Tx<'_>, channel: &str, account: &str) -> Result<Option<usize>> {
     const SQL: &str = "SELECT slot FROM pairings WHERE channel = $1 AND account = $2 AND state = 'pending'";
     let taken = tx.query(SQL, params![channel, account], |row| row.count(0))?;
     Ok((1..=MAX_PENDING_CODES).find(|slot| !taken.contains(slot)))
@@ -87,13 +91,13 @@ pub fn approve(tx: &mut Tx<'_>, code: &PairingCode, now: Millis) -> Result<Optio
     const SQL: &str = "UPDATE pairings SET state = 'approved', slot = NULL
         WHERE code = $1 AND state = 'pending' AND expires_at > $2";
     let waiting = select!("WHERE code = $1 AND state = 'pending' AND expires_at > $2");
-    let found = tx.query_one(waiting, params![code.as_str(), now], read)?;
+    let found = tx.query_one(waiting, params![code.as_str(), now], pairing_from_row)?;
     let changed = tx.execute(SQL, params![code.as_str(), now])?;
     Ok(found.filter(|_| changed == 1).map(|found| Pairing { is_approved: true, ..found }))
 }
 
 /// Takes somebody's access or code away. `false`: they had none.
-pub fn revoke(tx: &mut Tx<'_>, sender: &Sender) -> Result<bool> {
+pub fn revoke(tx: &mut Tx<'_>, sender: &PairingSender) -> Result<bool> {
     const SQL: &str = "DELETE FROM pairings WHERE channel = $1 AND account = $2 AND sender = $3";
     Ok(tx.execute(SQL, params![&sender.channel, &sender.account, &sender.id])? > 0)
 }
@@ -103,18 +107,18 @@ pub fn list(tx: &mut Tx<'_>, now: Millis) -> Result<Vec<Pairing>> {
     let all = select!(
         "WHERE state = 'approved' OR expires_at > $1 ORDER BY state DESC, created_at, channel, account, sender"
     );
-    tx.query(all, params![now], read)
+    tx.query(all, params![now], pairing_from_row)
 }
 
-pub fn forget_expired(tx: &mut Tx<'_>, now: Millis) -> Result<usize> {
+pub fn delete_expired(tx: &mut Tx<'_>, now: Millis) -> Result<usize> {
     tx.execute("DELETE FROM pairings WHERE state = 'pending' AND expires_at <= $1", params![now])
 }
 
-fn read(row: &Row<'_>) -> Result<Pairing> {
+fn pairing_from_row(row: &Row<'_>) -> Result<Pairing> {
     Ok(Pairing {
-        sender: Sender { channel: row.text(0)?, account: row.text(1)?, id: row.text(2)? },
+        sender: PairingSender { channel: row.text(0)?, account: row.text(1)?, id: row.text(2)? },
         name: row.opt_text(3)?,
-        code: row.parsed(4, PairingCode::parse)?,
+        code: row.parse_column(4, PairingCode::parse)?,
         is_approved: row.text(5)? == "approved",
         address: from_json(&row.text(6)?)?,
         created_at: row.time(7)?,

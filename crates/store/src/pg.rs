@@ -10,73 +10,73 @@ use polyclaw_domain::time::Millis;
 use postgres::{Client, NoTls, SimpleQueryMessage, fallible_iterator::FallibleIterator};
 use tokio::sync::{mpsc as signal, oneshot};
 
-use crate::body::{Body, Value, opened};
-use crate::error::{Error, Result, caught};
-use crate::live::{CONNECTED, Signal};
+use crate::error::{Error, Result, catch_panic};
 use crate::migrate;
-use crate::tx::{Statements, Tx};
-use pool::{Pool, Tell, Worker};
+use crate::notify::{CONNECTED_SIGNAL, NodeSignal};
+use crate::tx::{PreparedStatements, Tx};
+use crate::tx_body::{TxBody, TxOutput, downcast_output};
+use pool::{PoolWorker, SendReply, WorkerPool};
 
 /// Connections lost before commit are tried again this often.
-const TRIES: u32 = 4;
+const MAX_CONNECTION_TRIES: u32 = 4;
 /// The loser of a deadlock is tried again this often: the winner went on meanwhile, so somebody always gets ahead.
-const COLLISIONS: u32 = 20;
+const MAX_DEADLOCK_RETRIES: u32 = 20;
 /// The loser of a deadlock that came back at once would take the winner's row from under it, and meet it again. No two
 /// come back at the same moment.
-const PAUSE: Duration = Duration::from_millis(20);
+const INITIAL_BACKOFF: Duration = Duration::from_millis(20);
 /// A server that does not even refuse is not waited for again and again: whoever asks is told.
-const LONG: Duration = Duration::from_secs(2);
+const RECONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a commit without an answer is asked after before its caller is told that nobody knows.
-const DOUBT: Duration = Duration::from_secs(60);
+const IN_DOUBT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Between two questions after the same commit.
-const ASK_AGAIN: Duration = Duration::from_millis(100);
+const IN_DOUBT_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-pub(crate) struct Postgres {
+pub(crate) struct PostgresEngine {
     url: String,
-    pool: Pool<Work>,
+    pool: WorkerPool<ConnectionWork>,
 }
 
 /// Returns how whoever asked is told.
-type Work = Box<dyn FnOnce(&mut Connection) -> Option<Tell> + Send>;
+type ConnectionWork = Box<dyn FnOnce(&mut PostgresConnection) -> Option<SendReply> + Send>;
 
-struct Connection {
+struct PostgresConnection {
     url: String,
-    live: Option<(Client, Statements)>,
+    live: Option<(Client, PreparedStatements)>,
 }
 
 /// How far a transaction came.
-enum Ended {
-    Known(Result<Value>),
+enum CommitOutcome {
+    Known(Result<TxOutput>),
     /// The commit was sent and its answer was lost: the transaction of this number may have happened.
     InDoubt {
-        value: Value,
+        value: TxOutput,
         number: i64,
         message: String,
     },
 }
 
 /// What became of a transaction in doubt.
-enum Fate {
+enum TransactionFate {
     Committed,
-    Undone,
+    RolledBack,
     Unknown,
 }
 
 /// Connects, and leaves again.
-pub(crate) fn reach(url: &str) -> Result<()> {
+pub(crate) fn check_connection(url: &str) -> Result<()> {
     connect(url).map(drop)
 }
 
-impl Postgres {
+impl PostgresEngine {
     pub fn open(url: &str, connections: usize) -> Result<Self> {
         let mut client = connect(url)?;
-        migrate::postgres(&mut client)?;
-        let mut first = Some((client, Statements::default()));
-        let pool = Pool::new();
+        migrate::migrate_postgres(&mut client)?;
+        let mut first = Some((client, PreparedStatements::default()));
+        let pool = WorkerPool::new();
         for _ in 0..connections.max(1) {
-            let worker: Worker<Work> = pool.worker(first.is_some());
-            let connection = Connection { url: url.to_owned(), live: first.take() };
-            let body = move || connection.work(&worker);
+            let worker: PoolWorker<ConnectionWork> = pool.new_worker(first.is_some());
+            let connection = PostgresConnection { url: url.to_owned(), live: first.take() };
+            let body = move || connection.run_worker(&worker);
             thread::Builder::new()
                 .name("store-postgres".into())
                 .spawn(body)
@@ -86,72 +86,74 @@ impl Postgres {
     }
 
     /// Runs a transaction and knows what became of it, even where the answer to its commit was lost.
-    pub async fn write(&self, mut body: Body) -> Result<Value> {
+    pub async fn write(&self, mut body: TxBody) -> Result<TxOutput> {
         loop {
-            let call = move |connection: &mut Connection| (connection.write(&mut body), body);
-            let (ended, again) = self.call(call).await?;
+            let call = move |connection: &mut PostgresConnection| (connection.write(&mut body), body);
+            let (ended, again) = self.run_on_pool(call).await?;
             let (value, number, message) = match ended {
-                Ended::Known(outcome) => return outcome,
-                Ended::InDoubt { value, number, message } => (value, number, message),
+                CommitOutcome::Known(outcome) => return outcome,
+                CommitOutcome::InDoubt { value, number, message } => (value, number, message),
             };
-            match self.fate(number).await {
-                Fate::Committed => return Ok(value),
-                Fate::Undone => body = again,
-                Fate::Unknown => return Err(Error::Unavailable { message, in_doubt: true }),
+            match self.resolve_in_doubt(number).await {
+                TransactionFate::Committed => return Ok(value),
+                TransactionFate::RolledBack => body = again,
+                TransactionFate::Unknown => return Err(Error::Unavailable { message, in_doubt: true }),
             }
         }
     }
 
     /// Runs statements without a transaction around them.
-    pub async fn once(&self, mut body: Body) -> Result<Value> {
-        self.call(move |connection| connection.once(&mut body)).await?
+    pub async fn run_autocommit(&self, mut body: TxBody) -> Result<TxOutput> {
+        self.run_on_pool(move |connection| connection.run_autocommit(&mut body)).await?
     }
 
-    pub async fn read(&self, mut body: Body) -> Result<Value> {
-        self.call(move |connection| connection.read(&mut body)).await?
+    pub async fn read(&self, mut body: TxBody) -> Result<TxOutput> {
+        self.run_on_pool(move |connection| connection.read(&mut body)).await?
     }
 
-    async fn call<T, F>(&self, call: F) -> Result<T>
+    async fn run_on_pool<T, F>(&self, call: F) -> Result<T>
     where
         T: Send + 'static,
-        F: FnOnce(&mut Connection) -> T + Send + 'static,
+        F: FnOnce(&mut PostgresConnection) -> T + Send + 'static,
     {
         let (caller, answer) = oneshot::channel();
-        let work = move |connection: &mut Connection| {
+        let work = move |connection: &mut PostgresConnection| {
             // While the database is away callers give up: what nobody waits for is not begun.
             let value = (!caller.is_closed()).then(|| call(connection))?;
-            let tell: Tell = Box::new(move || drop(caller.send(value)));
+            let tell: SendReply = Box::new(move || drop(caller.send(value)));
             Some(tell)
         };
-        self.pool.give(Box::new(work));
+        self.pool.submit(Box::new(work));
         answer.await.map_err(|_| Error::Closed)
     }
 
     /// Asks what became of a transaction until the database says so.
-    async fn fate(&self, number: i64) -> Fate {
+    async fn resolve_in_doubt(&self, number: i64) -> TransactionFate {
         const STATUS: &str = "SELECT txid_status($1)";
-        let ends = Instant::now() + DOUBT;
+        let ends = Instant::now() + IN_DOUBT_TIMEOUT;
         while Instant::now() < ends {
             let look = move |tx: &mut Tx<'_>| tx.query_one(STATUS, &[number.into()], |row| row.opt_text(0));
-            let told = self.read(Body::new(look)).await.and_then(opened::<Option<Option<String>>>);
+            let told = self.read(TxBody::new(look)).await.and_then(downcast_output::<Option<Option<String>>>);
             match told.map(Option::flatten).as_ref().map(Option::as_deref) {
-                Ok(Some("committed")) => return Fate::Committed,
-                Ok(Some("aborted")) => return Fate::Undone,
+                Ok(Some("committed")) => return TransactionFate::Committed,
+                Ok(Some("aborted")) => return TransactionFate::RolledBack,
                 // Its server process has not noticed yet that nobody listens, or the database is still away.
-                Ok(Some(_)) | Err(Error::Unavailable { .. }) => tokio::time::sleep(ASK_AGAIN).await,
+                Ok(Some(_)) | Err(Error::Unavailable { .. }) => {
+                    tokio::time::sleep(IN_DOUBT_POLL_INTERVAL).await
+                }
                 _ => break,
             }
         }
-        Fate::Unknown
+        TransactionFate::Unknown
     }
 
     /// Listens on a connection of its own for as long as the receiver lives; reconnects when it breaks.
-    pub fn signals(&self) -> signal::UnboundedReceiver<Signal> {
+    pub fn subscribe_signals(&self) -> signal::UnboundedReceiver<NodeSignal> {
         let (sender, receiver) = signal::unbounded_channel();
         let url = self.url.clone();
         let spawned = thread::Builder::new().name("store-listen".into()).spawn(move || {
             while !sender.is_closed() {
-                if let Err(error) = listen(&url, &sender) {
+                if let Err(error) = listen_for_signals(&url, &sender) {
                     tracing::warn!(%error, "listening for other nodes stopped, connecting again");
                     thread::sleep(Duration::from_secs(1));
                 }
@@ -164,12 +166,12 @@ impl Postgres {
     }
 }
 
-impl Connection {
-    fn work(mut self, worker: &Worker<Work>) {
+impl PostgresConnection {
+    fn run_worker(mut self, worker: &PoolWorker<ConnectionWork>) {
         let mut tell = None;
         while let Some(call) = worker.next(tell.take()) {
             // Whoever asked is told by the answer that never came; the next gets a connection that works.
-            let made = caught(|| {
+            let made = catch_panic(|| {
                 tell = call(&mut self);
                 Ok(())
             });
@@ -177,7 +179,7 @@ impl Connection {
                 tracing::error!(%error, "a connection is opened anew");
                 // One that broke may break once more when it is put away: the thread goes on all the same.
                 let broken = self.live.take();
-                let _ = caught(|| {
+                let _ = catch_panic(|| {
                     drop(broken);
                     Ok(())
                 });
@@ -185,12 +187,12 @@ impl Connection {
         }
     }
 
-    fn once(&mut self, body: &mut Body) -> Result<Value> {
+    fn run_autocommit(&mut self, body: &mut TxBody) -> Result<TxOutput> {
         let mut is_sent = false;
-        let tried = self.often_enough(|connection| {
+        let tried = self.with_retries(|connection| {
             let (client, statements) = connection.open()?;
             is_sent = true;
-            body.run(Tx::postgres(client, statements, None))
+            body.run(Tx::for_postgres(client, statements, None))
         });
         tried.map_err(|error| match error {
             Error::Unavailable { message, .. } => Error::Unavailable { message, in_doubt: is_sent },
@@ -198,49 +200,51 @@ impl Connection {
         })
     }
 
-    fn read(&mut self, body: &mut Body) -> Result<Value> {
-        self.often_enough(|connection| {
+    fn read(&mut self, body: &mut TxBody) -> Result<TxOutput> {
+        self.with_retries(|connection| {
             let (client, statements) = connection.open()?;
-            let (clock, []) = begin(client, READ)?;
-            let run = |client: &mut Client| body.run(Tx::postgres(client, statements, Some(clock)));
-            let value = ran(client, run)?;
+            let (clock, []) = begin_transaction(client, BEGIN_READ)?;
+            let run = |client: &mut Client| body.run(Tx::for_postgres(client, statements, Some(clock)));
+            let value = run_or_rollback(client, run)?;
             client.batch_execute("COMMIT")?;
             Ok(value)
         })
     }
 
-    fn write(&mut self, body: &mut Body) -> Ended {
-        let tried = self.often_enough(|connection| {
+    fn write(&mut self, body: &mut TxBody) -> CommitOutcome {
+        let tried = self.with_retries(|connection| {
             let (client, statements) = connection.open()?;
-            let (clock, [number]) = begin(client, WRITE)?;
-            let run = |client: &mut Client| body.run(Tx::postgres(client, statements, Some(clock)));
-            let value = ran(client, run)?;
+            let (clock, [number]) = begin_transaction(client, BEGIN_WRITE)?;
+            let run = |client: &mut Client| body.run(Tx::for_postgres(client, statements, Some(clock)));
+            let value = run_or_rollback(client, run)?;
             Ok(match client.batch_execute("COMMIT").map_err(Error::from) {
-                Ok(()) => Ended::Known(Ok(value)),
-                Err(Error::Unavailable { message, .. }) => Ended::InDoubt { value, number, message },
+                Ok(()) => CommitOutcome::Known(Ok(value)),
+                Err(Error::Unavailable { message, .. }) => CommitOutcome::InDoubt { value, number, message },
                 Err(error) => return Err(error),
             })
         });
-        let ended = tried.unwrap_or_else(|error| Ended::Known(Err(error)));
-        if matches!(ended, Ended::InDoubt { .. }) {
+        let ended = tried.unwrap_or_else(|error| CommitOutcome::Known(Err(error)));
+        if matches!(ended, CommitOutcome::InDoubt { .. }) {
             self.live = None;
         }
         ended
     }
 
-    fn often_enough<T>(&mut self, mut once: impl FnMut(&mut Self) -> Result<T>) -> Result<T> {
+    fn with_retries<T>(&mut self, mut once: impl FnMut(&mut Self) -> Result<T>) -> Result<T> {
         let began = Instant::now();
         let (mut tries, mut collisions) = (1, 0);
         loop {
             match once(self) {
-                Err(Error::Collided(_)) if collisions < COLLISIONS => {
+                Err(Error::Collided(_)) if collisions < MAX_DEADLOCK_RETRIES => {
                     collisions += 1;
-                    thread::sleep(pause_after(collisions, fastrand::f64()));
+                    thread::sleep(deadlock_backoff(collisions, fastrand::f64()));
                 }
-                Err(Error::Unavailable { .. }) if tries < TRIES && began.elapsed() < LONG => {
+                Err(Error::Unavailable { .. })
+                    if tries < MAX_CONNECTION_TRIES && began.elapsed() < RECONNECT_TIMEOUT =>
+                {
                     // A connection notices only when it is used that it was cut, so it is not used again.
                     self.live = None;
-                    thread::sleep(PAUSE * tries);
+                    thread::sleep(INITIAL_BACKOFF * tries);
                     tries += 1;
                 }
                 answer => return answer,
@@ -248,17 +252,17 @@ impl Connection {
         }
     }
 
-    fn open(&mut self) -> Result<(&mut Client, &mut Statements)> {
+    fn open(&mut self) -> Result<(&mut Client, &mut PreparedStatements)> {
         if self.live.as_ref().is_none_or(|(client, _)| client.is_closed()) {
-            self.live = Some((connect(&self.url)?, Statements::default()));
+            self.live = Some((connect(&self.url)?, PreparedStatements::default()));
         }
         self.live.as_mut().map(|(client, statements)| (client, statements)).ok_or(Error::Closed)
     }
 }
 
 /// How long the loser of its n-th collision stays away; `luck` is between 0 and 1.
-fn pause_after(collisions: u32, luck: f64) -> Duration {
-    PAUSE.mul_f64(luck * f64::from(collisions + 1))
+fn deadlock_backoff(collisions: u32, luck: f64) -> Duration {
+    INITIAL_BACKOFF.mul_f64(luck * f64::from(collisions + 1))
 }
 
 macro_rules! clock {
@@ -268,14 +272,17 @@ macro_rules! clock {
 }
 
 /// Every transaction learns the time of the database, in milliseconds.
-const READ: &str = concat!("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; ", clock!());
+const BEGIN_READ: &str = concat!("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; ", clock!());
 /// One that writes also learns its number, by which it is asked after if its commit stays unanswered.
-const WRITE: &str = concat!("BEGIN; ", clock!(), ", txid_current()");
+const BEGIN_WRITE: &str = concat!("BEGIN; ", clock!(), ", txid_current()");
 
 /// Begins a transaction and returns the time and what else it learns. All go over the wire together.
-fn begin<const N: usize>(client: &mut Client, sql: &str) -> Result<((Millis, Instant), [i64; N])> {
+fn begin_transaction<const N: usize>(
+    client: &mut Client,
+    sql: &str,
+) -> Result<((Millis, Instant), [i64; N])> {
     // A transaction that failed at its beginning would be the beginning of the next, too.
-    let said = ran(client, |client| Ok(client.simple_query(sql)?))?;
+    let said = run_or_rollback(client, |client| Ok(client.simple_query(sql)?))?;
     // Behind the database by the way here, never ahead of it: a lease ends too early rather than too late.
     let told = Instant::now();
     let row = said.iter().find_map(|message| match message {
@@ -289,7 +296,7 @@ fn begin<const N: usize>(client: &mut Client, sql: &str) -> Result<((Millis, Ins
 }
 
 /// Runs what a transaction is to do; what fails is undone.
-fn ran<T>(client: &mut Client, run: impl FnOnce(&mut Client) -> Result<T>) -> Result<T> {
+fn run_or_rollback<T>(client: &mut Client, run: impl FnOnce(&mut Client) -> Result<T>) -> Result<T> {
     let value = run(client);
     if value.is_err() {
         // If this fails too, the connection is gone and the transaction with it.
@@ -311,17 +318,17 @@ fn connect(url: &str) -> Result<Client> {
     Ok(client)
 }
 
-fn listen(url: &str, sender: &signal::UnboundedSender<Signal>) -> Result<()> {
+fn listen_for_signals(url: &str, sender: &signal::UnboundedSender<NodeSignal>) -> Result<()> {
     let mut client = connect(url)?;
     client.batch_execute("LISTEN polyclaw")?;
     // What was said before this node listened, or while its connection was gone, it did not hear.
-    let _ = sender.send(Signal(CONNECTED.to_owned()));
+    let _ = sender.send(NodeSignal(CONNECTED_SIGNAL.to_owned()));
     while !client.is_closed() && !sender.is_closed() {
         let mut notifications = client.notifications();
         // The pause only bounds how long a closed receiver goes unnoticed.
         let mut batch = notifications.timeout_iter(Duration::from_secs(5));
         while let Some(notification) = batch.next()? {
-            if sender.send(Signal(notification.payload().to_owned())).is_err() {
+            if sender.send(NodeSignal(notification.payload().to_owned())).is_err() {
                 return Ok(());
             }
         }
@@ -337,9 +344,9 @@ mod tests {
     use super::*;
 
     fn tried(error: &Error) -> (u32, Error) {
-        let mut connection = Connection { url: String::new(), live: None };
+        let mut connection = PostgresConnection { url: String::new(), live: None };
         let mut tries = 0;
-        let told = connection.often_enough(|_| {
+        let told = connection.with_retries(|_| {
             tries += 1;
             Err::<(), _>(error.clone())
         });
@@ -350,26 +357,30 @@ mod tests {
     fn a_transaction_that_fails_at_its_beginning_leaves_a_connection_that_works() {
         let url = polyclaw_testkit::postgres::Cluster::of_process().fresh_database().unwrap();
         let mut client = connect(&url).unwrap();
-        assert!(begin::<0>(&mut client, "BEGIN; SELECT 1 / 0").is_err());
-        assert!(begin::<1>(&mut client, WRITE).is_ok());
+        assert!(begin_transaction::<0>(&mut client, "BEGIN; SELECT 1 / 0").is_err());
+        assert!(begin_transaction::<1>(&mut client, BEGIN_WRITE).is_ok());
     }
 
     #[test]
     fn what_fails_is_tried_so_often_and_then_told() {
         let away = Error::Unavailable { message: "away".into(), in_doubt: false };
         let (tries, told) = tried(&away);
-        assert_eq!((tries, told.to_string()), (TRIES, away.to_string()));
+        assert_eq!((tries, told.to_string()), (MAX_CONNECTION_TRIES, away.to_string()));
         let met = Error::Collided("met".into());
         let (tries, told) = tried(&met);
-        assert_eq!((tries, told.to_string()), (COLLISIONS + 1, met.to_string()));
+        assert_eq!((tries, told.to_string()), (MAX_DEADLOCK_RETRIES + 1, met.to_string()));
         assert_eq!(tried(&Error::Conflict("there".into())).0, 1, "what will not change is not tried again");
     }
 
     #[test]
     fn the_loser_stays_away_longer_each_time() {
-        assert_eq!(pause_after(1, 0.0), Duration::ZERO);
-        assert_eq!(pause_after(1, 0.5), PAUSE);
-        assert_eq!(pause_after(9, 1.0), PAUSE * 10);
-        assert_eq!(pause_after(COLLISIONS, 1.0), Duration::from_millis(420), "and never for long");
+        assert_eq!(deadlock_backoff(1, 0.0), Duration::ZERO);
+        assert_eq!(deadlock_backoff(1, 0.5), INITIAL_BACKOFF);
+        assert_eq!(deadlock_backoff(9, 1.0), INITIAL_BACKOFF * 10);
+        assert_eq!(
+            deadlock_backoff(MAX_DEADLOCK_RETRIES, 1.0),
+            Duration::from_millis(420),
+            "and never for long"
+        );
     }
 }

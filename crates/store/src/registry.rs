@@ -9,25 +9,25 @@ use crate::error::Result;
 use crate::params;
 use crate::tx::{Row, Tx};
 
-pub mod answers;
 pub mod audit;
 pub mod envelopes;
+pub mod idempotency;
 pub mod imports;
 pub mod rules;
 pub mod tokens;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Instance {
+pub struct InstanceRecord {
     pub id: InstanceId,
     pub name: InstanceName,
     /// Below the home; `.` is the home itself.
     pub folder: String,
     pub port: u16,
-    pub wanted: DesiredState,
+    pub desired_state: DesiredState,
     pub restart: RestartPolicy,
     /// Why the breaker is open.
     pub broken: Option<String>,
-    pub pid: Option<Pid>,
+    pub pid: Option<ProcessId>,
     pub archived_at: Option<Millis>,
     pub created_at: Millis,
     /// A restart that somebody asked for is not done.
@@ -36,14 +36,14 @@ pub struct Instance {
 
 /// A process: its number, and when it began in the kernel's ticks. Numbers are used again, moments are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pid {
+pub struct ProcessId {
     pub number: i32,
     pub started: i64,
 }
 
 /// Which of the names and ports in use stands in the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum InstanceConflict {
     Name,
     Port,
 }
@@ -58,18 +58,18 @@ macro_rules! select {
     };
 }
 
-fn read(row: &Row<'_>) -> Result<Instance> {
+fn instance_from_row(row: &Row<'_>) -> Result<InstanceRecord> {
     let pid = row.opt_int(7)?.and_then(|number| i32::try_from(number).ok());
     let started = row.opt_int(8)?.unwrap_or_default();
-    Ok(Instance {
+    Ok(InstanceRecord {
         id: InstanceId::new(row.text(0)?),
-        name: row.parsed(1, |text| InstanceName::parse(text).ok())?,
+        name: row.parse_column(1, |text| InstanceName::parse(text).ok())?,
         folder: row.text(2)?,
         port: u16::try_from(row.int(3)?).unwrap_or_default(),
-        wanted: row.parsed(4, DesiredState::parse)?,
-        restart: row.parsed(5, RestartPolicy::parse)?,
+        desired_state: row.parse_column(4, DesiredState::parse)?,
+        restart: row.parse_column(5, RestartPolicy::parse)?,
         broken: row.opt_text(6)?,
-        pid: pid.map(|number| Pid { number, started }),
+        pid: pid.map(|number| ProcessId { number, started }),
         archived_at: row.opt_time(9)?,
         created_at: row.time(10)?,
         restarting: row.int(11)? != 0,
@@ -77,10 +77,10 @@ fn read(row: &Row<'_>) -> Result<Instance> {
 }
 
 /// Adds one, unless its name or port is in use.
-pub fn add(tx: &mut Tx<'_>, one: &Instance) -> Result<Option<Taken>> {
+pub fn insert(tx: &mut Tx<'_>, one: &InstanceRecord) -> Result<Option<InstanceConflict>> {
     const SQL: &str = "INSERT INTO instances (id, name, folder, port, wanted, restart, created_at)
         VALUES ($1, $2, $3, $4, $5, $6, $7)";
-    if let Some(taken) = taken(tx, &one.name, one.port)? {
+    if let Some(taken) = find_conflict(tx, &one.name, one.port)? {
         return Ok(Some(taken));
     }
     let params = params![
@@ -88,7 +88,7 @@ pub fn add(tx: &mut Tx<'_>, one: &Instance) -> Result<Option<Taken>> {
         one.name.as_str(),
         &one.folder,
         u32::from(one.port),
-        one.wanted.as_str(),
+        one.desired_state.as_str(),
         one.restart.as_str(),
         one.created_at
     ];
@@ -96,75 +96,77 @@ pub fn add(tx: &mut Tx<'_>, one: &Instance) -> Result<Option<Taken>> {
     Ok(None)
 }
 
-pub fn taken(tx: &mut Tx<'_>, name: &InstanceName, port: u16) -> Result<Option<Taken>> {
-    const NAMED: &str = "SELECT 1 FROM instances WHERE LOWER(name) = LOWER($1) AND archived_at IS NULL";
-    const LISTENING: &str = "SELECT 1 FROM instances WHERE port = $1 AND archived_at IS NULL";
-    let named = tx.query_one(NAMED, params![name.as_str()], |row| row.int(0))?;
-    let listening = tx.query_one(LISTENING, params![u32::from(port)], |row| row.int(0))?;
-    Ok(named.map(|_| Taken::Name).or(listening.map(|_| Taken::Port)))
+pub fn find_conflict(tx: &mut Tx<'_>, name: &InstanceName, port: u16) -> Result<Option<InstanceConflict>> {
+    const FIND_BY_NAME: &str =
+        "SELECT 1 FROM instances WHERE LOWER(name) = LOWER($1) AND archived_at IS NULL";
+    const FIND_BY_PORT: &str = "SELECT 1 FROM instances WHERE port = $1 AND archived_at IS NULL";
+    let named = tx.query_one(FIND_BY_NAME, params![name.as_str()], |row| row.int(0))?;
+    let listening = tx.query_one(FIND_BY_PORT, params![u32::from(port)], |row| row.int(0))?;
+    Ok(named.map(|_| InstanceConflict::Name).or(listening.map(|_| InstanceConflict::Port)))
 }
 
 /// Active ones first, each group in the order it was made.
-pub fn list(tx: &mut Tx<'_>) -> Result<Vec<Instance>> {
-    tx.query(select!("ORDER BY archived_at IS NOT NULL, seq"), &[], read)
+pub fn list(tx: &mut Tx<'_>) -> Result<Vec<InstanceRecord>> {
+    tx.query(select!("ORDER BY archived_at IS NOT NULL, seq"), &[], instance_from_row)
 }
 
-pub fn get(tx: &mut Tx<'_>, id: &InstanceId) -> Result<Option<Instance>> {
-    tx.query_one(select!("WHERE id = $1"), params![id], read)
+pub fn get(tx: &mut Tx<'_>, id: &InstanceId) -> Result<Option<InstanceRecord>> {
+    tx.query_one(select!("WHERE id = $1"), params![id], instance_from_row)
 }
 
 /// By id or name. A name means the active one of that name, else the one archived last.
-pub fn find(tx: &mut Tx<'_>, word: &str) -> Result<Option<Instance>> {
+pub fn find_by_id_or_name(tx: &mut Tx<'_>, word: &str) -> Result<Option<InstanceRecord>> {
     const SQL: &str = select!(
         "WHERE id = $1 OR name = $1 ORDER BY id = $1 DESC, archived_at IS NOT NULL, archived_at DESC LIMIT 1"
     );
-    tx.query_one(SQL, params![word], read)
+    tx.query_one(SQL, params![word], instance_from_row)
 }
 
 /// What somebody asked for. Asking for anything closes the breaker.
-pub fn want(tx: &mut Tx<'_>, id: &InstanceId, wanted: DesiredState) -> Result<()> {
+pub fn set_desired_state(tx: &mut Tx<'_>, id: &InstanceId, wanted: DesiredState) -> Result<()> {
     const SQL: &str = "UPDATE instances SET wanted = $2, broken = NULL, restarting = 0 WHERE id = $1";
-    const FORGET: &str = "DELETE FROM crashes WHERE instance_id = $1";
+    const DELETE_CRASHES: &str = "DELETE FROM crashes WHERE instance_id = $1";
     tx.execute(SQL, params![id, wanted.as_str()])?;
-    tx.execute(FORGET, params![id]).map(drop)
+    tx.execute(DELETE_CRASHES, params![id]).map(drop)
 }
 
 /// Somebody asked for a restart. It is done when a process is noted, or given up with [`rest`].
-pub fn want_restart(tx: &mut Tx<'_>, id: &InstanceId) -> Result<()> {
-    want(tx, id, DesiredState::Running)?;
+pub fn request_restart(tx: &mut Tx<'_>, id: &InstanceId) -> Result<()> {
+    set_desired_state(tx, id, DesiredState::Running)?;
     tx.execute("UPDATE instances SET restarting = 1 WHERE id = $1", params![id]).map(drop)
 }
 
 /// It ended by itself and is not to run any more.
-pub fn rest(tx: &mut Tx<'_>, id: &InstanceId) -> Result<()> {
+pub fn mark_stopped(tx: &mut Tx<'_>, id: &InstanceId) -> Result<()> {
     const SQL: &str = "UPDATE instances SET wanted = 'stopped', restarting = 0 WHERE id = $1";
     tx.execute(SQL, params![id]).map(drop)
 }
 
-pub fn set_pid(tx: &mut Tx<'_>, id: &InstanceId, pid: Option<Pid>) -> Result<()> {
+pub fn set_pid(tx: &mut Tx<'_>, id: &InstanceId, pid: Option<ProcessId>) -> Result<()> {
     const SQL: &str = "UPDATE instances SET pid = $2, pid_started = $3,
         restarting = CASE WHEN $2 IS NULL THEN restarting ELSE 0 END WHERE id = $1";
     let number = pid.map(|pid| i64::from(pid.number));
     tx.execute(SQL, params![id, number, pid.map(|pid| pid.started)]).map(drop)
 }
 
-pub fn set_restart(tx: &mut Tx<'_>, id: &InstanceId, restart: RestartPolicy) -> Result<()> {
+pub fn set_restart_policy(tx: &mut Tx<'_>, id: &InstanceId, restart: RestartPolicy) -> Result<()> {
     const SQL: &str = "UPDATE instances SET restart = $2 WHERE id = $1";
     tx.execute(SQL, params![id, restart.as_str()]).map(drop)
 }
 
 /// Its config names another port now. False: another instance has it.
 pub fn set_port(tx: &mut Tx<'_>, id: &InstanceId, port: u16) -> Result<bool> {
-    const OTHER: &str = "SELECT 1 FROM instances WHERE port = $1 AND id <> $2 AND archived_at IS NULL";
+    const FIND_PORT_OWNER: &str =
+        "SELECT 1 FROM instances WHERE port = $1 AND id <> $2 AND archived_at IS NULL";
     const SQL: &str = "UPDATE instances SET port = $2 WHERE id = $1";
-    if tx.query_one(OTHER, params![u32::from(port), id], |row| row.int(0))?.is_some() {
+    if tx.query_one(FIND_PORT_OWNER, params![u32::from(port), id], |row| row.int(0))?.is_some() {
         return Ok(false);
     }
     tx.execute(SQL, params![id, u32::from(port)])?;
     Ok(true)
 }
 
-pub fn break_off(tx: &mut Tx<'_>, id: &InstanceId, why: &str) -> Result<()> {
+pub fn open_breaker(tx: &mut Tx<'_>, id: &InstanceId, why: &str) -> Result<()> {
     const SQL: &str = "UPDATE instances SET broken = $2 WHERE id = $1";
     tx.execute(SQL, params![id, why]).map(drop)
 }
@@ -177,9 +179,9 @@ pub fn archive(tx: &mut Tx<'_>, id: &InstanceId, now: Millis) -> Result<()> {
 }
 
 /// Takes an archived one back, unless its name or port is in use by now.
-pub fn unarchive(tx: &mut Tx<'_>, one: &Instance) -> Result<Option<Taken>> {
+pub fn unarchive(tx: &mut Tx<'_>, one: &InstanceRecord) -> Result<Option<InstanceConflict>> {
     const SQL: &str = "UPDATE instances SET archived_at = NULL, port = $2 WHERE id = $1";
-    if let Some(taken) = taken(tx, &one.name, one.port)? {
+    if let Some(taken) = find_conflict(tx, &one.name, one.port)? {
         return Ok(Some(taken));
     }
     tx.execute(SQL, params![&one.id, u32::from(one.port)])?;
@@ -192,7 +194,7 @@ pub fn remove(tx: &mut Tx<'_>, id: &InstanceId) -> Result<()> {
 }
 
 /// Remembers a crash; returns those since a time, this one included, the oldest first.
-pub fn crashed(
+pub fn record_crash(
     tx: &mut Tx<'_>,
     id: &InstanceId,
     why: &str,
@@ -200,19 +202,19 @@ pub fn crashed(
     since: Millis,
 ) -> Result<Vec<Millis>> {
     const SQL: &str = "INSERT INTO crashes (instance_id, why, created_at) VALUES ($1, $2, $3)";
-    const FORGET: &str = "DELETE FROM crashes WHERE instance_id = $1 AND created_at < $2";
-    tx.execute(FORGET, params![id, since])?;
+    const DELETE_OLD_CRASHES: &str = "DELETE FROM crashes WHERE instance_id = $1 AND created_at < $2";
+    tx.execute(DELETE_OLD_CRASHES, params![id, since])?;
     tx.execute(SQL, params![id, why, now])?;
-    crashes(tx, id)
+    list_crashes(tx, id)
 }
 
-pub fn crashes(tx: &mut Tx<'_>, id: &InstanceId) -> Result<Vec<Millis>> {
+pub fn list_crashes(tx: &mut Tx<'_>, id: &InstanceId) -> Result<Vec<Millis>> {
     const SQL: &str = "SELECT created_at FROM crashes WHERE instance_id = $1 ORDER BY created_at, seq";
     tx.query(SQL, params![id], |row| row.time(0))
 }
 
 /// What was said of the last crash.
-pub fn last_crash(tx: &mut Tx<'_>, id: &InstanceId) -> Result<Option<(Millis, String)>> {
+pub fn find_last_crash(tx: &mut Tx<'_>, id: &InstanceId) -> Result<Option<(Millis, String)>> {
     const SQL: &str = "SELECT created_at, why FROM crashes WHERE instance_id = $1 ORDER BY seq DESC LIMIT 1";
     tx.query_one(SQL, params![id], |row| Ok((row.time(0)?, row.text(1)?)))
 }

@@ -21,9 +21,12 @@ macro_rules! select {
     };
 }
 
-mod after;
+mod cleanup;
 
-pub use after::{active, forget, held, hold, let_go_held, postpone, put_away, release, to_put_away};
+pub use cleanup::{
+    count_running_delegates, delete_ended_by_owner, hold_announce, list_due_for_cleanup, list_held_announces,
+    mark_cleaned_up, postpone_cleanup, release_all_announces, release_announce,
+};
 
 pub fn insert(tx: &mut Tx<'_>, run: &SubagentRun) -> Result<()> {
     const SQL: &str =
@@ -56,58 +59,58 @@ pub fn insert(tx: &mut Tx<'_>, run: &SubagentRun) -> Result<()> {
 }
 
 pub fn get(tx: &mut Tx<'_>, id: &RunId) -> Result<Option<SubagentRun>> {
-    tx.query_one(select!("WHERE run_id = $1"), params![id], read)
+    tx.query_one(select!("WHERE run_id = $1"), params![id], run_from_row)
 }
 
 /// What a session is working on for its owner.
-pub fn of_child(tx: &mut Tx<'_>, child: &SessionKey) -> Result<Option<SubagentRun>> {
-    tx.query_one(select!("WHERE child_key = $1 AND status = 'running'"), params![child], read)
+pub fn find_running_by_child(tx: &mut Tx<'_>, child: &SessionKey) -> Result<Option<SubagentRun>> {
+    tx.query_one(select!("WHERE child_key = $1 AND status = 'running'"), params![child], run_from_row)
 }
 
 /// What a session was last asked for by its owner, at work or ended.
-pub fn last_of_child(tx: &mut Tx<'_>, child: &SessionKey) -> Result<Option<SubagentRun>> {
+pub fn find_last_by_child(tx: &mut Tx<'_>, child: &SessionKey) -> Result<Option<SubagentRun>> {
     const SQL: &str = select!("WHERE child_key = $1 ORDER BY created_at DESC, run_id DESC LIMIT 1");
-    tx.query_one(SQL, params![child], read)
+    tx.query_one(SQL, params![child], run_from_row)
 }
 
 /// Everything a session asked for, the newest first.
-pub fn of_owner(tx: &mut Tx<'_>, owner: &SessionKey, limit: usize) -> Result<Vec<SubagentRun>> {
+pub fn list_by_owner(tx: &mut Tx<'_>, owner: &SessionKey, limit: usize) -> Result<Vec<SubagentRun>> {
     const SQL: &str = select!("WHERE owner_key = $1 ORDER BY created_at DESC, run_id DESC LIMIT $2");
-    tx.query(SQL, params![owner, limit], read)
+    tx.query(SQL, params![owner, limit], run_from_row)
 }
 
 /// What is still being worked on for a session.
-pub fn at_work(tx: &mut Tx<'_>, owner: &SessionKey) -> Result<Vec<SubagentRun>> {
+pub fn list_running_by_owner(tx: &mut Tx<'_>, owner: &SessionKey) -> Result<Vec<SubagentRun>> {
     tx.query(
         select!("WHERE owner_key = $1 AND status = 'running' ORDER BY created_at, run_id"),
         params![owner],
-        read,
+        run_from_row,
     )
 }
 
 /// How many runs of a kind an agent has at work, in all of its sessions. Its row is taken, so that two who begin one are
 /// counted one after the other. A run whose session waits for a person is not at work.
-pub fn of_caller(tx: &mut Tx<'_>, caller: &AgentId, kind: RunKind) -> Result<u32> {
-    const LOCK: &str = "SELECT agent_id FROM agent_specs WHERE agent_id = $1 /* lock */";
+pub fn count_running_by_caller(tx: &mut Tx<'_>, caller: &AgentId, kind: RunKind) -> Result<u32> {
+    const LOCK_CALLER: &str = "SELECT agent_id FROM agent_specs WHERE agent_id = $1 /* lock */";
     const SQL: &str = "SELECT COUNT(*) FROM runs r
         WHERE r.status = 'running' AND r.caller_id = $1 AND r.kind = $2 AND NOT EXISTS (
           SELECT 1 FROM jobs j WHERE j.session_key = r.child_key AND j.state = 'queued' AND j.held = 2)";
-    tx.query_one(LOCK, params![caller], |row| row.text(0))?;
-    Ok(tx.query_one(SQL, params![caller, kind.as_str()], |row| row.small(0))?.unwrap_or(0))
+    tx.query_one(LOCK_CALLER, params![caller], |row| row.text(0))?;
+    Ok(tx.query_one(SQL, params![caller, kind.as_str()], |row| row.as_u32(0))?.unwrap_or(0))
 }
 
 /// Runs whose time is over. The time of one whose session waits for a person stands still.
-pub fn overdue(tx: &mut Tx<'_>, now: Millis, limit: usize) -> Result<Vec<SubagentRun>> {
+pub fn list_overdue(tx: &mut Tx<'_>, now: Millis, limit: usize) -> Result<Vec<SubagentRun>> {
     const SQL: &str = select!(
         "WHERE status = 'running' AND deadline < $1 AND NOT EXISTS (
            SELECT 1 FROM jobs j WHERE j.session_key = runs.child_key AND j.state = 'queued' AND j.held = 2)
          ORDER BY deadline LIMIT $2"
     );
-    tx.query(SQL, params![now, limit], read)
+    tx.query(SQL, params![now, limit], run_from_row)
 }
 
 /// When the next run that is at work has to end. Those whose time is over are being ended.
-pub fn next_deadline(tx: &mut Tx<'_>, now: Millis) -> Result<Option<Millis>> {
+pub fn find_next_deadline(tx: &mut Tx<'_>, now: Millis) -> Result<Option<Millis>> {
     const SQL: &str = "SELECT MIN(deadline) FROM runs WHERE status = 'running' AND deadline >= $1";
     Ok(tx.query_one(SQL, params![now], |row| row.opt_time(0))?.flatten())
 }
@@ -120,7 +123,7 @@ pub fn restart_deadline(tx: &mut Tx<'_>, id: &RunId, now: Millis) -> Result<()> 
 }
 
 /// Ends a run; `false` if it has ended before. From here on its session is put away some time, or at once.
-pub fn end(
+pub fn end_run(
     tx: &mut Tx<'_>,
     id: &RunId,
     status: RunStatus,
@@ -134,25 +137,25 @@ pub fn end(
 }
 
 /// Notes the commit at which the child's workspace stood before it began; empty where there was none yet.
-pub fn note_commit(tx: &mut Tx<'_>, id: &RunId, commit: &str) -> Result<()> {
+pub fn set_commit_before(tx: &mut Tx<'_>, id: &RunId, commit: &str) -> Result<()> {
     tx.execute("UPDATE runs SET commit_before = $2 WHERE run_id = $1", params![id, commit]).map(drop)
 }
 
-pub fn commit_before(tx: &mut Tx<'_>, id: &RunId) -> Result<Option<String>> {
+pub fn get_commit_before(tx: &mut Tx<'_>, id: &RunId) -> Result<Option<String>> {
     const SQL: &str = "SELECT commit_before FROM runs WHERE run_id = $1";
     Ok(tx.query_one(SQL, params![id], |row| row.opt_text(0))?.flatten())
 }
 
 /// Its announce is stored.
-pub fn announced(tx: &mut Tx<'_>, id: &RunId) -> Result<()> {
+pub fn mark_announced(tx: &mut Tx<'_>, id: &RunId) -> Result<()> {
     tx.execute("UPDATE runs SET is_announced = 1 WHERE run_id = $1", params![id]).map(drop)
 }
 
 /// Runs that ended while a turn waited for them, and were announced to nobody yet.
-pub fn due_to(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<SubagentRun>> {
+pub fn list_awaited_results(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<SubagentRun>> {
     const SQL: &str =
         select!("WHERE awaited_by = $1 AND is_announced = 0 AND status <> 'running' ORDER BY run_id");
-    tx.query(SQL, params![turn], read)
+    tx.query(SQL, params![turn], run_from_row)
 }
 
 /// Whether a turn waits for runs that are at work.
@@ -163,14 +166,14 @@ pub fn is_awaiting(tx: &mut Tx<'_>, turn: &TurnId) -> Result<bool> {
 }
 
 /// A turn has ended, and waits for nothing any more.
-pub fn let_go(tx: &mut Tx<'_>, turn: &TurnId) -> Result<()> {
+pub fn stop_awaiting(tx: &mut Tx<'_>, turn: &TurnId) -> Result<()> {
     const SQL: &str = "UPDATE runs SET awaited_by = NULL
         WHERE awaited_by = $1 AND is_announced = 0 AND status = 'running'";
     tx.execute(SQL, params![turn]).map(drop)
 }
 
 /// Its owner is stopped, and it with it.
-pub fn stop(tx: &mut Tx<'_>, id: &RunId) -> Result<()> {
+pub fn mark_stopped(tx: &mut Tx<'_>, id: &RunId) -> Result<()> {
     const SQL: &str = "UPDATE runs SET is_stopped = 1 WHERE run_id = $1 AND status = 'running'";
     tx.execute(SQL, params![id]).map(drop)
 }
@@ -182,7 +185,7 @@ pub fn is_stopped(tx: &mut Tx<'_>, id: &RunId) -> Result<bool> {
 }
 
 /// Whether the owner began it for a run of its own that has ended since.
-pub fn outlived_its_owner(tx: &mut Tx<'_>, run: &SubagentRun) -> Result<bool> {
+pub fn has_outlived_owner(tx: &mut Tx<'_>, run: &SubagentRun) -> Result<bool> {
     const SQL: &str = "SELECT COUNT(*) FROM runs
         WHERE child_key = $1 AND created_at <= $2 AND ended_at IS NOT NULL AND ended_at >= $2";
     let found = tx.query_one(SQL, params![&run.owner, run.created_at], |row| row.int(0))?;
@@ -190,31 +193,31 @@ pub fn outlived_its_owner(tx: &mut Tx<'_>, run: &SubagentRun) -> Result<bool> {
 }
 
 /// Notes which turn of the owner waits for a run, or that none does any more.
-pub fn await_by(tx: &mut Tx<'_>, id: &RunId, turn: Option<&TurnId>) -> Result<()> {
+pub fn set_awaiting_turn(tx: &mut Tx<'_>, id: &RunId, turn: Option<&TurnId>) -> Result<()> {
     const SQL: &str = "UPDATE runs SET awaited_by = $2 WHERE run_id = $1 AND status = 'running'";
     tx.execute(SQL, params![id, turn]).map(drop)
 }
 
-fn read(row: &Row<'_>) -> Result<SubagentRun> {
+fn run_from_row(row: &Row<'_>) -> Result<SubagentRun> {
     Ok(SubagentRun {
         id: RunId::new(row.text(0)?),
-        kind: row.parsed(1, RunKind::parse)?,
-        child: row.key(2)?,
-        agent: row.agent(3)?,
-        owner: row.key(4)?,
+        kind: row.parse_column(1, RunKind::parse)?,
+        child: row.session_key(2)?,
+        agent: row.agent_id(3)?,
+        owner: row.session_key(4)?,
         owner_turn: Some(row.text(5)?).filter(|turn| !turn.is_empty()).map(TurnId::new),
         trace: TraceId::new(row.text(6)?),
-        hop: row.small(7)?,
+        hop: row.as_u32(7)?,
         task: from_json(&row.text(8)?)?,
         reply_to: from_json(&row.text(9)?)?,
         awaited_by: row.opt_text(10)?.map(TurnId::new),
         deadline: row.opt_time(11)?,
         is_deleted_after: row.int(12)? != 0,
-        status: row.parsed(13, RunStatus::parse)?,
+        status: row.parse_column(13, RunStatus::parse)?,
         result: row.opt_text(14)?.map(|text| from_json(&text)).transpose()?,
         created_at: row.time(15)?,
         ended_at: row.opt_time(16)?,
-        caller: row.agent(17)?,
+        caller: row.agent_id(17)?,
         archive_after_ms: row.opt_int(18)?,
         held: row.opt_text(19)?,
         audience: row.opt_text(20)?.map(|text| from_json(&text)).transpose()?,

@@ -1,7 +1,7 @@
 //! Sessions. Every transaction that changes what goes on in a session takes its row first, so that on
 //! PostgreSQL two of them never interleave.
 
-mod unused;
+mod cleanup;
 
 use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::{AgentId, SessionId};
@@ -18,7 +18,7 @@ use crate::params;
 use crate::runs;
 use crate::tx::{Row, Tx};
 
-pub use unused::{Unused, delete_unused, unused};
+pub use cleanup::{UnusedSession, delete_unused, list_unused};
 
 macro_rules! columns {
     () => {
@@ -36,19 +36,19 @@ macro_rules! select {
 }
 
 pub fn get(tx: &mut Tx<'_>, key: &SessionKey) -> Result<Option<Session>> {
-    tx.query_one(select!("WHERE session_key = $1"), params![key], read)
+    tx.query_one(select!("WHERE session_key = $1"), params![key], session_from_row)
 }
 
 /// What was begun from an account, the last used first.
-pub fn of_account(tx: &mut Tx<'_>, channel: &str, account: &str, limit: usize) -> Result<Vec<Session>> {
+pub fn list_by_account(tx: &mut Tx<'_>, channel: &str, account: &str, limit: usize) -> Result<Vec<Session>> {
     const SQL: &str = select!("WHERE channel = $1 AND account = $2 ORDER BY updated_at DESC LIMIT $3");
-    tx.query(SQL, params![channel, account, limit], read)
+    tx.query(SQL, params![channel, account, limit], session_from_row)
 }
 
 /// Those of an agent, and those that were switched to it.
-pub fn of_agent(tx: &mut Tx<'_>, agent: &AgentId) -> Result<Vec<Session>> {
+pub fn list_by_agent(tx: &mut Tx<'_>, agent: &AgentId) -> Result<Vec<Session>> {
     const SQL: &str = select!("WHERE agent_id = $1 OR active_agent_id = $1 ORDER BY session_key");
-    tx.query(SQL, params![agent], read)
+    tx.query(SQL, params![agent], session_from_row)
 }
 
 /// Stores the session unless its key is taken; returns what is stored.
@@ -101,7 +101,7 @@ fn insert(tx: &mut Tx<'_>, session: &Session) -> Result<()> {
 }
 
 /// Takes the session's row for this transaction and hands out `count` tickets; returns the first.
-pub fn take_tickets(tx: &mut Tx<'_>, key: &SessionKey, count: usize, now: Millis) -> Result<Option<i64>> {
+pub fn allocate_tickets(tx: &mut Tx<'_>, key: &SessionKey, count: usize, now: Millis) -> Result<Option<i64>> {
     const SQL: &str = "UPDATE sessions SET next_ticket = next_ticket + $2, updated_at = $3
         WHERE session_key = $1 RETURNING next_ticket - $2";
     tx.query_one(SQL, params![key, count, now], |row| row.int(0))
@@ -109,41 +109,46 @@ pub fn take_tickets(tx: &mut Tx<'_>, key: &SessionKey, count: usize, now: Millis
 
 /// A session and where its history stands.
 #[derive(Clone, Debug)]
-pub struct Standing {
+pub struct SessionSnapshot {
     pub session: Session,
-    pub compaction: Compaction,
+    pub compaction: CompactionPoint,
     pub next_ticket: i64,
 }
 
-impl Standing {
+impl SessionSnapshot {
     /// Tickets handed out since history was last folded: at least as many as there are messages to read.
-    pub fn uncompacted(&self) -> i64 {
+    pub fn uncompacted_tickets(&self) -> i64 {
         self.next_ticket - self.compaction.through
     }
 }
 
-pub fn standing(tx: &mut Tx<'_>, key: &SessionKey) -> Result<Option<Standing>> {
+pub fn get_snapshot(tx: &mut Tx<'_>, key: &SessionKey) -> Result<Option<SessionSnapshot>> {
     const SQL: &str = concat!(
         "SELECT ",
         columns!(),
         ", summary, compacted_ticket, next_ticket FROM sessions WHERE session_key = $1"
     );
-    tx.query_one(SQL, params![key], read_standing)
+    tx.query_one(SQL, params![key], snapshot_from_row)
 }
 
 /// Like `take_tickets`, and tells all there is to know; the tickets are the last before `next_ticket`.
-pub fn enter(tx: &mut Tx<'_>, key: &SessionKey, count: usize, now: Millis) -> Result<Option<Standing>> {
+pub fn allocate_and_get_snapshot(
+    tx: &mut Tx<'_>,
+    key: &SessionKey,
+    count: usize,
+    now: Millis,
+) -> Result<Option<SessionSnapshot>> {
     const SQL: &str = concat!(
         "UPDATE sessions SET next_ticket = next_ticket + $2, updated_at = $3 WHERE session_key = $1 RETURNING ",
         columns!(),
         ", summary, compacted_ticket, next_ticket"
     );
-    tx.query_one(SQL, params![key, count, now], read_standing)
+    tx.query_one(SQL, params![key, count, now], snapshot_from_row)
 }
 
-fn read_standing(row: &Row<'_>) -> Result<Standing> {
-    let compaction = Compaction { summary: row.opt_text(25)?, through: row.int(26)? };
-    Ok(Standing { session: read(row)?, compaction, next_ticket: row.int(27)? })
+fn snapshot_from_row(row: &Row<'_>) -> Result<SessionSnapshot> {
+    let compaction = CompactionPoint { summary: row.opt_text(25)?, through: row.int(26)? };
+    Ok(SessionSnapshot { session: session_from_row(row)?, compaction, next_ticket: row.int(27)? })
 }
 
 /// Takes the session's row and changes nothing of it.
@@ -160,7 +165,7 @@ pub fn try_lock(tx: &mut Tx<'_>, key: &SessionKey) -> Result<bool> {
 
 /// What history starts from: the summary of everything up to a ticket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Compaction {
+pub struct CompactionPoint {
     pub summary: Option<String>,
     pub through: i64,
 }
@@ -170,7 +175,7 @@ pub fn set_compaction(
     tx: &mut Tx<'_>,
     key: &SessionKey,
     id: &SessionId,
-    compaction: &Compaction,
+    compaction: &CompactionPoint,
 ) -> Result<()> {
     const SQL: &str = "UPDATE sessions SET summary = $3, compacted_ticket = $4
         WHERE session_key = $1 AND session_id = $2";
@@ -178,7 +183,7 @@ pub fn set_compaction(
 }
 
 /// `/new`: another session id under the same key; the old transcript stays under the old id.
-pub fn renew(tx: &mut Tx<'_>, key: &SessionKey, id: &SessionId, now: Millis) -> Result<bool> {
+pub fn renew_session_id(tx: &mut Tx<'_>, key: &SessionKey, id: &SessionId, now: Millis) -> Result<bool> {
     const SQL: &str =
         "UPDATE sessions SET session_id = $2, summary = NULL, compacted_ticket = next_ticket - 1,
         updated_at = $3 WHERE session_key = $1";
@@ -237,35 +242,35 @@ pub fn set_status(tx: &mut Tx<'_>, key: &SessionKey, status: SessionStatus) -> R
 /// Deletes a session with its messages, jobs, backlog, open questions and ended runs. Its deliveries and events stay as the record.
 pub fn delete(tx: &mut Tx<'_>, key: &SessionKey) -> Result<bool> {
     tx.execute("DELETE FROM approvals WHERE session_key = $1", params![key])?;
-    runs::forget(tx, key)?;
+    runs::delete_ended_by_owner(tx, key)?;
     Ok(tx.execute("DELETE FROM sessions WHERE session_key = $1", params![key])? > 0)
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
+pub struct SessionFilter {
     pub agent: Option<AgentId>,
     pub status: Option<SessionStatus>,
     pub owner: Option<SessionKey>,
     /// Those behind this place in the list.
-    pub after: Option<Place>,
+    pub after: Option<SessionCursor>,
     pub limit: usize,
 }
 
 /// A place in the list of sessions: when one was last changed, and its key among those of the same moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SessionCursor {
     pub updated_at: Millis,
     pub key: String,
 }
 
-impl Place {
-    pub fn of(session: &Session) -> Self {
+impl SessionCursor {
+    pub fn from_session(session: &Session) -> Self {
         Self { updated_at: session.updated_at, key: session.key.to_string() }
     }
 }
 
 /// The newest first. A session that changes moves to the front, so a reader that goes on sees none twice.
-pub fn list(tx: &mut Tx<'_>, filter: &Filter) -> Result<Vec<Session>> {
+pub fn list(tx: &mut Tx<'_>, filter: &SessionFilter) -> Result<Vec<Session>> {
     macro_rules! newest {
         ($which:literal) => {
             select!($which
@@ -276,15 +281,16 @@ pub fn list(tx: &mut Tx<'_>, filter: &Filter) -> Result<Vec<Session>> {
         };
     }
     let (status, limit) = (filter.status.map(SessionStatus::as_str), filter.limit);
-    let after = filter.after.clone().unwrap_or(Place { updated_at: Millis(i64::MAX), key: String::new() });
+    let after =
+        filter.after.clone().unwrap_or(SessionCursor { updated_at: Millis(i64::MAX), key: String::new() });
     let (agent, at, key) = (filter.agent.as_ref(), after.updated_at, after.key);
     match &filter.owner {
         Some(owner) => tx.query(
             newest!("WHERE owner_session_key = $6 AND "),
             params![agent, status, at, &key, limit, owner],
-            read,
+            session_from_row,
         ),
-        None => tx.query(newest!("WHERE "), params![agent, status, at, &key, limit], read),
+        None => tx.query(newest!("WHERE "), params![agent, status, at, &key, limit], session_from_row),
     }
 }
 
@@ -294,7 +300,7 @@ pub fn count(tx: &mut Tx<'_>) -> Result<i64> {
 
 /// What goes on in all sessions together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct SessionCounts {
     pub sessions: i64,
     /// Turns that run.
     pub running: i64,
@@ -302,47 +308,48 @@ pub struct Counts {
     pub waiting: i64,
 }
 
-pub fn counts(tx: &mut Tx<'_>) -> Result<Counts> {
+pub fn get_counts(tx: &mut Tx<'_>) -> Result<SessionCounts> {
     const SQL: &str = "SELECT (SELECT COUNT(*) FROM sessions),
         (SELECT COUNT(*) FROM jobs WHERE state = 'running'),
         (SELECT COALESCE(CAST(SUM(inputs) AS BIGINT), 0) FROM jobs WHERE state = 'queued')
           + (SELECT COUNT(*) FROM backlog WHERE taken_by IS NULL)";
-    let read =
-        |row: &Row<'_>| Ok(Counts { sessions: row.int(0)?, running: row.int(1)?, waiting: row.int(2)? });
+    let read = |row: &Row<'_>| {
+        Ok(SessionCounts { sessions: row.int(0)?, running: row.int(1)?, waiting: row.int(2)? })
+    };
     Ok(tx.query_one(SQL, &[], read)?.unwrap_or_default())
 }
 
-fn read(row: &Row<'_>) -> Result<Session> {
+fn session_from_row(row: &Row<'_>) -> Result<Session> {
     let model_override = match (row.opt_text(4)?, row.opt_text(5)?) {
         (Some(provider), Some(model)) => Some(ModelRef { provider, model }),
         _ => None,
     };
     Ok(Session {
-        key: row.key(0)?,
+        key: row.session_key(0)?,
         id: SessionId::new(row.text(1)?),
-        agent: row.agent(2)?,
-        active_agent: row.agent(3)?,
+        agent: row.agent_id(2)?,
+        active_agent: row.agent_id(3)?,
         model_override,
         delivers: row.flag(6)?,
         sends: row.flag(7)?,
-        owner: row.opt_parsed(8, |text| SessionKey::parse(text).ok())?,
-        lane: row.parsed(9, JobLane::parse)?,
-        spawn_depth: row.small(10)?,
-        delegation_depth: row.small(11)?,
-        address: read_address(row)?,
-        focus: row.opt_parsed(20, |text| SessionKey::parse(text).ok())?,
+        owner: row.parse_opt_column(8, |text| SessionKey::parse(text).ok())?,
+        lane: row.parse_column(9, JobLane::parse)?,
+        spawn_depth: row.as_u32(10)?,
+        delegation_depth: row.as_u32(11)?,
+        address: address_from_row(row)?,
+        focus: row.parse_opt_column(20, |text| SessionKey::parse(text).ok())?,
         ttl_ms: row.opt_int(21)?,
-        team_role: row.opt_parsed(22, TeamRole::parse)?,
-        thinking: row.opt_parsed(24, ReasoningEffort::parse)?,
+        team_role: row.parse_opt_column(22, TeamRole::parse)?,
+        thinking: row.parse_opt_column(24, ReasoningEffort::parse)?,
         inherited: row.opt_text(23)?.map(|json| from_json(&json)).transpose()?,
-        status: row.parsed(16, SessionStatus::parse)?,
+        status: row.parse_column(16, SessionStatus::parse)?,
         title: row.opt_text(17)?,
         created_at: row.time(18)?,
         updated_at: row.time(19)?,
     })
 }
 
-fn read_address(row: &Row<'_>) -> Result<Option<ChatAddress>> {
+fn address_from_row(row: &Row<'_>) -> Result<Option<ChatAddress>> {
     let Some(channel) = row.opt_text(12)? else { return Ok(None) };
     Ok(Some(ChatAddress {
         channel,

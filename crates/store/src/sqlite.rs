@@ -11,75 +11,75 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::oneshot;
 
-use self::files::Files;
-use self::turn::Turn;
-use self::wait::PATIENCE;
-use crate::body::{Body, Value};
+use self::busy_handler::BUSY_TIMEOUT;
+use self::files::DatabaseFiles;
+use self::write_lock::FileWriteLock;
 use crate::error::{Error, Result};
-use crate::migrate::{self, Schema};
+use crate::migrate::{self, SqliteSchema};
 use crate::tx::Tx;
+use crate::tx_body::{TxBody, TxOutput};
 
+mod busy_handler;
 mod checkpoint;
 mod files;
-mod turn;
-mod wait;
+mod write_lock;
 
 /// Transactions committed together at the most: bounds how long the first of a group waits for the last.
-const GROUP: usize = 256;
-const READERS: usize = 2;
+const MAX_GROUPED_TRANSACTIONS: usize = 256;
+const READER_THREADS: usize = 2;
 
-pub(crate) struct Sqlite {
+pub(crate) struct SqliteEngine {
     path: PathBuf,
-    writer: Arc<Writer>,
-    queue: mpsc::Sender<Call>,
-    readers: mpsc::Sender<Query>,
+    writer: Arc<SqliteWriter>,
+    queue: mpsc::Sender<QueuedWrite>,
+    readers: mpsc::Sender<ReadWork>,
     /// Of a database that belongs to this process alone.
-    files: Option<Files>,
+    files: Option<DatabaseFiles>,
 }
 
-type Query = Box<dyn FnOnce(&Connection) + Send>;
+type ReadWork = Box<dyn FnOnce(&Connection) + Send>;
 
 /// One caller's transaction: run inside a group, answered after the group's commit.
-struct Call {
-    body: Body,
-    value: Option<Value>,
-    caller: oneshot::Sender<Result<Value>>,
+struct QueuedWrite {
+    body: TxBody,
+    value: Option<TxOutput>,
+    caller: oneshot::Sender<Result<TxOutput>>,
 }
 
-impl Call {
-    fn run(&mut self, connection: &Connection) -> Result<()> {
-        self.value = Some(self.body.run(Tx::sqlite(connection))?);
+impl QueuedWrite {
+    fn run_body(&mut self, connection: &Connection) -> Result<()> {
+        self.value = Some(self.body.run(Tx::for_sqlite(connection))?);
         Ok(())
     }
 
-    fn answer(self, committed: Result<()>) {
+    fn send_reply(self, committed: Result<()>) {
         // A caller that went away does not undo what it asked for.
         let _ = self.caller.send(committed.and_then(|()| self.value.ok_or(Error::Closed)));
     }
 }
 
-impl Sqlite {
-    pub fn open(path: &Path, schema: Schema) -> Result<Self> {
+impl SqliteEngine {
+    pub fn open(path: &Path, schema: SqliteSchema) -> Result<Self> {
         let opened = Self::open_with(path, schema, |_| Ok(None))?;
-        Ok(Self { files: Some(Files::opened(path)), ..opened })
+        Ok(Self { files: Some(DatabaseFiles::for_database(path)), ..opened })
     }
 
     /// Whether the files are still those that were opened.
     pub fn check_files(&self) -> Result<()> {
-        self.files.as_ref().map_or(Ok(()), |files| files.check(&self.writer))
+        self.files.as_ref().map_or(Ok(()), |files| files.check_replaced(&self.writer))
     }
 
     /// A file that other processes write, too: whoever finds it taken waits, and is served within moments.
-    pub fn open_shared(path: &Path, schema: Schema) -> Result<Self> {
-        Self::open_waiting(path, schema, wait::wait)
+    pub fn open_shared(path: &Path, schema: SqliteSchema) -> Result<Self> {
+        Self::open_with_busy_handler(path, schema, busy_handler::on_busy)
     }
 
-    fn open_waiting(path: &Path, schema: Schema, wait: fn(i32) -> bool) -> Result<Self> {
+    fn open_with_busy_handler(path: &Path, schema: SqliteSchema, wait: fn(i32) -> bool) -> Result<Self> {
         let mut tries = 0;
         loop {
             let share = |connection: &mut Connection| {
                 connection.busy_handler(Some(wait))?;
-                Ok(Some(Turn::beside(path)?))
+                Ok(Some(FileWriteLock::for_database(path)?))
             };
             match Self::open_with(path, schema, share) {
                 // A file that another process is just making refuses in ways that no handler is asked about.
@@ -92,28 +92,32 @@ impl Sqlite {
 
     fn open_with(
         path: &Path,
-        schema: Schema,
-        prepare: impl FnOnce(&mut Connection) -> Result<Option<Turn>>,
+        schema: SqliteSchema,
+        prepare: impl FnOnce(&mut Connection) -> Result<Option<FileWriteLock>>,
     ) -> Result<Self> {
-        check_version(rusqlite::version(), rusqlite::version_number())?;
+        check_sqlite_version(rusqlite::version(), rusqlite::version_number())?;
         make_private(path);
         let mut connection = Connection::open(path)?;
-        configure(&connection)?;
+        configure_writer(&connection)?;
         let turn = prepare(&mut connection)?;
-        migrate::sqlite(&connection, Some(path), schema)?;
+        migrate::migrate_sqlite(&connection, Some(path), schema)?;
         let (written, told) = mpsc::sync_channel(1);
-        let writer =
-            Arc::new(Writer { connection: Mutex::new(connection), turn, waiting: 0.into(), written });
-        checkpoint::start(path, Arc::downgrade(&writer), told)?;
+        let writer = Arc::new(SqliteWriter {
+            connection: Mutex::new(connection),
+            write_lock: turn,
+            waiting: 0.into(),
+            written,
+        });
+        checkpoint::start_checkpointer(path, Arc::downgrade(&writer), told)?;
         let (queue, work) = mpsc::channel();
         let groups = Arc::clone(&writer);
-        spawn("store-writer", move || write_groups(&groups, &work))?;
+        spawn_thread("store-writer", move || write_groups(&groups, &work))?;
         let (readers, queries) = mpsc::channel();
         let queries = Arc::new(Mutex::new(queries));
-        for _ in 0..READERS {
+        for _ in 0..READER_THREADS {
             let connection = open_reader(path)?;
             let queries = Arc::clone(&queries);
-            spawn("store-reader", move || read_queue(&connection, &queries))?;
+            spawn_thread("store-reader", move || run_reader(&connection, &queries))?;
         }
         Ok(Self { path: path.to_owned(), writer, queue, readers, files: None })
     }
@@ -123,52 +127,52 @@ impl Sqlite {
     }
 
     /// Moves all of the log into the database, and leaves none.
-    pub fn settle(&self) -> Result<()> {
+    pub fn checkpoint_all(&self) -> Result<()> {
         let mut settled = Ok(());
-        self.writer.hold(|connection| {
-            settled = checkpoint::run(connection, "PRAGMA wal_checkpoint(TRUNCATE)").map(drop);
+        self.writer.run_exclusively(|connection| {
+            settled = checkpoint::run_checkpoint(connection, "PRAGMA wal_checkpoint(TRUNCATE)").map(drop);
         });
         Ok(settled?)
     }
 
-    pub async fn write(&self, mut body: Body) -> Result<Value> {
+    pub async fn write(&self, mut body: TxBody) -> Result<TxOutput> {
         self.check_files()?;
-        if let Some(answer) = self.writer.write_now(&mut body) {
+        if let Some(answer) = self.writer.try_write_now(&mut body) {
             return answer;
         }
         let (caller, answer) = oneshot::channel();
         self.writer.waiting.fetch_add(1, Ordering::SeqCst);
-        self.queue.send(Call { body, value: None, caller }).map_err(|_| Error::Closed)?;
+        self.queue.send(QueuedWrite { body, value: None, caller }).map_err(|_| Error::Closed)?;
         answer.await.map_err(|_| Error::Closed)?
     }
 
-    pub async fn read(&self, mut body: Body) -> Result<Value> {
+    pub async fn read(&self, mut body: TxBody) -> Result<TxOutput> {
         let (caller, answer) = oneshot::channel();
         let work = Box::new(move |connection: &Connection| {
-            let _ = caller.send(snapshot(connection, &mut body));
+            let _ = caller.send(read_snapshot(connection, &mut body));
         });
         self.readers.send(work).map_err(|_| Error::Closed)?;
         answer.await.map_err(|_| Error::Closed)?
     }
 }
 
-fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<()> {
+fn spawn_thread(name: &str, body: impl FnOnce() + Send + 'static) -> Result<()> {
     let thread = thread::Builder::new().name(name.to_owned()).spawn(body);
     thread.map(drop).map_err(|e| Error::Other(format!("no thread for {name}: {e}")))
 }
 
 /// The one connection that writes.
-struct Writer {
+struct SqliteWriter {
     connection: Mutex<Connection>,
     /// Where other processes write, too.
-    turn: Option<Turn>,
+    write_lock: Option<FileWriteLock>,
     /// Transactions in the queue: while there are any, nobody goes first.
     waiting: AtomicUsize,
     /// Told after each commit; full means that it has been told already.
     written: mpsc::SyncSender<()>,
 }
 
-impl Writer {
+impl SqliteWriter {
     fn lock(&self) -> MutexGuard<'_, Connection> {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -176,8 +180,8 @@ impl Writer {
     /// Writes on the caller's thread if nobody else is writing or waits to: handing a small transaction to another
     /// thread and its answer back takes longer than the transaction. A commit does not wait for the disk, but it may
     /// wait for another process.
-    fn write_now(&self, body: &mut Body) -> Option<Result<Value>> {
-        if self.turn.is_some() || self.waiting.load(Ordering::SeqCst) > 0 {
+    fn try_write_now(&self, body: &mut TxBody) -> Option<Result<TxOutput>> {
+        if self.write_lock.is_some() || self.waiting.load(Ordering::SeqCst) > 0 {
             return None;
         }
         let connection = match self.connection.try_lock() {
@@ -190,16 +194,16 @@ impl Writer {
         Some(answer)
     }
 
-    fn begin(&self, connection: &Connection) -> Result<()> {
+    fn begin_transaction(&self, connection: &Connection) -> Result<()> {
         let begin = || run_sql(connection, "BEGIN IMMEDIATE");
-        match &self.turn {
-            Some(turn) => turn.take(begin),
+        match &self.write_lock {
+            Some(turn) => turn.run_locked(begin),
             None => begin(),
         }
     }
 
     /// Runs `body` while nobody writes.
-    fn hold(&self, body: impl FnOnce(&Connection)) {
+    fn run_exclusively(&self, body: impl FnOnce(&Connection)) {
         self.waiting.fetch_add(1, Ordering::SeqCst);
         let connection = self.lock();
         body(&connection);
@@ -208,13 +212,13 @@ impl Writer {
     }
 }
 
-fn write_groups(writer: &Writer, work: &mpsc::Receiver<Call>) {
+fn write_groups(writer: &SqliteWriter, work: &mpsc::Receiver<QueuedWrite>) {
     while let Ok(first) = work.recv() {
         let connection = writer.lock();
-        let begun = writer.begin(&connection);
+        let begun = writer.begin_transaction(&connection);
         // Whoever came while this waited for other processes is in the group.
         let mut group = vec![first];
-        while group.len() < GROUP
+        while group.len() < MAX_GROUPED_TRANSACTIONS
             && let Ok(more) = work.try_recv()
         {
             group.push(more);
@@ -228,9 +232,9 @@ fn write_groups(writer: &Writer, work: &mpsc::Receiver<Call>) {
 }
 
 /// One transaction that is nobody else's.
-fn write_alone(connection: &Connection, body: &mut Body) -> Result<Value> {
+fn write_alone(connection: &Connection, body: &mut TxBody) -> Result<TxOutput> {
     run_sql(connection, "BEGIN IMMEDIATE")?;
-    let value = body.run(Tx::sqlite(connection));
+    let value = body.run(Tx::for_sqlite(connection));
     let ended = match &value {
         Ok(_) => run_sql(connection, "COMMIT"),
         Err(_) => Ok(()),
@@ -241,40 +245,40 @@ fn write_alone(connection: &Connection, body: &mut Body) -> Result<Value> {
     ended.and(value)
 }
 
-fn commit_group(writer: &Writer, connection: &Connection, begun: Result<()>, group: Vec<Call>) {
+fn commit_group(writer: &SqliteWriter, connection: &Connection, begun: Result<()>, group: Vec<QueuedWrite>) {
     if let Err(error) = begun {
-        return answer_all(group, &Err(error));
+        return reply_to_all(group, &Err(error));
     }
-    let mut done: Vec<Call> = Vec::with_capacity(group.len());
+    let mut done: Vec<QueuedWrite> = Vec::with_capacity(group.len());
     let mut waiting = group.into_iter();
     while let Some(mut call) = waiting.next() {
-        match run_one(connection, &mut call) {
+        match run_in_savepoint(connection, &mut call) {
             Ok(()) => done.push(call),
             // A full disk makes SQLite drop the whole transaction: nobody in this group is committed.
             Err(error) if connection.is_autocommit() => {
-                call.answer(Err(error.clone()));
-                answer_all(done, &Err(error));
+                call.send_reply(Err(error.clone()));
+                reply_to_all(done, &Err(error));
                 return commit_rest(writer, connection, waiting.collect());
             }
-            Err(error) => call.answer(Err(error)),
+            Err(error) => call.send_reply(Err(error)),
         }
     }
     let committed = run_sql(connection, "COMMIT");
     if committed.is_err() && !connection.is_autocommit() {
         let _ = run_sql(connection, "ROLLBACK");
     }
-    answer_all(done, &committed);
+    reply_to_all(done, &committed);
 }
 
-fn commit_rest(writer: &Writer, connection: &Connection, rest: Vec<Call>) {
+fn commit_rest(writer: &SqliteWriter, connection: &Connection, rest: Vec<QueuedWrite>) {
     if !rest.is_empty() {
-        commit_group(writer, connection, writer.begin(connection), rest);
+        commit_group(writer, connection, writer.begin_transaction(connection), rest);
     }
 }
 
-fn run_one(connection: &Connection, call: &mut Call) -> Result<()> {
+fn run_in_savepoint(connection: &Connection, call: &mut QueuedWrite) -> Result<()> {
     run_sql(connection, "SAVEPOINT one")?;
-    let outcome = call.run(connection);
+    let outcome = call.run_body(connection);
     if outcome.is_err() && !connection.is_autocommit() {
         run_sql(connection, "ROLLBACK TO one")?;
     }
@@ -284,9 +288,9 @@ fn run_one(connection: &Connection, call: &mut Call) -> Result<()> {
     outcome
 }
 
-fn answer_all(group: Vec<Call>, committed: &Result<()>) {
+fn reply_to_all(group: Vec<QueuedWrite>, committed: &Result<()>) {
     for call in group {
-        call.answer(committed.clone());
+        call.send_reply(committed.clone());
     }
 }
 
@@ -295,7 +299,7 @@ fn run_sql(connection: &Connection, sql: &str) -> Result<()> {
     Ok(())
 }
 
-fn read_queue(connection: &Connection, queue: &Mutex<mpsc::Receiver<Query>>) {
+fn run_reader(connection: &Connection, queue: &Mutex<mpsc::Receiver<ReadWork>>) {
     loop {
         let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(work) = next else { return };
@@ -303,9 +307,9 @@ fn read_queue(connection: &Connection, queue: &Mutex<mpsc::Receiver<Query>>) {
     }
 }
 
-fn snapshot(connection: &Connection, body: &mut Body) -> Result<Value> {
+fn read_snapshot(connection: &Connection, body: &mut TxBody) -> Result<TxOutput> {
     run_sql(connection, "BEGIN")?;
-    let value = body.run(Tx::sqlite(connection));
+    let value = body.run(Tx::for_sqlite(connection));
     run_sql(connection, "COMMIT")?;
     value
 }
@@ -333,7 +337,7 @@ fn open_reader(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-fn configure(connection: &Connection) -> Result<()> {
+fn configure_writer(connection: &Connection) -> Result<()> {
     connection.set_prepared_statement_cache_capacity(128);
     plan_once(connection)?;
     connection.execute_batch(
@@ -352,22 +356,22 @@ fn plan_once(connection: &Connection) -> Result<()> {
 }
 
 /// 3.51.3 mends a defect that can lose WAL content; 3.52.0 was withdrawn.
-pub(crate) fn check_version(text: &str, number: i32) -> Result<()> {
+pub(crate) fn check_sqlite_version(text: &str, number: i32) -> Result<()> {
     if number >= 3_051_003 && number != 3_052_000 { Ok(()) } else { Err(Error::BadSqlite(text.to_owned())) }
 }
 
 /// The same statements without threads, for runs that must be repeatable from a seed.
-pub(crate) struct Inline(Mutex<Connection>);
+pub(crate) struct InlineSqlite(Mutex<Connection>);
 
-impl Inline {
-    pub fn open(schema: Schema) -> Result<Self> {
+impl InlineSqlite {
+    pub fn open(schema: SqliteSchema) -> Result<Self> {
         let connection = Connection::open_in_memory()?;
-        configure(&connection)?;
-        migrate::sqlite(&connection, None, schema)?;
+        configure_writer(&connection)?;
+        migrate::migrate_sqlite(&connection, None, schema)?;
         Ok(Self(Mutex::new(connection)))
     }
 
-    pub fn write(&self, mut body: Body) -> Result<Value> {
+    pub fn write(&self, mut body: TxBody) -> Result<TxOutput> {
         write_alone(&self.0.lock().unwrap_or_else(PoisonError::into_inner), &mut body)
     }
 }
@@ -378,9 +382,9 @@ mod tests {
 
     #[test]
     fn defective_versions_of_sqlite_are_refused() {
-        let refused = |number| check_version("x", number).is_err();
+        let refused = |number| check_sqlite_version("x", number).is_err();
         assert!(refused(3_051_002) && refused(3_052_000) && refused(3_046_001));
         assert!(!refused(3_051_003) && !refused(3_053_000));
-        assert!(check_version(rusqlite::version(), rusqlite::version_number()).is_ok());
+        assert!(check_sqlite_version(rusqlite::version(), rusqlite::version_number()).is_ok());
     }
 }

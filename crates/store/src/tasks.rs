@@ -1,13 +1,13 @@
 //! Tasks of teams. The ledger is a database of its own on SQLite, part of the one on PostgreSQL; the statements are
 //! the same. Every change is an event, in the transaction that makes it.
 
-mod again;
 mod change;
 mod claim;
-mod free;
-mod line;
-mod log;
-mod together;
+mod claim_batch;
+mod claim_queue;
+mod events;
+mod free_tasks;
+mod reopen;
 
 use std::collections::BTreeMap;
 
@@ -19,14 +19,20 @@ use crate::messages::{from_json, to_json};
 use crate::params;
 use crate::tx::{Row, Tx};
 
-pub use again::{delete, reopen};
 pub use change::{
-    Change, Ending, end, ended_by_call, free_all, inherit, lock, note, release, renew, start, update,
+    TaskChange, TaskEnding, end_task, find_ending_call, lock_ledger, reassign_to_session, release_all,
+    release_task, renew_leases, set_note, start_task, update_task,
 };
-pub use claim::{Claim, Claimed, claim, claim_oldest, expire};
-pub use free::{FreeTask, Offerable, claims, next_expiry, offerable, taken};
-pub(crate) use line::Lines;
-pub use log::{Happened, Kind, by_whom, events, note_event, relayed, times, unrelayed};
+pub use claim::{TaskClaimRequest, TaskClaimResult, claim_oldest, claim_task, expire_leases};
+pub(crate) use claim_queue::ClaimQueues;
+pub use events::{
+    TaskEvent, TaskEventKind, list_actors, list_events, list_events_of_kind, list_unrelayed, mark_relayed,
+    record_event,
+};
+pub use free_tasks::{
+    FreeTask, OfferableTasks, count_claims, count_claims_by_member, find_next_expiry, list_offerable,
+};
+pub use reopen::{delete, reopen};
 
 macro_rules! columns {
     () => {
@@ -45,51 +51,59 @@ macro_rules! select {
 
 /// What a new task is made of, and the key under which it is made once.
 #[derive(Clone, Debug)]
-pub struct NewTask {
+pub struct TaskInsert {
     pub task: TeamTask,
     pub key: Option<String>,
     pub max_open: usize,
 }
 
 /// Stores a task and gives it its number. One that was stored under the same key is returned instead.
-pub fn create(tx: &mut Tx<'_>, new: &NewTask) -> Result<std::result::Result<TaskNo, TaskRefusal>> {
+pub fn create(tx: &mut Tx<'_>, new: &TaskInsert) -> Result<std::result::Result<TaskNo, TaskRefusal>> {
     let TeamTask { team, created_at, .. } = &new.task;
     // The ledger's row is taken first, so that edges and the number of open tasks hold still.
-    const TAKE: &str = "INSERT INTO ledgers (team_id, next_task) VALUES ($1, 2)
+    const ALLOCATE_NUMBER: &str = "INSERT INTO ledgers (team_id, next_task) VALUES ($1, 2)
         ON CONFLICT (team_id) DO UPDATE SET next_task = ledgers.next_task + 1 RETURNING next_task - 1";
-    const BY_KEY: &str = "SELECT task_no FROM tasks WHERE team_id = $1 AND create_key = $2";
-    let no = TaskNo(tx.query_one(TAKE, params![team], |row| row.int(0))?.unwrap_or(1));
+    const FIND_BY_CREATE_KEY: &str = "SELECT task_no FROM tasks WHERE team_id = $1 AND create_key = $2";
+    let no = TaskNo(tx.query_one(ALLOCATE_NUMBER, params![team], |row| row.int(0))?.unwrap_or(1));
     if let Some(key) = &new.key
-        && let Some(no) = tx.query_one(BY_KEY, params![team, key], |row| row.int(0))?
+        && let Some(no) = tx.query_one(FIND_BY_CREATE_KEY, params![team, key], |row| row.int(0))?
     {
-        give_back_number(tx, team)?;
+        release_number(tx, team)?;
         return Ok(Ok(TaskNo(no)));
     }
-    let open = open_count(tx, team)?;
+    let open = count_open(tx, team)?;
     if open >= new.max_open {
-        give_back_number(tx, team)?;
+        release_number(tx, team)?;
         return Ok(Err(TaskRefusal::TooMany(open, new.max_open)));
     }
     // Where it waits for nothing there is nothing to check, and every task of the team need not be read.
     if !new.task.needs.is_empty()
-        && let Err(edge) = check_dependencies(no, &new.task.needs, &edges(tx, team)?)
+        && let Err(edge) = check_dependencies(no, &new.task.needs, &load_dependencies(tx, team)?)
     {
-        give_back_number(tx, team)?;
+        release_number(tx, team)?;
         return Ok(Err(edge.into()));
     }
-    insert(tx, no, new)?;
-    add_needs(tx, team, no, &new.task.needs)?;
-    note_event(tx, team, no, Kind::Created, &new.task.created_by, &serde_json::json!({}), *created_at)?;
+    insert_task(tx, no, new)?;
+    add_dependencies(tx, team, no, &new.task.needs)?;
+    record_event(
+        tx,
+        team,
+        no,
+        TaskEventKind::Created,
+        &new.task.created_by,
+        &serde_json::json!({}),
+        *created_at,
+    )?;
     Ok(Ok(no))
 }
 
 /// A task that is not made has no number. The ledger's row is held, so nobody has taken the next.
-fn give_back_number(tx: &mut Tx<'_>, team: &TeamId) -> Result<()> {
+fn release_number(tx: &mut Tx<'_>, team: &TeamId) -> Result<()> {
     const SQL: &str = "UPDATE ledgers SET next_task = next_task - 1 WHERE team_id = $1";
     tx.execute(SQL, params![team]).map(drop)
 }
 
-fn insert(tx: &mut Tx<'_>, no: TaskNo, new: &NewTask) -> Result<()> {
+fn insert_task(tx: &mut Tx<'_>, no: TaskNo, new: &TaskInsert) -> Result<()> {
     const SQL: &str =
         "INSERT INTO tasks (team_id, task_no, subject, description, active_form, metadata_json, assignee,
           capability, verify_json, state, create_key, created_by, created_at)
@@ -114,47 +128,54 @@ fn insert(tx: &mut Tx<'_>, no: TaskNo, new: &NewTask) -> Result<()> {
     tx.execute(SQL, params).map(drop)
 }
 
-pub(crate) fn add_needs(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo, needs: &[TaskNo]) -> Result<()> {
+pub(crate) fn add_dependencies(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo, needs: &[TaskNo]) -> Result<()> {
     const SQL: &str =
         "INSERT INTO task_needs (team_id, task_no, needs) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
     needs.iter().try_for_each(|need| tx.execute(SQL, params![team, no.0, need.0]).map(drop))
 }
 
-pub(crate) fn drop_needs(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo, needs: &[TaskNo]) -> Result<()> {
+pub(crate) fn remove_dependencies(
+    tx: &mut Tx<'_>,
+    team: &TeamId,
+    no: TaskNo,
+    needs: &[TaskNo],
+) -> Result<()> {
     const SQL: &str = "DELETE FROM task_needs WHERE team_id = $1 AND task_no = $2 AND needs = $3";
     needs.iter().try_for_each(|need| tx.execute(SQL, params![team, no.0, need.0]).map(drop))
 }
 
 /// Every task, with what it waits for.
-pub(crate) fn edges(tx: &mut Tx<'_>, team: &TeamId) -> Result<BTreeMap<TaskNo, Vec<TaskNo>>> {
-    const TASKS: &str = "SELECT task_no FROM tasks WHERE team_id = $1";
-    const NEEDS: &str = "SELECT task_no, needs FROM task_needs WHERE team_id = $1";
+pub(crate) fn load_dependencies(tx: &mut Tx<'_>, team: &TeamId) -> Result<BTreeMap<TaskNo, Vec<TaskNo>>> {
+    const FIND_TASKS: &str = "SELECT task_no FROM tasks WHERE team_id = $1";
+    const FIND_ALL_DEPENDENCIES: &str = "SELECT task_no, needs FROM task_needs WHERE team_id = $1";
     let mut known: BTreeMap<TaskNo, Vec<TaskNo>> = BTreeMap::new();
-    for no in tx.query(TASKS, params![team], |row| row.int(0))? {
+    for no in tx.query(FIND_TASKS, params![team], |row| row.int(0))? {
         known.insert(TaskNo(no), Vec::new());
     }
-    for (no, need) in tx.query(NEEDS, params![team], |row| Ok((row.int(0)?, row.int(1)?)))? {
+    for (no, need) in tx.query(FIND_ALL_DEPENDENCIES, params![team], |row| Ok((row.int(0)?, row.int(1)?)))? {
         known.entry(TaskNo(no)).or_default().push(TaskNo(need));
     }
     Ok(known)
 }
 
-pub fn open_count(tx: &mut Tx<'_>, team: &TeamId) -> Result<usize> {
+pub fn count_open(tx: &mut Tx<'_>, team: &TeamId) -> Result<usize> {
     const SQL: &str =
         "SELECT COUNT(*) FROM tasks WHERE team_id = $1 AND state IN ('pending', 'claimed', 'in_progress')";
     Ok(tx.query_one(SQL, params![team], |row| row.count(0))?.unwrap_or(0))
 }
 
 pub fn get(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo) -> Result<Option<TeamTask>> {
-    let found = tx.query_one(select!("WHERE team_id = $1 AND task_no = $2"), params![team, no.0], read)?;
-    found.map(|task| with_needs(tx, task)).transpose()
+    let found =
+        tx.query_one(select!("WHERE team_id = $1 AND task_no = $2"), params![team, no.0], task_from_row)?;
+    found.map(|task| with_dependencies(tx, task)).transpose()
 }
 
-fn with_needs(tx: &mut Tx<'_>, mut task: TeamTask) -> Result<TeamTask> {
-    const NEEDS: &str = "SELECT n.needs, t.state FROM task_needs n
+fn with_dependencies(tx: &mut Tx<'_>, mut task: TeamTask) -> Result<TeamTask> {
+    const FIND_DEPENDENCIES: &str = "SELECT n.needs, t.state FROM task_needs n
         JOIN tasks t ON t.team_id = n.team_id AND t.task_no = n.needs
         WHERE n.team_id = $1 AND n.task_no = $2 ORDER BY n.needs";
-    let needs = tx.query(NEEDS, params![&task.team, task.no.0], |row| Ok((row.int(0)?, row.text(1)?)))?;
+    let needs =
+        tx.query(FIND_DEPENDENCIES, params![&task.team, task.no.0], |row| Ok((row.int(0)?, row.text(1)?)))?;
     for (need, state) in needs {
         task.needs.push(TaskNo(need));
         if state != TeamTaskState::Completed.as_str() {
@@ -166,7 +187,7 @@ fn with_needs(tx: &mut Tx<'_>, mut task: TeamTask) -> Result<TeamTask> {
 
 /// What is looked for in a ledger.
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
+pub struct TaskListFilter {
     pub state: Option<TeamTaskState>,
     /// Who holds it, or held it when it ended.
     pub owner: Option<String>,
@@ -178,13 +199,13 @@ pub struct Filter {
 }
 
 /// Tasks: those that have not ended, then those that have; of each the newest first, each with what it waits for.
-pub fn list(tx: &mut Tx<'_>, team: &TeamId, filter: &Filter) -> Result<Vec<TeamTask>> {
+pub fn list(tx: &mut Tx<'_>, team: &TeamId, filter: &TaskListFilter) -> Result<Vec<TeamTask>> {
     let (is_behind_open, behind) = filter.after.map_or((false, TaskNo(i64::MAX)), |after| after);
     let mut found = match is_behind_open {
         true => Vec::new(),
-        false => listed(
+        false => query_tasks(
             tx,
-            if tx.is_sqlite() { OPEN_IN_SQLITE } else { OPEN },
+            if tx.is_sqlite() { LIST_OPEN_IN_SQLITE } else { LIST_OPEN },
             team,
             filter,
             (behind, filter.limit),
@@ -194,9 +215,9 @@ pub fn list(tx: &mut Tx<'_>, team: &TeamId, filter: &Filter) -> Result<Vec<TeamT
     let with_ended = filter.with_ended || filter.state.is_some_and(TeamTaskState::has_ended);
     if with_ended && room > 0 {
         let behind = if is_behind_open { behind } else { TaskNo(i64::MAX) };
-        found.extend(listed(tx, ENDED, team, filter, (behind, room))?);
+        found.extend(query_tasks(tx, LIST_ENDED, team, filter, (behind, room))?);
     }
-    let mut edges = edges_of(tx, team, &found)?;
+    let mut edges = load_dependency_states(tx, team, &found)?;
     for task in &mut found {
         for (need, is_done) in edges.remove(&task.no).unwrap_or_default() {
             task.needs.push(need);
@@ -222,46 +243,48 @@ macro_rules! open {
         )
     };
 }
-const OPEN: &str = open!(" FROM tasks");
+const LIST_OPEN: &str = open!(" FROM tasks");
 /// Left to itself, SQLite reads along the key, past all that have ended.
-const OPEN_IN_SQLITE: &str = open!(" FROM tasks INDEXED BY tasks_open");
+const LIST_OPEN_IN_SQLITE: &str = open!(" FROM tasks INDEXED BY tasks_open");
 /// Those that have ended are many: they are read along the key until there are enough, and never sorted.
-const ENDED: &str = select!(
+const LIST_ENDED: &str = select!(
     "WHERE team_id = $1 AND state NOT IN ('pending', 'claimed', 'in_progress')
        AND (CAST($2 AS TEXT) IS NULL OR state = $2)
        AND (CAST($3 AS TEXT) IS NULL OR owner = $3 OR ended_by = $3) AND task_no < $4
      ORDER BY task_no DESC LIMIT $5"
 );
 
-fn listed(
+fn query_tasks(
     tx: &mut Tx<'_>,
     sql: &'static str,
     team: &TeamId,
-    filter: &Filter,
+    filter: &TaskListFilter,
     (behind, limit): (TaskNo, usize),
 ) -> Result<Vec<TeamTask>> {
     let state = filter.state.map(TeamTaskState::as_str);
-    tx.query(sql, params![team, state, filter.owner.as_ref(), behind.0, limit], read)
+    tx.query(sql, params![team, state, filter.owner.as_ref(), behind.0, limit], task_from_row)
 }
 
 /// The last that ended, the newest first.
-pub fn last_ended(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<TeamTask>> {
+pub fn list_last_ended(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<TeamTask>> {
     const SQL: &str =
         select!("WHERE team_id = $1 AND ended_at IS NOT NULL ORDER BY ended_at DESC, task_no DESC LIMIT $2");
-    tx.query(SQL, params![team, limit], read)
+    tx.query(SQL, params![team, limit], task_from_row)
 }
 
-type Edges = BTreeMap<TaskNo, Vec<(TaskNo, bool)>>;
+type TaskDependencies = BTreeMap<TaskNo, Vec<(TaskNo, bool)>>;
 
 /// What these wait for, and whether it is done. A page of them lies close together.
-fn edges_of(tx: &mut Tx<'_>, team: &TeamId, tasks: &[TeamTask]) -> Result<Edges> {
+fn load_dependency_states(tx: &mut Tx<'_>, team: &TeamId, tasks: &[TeamTask]) -> Result<TaskDependencies> {
     const SQL: &str = "SELECT n.task_no, n.needs, t.state FROM task_needs n
         JOIN tasks t ON t.team_id = n.team_id AND t.task_no = n.needs
         WHERE n.team_id = $1 AND n.task_no BETWEEN $2 AND $3 ORDER BY n.task_no, n.needs";
     let numbers = || tasks.iter().map(|task| task.no.0);
-    let (Some(first), Some(last)) = (numbers().min(), numbers().max()) else { return Ok(Edges::new()) };
+    let (Some(first), Some(last)) = (numbers().min(), numbers().max()) else {
+        return Ok(TaskDependencies::new());
+    };
     let read = |row: &Row<'_>| Ok((row.int(0)?, row.int(1)?, row.text(2)?));
-    let mut edges = Edges::new();
+    let mut edges = TaskDependencies::new();
     for (no, need, state) in tx.query(SQL, params![team, first, last], read)? {
         let is_done = state == TeamTaskState::Completed.as_str();
         edges.entry(TaskNo(no)).or_default().push((TaskNo(need), is_done));
@@ -269,10 +292,10 @@ fn edges_of(tx: &mut Tx<'_>, team: &TeamId, tasks: &[TeamTask]) -> Result<Edges>
     Ok(edges)
 }
 
-pub(crate) fn read(row: &Row<'_>) -> Result<TeamTask> {
+pub(crate) fn task_from_row(row: &Row<'_>) -> Result<TeamTask> {
     let lease = match (row.opt_text(10)?, row.opt_time(13)?) {
         (Some(owner), Some(until)) => {
-            Some(TaskLease { owner, session: row.key(11)?, fence: row.int(12)?, until })
+            Some(TaskLease { owner, session: row.session_key(11)?, fence: row.int(12)?, until })
         }
         _ => None,
     };
@@ -286,7 +309,7 @@ pub(crate) fn read(row: &Row<'_>) -> Result<TeamTask> {
         assignee: row.opt_text(6)?,
         capability: row.opt_text(7)?,
         verify: row.opt_text(8)?.map(|json| from_json(&json)).transpose()?,
-        state: row.parsed(9, TeamTaskState::parse)?,
+        state: row.parse_column(9, TeamTaskState::parse)?,
         lease,
         ended_by: row.opt_text(14)?,
         summary: row.opt_text(15)?,
@@ -303,18 +326,22 @@ pub(crate) fn read(row: &Row<'_>) -> Result<TeamTask> {
 
 /// A task whose lease ended: who held it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Freed {
+pub struct ExpiredTaskLease {
     pub no: TaskNo,
     pub owner: String,
 }
 
 /// The names that hold a task.
-pub fn owners(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<String>> {
+pub fn list_owners(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<String>> {
     const SQL: &str = "SELECT DISTINCT owner FROM tasks WHERE team_id = $1 AND owner IS NOT NULL";
     tx.query(SQL, params![team], |row| row.text(0))
 }
 
 /// Whether somebody's session holds a task.
-pub fn held_by(tx: &mut Tx<'_>, team: &TeamId, owner: &str) -> Result<Vec<TeamTask>> {
-    tx.query(select!("WHERE team_id = $1 AND owner = $2 ORDER BY task_no"), params![team, owner], read)
+pub fn list_held_by(tx: &mut Tx<'_>, team: &TeamId, owner: &str) -> Result<Vec<TeamTask>> {
+    tx.query(
+        select!("WHERE team_id = $1 AND owner = $2 ORDER BY task_no"),
+        params![team, owner],
+        task_from_row,
+    )
 }

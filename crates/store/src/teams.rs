@@ -1,9 +1,9 @@
 //! Teams: who leads, who belongs to them, and who was asked to stop.
 
 mod activity;
+mod failures;
 mod members;
-mod requests;
-mod setbacks;
+mod shutdown_requests;
 
 use polyclaw_domain::authority::Authority;
 use polyclaw_domain::channel::ChatAddress;
@@ -13,20 +13,26 @@ use polyclaw_domain::team::{LEAD_NAME, Team, TeamStatus};
 use polyclaw_domain::time::Millis;
 
 use crate::error::Result;
-use crate::letters;
 use crate::messages::{from_json, to_json};
 use crate::params;
+use crate::team_messages;
 use crate::tx::{Row, Tx};
 
-pub use activity::{Activity, activity, ledger_activity};
-pub use members::{
-    Rested, add_member, at_work, member, member_of, members, note_ended, note_known, replace_member, rested,
-    set_member_state, set_plan, waiting_turn, with_runs, with_turns, without_session,
+pub use activity::{TeamActivity, list_activity, list_ledger_activity};
+pub use failures::{
+    MemberRetry, cancel_retries, claim_retry, clear_failures, get_failure_streak, list_failure_streaks,
+    list_retries, record_failure, retry_teams_led_by,
 };
-use requests::drop_request_of;
-pub use requests::{answer, ask, drop_answered, drop_requests, note_call, requests};
-pub use setbacks::{
-    Retry, drop_retries, forget_failures, note_failure, retries, retry_led_by, setback, setbacks, take_retry,
+pub use members::{
+    MemberTurnEnd, add_member, clear_turn_end, find_member_by_session, find_waiting_turn, get_member,
+    list_members, list_members_at_work, list_members_with_runs, list_members_with_turns,
+    list_members_without_session, list_turn_ends, record_turn_end, replace_member, set_member_state,
+    set_plan_approval,
+};
+use shutdown_requests::delete_request_of_member;
+pub use shutdown_requests::{
+    delete_answered_requests, delete_shutdown_requests, insert_shutdown_request, list_shutdown_requests,
+    record_shutdown_answer, record_shutdown_call,
 };
 
 macro_rules! select {
@@ -40,7 +46,7 @@ macro_rules! select {
 }
 
 /// What other nodes hear when a team begins: its members may work on any of them.
-pub const BEGUN: &str = "teams";
+pub const TEAMS_SIGNAL: &str = "teams";
 
 /// The name is taken while the team has not ended: two of one name are a conflict.
 pub fn insert(tx: &mut Tx<'_>, team: &Team) -> Result<()> {
@@ -64,49 +70,53 @@ pub fn insert(tx: &mut Tx<'_>, team: &Team) -> Result<()> {
         team.updated_at,
     ];
     tx.execute(SQL, params)?;
-    tx.notify(BEGUN)
+    tx.notify_nodes(TEAMS_SIGNAL)
 }
 
 pub fn get(tx: &mut Tx<'_>, id: &TeamId) -> Result<Option<Team>> {
-    tx.query_one(select!("WHERE team_id = $1"), params![id], read)
+    tx.query_one(select!("WHERE team_id = $1"), params![id], team_from_row)
 }
 
 /// The team that bears a name now.
-pub fn named(tx: &mut Tx<'_>, name: &str) -> Result<Option<Team>> {
-    tx.query_one(select!("WHERE name = $1 AND status <> 'shutdown'"), params![name], read)
+pub fn find_open_by_name(tx: &mut Tx<'_>, name: &str) -> Result<Option<Team>> {
+    tx.query_one(select!("WHERE name = $1 AND status <> 'shutdown'"), params![name], team_from_row)
 }
 
 /// Takes the team's row for this transaction.
-pub fn lock(tx: &mut Tx<'_>, id: &TeamId) -> Result<Option<Team>> {
-    tx.query_one(select!("WHERE team_id = $1 /* hold */"), params![id], read)
+pub fn lock_team(tx: &mut Tx<'_>, id: &TeamId) -> Result<Option<Team>> {
+    tx.query_one(select!("WHERE team_id = $1 /* hold */"), params![id], team_from_row)
 }
 
 /// Teams that have not ended, by name.
-pub fn open(tx: &mut Tx<'_>) -> Result<Vec<Team>> {
-    tx.query(select!("WHERE status <> 'shutdown' ORDER BY name"), &[], read)
+pub fn list_open(tx: &mut Tx<'_>) -> Result<Vec<Team>> {
+    tx.query(select!("WHERE status <> 'shutdown' ORDER BY name"), &[], team_from_row)
 }
 
 /// Those that have ended, the newest first.
-pub fn ended(tx: &mut Tx<'_>, limit: usize) -> Result<Vec<Team>> {
-    tx.query(select!("WHERE status = 'shutdown' ORDER BY updated_at DESC LIMIT $1"), params![limit], read)
+pub fn list_ended(tx: &mut Tx<'_>, limit: usize) -> Result<Vec<Team>> {
+    tx.query(
+        select!("WHERE status = 'shutdown' ORDER BY updated_at DESC LIMIT $1"),
+        params![limit],
+        team_from_row,
+    )
 }
 
 /// Those of a name that have ended, the newest first.
-pub fn ended_of(tx: &mut Tx<'_>, name: &str) -> Result<Vec<Team>> {
+pub fn list_ended_by_name(tx: &mut Tx<'_>, name: &str) -> Result<Vec<Team>> {
     const SQL: &str =
         select!("WHERE name = $1 AND status = 'shutdown' ORDER BY updated_at DESC, team_id DESC");
-    tx.query(SQL, params![name], read)
+    tx.query(SQL, params![name], team_from_row)
 }
 
 /// The team that a call was made to end.
-pub fn of_call(tx: &mut Tx<'_>, call: &str) -> Result<Option<Team>> {
+pub fn find_by_shutdown_call(tx: &mut Tx<'_>, call: &str) -> Result<Option<Team>> {
     const SQL: &str = select!("WHERE team_id = (SELECT team_id FROM shutdown_calls WHERE call_id = $1)");
-    tx.query_one(SQL, params![call], read)
+    tx.query_one(SQL, params![call], team_from_row)
 }
 
 /// Teams that a session leads, and those it led that ended.
-pub fn led_by(tx: &mut Tx<'_>, lead: &SessionKey) -> Result<Vec<Team>> {
-    tx.query(select!("WHERE lead_key = $1 ORDER BY created_at, team_id"), params![lead], read)
+pub fn list_led_by(tx: &mut Tx<'_>, lead: &SessionKey) -> Result<Vec<Team>> {
+    tx.query(select!("WHERE lead_key = $1 ORDER BY created_at, team_id"), params![lead], team_from_row)
 }
 
 /// Moves from one status to another; `false` if it was in neither.
@@ -129,17 +139,17 @@ pub fn set_status(
 /// has not ended.
 pub fn set_lead(tx: &mut Tx<'_>, id: &TeamId, lead: &SessionKey, agent: &AgentId, now: Millis) -> Result<()> {
     const SQL: &str = "UPDATE teams SET lead_key = $2, lead_agent = $3, updated_at = $4 WHERE team_id = $1";
-    let is_another = lock(tx, id)?.is_some_and(|team| team.lead != *lead);
+    let is_another = lock_team(tx, id)?.is_some_and(|team| team.lead != *lead);
     tx.execute(SQL, params![id, lead, agent, now])?;
     if !is_another {
         return Ok(());
     }
-    forget_failures(tx, id, LEAD_NAME)?;
-    letters::give_back(tx, id, LEAD_NAME)
+    clear_failures(tx, id, LEAD_NAME)?;
+    team_messages::requeue_by_recipient(tx, id, LEAD_NAME)
 }
 
 /// A person spoke to the lead: from here on the team works for that.
-pub fn set_asked(
+pub fn set_request_origin(
     tx: &mut Tx<'_>,
     lead: &SessionKey,
     trace: &TraceId,
@@ -153,7 +163,7 @@ pub fn set_asked(
 /// The team did something for people with this authority: it has no more from here on.
 pub fn lower_authority(tx: &mut Tx<'_>, id: &TeamId, authority: Authority) -> Result<()> {
     const SQL: &str = "UPDATE teams SET authority = $2 WHERE team_id = $1";
-    match lock(tx, id)? {
+    match lock_team(tx, id)? {
         Some(team) if team.authority > authority => {
             tx.execute(SQL, params![id, authority.as_str()]).map(drop)
         }
@@ -162,23 +172,23 @@ pub fn lower_authority(tx: &mut Tx<'_>, id: &TeamId, authority: Authority) -> Re
 }
 
 /// Notes that sessions are told an event of the team's ledger; `false` if they were before.
-pub fn tell(tx: &mut Tx<'_>, id: &TeamId, seq: i64) -> Result<bool> {
+pub fn mark_event_relayed(tx: &mut Tx<'_>, id: &TeamId, seq: i64) -> Result<bool> {
     const SQL: &str = "INSERT INTO told (team_id, seq) VALUES ($1, $2) ON CONFLICT DO NOTHING";
     Ok(tx.execute(SQL, params![id, seq])? > 0)
 }
 
-fn read(row: &Row<'_>) -> Result<Team> {
+fn team_from_row(row: &Row<'_>) -> Result<Team> {
     Ok(Team {
         id: TeamId::new(row.text(0)?),
         name: row.text(1)?,
         description: row.text(2)?,
         agent_type: row.text(3)?,
-        status: row.parsed(4, TeamStatus::parse)?,
-        lead: row.key(5)?,
-        lead_agent: row.agent(6)?,
+        status: row.parse_column(4, TeamStatus::parse)?,
+        lead: row.session_key(5)?,
+        lead_agent: row.agent_id(6)?,
         trace: TraceId::new(row.text(7)?),
         reply_to: from_json(&row.text(8)?)?,
-        authority: row.parsed(9, Authority::parse)?,
+        authority: row.parse_column(9, Authority::parse)?,
         created_at: row.time(10)?,
         updated_at: row.time(11)?,
     })

@@ -16,7 +16,7 @@ pub fn get(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Vec<TodoItem>> {
 }
 
 /// Replaces the whole list.
-pub fn put(tx: &mut Tx<'_>, session: &SessionKey, items: &[TodoItem], now: Millis) -> Result<()> {
+pub fn replace_list(tx: &mut Tx<'_>, session: &SessionKey, items: &[TodoItem], now: Millis) -> Result<()> {
     const SQL: &str = "INSERT INTO todos (session_key, items_json, updated_at) VALUES ($1, $2, $3)
         ON CONFLICT (session_key) DO UPDATE SET items_json = excluded.items_json, updated_at = excluded.updated_at";
     tx.execute(SQL, params![session, &to_json(&items)?, now]).map(drop)

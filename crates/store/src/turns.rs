@@ -5,12 +5,12 @@ use polyclaw_domain::job::JobState;
 use polyclaw_domain::session_key::SessionKey;
 
 use crate::error::Result;
-use crate::jobs::{self, Job};
+use crate::jobs::{self, TurnJob};
 use crate::params;
 use crate::tx::{Row, Tx};
 
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
+pub struct TurnListFilter {
     pub session: Option<SessionKey>,
     pub state: Option<JobState>,
     /// Turns queued before the one with this number.
@@ -19,7 +19,7 @@ pub struct Filter {
 }
 
 /// Each turn with its number in the queue.
-pub fn list(tx: &mut Tx<'_>, filter: &Filter) -> Result<Vec<(i64, Job)>> {
+pub fn list(tx: &mut Tx<'_>, filter: &TurnListFilter) -> Result<Vec<(i64, TurnJob)>> {
     const ALL: &str = "SELECT seq, turn_id FROM jobs
         WHERE seq < $1 AND (CAST($2 AS TEXT) IS NULL OR state = $2) ORDER BY seq DESC LIMIT $3";
     const OF_SESSION: &str = "SELECT seq, turn_id FROM jobs

@@ -14,26 +14,26 @@ use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use postgres::types::{IsNull, ToSql, Type, private::BytesMut, to_sql_checked};
 
-use crate::error::{Error, Result, caught};
+use crate::error::{Error, Result, catch_panic};
 
 /// A statement that fails fails its transaction, even if the closure goes on: PostgreSQL would turn the commit
 /// into a silent rollback, SQLite would keep the rest.
 pub struct Tx<'a> {
-    engine: Engine<'a>,
+    engine: TxEngine<'a>,
     failed: Option<Error>,
     /// What the clock of a database that nodes share said when this began, and when that was here.
     clock: Option<(Millis, Instant)>,
     plans: Option<Vec<String>>,
 }
 
-enum Engine<'a> {
+enum TxEngine<'a> {
     Sqlite(&'a rusqlite::Connection),
-    Postgres { client: &'a mut postgres::Client, statements: &'a mut Statements },
+    Postgres { client: &'a mut postgres::Client, statements: &'a mut PreparedStatements },
 }
 
 /// Prepared statements of one PostgreSQL connection, by their text.
 #[derive(Default)]
-pub(crate) struct Statements(HashMap<&'static str, postgres::Statement>);
+pub(crate) struct PreparedStatements(HashMap<&'static str, postgres::Statement>);
 
 #[derive(Clone, Copy, Debug)]
 pub enum Param<'a> {
@@ -44,31 +44,31 @@ pub enum Param<'a> {
 }
 
 impl<'a> Tx<'a> {
-    pub(crate) fn sqlite(connection: &'a rusqlite::Connection) -> Self {
-        Self { engine: Engine::Sqlite(connection), failed: None, clock: None, plans: None }
+    pub(crate) fn for_sqlite(connection: &'a rusqlite::Connection) -> Self {
+        Self { engine: TxEngine::Sqlite(connection), failed: None, clock: None, plans: None }
     }
 
     /// On a connection that has begun a transaction, at this time of the database. Where there is none, every statement is
     /// one of its own.
-    pub(crate) fn postgres(
+    pub(crate) fn for_postgres(
         client: &'a mut postgres::Client,
-        statements: &'a mut Statements,
+        statements: &'a mut PreparedStatements,
         clock: Option<(Millis, Instant)>,
     ) -> Self {
-        Self { engine: Engine::Postgres { client, statements }, failed: None, clock, plans: None }
+        Self { engine: TxEngine::Postgres { client, statements }, failed: None, clock, plans: None }
     }
 
     /// Runs the closure of a caller; `Err` means that nothing of it may be committed.
     pub(crate) fn run<T>(&mut self, body: &mut impl FnMut(&mut Self) -> Result<T>) -> Result<T> {
-        let value = caught(|| body(self))?;
+        let value = catch_panic(|| body(self))?;
         self.failed.take().map_or(Ok(value), Err)
     }
 
     /// Runs a statement and returns how many rows it changed.
     pub fn execute(&mut self, sql: &'static str, params: &[Param<'_>]) -> Result<usize> {
-        self.note_plan(sql, params)?;
+        self.record_plan(sql, params)?;
         let changed = self.engine.execute(sql, params);
-        self.watch(changed)
+        self.record_failure(changed)
     }
 
     pub fn query<T>(
@@ -77,9 +77,9 @@ impl<'a> Tx<'a> {
         params: &[Param<'_>],
         read: impl FnMut(&Row<'_>) -> Result<T>,
     ) -> Result<Vec<T>> {
-        self.note_plan(sql, params)?;
+        self.record_plan(sql, params)?;
         let rows = self.engine.query(sql, params, read);
-        self.watch(rows)
+        self.record_failure(rows)
     }
 
     pub fn query_one<T>(
@@ -91,7 +91,7 @@ impl<'a> Tx<'a> {
         Ok(self.query(sql, params, read)?.into_iter().next())
     }
 
-    fn watch<T>(&mut self, answer: Result<T>) -> Result<T> {
+    fn record_failure<T>(&mut self, answer: Result<T>) -> Result<T> {
         if let Err(error) = &answer
             && !matches!(error, Error::Unreadable(_))
         {
@@ -102,24 +102,24 @@ impl<'a> Tx<'a> {
 
     /// For the few statements that one engine plans badly.
     pub(crate) fn is_sqlite(&self) -> bool {
-        !matches!(self.engine, Engine::Postgres { .. })
+        !matches!(self.engine, TxEngine::Postgres { .. })
     }
 
     /// Wakes the other nodes when this transaction commits. On SQLite there are none.
-    pub fn notify(&mut self, payload: &str) -> Result<()> {
-        const NOTIFY: &str = "SELECT pg_notify('polyclaw', $1)";
+    pub fn notify_nodes(&mut self, payload: &str) -> Result<()> {
+        const NOTIFY_NODES: &str = "SELECT pg_notify('polyclaw', $1)";
         match self.engine {
-            Engine::Sqlite(_) => Ok(()),
-            Engine::Postgres { .. } => self.query(NOTIFY, &[payload.into()], |_| Ok(())).map(drop),
+            TxEngine::Sqlite(_) => Ok(()),
+            TxEngine::Postgres { .. } => self.query(NOTIFY_NODES, &[payload.into()], |_| Ok(())).map(drop),
         }
     }
 
     /// Until this transaction has ended, no other that asks the same goes on. On SQLite none would.
-    pub fn alone(&mut self, what: &str) -> Result<()> {
-        const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
+    pub fn lock_advisory(&mut self, what: &str) -> Result<()> {
+        const LOCK_ADVISORY: &str = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
         match self.engine {
-            Engine::Sqlite(_) => Ok(()),
-            Engine::Postgres { .. } => self.query(LOCK, &[what.into()], |_| Ok(())).map(drop),
+            TxEngine::Sqlite(_) => Ok(()),
+            TxEngine::Postgres { .. } => self.query(LOCK_ADVISORY, &[what.into()], |_| Ok(())).map(drop),
         }
     }
 
@@ -132,32 +132,32 @@ impl<'a> Tx<'a> {
     }
 
     /// Runs `body` and returns the plan of each statement it ran, for the tests of hot queries.
-    pub fn explained(&mut self, body: impl FnOnce(&mut Self) -> Result<()>) -> Result<Vec<String>> {
+    pub fn explain_queries(&mut self, body: impl FnOnce(&mut Self) -> Result<()>) -> Result<Vec<String>> {
         self.plans = Some(Vec::new());
         let outcome = body(self);
         let plans = self.plans.take().unwrap_or_default();
         outcome.map(|()| plans)
     }
 
-    fn note_plan(&mut self, sql: &str, params: &[Param<'_>]) -> Result<()> {
+    fn record_plan(&mut self, sql: &str, params: &[Param<'_>]) -> Result<()> {
         if let Some(plans) = &mut self.plans {
-            plans.push(self.engine.plan(sql, params.len())?);
+            plans.push(self.engine.explain_plan(sql, params.len())?);
         }
         Ok(())
     }
 }
 
-impl Engine<'_> {
+impl TxEngine<'_> {
     fn execute(&mut self, sql: &'static str, params: &[Param<'_>]) -> Result<usize> {
         match self {
             Self::Sqlite(connection) => {
                 let mut statement = connection.prepare_cached(sql)?;
-                bind(&mut statement, params)?;
+                bind_params(&mut statement, params)?;
                 Ok(statement.raw_execute()?)
             }
             Self::Postgres { client, statements } => {
                 let statement = statements.get(client, sql)?;
-                let rows = client.execute(&statement, &refs(params))?;
+                let rows = client.execute(&statement, &to_sql_refs(params))?;
                 usize::try_from(rows).map_err(|_| Error::Other("row count out of range".into()))
             }
         }
@@ -173,23 +173,23 @@ impl Engine<'_> {
         match self {
             Self::Sqlite(connection) => {
                 let mut statement = connection.prepare_cached(sql)?;
-                bind(&mut statement, params)?;
+                bind_params(&mut statement, params)?;
                 let mut rows = statement.raw_query();
                 while let Some(row) = rows.next()? {
-                    out.push(read(&Row(Source::Sqlite(row)))?);
+                    out.push(read(&Row(RowSource::Sqlite(row)))?);
                 }
             }
             Self::Postgres { client, statements } => {
                 let statement = statements.get(client, sql)?;
-                for row in client.query(&statement, &refs(params))? {
-                    out.push(read(&Row(Source::Postgres(&row)))?);
+                for row in client.query(&statement, &to_sql_refs(params))? {
+                    out.push(read(&Row(RowSource::Postgres(&row)))?);
                 }
             }
         }
         Ok(out)
     }
 
-    fn plan(&mut self, sql: &str, params: usize) -> Result<String> {
+    fn explain_plan(&mut self, sql: &str, params: usize) -> Result<String> {
         match self {
             Self::Sqlite(connection) => {
                 let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
@@ -211,7 +211,7 @@ impl Engine<'_> {
                 let rows = client.simple_query(&format!(
                     "SET LOCAL plan_cache_mode = force_generic_plan; PREPARE explained AS {};
                      EXPLAIN EXECUTE explained{values}; DEALLOCATE explained",
-                    for_postgres(sql)
+                    to_postgres_sql(sql)
                 ))?;
                 let lines = rows.iter().filter_map(|row| match row {
                     postgres::SimpleQueryMessage::Row(row) => row.get(0),
@@ -223,25 +223,25 @@ impl Engine<'_> {
     }
 }
 
-impl Statements {
+impl PreparedStatements {
     fn get(&mut self, client: &mut postgres::Client, sql: &'static str) -> Result<postgres::Statement> {
         if let Some(statement) = self.0.get(sql) {
             return Ok(statement.clone());
         }
-        let statement = client.prepare(&for_postgres(sql))?;
+        let statement = client.prepare(&to_postgres_sql(sql))?;
         self.0.insert(sql, statement.clone());
         Ok(statement)
     }
 }
 
-fn for_postgres(sql: &str) -> String {
+fn to_postgres_sql(sql: &str) -> String {
     sql.replace("/* skip locked */", "FOR UPDATE SKIP LOCKED")
         .replace("/* lock */", "FOR UPDATE")
         .replace("/* hold */", "FOR NO KEY UPDATE")
 }
 
 /// `$3` is a name to SQLite, numbered by first appearance: each is bound by the number in its name.
-fn bind(statement: &mut rusqlite::CachedStatement<'_>, params: &[Param<'_>]) -> Result<()> {
+fn bind_params(statement: &mut rusqlite::CachedStatement<'_>, params: &[Param<'_>]) -> Result<()> {
     for index in 1..=statement.parameter_count() {
         let number = statement.parameter_name(index).and_then(|name| name[1..].parse::<usize>().ok());
         let param =
@@ -256,7 +256,7 @@ fn bind(statement: &mut rusqlite::CachedStatement<'_>, params: &[Param<'_>]) -> 
     Ok(())
 }
 
-fn refs<'a>(params: &'a [Param<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
+fn to_sql_refs<'a>(params: &'a [Param<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
     params.iter().map(|param| param as &(dyn ToSql + Sync)).collect()
 }
 
@@ -291,9 +291,9 @@ impl ToSql for Param<'_> {
 }
 
 /// One row of an answer, read by position.
-pub struct Row<'a>(Source<'a>);
+pub struct Row<'a>(RowSource<'a>);
 
-enum Source<'a> {
+enum RowSource<'a> {
     Sqlite(&'a rusqlite::Row<'a>),
     Postgres(&'a postgres::Row),
 }
@@ -305,8 +305,8 @@ impl Row<'_> {
 
     pub fn opt_text(&self, at: usize) -> Result<Option<String>> {
         match self.0 {
-            Source::Sqlite(row) => Ok(row.get(at)?),
-            Source::Postgres(row) => Ok(row.try_get(at)?),
+            RowSource::Sqlite(row) => Ok(row.get(at)?),
+            RowSource::Postgres(row) => Ok(row.try_get(at)?),
         }
     }
 
@@ -316,24 +316,24 @@ impl Row<'_> {
 
     pub fn opt_int(&self, at: usize) -> Result<Option<i64>> {
         match self.0 {
-            Source::Sqlite(row) => Ok(row.get(at)?),
-            Source::Postgres(row) => Ok(row.try_get(at)?),
+            RowSource::Sqlite(row) => Ok(row.get(at)?),
+            RowSource::Postgres(row) => Ok(row.try_get(at)?),
         }
     }
 
     /// Bytes as they lie in the row: nothing is copied.
     pub fn bytes<T>(&self, at: usize, read: impl FnOnce(&[u8]) -> T) -> Result<T> {
         match self.0 {
-            Source::Sqlite(row) => Ok(read(row.get_ref(at)?.as_blob().map_err(rusqlite::Error::from)?)),
-            Source::Postgres(row) => Ok(read(row.try_get::<_, &[u8]>(at)?)),
+            RowSource::Sqlite(row) => Ok(read(row.get_ref(at)?.as_blob().map_err(rusqlite::Error::from)?)),
+            RowSource::Postgres(row) => Ok(read(row.try_get::<_, &[u8]>(at)?)),
         }
     }
 
     /// A measure, such as a rank.
     pub fn real(&self, at: usize) -> Result<f64> {
         match self.0 {
-            Source::Sqlite(row) => Ok(row.get(at)?),
-            Source::Postgres(row) => Ok(row.try_get(at)?),
+            RowSource::Sqlite(row) => Ok(row.get(at)?),
+            RowSource::Postgres(row) => Ok(row.try_get(at)?),
         }
     }
 
@@ -345,7 +345,7 @@ impl Row<'_> {
         usize::try_from(self.int(at)?).map_err(|_| Error::Unreadable(format!("column {at} is negative")))
     }
 
-    pub fn small(&self, at: usize) -> Result<u32> {
+    pub fn as_u32(&self, at: usize) -> Result<u32> {
         u32::try_from(self.int(at)?).map_err(|_| Error::Unreadable(format!("column {at} is out of range")))
     }
 
@@ -357,21 +357,21 @@ impl Row<'_> {
         Ok(self.opt_int(at)?.map(Millis))
     }
 
-    pub fn key(&self, at: usize) -> Result<SessionKey> {
-        self.parsed(at, |text| SessionKey::parse(text).ok())
+    pub fn session_key(&self, at: usize) -> Result<SessionKey> {
+        self.parse_column(at, |text| SessionKey::parse(text).ok())
     }
 
-    pub fn agent(&self, at: usize) -> Result<AgentId> {
-        self.parsed(at, |text| AgentId::parse(text).ok())
+    pub fn agent_id(&self, at: usize) -> Result<AgentId> {
+        self.parse_column(at, |text| AgentId::parse(text).ok())
     }
 
     /// Reads a word through the type that knows it.
-    pub fn parsed<T>(&self, at: usize, parse: impl Fn(&str) -> Option<T>) -> Result<T> {
+    pub fn parse_column<T>(&self, at: usize, parse: impl Fn(&str) -> Option<T>) -> Result<T> {
         let text = self.text(at)?;
         parse(&text).ok_or_else(|| Error::Unreadable(format!("column {at} holds '{text}'")))
     }
 
-    pub fn opt_parsed<T>(&self, at: usize, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>> {
+    pub fn parse_opt_column<T>(&self, at: usize, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>> {
         let Some(text) = self.opt_text(at)? else { return Ok(None) };
         parse(&text).map(Some).ok_or_else(|| Error::Unreadable(format!("column {at} holds '{text}'")))
     }

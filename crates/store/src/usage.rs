@@ -10,7 +10,7 @@ use crate::params;
 use crate::tx::{Row, Tx};
 
 #[derive(Clone, Debug)]
-pub struct Call<'a> {
+pub struct ModelCallUsage<'a> {
     pub session: &'a SessionKey,
     pub turn: &'a TurnId,
     pub agent: &'a AgentId,
@@ -20,7 +20,7 @@ pub struct Call<'a> {
     pub cost_nanos: Option<i64>,
 }
 
-pub fn record(tx: &mut Tx<'_>, call: &Call<'_>, now: Millis) -> Result<()> {
+pub fn record(tx: &mut Tx<'_>, call: &ModelCallUsage<'_>, now: Millis) -> Result<()> {
     const SQL: &str = "INSERT INTO usage (session_key, turn_id, agent_id, model, input_tokens, output_tokens,
           cached_tokens, cost_nanos, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
     let tokens = |n: Option<u64>| n.and_then(|n| i64::try_from(n).ok());
@@ -42,7 +42,7 @@ pub fn record(tx: &mut Tx<'_>, call: &Call<'_>, now: Millis) -> Result<()> {
 
 /// What one turn has spent so far, over all its calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct TurnUsage {
     pub usage: TokenUsage,
     /// What is known of it.
     pub cost_nanos: i64,
@@ -51,7 +51,7 @@ pub struct Spent {
 }
 
 /// The calls a turn has stored, for one that goes on after a restart or ends early.
-pub fn of_turn(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Spent> {
+pub fn sum_by_turn(tx: &mut Tx<'_>, turn: &TurnId) -> Result<TurnUsage> {
     const SQL: &str = "SELECT model, input_tokens, output_tokens, cached_tokens, cost_nanos FROM usage
         WHERE turn_id = $1 ORDER BY seq";
     let tokens = |row: &Row<'_>, at| row.opt_int(at).map(|tokens| tokens.map(i64::unsigned_abs));
@@ -63,8 +63,8 @@ pub fn of_turn(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Spent> {
         };
         Ok((row.text(0)?, usage, row.opt_int(4)?))
     })?;
-    let none = Spent { usage: TokenUsage::ZERO, ..Spent::default() };
-    Ok(calls.into_iter().fold(none, |spent, (model, usage, cost)| Spent {
+    let none = TurnUsage { usage: TokenUsage::ZERO, ..TurnUsage::default() };
+    Ok(calls.into_iter().fold(none, |spent, (model, usage, cost)| TurnUsage {
         usage: spent.usage.plus(usage),
         cost_nanos: spent.cost_nanos + cost.unwrap_or(0),
         model: Some(model),
@@ -73,7 +73,7 @@ pub fn of_turn(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Spent> {
 
 /// Totals since a time. A sum with an unknown part counts the unknown calls beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Total {
+pub struct GroupedUsage {
     pub group: String,
     pub calls: i64,
     pub unknown_calls: i64,
@@ -85,9 +85,9 @@ pub struct Total {
     pub cost_nanos: Option<i64>,
 }
 
-impl Total {
+impl GroupedUsage {
     /// In and out, as far as it is known.
-    pub fn tokens(&self) -> Option<i64> {
+    pub fn total_tokens(&self) -> Option<i64> {
         match (self.input_tokens, self.output_tokens) {
             (None, None) => None,
             (input, output) => Some(input.unwrap_or(0) + output.unwrap_or(0)),
@@ -96,7 +96,7 @@ impl Total {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
+pub enum UsageGroupKey {
     Agent,
     Model,
     Session,
@@ -117,32 +117,32 @@ macro_rules! sums {
     };
 }
 
-pub fn totals(tx: &mut Tx<'_>, since: Millis, by: By) -> Result<Vec<Total>> {
+pub fn sum_totals(tx: &mut Tx<'_>, since: Millis, by: UsageGroupKey) -> Result<Vec<GroupedUsage>> {
     macro_rules! sql {
         ($group:literal) => {
             sums!($group, "created_at >= $1")
         };
     }
-    let named = |row: &Row<'_>| total(row.text(0)?, row);
+    let named = |row: &Row<'_>| grouped_usage_from_row(row.text(0)?, row);
     match by {
-        By::Agent => tx.query(sql!("agent_id"), params![since], named),
-        By::Model => tx.query(sql!("model"), params![since], named),
-        By::Session => tx.query(sql!("session_key"), params![since], named),
-        By::Day(offset) => {
-            let dated = |row: &Row<'_>| total(row.int(0)?.to_string(), row);
+        UsageGroupKey::Agent => tx.query(sql!("agent_id"), params![since], named),
+        UsageGroupKey::Model => tx.query(sql!("model"), params![since], named),
+        UsageGroupKey::Session => tx.query(sql!("session_key"), params![since], named),
+        UsageGroupKey::Day(offset) => {
+            let dated = |row: &Row<'_>| grouped_usage_from_row(row.int(0)?.to_string(), row);
             tx.query(sql!("(created_at + $2) / 86400000"), params![since, offset], dated)
         }
     }
 }
 
 /// What one session has used in all its time; `None` where no model was asked.
-pub fn of_session(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<Total>> {
+pub fn sum_by_session(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<GroupedUsage>> {
     const SQL: &str = sums!("session_key", "session_key = $1");
-    tx.query_one(SQL, params![session], |row| total(row.text(0)?, row))
+    tx.query_one(SQL, params![session], |row| grouped_usage_from_row(row.text(0)?, row))
 }
 
-fn total(group: String, row: &Row<'_>) -> Result<Total> {
-    Ok(Total {
+fn grouped_usage_from_row(group: String, row: &Row<'_>) -> Result<GroupedUsage> {
+    Ok(GroupedUsage {
         group,
         calls: row.int(1)?,
         unknown_calls: row.int(2)?,

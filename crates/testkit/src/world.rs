@@ -22,9 +22,9 @@ use polyclaw_engine::memory::{Brain, Place, Vectors};
 use polyclaw_engine::reception::Rules;
 use polyclaw_engine::toolbox::memory::Memories;
 use polyclaw_engine::{Answer, Engine, Error, Ports, Settings, Task};
-use polyclaw_store::agents::{self, Source};
-use polyclaw_store::messages::Message;
-use polyclaw_store::{Db, Ledgers, jobs, messages, sessions};
+use polyclaw_store::agents::{self, AgentSource};
+use polyclaw_store::messages::SessionMessage;
+use polyclaw_store::{Db, TeamDatabases, jobs, messages, sessions};
 use tokio::task::JoinSet;
 
 use crate::ports::outlet::Outlet;
@@ -47,7 +47,7 @@ pub struct Ground {
     /// What makes vectors of them; without one they are found by words alone.
     pub embedder: Option<Arc<dyn Embedder>>,
     /// The tasks of teams.
-    pub ledgers: Arc<Ledgers>,
+    pub ledgers: Arc<TeamDatabases>,
     /// Names the node; two worlds on one PostgreSQL database have two.
     pub family: String,
 }
@@ -65,9 +65,9 @@ impl Ground {
             outlet: Outlet::new(false),
             provider,
             settings,
-            memories: Db::brain_in_memory().expect("a database in memory"),
+            memories: Db::memory_db_in_memory().expect("a database in memory"),
             embedder: None,
-            ledgers: Arc::new(Ledgers::in_memory()),
+            ledgers: Arc::new(TeamDatabases::in_memory()),
             family: "world".to_owned(),
         };
         ground.add_agent("main").await;
@@ -77,7 +77,8 @@ impl Ground {
     pub async fn add_agent(&self, id: &str) {
         let spec = AgentSpec::with_id(AgentId::parse(id).expect("an agent id"));
         let now = self.clock.now();
-        let write = move |tx: &mut polyclaw_store::Tx<'_>| agents::upsert(tx, &spec, Source::Config, now);
+        let write =
+            move |tx: &mut polyclaw_store::Tx<'_>| agents::upsert(tx, &spec, AgentSource::Config, now);
         self.db.write(write).await.expect("a database that can be written");
     }
 
@@ -86,7 +87,8 @@ impl Ground {
         let config = config::load(config, "config.toml", &|_| Err("no lookup".to_owned())).expect("a config");
         for spec in config.agents.agent_specs() {
             let now = self.clock.now();
-            let write = move |tx: &mut polyclaw_store::Tx<'_>| agents::upsert(tx, &spec, Source::Config, now);
+            let write =
+                move |tx: &mut polyclaw_store::Tx<'_>| agents::upsert(tx, &spec, AgentSource::Config, now);
             self.db.write(write).await.expect("a database that can be written");
         }
         self.settings.default_agent = config.agents.default_agent_id();
@@ -187,11 +189,11 @@ impl World {
         job.expect("a turn").state
     }
 
-    pub async fn transcript(&self, name: &str) -> Vec<Message> {
+    pub async fn transcript(&self, name: &str) -> Vec<SessionMessage> {
         let key = Self::key(name);
         let read = move |tx: &mut polyclaw_store::Tx<'_>| {
             let Some(session) = sessions::get(tx, &key)? else { return Ok(Vec::new()) };
-            messages::page(tx, &key, &session.id, 0, 10_000)
+            messages::list_page(tx, &key, &session.id, 0, 10_000)
         };
         self.engine.db().read(read).await.expect("readable")
     }
@@ -208,8 +210,8 @@ pub async fn settled(db: &Db) {
     let mut left = String::new();
     for _ in 0..60_000 {
         let read = |tx: &mut polyclaw_store::Tx<'_>| {
-            let parcels = polyclaw_store::outbox::unsettled(tx)?;
-            let jobs = jobs::counts(tx)?;
+            let parcels = polyclaw_store::outbox::count_unsent(tx)?;
+            let jobs = jobs::count_by_state(tx)?;
             let idle = parcels == 0 && all_wait_for_people(tx, &jobs)?;
             Ok((idle, format!("jobs {jobs:?}, parcels {parcels}")))
         };
@@ -232,7 +234,7 @@ fn all_wait_for_people(
     }
     let count = counts.iter().map(|(_, count)| usize::try_from(*count).unwrap_or(0)).sum();
     for job in jobs::list(tx, None, Some(JobState::Queued), count)? {
-        if !jobs::waits_for_person(tx, &job.turn)? {
+        if !jobs::is_held_for_person(tx, &job.turn)? {
             return Ok(false);
         }
     }

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use polyclaw_store::registry::Instance;
+use polyclaw_store::registry::InstanceRecord;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
@@ -71,7 +71,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn registry(&mut self) -> Result<Vec<Instance>> {
+    fn registry(&mut self) -> Result<Vec<InstanceRecord>> {
         let path = Path::new(REGISTRY);
         if !self.home.join(path).exists() {
             return Ok(Vec::new());
@@ -130,7 +130,7 @@ impl<'a> Walk<'a> {
         let (from, to) = (self.home.join(path), self.to.join(path));
         let is_ours = !is_of_agents(path) && !is_of_servers(path);
         if path.extension().is_some_and(|end| end == "db") && is_ours && is_database(&from) {
-            polyclaw_store::copy(&from, &to)?;
+            polyclaw_store::copy_sqlite_file(&from, &to)?;
         } else {
             match self.copy(path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

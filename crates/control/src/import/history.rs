@@ -14,8 +14,8 @@ use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::session::Session;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::messages::{self, Message};
-use polyclaw_store::{Db, Target, Tx, sessions};
+use polyclaw_store::messages::{self, SessionMessage};
+use polyclaw_store::{Db, DbTarget, Tx, sessions};
 use serde_json::{Map, Value};
 
 use super::source;
@@ -148,7 +148,7 @@ pub async fn write(place: &Place, ids: &dyn IdGenerator, conversations: Vec<Conv
     if conversations.is_empty() {
         return Ok(());
     }
-    let db = Db::open(&Target::Sqlite(place.database())).map_err(Error::Store)?;
+    let db = Db::open(&DbTarget::Sqlite(place.database())).map_err(Error::Store)?;
     for one in conversations {
         let session = SessionId::new(ids.next_id());
         let messages = one.messages(&session, ids);
@@ -159,7 +159,7 @@ pub async fn write(place: &Place, ids: &dyn IdGenerator, conversations: Vec<Conv
 
 impl Conversation {
     /// A turn is what a person said, with the answers to it.
-    fn messages(&self, session: &SessionId, ids: &dyn IdGenerator) -> Vec<Message> {
+    fn messages(&self, session: &SessionId, ids: &dyn IdGenerator) -> Vec<SessionMessage> {
         let mut turn = TurnId::new(ids.next_id());
         let mut at = self.said.iter().find_map(|said| said.at).unwrap_or(self.updated);
         let made = self.said.iter().map(|said| {
@@ -172,7 +172,7 @@ impl Conversation {
             } else {
                 MessageOrigin::Agent(self.agent.clone())
             };
-            Message {
+            SessionMessage {
                 id: MessageId::new(ids.next_id()),
                 session: self.key.clone(),
                 session_id: session.clone(),
@@ -198,14 +198,14 @@ fn store(
     tx: &mut Tx<'_>,
     one: &Conversation,
     session: &SessionId,
-    messages: &[Message],
+    messages: &[SessionMessage],
 ) -> polyclaw_store::Result<()> {
     let began = messages.first().map_or(one.updated, |first| first.created_at);
     sessions::ensure(
         tx,
         &Session::new_for_person(one.key.clone(), session.clone(), one.agent.clone(), began),
     )?;
-    let first = sessions::take_tickets(tx, &one.key, messages.len(), one.updated)?.unwrap_or(1);
+    let first = sessions::allocate_tickets(tx, &one.key, messages.len(), one.updated)?.unwrap_or(1);
     for (ticket, message) in (first..).zip(messages) {
         messages::insert_at(tx, message, ticket)?;
     }

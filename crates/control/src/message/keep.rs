@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use polyclaw_domain::id::InstanceId;
 use polyclaw_domain::instance::{DesiredState, ProcessState};
-use polyclaw_store::registry::Instance;
+use polyclaw_store::registry::InstanceRecord;
 use polyclaw_store::registry::envelopes;
 use tokio::time::Instant;
 
@@ -41,13 +41,13 @@ impl Control {
 
     async fn keep_round(&self, tried: &mut Tried, forget_at: &mut Instant) -> Result<()> {
         let now = self.now();
-        let events = self.db.write(move |tx| envelopes::sweep(tx, now, BATCH)).await?;
+        let events = self.db.write(move |tx| envelopes::sweep_expired(tx, now, BATCH)).await?;
         self.broker.tell(events);
         if *forget_at <= Instant::now() {
-            self.db.write(move |tx| envelopes::forget_keys(tx, now)).await?;
+            self.db.write(move |tx| envelopes::delete_expired_keys(tx, now)).await?;
             *forget_at = Instant::now() + FORGET_EVERY;
         }
-        let waited_for = self.db.read(envelopes::waking).await?;
+        let waited_for = self.db.read(envelopes::list_recipients_to_start).await?;
         tried.retain(|id, _| waited_for.contains(id));
         for id in waited_for {
             self.rouse(&id, tried).await?;
@@ -74,7 +74,7 @@ impl Control {
             if let Err(error) = control.start(&Caller::supervisor(), one.id.as_str()).await {
                 tracing::warn!(instance = %one.name, %error, "it did not start for a message");
                 let why = format!("its recipient could not be started: {error}");
-                let noted = control.db.write(move |tx| envelopes::note_start_failure(tx, &one.id, &why));
+                let noted = control.db.write(move |tx| envelopes::record_start_failure(tx, &one.id, &why));
                 if let Err(error) = noted.await {
                     tracing::error!(%error, "why a message waits could not be noted");
                 }
@@ -83,8 +83,8 @@ impl Control {
         Ok(())
     }
 
-    fn sleeps(&self, one: &Instance) -> bool {
+    fn sleeps(&self, one: &InstanceRecord) -> bool {
         let live = Live::of(one, &self.place(one));
-        one.wanted == DesiredState::Stopped && matches!(live.process, ProcessState::Gone)
+        one.desired_state == DesiredState::Stopped && matches!(live.process, ProcessState::Gone)
     }
 }

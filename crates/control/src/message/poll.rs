@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use polyclaw_domain::id::{EnvelopeId, InstanceId};
 use polyclaw_domain::time::Millis;
-use polyclaw_store::registry::envelopes::{self, Envelope, Poll, Settled};
+use polyclaw_store::registry::envelopes::{self, AckOutcome, EnvelopePoll, StoredEnvelope};
 use tokio::time::Instant;
 
 use crate::access::Caller;
@@ -29,7 +29,7 @@ pub struct Wish {
 
 impl Control {
     /// The messages of an instance that are due, each under a lease; waits for one where there is none.
-    pub async fn poll(&self, by: &Caller, word: &str, wish: Wish) -> Result<Vec<Envelope>> {
+    pub async fn poll(&self, by: &Caller, word: &str, wish: Wish) -> Result<Vec<StoredEnvelope>> {
         let to = self.active(word).await?.id;
         if by.instance.as_ref().is_some_and(|own| *own != to) {
             return Err(Error::ForeignSender);
@@ -37,7 +37,7 @@ impl Control {
         if let Some(life) = wish.life.clone() {
             self.broker.begin_life(&to, &life);
             let (to, now) = (to.clone(), self.now());
-            let given_back = self.db.write(move |tx| envelopes::take_over(tx, &to, &life, now));
+            let given_back = self.db.write(move |tx| envelopes::requeue_earlier_epochs(tx, &to, &life, now));
             self.broker.tell(given_back.await?);
         }
         let deadline = Instant::now() + wish.wait.min(LONGEST_WAIT);
@@ -61,12 +61,12 @@ impl Control {
         }
     }
 
-    async fn take(&self, to: &InstanceId, wish: &Wish) -> Result<(Vec<Envelope>, Option<Millis>)> {
-        let poll = Poll {
+    async fn take(&self, to: &InstanceId, wish: &Wish) -> Result<(Vec<StoredEnvelope>, Option<Millis>)> {
+        let poll = EnvelopePoll {
             to: to.clone(),
             lease: wish.lease.clone().unwrap_or_else(|| self.ids.fresh_nonce()),
             asks_again: wish.lease.is_some(),
-            life: wish.life.clone(),
+            process_epoch: wish.life.clone(),
             only_answers: wish.only_answers,
             limit: wish.limit,
             now: self.now(),
@@ -74,12 +74,12 @@ impl Control {
         let control = self.clone();
         let leased = self.db.write(move |tx| {
             // Asked here, where it is before or behind what gives back all that earlier lives hold.
-            if control.broker.is_past(&poll.to, poll.life.as_deref()) {
+            if control.broker.is_past(&poll.to, poll.process_epoch.as_deref()) {
                 return Ok(Default::default());
             }
-            let (taken, events) = envelopes::lease(tx, &poll)?;
+            let (taken, events) = envelopes::lease_due(tx, &poll)?;
             let looks_on = taken.is_empty() && !poll.only_answers;
-            let due = if looks_on { envelopes::next_due(tx, &poll.to)? } else { None };
+            let due = if looks_on { envelopes::next_due_at(tx, &poll.to)? } else { None };
             Ok((taken, events, due))
         });
         let (taken, events, due) = leased.await?;
@@ -88,7 +88,7 @@ impl Control {
     }
 
     /// It was taken up. Who says so twice is heard twice and changes nothing the second time.
-    pub async fn acknowledge(&self, by: &Caller, id: &EnvelopeId, lease: &str) -> Result<Envelope> {
+    pub async fn acknowledge(&self, by: &Caller, id: &EnvelopeId, lease: &str) -> Result<StoredEnvelope> {
         self.check_recipient(by, id).await?;
         let (wanted, lease, now) = (id.clone(), lease.to_owned(), self.now());
         let settled = self.db.write(move |tx| envelopes::acknowledge(tx, &wanted, &lease, now));
@@ -96,11 +96,11 @@ impl Control {
     }
 
     /// It could not be taken up: it is handed out again later, or given up.
-    pub async fn fail(&self, by: &Caller, id: &EnvelopeId, lease: &str, why: &str) -> Result<Envelope> {
+    pub async fn fail(&self, by: &Caller, id: &EnvelopeId, lease: &str, why: &str) -> Result<StoredEnvelope> {
         self.check_recipient(by, id).await?;
         let (wanted, lease, now) = (id.clone(), lease.to_owned(), self.now());
         let why = self.cleaned_words(why);
-        let settled = self.db.write(move |tx| envelopes::fail(tx, &wanted, &lease, &why, now));
+        let settled = self.db.write(move |tx| envelopes::fail_delivery(tx, &wanted, &lease, &why, now));
         self.settled(id, settled.await?)
     }
 
@@ -108,19 +108,19 @@ impl Control {
     pub async fn renew(&self, by: &Caller, id: &EnvelopeId, lease: &str) -> Result<Millis> {
         self.check_recipient(by, id).await?;
         let (wanted, lease, now) = (id.clone(), lease.to_owned(), self.now());
-        let renewed = self.db.write(move |tx| envelopes::renew(tx, &wanted, &lease, now));
+        let renewed = self.db.write(move |tx| envelopes::renew_lease(tx, &wanted, &lease, now));
         renewed.await?.ok_or(Error::LeaseLost)
     }
 
-    fn settled(&self, id: &EnvelopeId, settled: Settled) -> Result<Envelope> {
+    fn settled(&self, id: &EnvelopeId, settled: AckOutcome) -> Result<StoredEnvelope> {
         match settled {
-            Settled::Done(one, events) => {
+            AckOutcome::Done(one, events) => {
                 self.broker.tell(events);
                 Ok(*one)
             }
-            Settled::Before(one) => Ok(*one),
-            Settled::Lost => Err(Error::LeaseLost),
-            Settled::Unknown => Err(Error::unknown_message(id)),
+            AckOutcome::AlreadySettled(one) => Ok(*one),
+            AckOutcome::Lost => Err(Error::LeaseLost),
+            AckOutcome::Unknown => Err(Error::unknown_message(id)),
         }
     }
 

@@ -4,7 +4,7 @@ use polyclaw_domain::audit::AuditEntry;
 use polyclaw_domain::envelope::{DEFAULT_MAX_RETRIES, DEFAULT_TTL_SECS, EnvelopeKindPattern};
 use polyclaw_domain::redact::quote_safely;
 use polyclaw_store::Tx;
-use polyclaw_store::registry::rules::{self, Rule};
+use polyclaw_store::registry::rules::{self, RoutingRule};
 
 use crate::access::Caller;
 use crate::audit;
@@ -36,16 +36,16 @@ pub struct RuleChange {
 }
 
 impl Control {
-    pub async fn rule(&self, id: &str) -> Result<Rule> {
+    pub async fn rule(&self, id: &str) -> Result<RoutingRule> {
         let wanted = id.to_owned();
         let found = self.db.read(move |tx: &mut Tx<'_>| rules::get(tx, &wanted)).await?;
         found.ok_or_else(|| Error::UnknownRule(quote_safely(id)))
     }
 
     /// Messages that were taken in under it before keep the terms they were taken in with.
-    pub async fn change_rule(&self, by: &Caller, id: &str, change: RuleChange) -> Result<Rule> {
+    pub async fn change_rule(&self, by: &Caller, id: &str, change: RuleChange) -> Result<RoutingRule> {
         let old = self.rule(id).await?;
-        let rule = Rule {
+        let rule = RoutingRule {
             pattern: change.kind.as_deref().map_or(Ok(old.pattern.clone()), pattern)?,
             max_retries: bounded("max_retries", change.max_retries, old.max_retries, MOST_RETRIES)?,
             ttl_secs: bounded("ttl_secs", change.ttl_secs, old.ttl_secs, LONGEST_TTL_SECS)?,
@@ -63,11 +63,11 @@ impl Control {
         if updated.await? { Ok(rule) } else { Err(Error::RuleExists) }
     }
 
-    pub async fn rules(&self, after: i64, limit: usize) -> Result<Vec<Rule>> {
+    pub async fn rules(&self, after: i64, limit: usize) -> Result<Vec<RoutingRule>> {
         Ok(self.db.read(move |tx: &mut Tx<'_>| rules::list(tx, after, limit)).await?)
     }
 
-    pub async fn make_rule(&self, by: &Caller, new: NewRule) -> Result<Rule> {
+    pub async fn make_rule(&self, by: &Caller, new: NewRule) -> Result<RoutingRule> {
         if [&new.from, &new.to].iter().any(|name| name.contains('*')) {
             return Err(Error::BadRule(
                 "from and to each name one instance; there are no wildcards".to_owned(),
@@ -77,7 +77,7 @@ impl Control {
         if from.id == to.id {
             return Err(Error::BadRule("an instance does not write to itself".to_owned()));
         }
-        let rule = Rule {
+        let rule = RoutingRule {
             seq: 0,
             id: self.ids.next_id(),
             from: from.id,
@@ -94,7 +94,7 @@ impl Control {
         let entry = AuditEntry { detail, ..self.entry(by, "rule.create", &rule.id) };
         let stored = rule.clone();
         let added = self.db.write(move |tx| {
-            let added = rules::add(tx, &stored)?;
+            let added = rules::insert(tx, &stored)?;
             audit::note(tx, Some(&entry).filter(|_| added))?;
             Ok(added)
         });

@@ -66,7 +66,7 @@ impl Control {
         let look = move |tx: &mut Tx<'_>| {
             let mut found = Vec::new();
             for one in &candidates {
-                if tokens::find(tx, &content_hash(one.as_bytes()))?.is_some() {
+                if tokens::find_by_hash(tx, &content_hash(one.as_bytes()))?.is_some() {
                     found.push(one.clone());
                 }
             }

@@ -7,7 +7,9 @@ use polyclaw_domain::audit::AuditEntry;
 use polyclaw_domain::envelope::{EnvelopeState, MAX_PAYLOAD_BYTES, MAX_WORD_LEN, is_kind};
 use polyclaw_domain::id::EnvelopeId;
 use polyclaw_domain::redact::{Redactor, quote_safely};
-use polyclaw_store::registry::envelopes::{self, Accepted, Draft, Payload, Refused, Verdict};
+use polyclaw_store::registry::envelopes::{
+    self, AcceptedEnvelope, EnvelopeDraft, EnvelopePayload, EnvelopeRefusal, EnvelopeVerdict,
+};
 use serde_json::Value;
 
 use crate::access::Caller;
@@ -32,7 +34,7 @@ pub struct Letter {
 
 #[derive(Clone, Debug)]
 pub enum Sent {
-    New(Accepted),
+    New(AcceptedEnvelope),
     /// The sender's key stands for an earlier one.
     Repeated(EnvelopeId, EnvelopeState),
 }
@@ -45,24 +47,24 @@ impl Control {
         let draft = self.draft(from, letter, &known)?;
         let entry = self.entry(by, "message.send", &draft.id);
         let accepted = self.db.write(move |tx| {
-            let verdict = envelopes::accept(tx, &draft)?;
+            let verdict = envelopes::accept_envelope(tx, &draft)?;
             audit::note(tx, told(&verdict, &draft.kind, &entry).as_ref())?;
             Ok(verdict)
         });
         match accepted.await? {
-            Verdict::Accepted(accepted, events) => {
+            EnvelopeVerdict::Accepted(accepted, events) => {
                 self.broker.tell(events);
                 if accepted.auto_start {
                     self.broker.wake.notify_one();
                 }
                 Ok(Sent::New(accepted))
             }
-            Verdict::Repeated(id, state) => Ok(Sent::Repeated(id, state)),
-            Verdict::Refused(refused) => Err(refused.into()),
+            EnvelopeVerdict::Repeated(id, state) => Ok(Sent::Repeated(id, state)),
+            EnvelopeVerdict::Refused(refused) => Err(refused.into()),
         }
     }
 
-    fn draft(&self, from: String, letter: Letter, known: &[Arc<Redactor>]) -> Result<Draft> {
+    fn draft(&self, from: String, letter: Letter, known: &[Arc<Redactor>]) -> Result<EnvelopeDraft> {
         if !is_kind(&letter.kind) {
             return Err(Error::BadMessage(
                 "type: words of letters, digits, - and _, joined by dots".to_owned(),
@@ -72,7 +74,7 @@ impl Control {
         self.check_word("correlation_id", letter.correlation.as_deref(), known)?;
         self.check_word("idempotency_key", letter.key.as_deref(), known)?;
         self.check_word("trace_id", letter.trace.as_deref(), known)?;
-        Ok(Draft {
+        Ok(EnvelopeDraft {
             id: EnvelopeId::new(self.ids.next_id()),
             from,
             to: letter.to,
@@ -100,15 +102,15 @@ impl Control {
         Ok(())
     }
 
-    fn cleaned(&self, mut payload: Value, known: &[Arc<Redactor>]) -> Payload {
+    fn cleaned(&self, mut payload: Value, known: &[Arc<Redactor>]) -> EnvelopePayload {
         let written = payload.to_string();
         if written.len() > MAX_PAYLOAD_BYTES {
-            return Payload::TooLarge(written.len());
+            return EnvelopePayload::TooLarge(written.len());
         }
         known.iter().for_each(|redactor| redactor.redact_values_in(&mut payload));
         self.broker.redactor().redact_payload(&mut payload);
         let json = payload.to_string();
-        Payload::Clean { redacted: json != written, json }
+        EnvelopePayload::Clean { redacted: json != written, json }
     }
 
     /// What somebody says went wrong, as it may be stored.
@@ -120,8 +122,8 @@ impl Control {
 }
 
 /// What the audit says of a message that was taken in.
-fn told(verdict: &Verdict, kind: &str, entry: &AuditEntry) -> Option<AuditEntry> {
-    let Verdict::Accepted(accepted, _) = verdict else { return None };
+fn told(verdict: &EnvelopeVerdict, kind: &str, entry: &AuditEntry) -> Option<AuditEntry> {
+    let EnvelopeVerdict::Accepted(accepted, _) = verdict else { return None };
     let detail = format!("{} → {}: {kind}", accepted.from.1, accepted.to.1);
     Some(AuditEntry { detail, ..entry.clone() })
 }
@@ -136,14 +138,14 @@ fn sender(by: &Caller, named: Option<&str>) -> Result<String> {
     }
 }
 
-impl From<Refused> for Error {
-    fn from(refused: Refused) -> Self {
+impl From<EnvelopeRefusal> for Error {
+    fn from(refused: EnvelopeRefusal) -> Self {
         match refused {
-            Refused::Unknown(word) => Self::UnknownInstance(quote_safely(&word)),
-            Refused::Archived(name) => Self::Archived(name),
-            Refused::TooLarge(bytes) => Self::PayloadTooLarge(bytes),
-            Refused::TooManyHops(hop) => Self::MessageLoops(hop),
-            Refused::NoRule { from, to, kind } => Self::RouteDenied { from, to, kind },
+            EnvelopeRefusal::Unknown(word) => Self::UnknownInstance(quote_safely(&word)),
+            EnvelopeRefusal::Archived(name) => Self::Archived(name),
+            EnvelopeRefusal::TooLarge(bytes) => Self::PayloadTooLarge(bytes),
+            EnvelopeRefusal::TooManyHops(hop) => Self::MessageLoops(hop),
+            EnvelopeRefusal::NoRule { from, to, kind } => Self::RouteDenied { from, to, kind },
         }
     }
 }

@@ -7,8 +7,8 @@ use polyclaw_domain::id::InstanceId;
 use polyclaw_domain::instance::InstanceName;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::events::{self, Recorded};
-use polyclaw_store::registry::{self, Instance};
+use polyclaw_store::events::{self, EventRecord};
+use polyclaw_store::registry::{self, InstanceRecord};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::task::JoinSet;
@@ -31,7 +31,7 @@ pub struct Interest {
 }
 
 impl Interest {
-    fn is_in(&self, event: &Recorded) -> bool {
+    fn is_in(&self, event: &EventRecord) -> bool {
         let session = self.session.as_ref().map(SessionKey::as_str);
         session.is_none_or(|wanted| event.session.as_deref() == Some(wanted))
             && self.kind.as_ref().is_none_or(|kind| kind.match_specificity(&event.kind).is_some())
@@ -45,7 +45,7 @@ pub type Places = HashMap<InstanceId, i64>;
 pub struct Happened {
     pub instance: InstanceId,
     pub name: InstanceName,
-    pub event: Recorded,
+    pub event: EventRecord,
 }
 
 /// An event as an instance tells it.
@@ -61,7 +61,7 @@ struct Event {
     created_at: Millis,
 }
 
-impl From<Event> for Recorded {
+impl From<Event> for EventRecord {
     fn from(event: Event) -> Self {
         Self {
             seq: event.seq,
@@ -107,7 +107,7 @@ impl Control {
     }
 
     /// What one instance recorded behind a place: from its file, or as it says itself.
-    async fn recorded(&self, one: &Instance, place: Option<i64>) -> Option<Vec<Recorded>> {
+    async fn recorded(&self, one: &InstanceRecord, place: Option<i64>) -> Option<Vec<EventRecord>> {
         if !self.has_file(one).await {
             if self.pulses.is_silent(&one.id) {
                 return None;
@@ -118,11 +118,11 @@ impl Control {
             };
             let told = self.hear(one, &path).await.ok()?;
             let events: Vec<Event> = serde_json::from_value(told["events"].clone()).ok()?;
-            return Some(events.into_iter().map(Recorded::from).collect());
+            return Some(events.into_iter().map(EventRecord::from).collect());
         }
         let looked = self.look_into(one, move |tx| match place {
             Some(seq) => events::list(tx, seq, None, None, MOST),
-            None => events::last(tx, FIRST),
+            None => events::list_latest(tx, FIRST),
         });
         looked.await.ok()?.ok()
     }

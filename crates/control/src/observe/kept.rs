@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use polyclaw_domain::id::InstanceId;
-use polyclaw_store::registry::Instance;
+use polyclaw_store::registry::InstanceRecord;
 
 use crate::config::edit;
 use crate::control::{Control, Loader};
@@ -28,7 +28,7 @@ impl Kept {
 
 impl Control {
     /// Read again only where the config changed: every look at what happens asks this of every instance.
-    pub(super) async fn has_file(&self, one: &Instance) -> bool {
+    pub(super) async fn has_file(&self, one: &InstanceRecord) -> bool {
         let place = self.place(one);
         let Some(stamp) = file::stamp(&place.config()) else { return true };
         if let Some(known) = self.kept.get(&one.id, stamp) {

@@ -120,7 +120,7 @@ impl Engine {
             return Ok(false);
         };
         let key = session.key.clone();
-        let member = self.db().read(move |tx| teams::member_of(tx, &key)).await?;
+        let member = self.db().read(move |tx| teams::find_member_by_session(tx, &key)).await?;
         Ok(member.is_some_and(|member| member.plan.is_some()))
     }
 

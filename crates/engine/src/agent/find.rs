@@ -1,17 +1,17 @@
 //! Which agent a person or a model means.
 
-use polyclaw_store::agents::Stored;
+use polyclaw_store::agents::StoredAgent;
 
 use crate::error::{Error, Result};
 
 /// By its id, its name or the name it shows to people, as they are written. A shown name may be that of several.
-pub(crate) fn find_exactly<'a>(agents: &'a [Stored], wanted: &str) -> Result<&'a Stored> {
+pub(crate) fn find_exactly<'a>(agents: &'a [StoredAgent], wanted: &str) -> Result<&'a StoredAgent> {
     // An id first: no name of another agent takes its place.
     let by_id = agents.iter().find(|stored| stored.spec.agent_id.as_str() == wanted);
     if let Some(found) = by_id.or_else(|| agents.iter().find(|stored| stored.spec.name == wanted)) {
         return Ok(found);
     }
-    let shows = |stored: &&Stored| stored.spec.identity.name.as_deref() == Some(wanted);
+    let shows = |stored: &&StoredAgent| stored.spec.identity.name.as_deref() == Some(wanted);
     match agents.iter().filter(shows).collect::<Vec<_>>().as_slice() {
         [] => Err(Error::UnknownAgent(wanted.to_owned())),
         [only] => Ok(only),
@@ -23,7 +23,7 @@ pub(crate) fn find_exactly<'a>(agents: &'a [Stored], wanted: &str) -> Result<&'a
 }
 
 /// Exactly, else in any case, else by its beginning, else by a part: whatever fits first must fit one only.
-pub(crate) fn find_loosely<'a>(agents: &'a [Stored], wanted: &str) -> Result<&'a Stored> {
+pub(crate) fn find_loosely<'a>(agents: &'a [StoredAgent], wanted: &str) -> Result<&'a StoredAgent> {
     if let Ok(found) = find_exactly(agents, wanted.trim()) {
         return Ok(found);
     }
@@ -37,7 +37,7 @@ pub(crate) fn find_loosely<'a>(agents: &'a [Stored], wanted: &str) -> Result<&'a
         |name, wanted| name.contains(wanted),
     ];
     for fits in ways {
-        let is_meant = |stored: &&Stored| {
+        let is_meant = |stored: &&StoredAgent| {
             fits(stored.spec.agent_id.as_str(), &wanted_low)
                 || fits(&stored.spec.name.to_lowercase(), &wanted_low)
         };
@@ -58,7 +58,7 @@ mod tests {
     use polyclaw_domain::agent::AgentSpec;
     use polyclaw_domain::id::AgentId;
     use polyclaw_domain::time::Millis;
-    use polyclaw_store::agents::Source;
+    use polyclaw_store::agents::AgentSource;
 
     use super::*;
 
@@ -68,7 +68,7 @@ mod tests {
             [("ops", "Operations"), ("ops-night", "Night watch"), ("writer", "Ann")].map(|(id, name)| {
                 let mut spec = AgentSpec::with_id(AgentId::parse(id).unwrap_or_else(|_| AgentId::main()));
                 spec.name = name.to_owned();
-                Stored { spec, source: Source::Api, created_at: Millis(0), updated_at: Millis(0) }
+                StoredAgent { spec, source: AgentSource::Api, created_at: Millis(0), updated_at: Millis(0) }
             });
         let loosely =
             |wanted: &str| find_loosely(&agents, wanted).map(|found| found.spec.agent_id.to_string());

@@ -5,7 +5,7 @@ use polyclaw_domain::delivery::{DeliveryPolicy, apply_gate};
 use polyclaw_domain::id::{AgentId, SessionId, TurnId};
 use polyclaw_domain::session::Session;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::outbox::Parcel;
+use polyclaw_store::outbox::OutboxMessage;
 use polyclaw_store::{Tx, outbox, sessions};
 
 /// Conversations that were switched to an agent that goes: their own agent answers again, and their people are told.
@@ -14,7 +14,7 @@ pub(super) fn switch_back(
     id: &AgentId,
     (turn, now, ttl_ms): (&TurnId, Millis, i64),
 ) -> polyclaw_store::Result<()> {
-    let switched = sessions::of_agent(tx, id)?.into_iter().filter(|session| session.agent != *id);
+    let switched = sessions::list_by_agent(tx, id)?.into_iter().filter(|session| session.agent != *id);
     for (n, session) in switched.enumerate() {
         sessions::set_agent(tx, &session.key, &session.agent, now)?;
         if let Some(parcel) = notice(&session, id, (turn, n), (now, ttl_ms)) {
@@ -29,14 +29,14 @@ fn notice(
     gone: &AgentId,
     (turn, n): (&TurnId, usize),
     at: (Millis, i64),
-) -> Option<Parcel> {
+) -> Option<OutboxMessage> {
     let address =
         session.address.clone().filter(|address| !address.is_pull_channel() && !address.is_remote())?;
     let policy =
         DeliveryPolicy { requested: true, session_delivers: session.delivers, session_sends: session.sends };
     let text = format!("The agent {gone} was removed. {} answers here again.", session.agent);
     let outgoing = apply_gate(Some(address), policy, text).ok()?;
-    Some(Parcel::notice((&session.key, turn), n, &outgoing, at))
+    Some(OutboxMessage::new_notice((&session.key, turn), n, &outgoing, at))
 }
 
 /// An agent that is made under an id that was used before begins with nothing of the other's.
@@ -45,9 +45,9 @@ pub(super) fn begin_anew(
     spec: &AgentSpec,
     (id, now): (&str, Millis),
 ) -> polyclaw_store::Result<()> {
-    let own = sessions::of_agent(tx, &spec.agent_id)?.into_iter();
+    let own = sessions::list_by_agent(tx, &spec.agent_id)?.into_iter();
     for (n, session) in own.filter(|session| session.agent == spec.agent_id).enumerate() {
-        sessions::renew(tx, &session.key, &SessionId::new(format!("{id}-{n}")), now)?;
+        sessions::renew_session_id(tx, &session.key, &SessionId::new(format!("{id}-{n}")), now)?;
     }
     Ok(())
 }

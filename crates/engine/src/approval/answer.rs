@@ -6,7 +6,7 @@ use polyclaw_domain::approval::{
 use polyclaw_domain::event::{EventKind, NewEvent};
 use polyclaw_domain::id::ApprovalId;
 use polyclaw_domain::session_key::SessionKey;
-use polyclaw_store::approvals::{self, Approval};
+use polyclaw_store::approvals::{self, StoredApproval};
 use polyclaw_store::{Tx, events};
 use serde_json::json;
 
@@ -29,15 +29,15 @@ pub struct Verdict {
 
 /// What the transaction found.
 enum Found {
-    Decided(Approval),
+    Decided(StoredApproval),
     /// Somebody or the time was first; this is how it stands.
-    TooLate(Approval),
-    NotYours(Approval, InvalidApproval),
+    TooLate(StoredApproval),
+    NotYours(StoredApproval, InvalidApproval),
     Nothing,
 }
 
 /// Answered once: a second answer, one that comes too late, or one of somebody else is refused with the reason.
-pub async fn decide(engine: &Engine, id: &ApprovalId, verdict: Verdict) -> Result<Approval> {
+pub async fn decide(engine: &Engine, id: &ApprovalId, verdict: Verdict) -> Result<StoredApproval> {
     let judge = judge(engine, id, verdict);
     let approval = engine.db().write(judge).await?.settled(id)?;
     announce(engine, &approval, approval.state).await;
@@ -55,7 +55,8 @@ fn judge(
     let now = watch.now;
     move |tx: &mut Tx<'_>| {
         let Some(asked) = approvals::get(tx, &wanted)? else { return Ok(Found::Nothing) };
-        if let Err(invalid) = check_responder(asked.bound(), &verdict.by, verdict.shown.as_deref()) {
+        if let Err(invalid) = check_responder(asked.approval_binding(), &verdict.by, verdict.shown.as_deref())
+        {
             events::record(tx, &refused_event(&asked, &verdict.by, invalid), now)?;
             return Ok(Found::NotYours(asked, invalid));
         }
@@ -65,7 +66,7 @@ fn judge(
         };
         let by = verdict.by.name();
         let said = (verdict.reason.as_deref(), Some(&*by));
-        let decided = approvals::decide(tx, &wanted, state, said, watch.moment(&asked))?;
+        let decided = approvals::record_decision(tx, &wanted, state, said, watch.moment(&asked))?;
         let asked = approvals::get(tx, &wanted)?.unwrap_or(asked);
         if decided {
             events::record(tx, &decided_event(&asked), now)?;
@@ -75,7 +76,7 @@ fn judge(
 }
 
 impl Found {
-    fn settled(self, id: &ApprovalId) -> Result<Approval> {
+    fn settled(self, id: &ApprovalId) -> Result<StoredApproval> {
         match self {
             Self::Decided(approval) => Ok(approval),
             Self::TooLate(approval) => {
@@ -86,8 +87,8 @@ impl Found {
                     approval.state
                 };
                 Err(Error::NotNow(match approval.reason.as_deref() {
-                    Some(approvals::TURN_ENDED) => {
-                        format!("this question is closed: {}", approvals::TURN_ENDED)
+                    Some(approvals::TURN_ENDED_REASON) => {
+                        format!("this question is closed: {}", approvals::TURN_ENDED_REASON)
                     }
                     _ => format!("this question is already {}", known.as_str()),
                 }))
@@ -101,19 +102,19 @@ impl Found {
     }
 }
 
-fn decided_event(approval: &Approval) -> NewEvent {
+fn decided_event(approval: &StoredApproval) -> NewEvent {
     let data = json!({ "approval_id": approval.id.as_str(), "tool": approval.tool, "state": approval.state.as_str(),
         "by": approval.decided_by });
     event(approval, data)
 }
 
-fn refused_event(approval: &Approval, by: &ApprovalResponder, invalid: InvalidApproval) -> NewEvent {
+fn refused_event(approval: &StoredApproval, by: &ApprovalResponder, invalid: InvalidApproval) -> NewEvent {
     let data = json!({ "approval_id": approval.id.as_str(), "tool": approval.tool, "refused": invalid.user_message(),
         "by": by.name() });
     event(approval, data)
 }
 
-fn event(approval: &Approval, data: serde_json::Value) -> NewEvent {
+fn event(approval: &StoredApproval, data: serde_json::Value) -> NewEvent {
     NewEvent {
         kind: EventKind::ApprovalDecided,
         session: Some(approval.session.clone()),

@@ -4,8 +4,8 @@ use polyclaw_domain::approval as rules;
 use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::delivery::{DeliveryPolicy, apply_gate};
 use polyclaw_domain::sanitize::quote_literal;
-use polyclaw_store::approvals::Approval;
-use polyclaw_store::outbox::Parcel;
+use polyclaw_store::approvals::StoredApproval;
+use polyclaw_store::outbox::OutboxMessage;
 use polyclaw_store::{Tx, sessions};
 
 use super::asking_address;
@@ -26,7 +26,11 @@ const WAITS_UNSENT: &str = "This needs the owner's approval. The question waits 
 when there is an answer. Another message from you withdraws the question.";
 
 /// Everything that is sent with a question, through the gate as everything.
-pub(super) async fn parcels_of(engine: &Engine, context: &Context, asked: &Approval) -> Driven<Vec<Parcel>> {
+pub(super) async fn parcels_of(
+    engine: &Engine,
+    context: &Context,
+    asked: &StoredApproval,
+) -> Driven<Vec<OutboxMessage>> {
     if let Some(origin) = &asked.origin {
         let text = rules::format_question(context.asking_name(), asked.id.as_str(), &asked.question);
         let policy = policy_towards(context, origin);
@@ -62,13 +66,13 @@ fn policy_towards(context: &Context, to: &ChatAddress) -> DeliveryPolicy {
 }
 
 /// With whom it is for: an owner answers it somewhere else than it was asked for.
-fn to_owner(context: &Context, asked: &Approval) -> String {
+fn to_owner(context: &Context, asked: &StoredApproval) -> String {
     let by: Vec<String> = context.asked_for_by().iter().map(|sender| quote_literal(sender, 200)).collect();
     format!("Asked for by {}, in the session {}.\n{}", by.join(", "), asked.session, asked.question)
 }
 
 /// Where somebody waits for a delegation, the question keeps the order of their conversation.
-fn label<'a>(context: &'a Context, asked: &'a Approval, key: &'a str, first: usize) -> Label<'a> {
+fn label<'a>(context: &'a Context, asked: &'a StoredApproval, key: &'a str, first: usize) -> Label<'a> {
     let session = context.waiters.as_ref().map_or(&asked.session, |waiters| &waiters.session);
     Label { session, turn: &asked.turn, key, first, now: asked.created_at }
 }
@@ -78,7 +82,7 @@ fn passed(
     (to, policy): (&ChatAddress, DeliveryPolicy),
     text: String,
     label: &Label<'_>,
-) -> Vec<Parcel> {
+) -> Vec<OutboxMessage> {
     let outgoing = apply_gate(Some(to.clone()), policy, text);
     outgoing.map(|outgoing| parcels(engine, outgoing, label)).unwrap_or_default()
 }
@@ -90,7 +94,7 @@ async fn owners(engine: &Engine) -> Driven<Vec<ChatAddress>> {
     let read = move |tx: &mut Tx<'_>| {
         let mut found: Vec<ChatAddress> = Vec::new();
         for (channel, account, owners) in &accounts {
-            let known = sessions::of_account(tx, channel, account, LOOKED_AT)?;
+            let known = sessions::list_by_account(tx, channel, account, LOOKED_AT)?;
             let private = known.into_iter().filter(|session| session.key.is_private());
             for address in private.filter_map(|session| session.address) {
                 if owners.contains(&address.peer) && !found.contains(&address) {

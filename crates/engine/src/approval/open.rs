@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use polyclaw_domain::approval::ApprovalState;
 use polyclaw_domain::id::{ApprovalId, TurnId};
 use polyclaw_domain::time::Millis;
-use polyclaw_store::approvals::{self, Approval, Moment};
+use polyclaw_store::approvals::{self, DecisionTime, StoredApproval};
 
 use crate::core::Engine;
 use crate::error::Result;
@@ -25,33 +25,34 @@ impl Watch {
     }
 
     /// The moment of an answer that comes now.
-    pub fn moment(&self, asked: &Approval) -> Moment {
+    pub fn moment(&self, asked: &StoredApproval) -> DecisionTime {
         let counted = match self.driven.contains(&asked.turn) {
             true => self.now.min(asked.expires_at.minus(1)),
             false => self.now,
         };
-        Moment { now: self.now, counted }
+        DecisionTime { now: self.now, counted }
     }
 
     /// The question as it stands: one whose time is over has expired, whoever has yet to store that.
-    fn seen(&self, asked: Approval) -> Approval {
+    fn seen(&self, asked: StoredApproval) -> StoredApproval {
         let is_over =
             asked.state == ApprovalState::Pending && self.moment(&asked).counted >= asked.expires_at;
         let state = if is_over { ApprovalState::Expired } else { asked.state };
-        Approval { state, ..asked }
+        StoredApproval { state, ..asked }
     }
 }
 
 impl Engine {
     /// Questions that can be answered, the first to expire first.
-    pub async fn open_questions(&self) -> Result<Vec<Approval>> {
+    pub async fn open_questions(&self) -> Result<Vec<StoredApproval>> {
         let watch = Watch::of(self);
-        let pending = self.db().read(approvals::pending).await?.into_iter().map(|asked| watch.seen(asked));
+        let pending =
+            self.db().read(approvals::list_pending).await?.into_iter().map(|asked| watch.seen(asked));
         Ok(pending.filter(|asked| asked.state == ApprovalState::Pending).collect())
     }
 
     /// One question, answered or not.
-    pub async fn question(&self, id: &ApprovalId) -> Result<Option<Approval>> {
+    pub async fn question(&self, id: &ApprovalId) -> Result<Option<StoredApproval>> {
         let (watch, wanted) = (Watch::of(self), id.clone());
         let found = self.db().read(move |tx| approvals::get(tx, &wanted)).await?;
         Ok(found.map(|asked| watch.seen(asked)))

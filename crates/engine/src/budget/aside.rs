@@ -6,7 +6,7 @@ use polyclaw_domain::event::{EventKind, NewEvent};
 use polyclaw_domain::id::{AgentId, TurnId};
 use polyclaw_domain::provider::{ModelRef, Prompt, TokenUsage};
 use polyclaw_domain::session_key::SessionKey;
-use polyclaw_store::budgets::{self, Allowance};
+use polyclaw_store::budgets::{self, BudgetLimit};
 use polyclaw_store::{Tx, agents, events, usage};
 use serde_json::json;
 
@@ -22,7 +22,7 @@ pub(crate) struct Aside {
 }
 
 impl Aside {
-    fn allowances(&self, engine: &Engine, tx: &mut Tx<'_>) -> polyclaw_store::Result<Vec<Allowance>> {
+    fn allowances(&self, engine: &Engine, tx: &mut Tx<'_>) -> polyclaw_store::Result<Vec<BudgetLimit>> {
         let (settings, now) = (engine.settings(), engine.now());
         let spec = agents::get(tx, &self.agent)?.map(|stored| stored.spec);
         let purses = [
@@ -43,13 +43,13 @@ pub(crate) async fn afford(engine: &Engine, aside: &Aside, prompt: &Prompt) -> R
     let (asked, looked) = (aside.clone(), engine.clone());
     let read = move |tx: &mut Tx<'_>| {
         for one in asked.allowances(&looked, tx)? {
-            let standing = budgets::standing(tx, &one)?;
+            let standing = budgets::get_usage(tx, &one)?;
             let used = standing.spent.plus(standing.reserved);
             if one.limits.nanos.is_some() && price.is_none() {
                 return Ok(Some(rules::unpriced_model_refusal(&asked.model.to_string())));
             }
             if one.limits.reached_limit(used).is_some() {
-                return Ok(Some(format!("the budget of {} is used up", one.purse.name())));
+                return Ok(Some(format!("the budget of {} is used up", one.scope.name())));
             }
         }
         Ok(None)
@@ -74,7 +74,7 @@ pub(crate) fn spend(engine: &Engine, aside: Aside, usage: TokenUsage, estimate: 
                 tokens: i64::try_from(input + output).unwrap_or(i64::MAX),
                 nanos: cost.unwrap_or(estimate.nanos),
             });
-            for (purse, _) in budgets::settle(tx, &turn, &allowances, amount, known.is_none())? {
+            for (purse, _) in budgets::commit_usage(tx, &turn, &allowances, amount, known.is_none())? {
                 let data = json!({ "purse": purse.name() });
                 let session = Some(aside.session.clone());
                 let warned = NewEvent {
@@ -88,7 +88,8 @@ pub(crate) fn spend(engine: &Engine, aside: Aside, usage: TokenUsage, estimate: 
                 events::record(tx, &warned, now)?;
             }
             let (session, agent, model) = (&aside.session, &aside.agent, aside.model.to_string());
-            let call = usage::Call { session, turn: &turn, agent, model: &model, usage, cost_nanos: cost };
+            let call =
+                usage::ModelCallUsage { session, turn: &turn, agent, model: &model, usage, cost_nanos: cost };
             usage::record(tx, &call, now)
         };
         if let Err(error) = engine.persist(write).await {

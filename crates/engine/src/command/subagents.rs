@@ -78,13 +78,13 @@ impl Engine {
         let count = count.parse().unwrap_or(LOG_LINES).clamp(1, MOST_LINES);
         let key = self.find_child(session, which).await?.run.child;
         let read = move |tx: &mut Tx<'_>| match sessions::get(tx, &key)? {
-            Some(found) => messages::newest(tx, &key, &found.id, count).map(Some),
+            Some(found) => messages::list_newest(tx, &key, &found.id, count).map(Some),
             None => Ok(None),
         };
         let Some(found) = self.db().read(read).await? else {
             return Ok("Its transcript was deleted with its end.".to_owned());
         };
-        let line = |message: &messages::Message| {
+        let line = |message: &messages::SessionMessage| {
             let from = match message.role {
                 MessageRole::User => message.origin.to_string(),
                 other => other.as_str().to_owned(),

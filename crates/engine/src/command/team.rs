@@ -131,11 +131,11 @@ impl Engine {
         let (lead, name) = (lead.clone(), name.to_owned());
         let read = move |tx: &mut Tx<'_>| {
             let mut found = Vec::new();
-            for team in teams::led_by(tx, &lead)? {
+            for team in teams::list_led_by(tx, &lead)? {
                 if team.status == TeamStatus::Shutdown {
                     continue;
                 }
-                let member = teams::member(tx, &team.id, &name)?;
+                let member = teams::get_member(tx, &team.id, &name)?;
                 let active = member.filter(|member| member.state == MemberState::Active);
                 found.extend(active.map(|member| (team.name, member.session)));
             }
@@ -196,8 +196,8 @@ enum Addressed<'a> {
 /// be `lead` or `all`, and a wrong name is reported by the team.
 fn teams_with(tx: &mut Tx<'_>, lead: &SessionKey, name: &str) -> polyclaw_store::Result<Vec<String>> {
     let (mut led, mut with) = (Vec::new(), Vec::new());
-    for team in teams::led_by(tx, lead)?.into_iter().filter(|team| team.status != TeamStatus::Shutdown) {
-        let members = teams::members(tx, &team.id)?;
+    for team in teams::list_led_by(tx, lead)?.into_iter().filter(|team| team.status != TeamStatus::Shutdown) {
+        let members = teams::list_members(tx, &team.id)?;
         let is_meant = |member: &TeamMember| member.name == name || member.session.as_str() == name;
         if members.iter().any(|member| member.state == MemberState::Active && is_meant(member)) {
             with.push(team.name.clone());

@@ -2,7 +2,7 @@
 
 use polyclaw_domain::budget;
 use polyclaw_domain::session_key::SessionKey;
-use polyclaw_store::usage::{self, Total};
+use polyclaw_store::usage::{self, GroupedUsage};
 
 use crate::core::Engine;
 use crate::error::Result;
@@ -10,13 +10,13 @@ use crate::error::Result;
 impl Engine {
     pub(super) async fn usage_command(&self, session: &SessionKey) -> Result<String> {
         let wanted = session.clone();
-        let total = self.db().read(move |tx| usage::of_session(tx, &wanted)).await?;
+        let total = self.db().read(move |tx| usage::sum_by_session(tx, &wanted)).await?;
         Ok(total.map_or_else(|| "Nothing was used here yet.".to_owned(), |total| sentence(&total)))
     }
 }
 
 /// What is not known is said, never guessed.
-fn sentence(total: &Total) -> String {
+fn sentence(total: &GroupedUsage) -> String {
     let known = |tokens: Option<i64>| tokens.map_or("unknown".to_owned(), |tokens| tokens.to_string());
     let (input, output) = (known(total.input_tokens), known(total.output_tokens));
     let mut said = format!("{} model call(s), {input} tokens in, {output} out", total.calls);

@@ -6,7 +6,7 @@ use polyclaw_domain::message::{MessagePart, tool_calls};
 use polyclaw_domain::run::{Artifact, COMMIT, SubagentRun};
 use polyclaw_domain::sanitize;
 use polyclaw_domain::tool::ToolCall;
-use polyclaw_store::messages::Message;
+use polyclaw_store::messages::SessionMessage;
 use polyclaw_store::{Tx, messages, runs, sessions};
 
 /// The end of a long child is looked at, and no more files are named than an owner can look at.
@@ -22,10 +22,10 @@ pub(super) fn artifacts(
     commit: Option<&str>,
 ) -> polyclaw_store::Result<Vec<Artifact>> {
     let Some(session) = sessions::get(tx, &run.child)? else { return Ok(Vec::new()) };
-    let mut stored = messages::newest(tx, &run.child, &session.id, READ)?;
+    let mut stored = messages::list_newest(tx, &run.child, &session.id, READ)?;
     stored.retain(|message| message.created_at >= run.created_at);
     let mut found = files(&stored);
-    let before = runs::commit_before(tx, &run.id)?;
+    let before = runs::get_commit_before(tx, &run.id)?;
     // The runtime has seen that the workspace moved on: a child's words are no proof.
     if let Some(commit) = commit.filter(|commit| before.is_some_and(|before| before != *commit)) {
         found.push(Artifact { kind: COMMIT.to_owned(), path: commit.to_owned() });
@@ -34,7 +34,7 @@ pub(super) fn artifacts(
 }
 
 /// Each file once, in the order in which they were first written.
-fn files(stored: &[Message]) -> Vec<Artifact> {
+fn files(stored: &[SessionMessage]) -> Vec<Artifact> {
     // A call that failed wrote nothing.
     let done: HashSet<&str> =
         stored.iter().flat_map(|message| &message.parts).filter_map(succeeded).collect();

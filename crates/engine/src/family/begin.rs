@@ -144,7 +144,7 @@ fn begin(
         return Ok(Ok((run, None)));
     }
     // Its row first: two wishes at once are counted one after the other.
-    sessions::take_tickets(tx, &wish.owner, 0, fresh.now)?;
+    sessions::allocate_tickets(tx, &wish.owner, 0, fresh.now)?;
     let Some(owner) = sessions::get(tx, &wish.owner)? else {
         return Ok(Err(Error::UnknownSession(wish.owner.to_string())));
     };
@@ -163,7 +163,8 @@ fn begin(
     let Some(target) = agents::get(tx, &wish.agent)?.map(|stored| stored.spec) else {
         return Ok(Err(Error::UnknownAgent(wish.agent.to_string())));
     };
-    let at_work = runs::at_work(tx, &wish.owner)?.iter().filter(|run| run.kind == wish.kind).count();
+    let at_work =
+        runs::list_running_by_owner(tx, &wish.owner)?.iter().filter(|run| run.kind == wish.kind).count();
     if let Err(refused) = check(wish, &owner, (&own, &target), u32::try_from(at_work).unwrap_or(u32::MAX)) {
         return Ok(Err(refused));
     }
@@ -182,7 +183,7 @@ fn begin(
     let lent = new.lent.clone().or(owner.inherited.clone());
     sessions::ensure(tx, &Session { inherited: lent, ..child(&run, &owner, wish, fresh) })?;
     runs::insert(tx, &run)?;
-    runs::note_commit(tx, &run.id, &new.commit)?;
+    runs::set_commit_before(tx, &run.id, &new.commit)?;
     let first = first_message(&run);
     let fresh = Fresh { trace: run.trace.clone(), ..fresh.clone() };
     match ingress::inject(tx, (&run.child, &run.task.prompt), first, &fresh, here)? {
@@ -285,7 +286,7 @@ fn check_at_once(
         (RunKind::Delegate, Some(rules)) => rules.max_concurrent,
         (RunKind::Delegate, None) => 0,
     };
-    let at_work = runs::of_caller(tx, &own.agent_id, kind)?;
+    let at_work = runs::count_running_by_caller(tx, &own.agent_id, kind)?;
     Ok(if at_work < most { Ok(()) } else { Err(SpawnLimitExceeded::Concurrent(at_work, most)) })
 }
 
@@ -296,7 +297,7 @@ fn check_chain(
 ) -> polyclaw_store::Result<std::result::Result<(), SpawnLimitExceeded>> {
     let (mut at, mut depth) = (owner.clone(), 1);
     for _ in 0..LONGEST_CHAIN {
-        let Some(run) = runs::of_child(tx, &at)? else { break };
+        let Some(run) = runs::find_running_by_child(tx, &at)? else { break };
         if run.kind == RunKind::Delegate {
             depth += 1;
             let spec = agents::get(tx, &run.caller)?.map(|stored| stored.spec);
@@ -373,7 +374,7 @@ fn audience(
     reply_to: &[ChatAddress],
 ) -> polyclaw_store::Result<Option<RunAudience>> {
     let Some(turn) = wish.asked.turn().filter(|_| wish.is_streamed) else { return Ok(None) };
-    let own = runs::of_child(tx, &wish.owner)?.and_then(|run| run.audience);
+    let own = runs::find_running_by_child(tx, &wish.owner)?.and_then(|run| run.audience);
     Ok(Some(own.unwrap_or_else(|| RunAudience {
         session_key: wish.owner.clone(),
         turn_id: turn.clone(),
@@ -411,7 +412,7 @@ pub(crate) fn asked_by(
     session: &SessionKey,
     turn: &TurnId,
 ) -> polyclaw_store::Result<Vec<String>> {
-    let run = runs::of_child(tx, session)?;
+    let run = runs::find_running_by_child(tx, session)?;
     let asked = prompt::asked(tx, turn)?;
     let mut senders = prompt::senders(&asked.iter().collect::<Vec<_>>(), run.as_ref());
     senders.extend(team::authority_of_teams(tx, session, turn)?.sender_mark());

@@ -44,7 +44,7 @@ fn children(tx: &mut Tx<'_>, owner: &SessionKey) -> polyclaw_store::Result<Vec<C
     for depth in 1..=DEEPEST {
         let mut below = Vec::new();
         for key in &level {
-            for run in runs::of_owner(tx, key, MOST.saturating_sub(found.len()))? {
+            for run in runs::list_by_owner(tx, key, MOST.saturating_sub(found.len()))? {
                 let session = sessions::get(tx, &run.child)?;
                 let is_listed = session.is_some_and(|session| session.status == SessionStatus::Active);
                 below.push(run.child.clone());

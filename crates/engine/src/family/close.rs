@@ -11,7 +11,7 @@ use polyclaw_domain::run::{RunKind, RunOutcome, RunStatus, SubagentRun};
 use polyclaw_domain::sandbox::WorkerFault;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::messages::Message;
+use polyclaw_store::messages::SessionMessage;
 use polyclaw_store::{Tx, agents, backlog, events, jobs, messages, runs, usage};
 use serde_json::json;
 
@@ -61,7 +61,7 @@ pub(crate) fn close(
     if !closing.state.is_terminal() || closing.state == JobState::Steered {
         return Ok(None);
     }
-    let Some(run) = runs::of_child(tx, session)? else { return Ok(None) };
+    let Some(run) = runs::find_running_by_child(tx, session)? else { return Ok(None) };
     // A turn that was stopped ends its run, whatever comes to the session later.
     if closing.state != JobState::Cancelled && is_unfinished(tx, session, closing.state)? {
         return Ok(None);
@@ -82,11 +82,11 @@ pub(crate) fn close(
 /// Whether the child has more to do for its owner. What a person wrote to it meanwhile is answered to that person: the
 /// owner is told before.
 fn is_unfinished(tx: &mut Tx<'_>, session: &SessionKey, state: JobState) -> polyclaw_store::Result<bool> {
-    if state == JobState::Done && !runs::at_work(tx, session)?.is_empty() {
+    if state == JobState::Done && !runs::list_running_by_owner(tx, session)?.is_empty() {
         return Ok(true);
     }
-    let Some(turn) = jobs::load(tx, session)?.queued else { return Ok(false) };
-    Ok(backlog::any_waiting(tx, session)? || !jobs::is_from_people(tx, &turn)?)
+    let Some(turn) = jobs::session_load(tx, session)?.queued else { return Ok(false) };
+    Ok(backlog::has_waiting(tx, session)? || !jobs::is_from_people(tx, &turn)?)
 }
 
 fn status(state: JobState, run: &SubagentRun, now: Millis) -> RunStatus {
@@ -104,13 +104,13 @@ fn outcome(tx: &mut Tx<'_>, run: &SubagentRun, closing: &Closing) -> polyclaw_st
         None => closing.text.clone(),
     };
     if text.trim().is_empty() && !is_stopped_delegate(run, closing) {
-        let stored = messages::of_turn(tx, &closing.turn)?;
+        let stored = messages::list_by_turn(tx, &closing.turn)?;
         let results = || stored.iter().rev().filter(|message| message.role == MessageRole::Tool);
         let last = results().find(|message| is_meaningful_result(message)).or_else(|| results().next());
         text = last.map(|message| format!("(its last tool result) {}", message.text)).unwrap_or_default();
     }
     let text = with_earlier(tx, run, &closing.turn, text)?;
-    let spent = usage::of_session(tx, &run.child)?;
+    let spent = usage::sum_by_session(tx, &run.child)?;
     let told = spent.as_ref().filter(|spent| spent.unknown_calls == 0);
     let priced = spent.as_ref().filter(|spent| spent.unpriced_calls == 0);
     let tokens = told.map(|spent| spent.input_tokens.unwrap_or(0) + spent.output_tokens.unwrap_or(0));
@@ -126,7 +126,7 @@ fn outcome(tx: &mut Tx<'_>, run: &SubagentRun, closing: &Closing) -> polyclaw_st
 /// Why the last thing a turn wanted done was not done, where its worker process was the reason. Whatever it says then is
 /// no result of the work it was given.
 fn worker_fault(tx: &mut Tx<'_>, turn: &TurnId) -> polyclaw_store::Result<Option<WorkerFault>> {
-    let stored = messages::of_turn(tx, turn)?;
+    let stored = messages::list_by_turn(tx, turn)?;
     let last = stored.into_iter().rev().find(|message| message.role == MessageRole::Tool);
     let fault = last.and_then(|message| message.meta?.pointer("/sandbox/facts/fault").cloned());
     Ok(fault.and_then(|fault| serde_json::from_value(fault).ok()))
@@ -134,7 +134,7 @@ fn worker_fault(tx: &mut Tx<'_>, turn: &TurnId) -> polyclaw_store::Result<Option
 
 /// What a child had said when it was cut off: the owner is told that, and not only that it was.
 fn said(tx: &mut Tx<'_>, run: &SubagentRun, closing: &Closing) -> polyclaw_store::Result<String> {
-    let said = closing.said.whole(&messages::of_turn(tx, &closing.turn)?);
+    let said = closing.said.whole(&messages::list_by_turn(tx, &closing.turn)?);
     Ok(match run.kind {
         _ if said.is_empty() && is_stopped_delegate(run, closing) => said,
         _ if said.is_empty() => closing.text.clone(),
@@ -157,11 +157,11 @@ fn end(
     settings: &Arc<Settings>,
     now: Millis,
 ) -> polyclaw_store::Result<Closed> {
-    runs::end(tx, &run.id, status, &outcome, now)?;
+    runs::end_run(tx, &run.id, status, &outcome, now)?;
     let run = SubagentRun { status, result: Some(outcome), ..run };
     let mut closed =
         Closed { owner: run.owner.clone(), ready: None, notice: None, ended: Ended::of(&run, now) };
-    tx.notify(&format!("session {}", run.owner))?;
+    tx.notify_nodes(&format!("session {}", run.owner))?;
     // A turn that waits for it is given the result, and stores the announce when it ends.
     let awaited = match &run.awaited_by {
         Some(turn) => jobs::get(tx, turn)?.is_some_and(|job| job.state == JobState::Running),
@@ -174,7 +174,7 @@ fn end(
     let line = run.transcript_line(&name);
     let message = (&run.owner, line.as_str());
     let told = announce(&run, &name, runs::is_stopped(tx, &run.id)?, now);
-    runs::announced(tx, &run.id)?;
+    runs::mark_announced(tx, &run.id)?;
     if let Some(turn) = &run.owner_turn
         && is_nobody_left(tx, &run)?
     {
@@ -192,7 +192,7 @@ fn end(
         record_told(tx, &run, now)?;
         return Ok(closed);
     };
-    runs::hold(tx, &run.id, code)?;
+    runs::hold_announce(tx, &run.id, code)?;
     if let Some(accepted) = &accepted {
         closed.notice = held::notice(tx, (&run, &name), (&accepted.turn_id, code), settings, now)?;
     }
@@ -208,14 +208,14 @@ fn record_told(tx: &mut Tx<'_>, run: &SubagentRun, now: Millis) -> polyclaw_stor
 
 /// Whether the owner worked for another session itself, and that is over: it has ended, or it is stopped with all it began.
 fn is_nobody_left(tx: &mut Tx<'_>, run: &SubagentRun) -> polyclaw_store::Result<bool> {
-    if runs::outlived_its_owner(tx, run)? {
+    if runs::has_outlived_owner(tx, run)? {
         return Ok(true);
     }
-    let Some(own) = runs::of_child(tx, &run.owner)? else { return Ok(false) };
+    let Some(own) = runs::find_running_by_child(tx, &run.owner)? else { return Ok(false) };
     if !runs::is_stopped(tx, &run.id)? {
         return Ok(false);
     }
-    let running = match jobs::load(tx, &run.owner)?.running {
+    let running = match jobs::session_load(tx, &run.owner)?.running {
         Some(turn) => jobs::get(tx, &turn)?,
         None => None,
     };
@@ -241,13 +241,13 @@ fn announce(run: &SubagentRun, name: &str, is_stopped: bool, now: Millis) -> Inj
 pub(crate) fn told_late(
     tx: &mut Tx<'_>,
     turn: &TurnId,
-    line: &Message,
+    line: &SessionMessage,
     now: Millis,
-) -> polyclaw_store::Result<Vec<Message>> {
+) -> polyclaw_store::Result<Vec<SessionMessage>> {
     let mut lines = Vec::new();
-    for run in runs::due_to(tx, turn)? {
+    for run in runs::list_awaited_results(tx, turn)? {
         let name = name(tx, &run)?;
-        lines.push(Message {
+        lines.push(SessionMessage {
             id: polyclaw_domain::id::MessageId::new(run.announce_key()),
             role: MessageRole::User,
             text: run.transcript_line(&name),
@@ -256,10 +256,10 @@ pub(crate) fn told_late(
             idempotency_key: Some(run.announce_key()),
             ..line.clone()
         });
-        runs::announced(tx, &run.id)?;
+        runs::mark_announced(tx, &run.id)?;
         record_told(tx, &run, now)?;
     }
-    runs::let_go(tx, turn)?;
+    runs::stop_awaiting(tx, turn)?;
     Ok(lines)
 }
 
@@ -270,7 +270,7 @@ pub(super) fn close_idle(
     fresh: &Fresh,
     settings: &Arc<Settings>,
 ) -> polyclaw_store::Result<Option<Closed>> {
-    let Some(open) = runs::of_child(tx, &run.child)?.filter(|open| open.id == run.id) else {
+    let Some(open) = runs::find_running_by_child(tx, &run.child)?.filter(|open| open.id == run.id) else {
         return Ok(None);
     };
     let status = status(JobState::Cancelled, &open, fresh.now);

@@ -7,7 +7,7 @@ use polyclaw_domain::relay;
 use polyclaw_domain::run::{self, SubagentRun};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::outbox::{self, Parcel};
+use polyclaw_store::outbox::{self, OutboxMessage};
 use polyclaw_store::{Tx, backlog, events, ingress, jobs, messages, runs, sessions};
 use serde_json::{Value, json};
 
@@ -61,7 +61,10 @@ pub(super) fn notice(
     for (n, address) in first.reply_to.iter().filter(|address| !address.is_pull_channel()).enumerate() {
         if let Ok(outgoing) = apply_gate(Some(address.clone()), policy, text.clone()) {
             let about = (&first.owner, turn);
-            outbox::push(tx, &Parcel::notice(about, n, &outgoing, (now, settings.delivery_ttl_ms)))?;
+            outbox::push(
+                tx,
+                &OutboxMessage::new_notice(about, n, &outgoing, (now, settings.delivery_ttl_ms)),
+            )?;
         }
     }
     Ok(Some(HeldNotice { session: first.owner, turn: turn.clone(), text }))
@@ -71,7 +74,7 @@ pub(super) fn notice(
 fn first_of_line(tx: &mut Tx<'_>, run: &SubagentRun) -> polyclaw_store::Result<SubagentRun> {
     let mut first = run.clone();
     for _ in 0..DEEPEST {
-        match runs::of_child(tx, &first.owner)? {
+        match runs::find_running_by_child(tx, &first.owner)? {
             Some(above) => first = above,
             None => break,
         }
@@ -88,13 +91,13 @@ pub(crate) fn release_below(
 ) -> polyclaw_store::Result<bool> {
     let (mut is_ready, mut owners) = (false, vec![session.clone()]);
     while let Some(owner) = owners.pop() {
-        for run in runs::at_work(tx, &owner)? {
-            ingress::forget_automatic_turns(tx, &run.trace)?;
-            let load = jobs::load(tx, &run.child)?;
+        for run in runs::list_running_by_owner(tx, &owner)? {
+            ingress::reset_automatic_turns(tx, &run.trace)?;
+            let load = jobs::session_load(tx, &run.child)?;
             if let Some(turn) = &load.queued
-                && jobs::resume(tx, turn, load.running.is_some())?
+                && jobs::resume_held(tx, turn, load.running.is_some())?
             {
-                runs::let_go_held(tx, &run.child)?;
+                runs::release_all_announces(tx, &run.child)?;
                 runs::restart_deadline(tx, &run.id, now)?;
                 is_ready |= load.running.is_none();
             }
@@ -102,7 +105,7 @@ pub(crate) fn release_below(
         }
     }
     if is_ready {
-        tx.notify("jobs")?;
+        tx.notify_nodes("jobs")?;
     }
     Ok(is_ready)
 }
@@ -110,7 +113,7 @@ pub(crate) fn release_below(
 impl Engine {
     /// Runs whose announce waits for a person, the oldest first.
     pub async fn held_announces(&self, limit: usize) -> Result<Vec<SubagentRun>> {
-        Ok(self.db().read(move |tx| runs::held(tx, limit)).await?)
+        Ok(self.db().read(move |tx| runs::list_held_announces(tx, limit)).await?)
     }
 
     /// A person has read a held announce: it stays as a line, and no turn is begun for it.
@@ -118,11 +121,11 @@ impl Engine {
         let run = self.run_of_id(id).await?;
         let (wanted, now) = (run.clone(), self.now());
         let write = move |tx: &mut Tx<'_>| {
-            sessions::take_tickets(tx, &wanted.owner, 0, now)?;
-            if !runs::release(tx, &wanted.id)? {
+            sessions::allocate_tickets(tx, &wanted.owner, 0, now)?;
+            if !runs::release_announce(tx, &wanted.id)? {
                 return Ok(false);
             }
-            if let Some((message, turn)) = messages::by_key(tx, &wanted.owner, &wanted.announce_key())? {
+            if let Some((message, turn)) = messages::find_by_key(tx, &wanted.owner, &wanted.announce_key())? {
                 if let Some(mut meta) = messages::get(tx, &message)?.and_then(|message| message.meta) {
                     run::dismiss_announce(&mut meta);
                     messages::set_meta(tx, &message, &meta)?;
@@ -144,13 +147,13 @@ impl Engine {
 /// Takes the announce out of the turn that waits. A turn with nothing left to answer is over, unless a task that was
 /// interrupted waits for it.
 fn leave(tx: &mut Tx<'_>, owner: &SessionKey, turn: &TurnId, now: Millis) -> polyclaw_store::Result<()> {
-    if jobs::leave(tx, turn)? != Some(0) {
+    if jobs::remove_input(tx, turn)? != Some(0) {
         return Ok(());
     }
-    if backlog::any_waiting(tx, owner)? {
-        let is_behind = jobs::load(tx, owner)?.running.is_some();
-        return jobs::resume(tx, turn, is_behind).map(drop);
+    if backlog::has_waiting(tx, owner)? {
+        let is_behind = jobs::session_load(tx, owner)?.running.is_some();
+        return jobs::resume_held(tx, turn, is_behind).map(drop);
     }
     jobs::cancel_queued(tx, owner, now)?;
-    messages::retake(tx, owner, turn, now)
+    messages::move_to_end(tx, owner, turn, now)
 }

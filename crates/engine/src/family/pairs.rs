@@ -149,7 +149,7 @@ fn latency(times: &VecDeque<(Millis, i64)>, now: Millis) -> Latency {
 impl Engine {
     /// Every pair that was seen since the start, or is at work.
     pub async fn delegations(&self) -> Result<Vec<Pair>> {
-        let active = self.db().read(runs::active).await?;
+        let active = self.db().read(runs::count_running_delegates).await?;
         Ok(self.pairs.list(&active, self.now()))
     }
 }

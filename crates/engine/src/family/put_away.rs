@@ -20,7 +20,7 @@ const LATER_MS: i64 = 10 * 60_000;
 impl Engine {
     pub(crate) async fn put_away(&self) -> Result<()> {
         let now = self.now();
-        for run in self.db().read(move |tx| runs::to_put_away(tx, now, MOST)).await? {
+        for run in self.db().read(move |tx| runs::list_due_for_cleanup(tx, now, MOST)).await? {
             let (wanted, is_deleted) = (run.clone(), run.is_deleted_after);
             if !self.db().write(move |tx| put_away(tx, &wanted, now)).await? {
                 continue;
@@ -37,16 +37,18 @@ impl Engine {
 /// `false`: not now, or there is nothing to put away.
 fn put_away(tx: &mut Tx<'_>, run: &SubagentRun, now: Millis) -> polyclaw_store::Result<bool> {
     if !sessions::lock(tx, &run.child)? {
-        return runs::put_away(tx, &run.id).map(|()| false);
+        return runs::mark_cleaned_up(tx, &run.id).map(|()| false);
     }
-    if !jobs::load(tx, &run.child)?.is_idle() || !runs::at_work(tx, &run.child)?.is_empty() {
-        return runs::postpone(tx, &run.id, now.plus(LATER_MS)).map(|()| false);
+    if !jobs::session_load(tx, &run.child)?.is_idle()
+        || !runs::list_running_by_owner(tx, &run.child)?.is_empty()
+    {
+        return runs::postpone_cleanup(tx, &run.id, now.plus(LATER_MS)).map(|()| false);
     }
     match run.is_deleted_after {
         true => sessions::delete(tx, &run.child)?,
         false => sessions::set_status(tx, &run.child, SessionStatus::Archived)?,
     };
-    runs::put_away(tx, &run.id)?;
+    runs::mark_cleaned_up(tx, &run.id)?;
     let event = NewEvent {
         kind: EventKind::SessionArchived,
         session: Some(run.child.clone()),

@@ -4,7 +4,7 @@
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::message::MessageRole;
 use polyclaw_domain::run::{self, SubagentRun};
-use polyclaw_store::messages::Message;
+use polyclaw_store::messages::SessionMessage;
 use polyclaw_store::{Tx, backlog, jobs, messages};
 
 /// Turns of one run that are looked at.
@@ -44,18 +44,19 @@ pub(super) fn with_earlier(
     Ok(if kept.is_empty() { text } else { kept.join("\n\nBefore that: ") })
 }
 
-fn reply(tx: &mut Tx<'_>, job: &jobs::Job) -> polyclaw_store::Result<String> {
+fn reply(tx: &mut Tx<'_>, job: &jobs::TurnJob) -> polyclaw_store::Result<String> {
     let found = job.reply.as_ref().map_or(Ok(None), |id| messages::get(tx, id))?;
     Ok(found.map(|message| message.text).unwrap_or_default())
 }
 
 fn share(tx: &mut Tx<'_>, turn: &TurnId) -> polyclaw_store::Result<Share> {
-    if !backlog::taken_by(tx, turn)?.is_empty() {
+    if !backlog::list_assigned_to_turn(tx, turn)?.is_empty() {
         return Ok(Share::Completes);
     }
-    let is_input = |message: &Message| message.role == MessageRole::User && message.address.is_some();
-    let inputs: Vec<Message> = messages::of_turn(tx, turn)?.into_iter().filter(is_input).collect();
-    let is_announce = |message: &Message| message.meta.as_ref().is_some_and(run::is_announce);
+    let is_input = |message: &SessionMessage| message.role == MessageRole::User && message.address.is_some();
+    let inputs: Vec<SessionMessage> =
+        messages::list_by_turn(tx, turn)?.into_iter().filter(is_input).collect();
+    let is_announce = |message: &SessionMessage| message.meta.as_ref().is_some_and(run::is_announce);
     Ok(match () {
         () if inputs.is_empty() || inputs.iter().any(is_announce) => Share::Completes,
         () if inputs.iter().all(|message| message.origin.is_person()) => Share::Aside,

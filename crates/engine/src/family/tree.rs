@@ -4,7 +4,7 @@ use polyclaw_domain::id::TraceId;
 use polyclaw_domain::run::SubagentRun;
 use polyclaw_domain::session::{Session, SessionStatus};
 use polyclaw_domain::session_key::SessionKey;
-use polyclaw_store::sessions::Filter;
+use polyclaw_store::sessions::SessionFilter;
 use polyclaw_store::{Tx, jobs, runs, sessions, usage};
 use serde::Serialize;
 
@@ -53,21 +53,25 @@ impl Engine {
 
 fn branch(tx: &mut Tx<'_>, session: Session, left: &mut usize) -> polyclaw_store::Result<Branch> {
     let key = session.key.clone();
-    let load = jobs::load(tx, &key)?;
+    let load = jobs::session_load(tx, &key)?;
     let doing = match (load.running, load.queued) {
         (Some(_), _) => Doing::Running,
         (None, Some(_)) => Doing::Queued,
         (None, None) => Doing::Idle,
     };
-    let run = runs::last_of_child(tx, &key)?;
+    let run = runs::find_last_by_child(tx, &key)?;
     let trace = match &run {
         Some(run) => Some(run.trace.clone()),
         None => jobs::list(tx, Some(&key), None, 1)?.pop().map(|job| job.trace),
     };
-    let spent = usage::of_session(tx, &key)?.filter(|spent| spent.unknown_calls == 0);
+    let spent = usage::sum_by_session(tx, &key)?.filter(|spent| spent.unknown_calls == 0);
     let tokens = spent.map(|spent| spent.input_tokens.unwrap_or(0) + spent.output_tokens.unwrap_or(0));
-    let filter =
-        Filter { owner: Some(key), status: Some(SessionStatus::Active), limit: *left, ..Filter::default() };
+    let filter = SessionFilter {
+        owner: Some(key),
+        status: Some(SessionStatus::Active),
+        limit: *left,
+        ..SessionFilter::default()
+    };
     let mut below = sessions::list(tx, &filter)?;
     *left = left.saturating_sub(below.len());
     below.sort_by(|a, b| (a.created_at, a.key.as_str()).cmp(&(b.created_at, b.key.as_str())));

@@ -134,7 +134,7 @@ impl Engine {
             for id in &ids {
                 let Some(run) = runs::get(tx, id)? else { continue };
                 if run.status == RunStatus::Running && run.awaited_by != turn {
-                    runs::await_by(tx, id, turn.as_ref())?;
+                    runs::set_awaiting_turn(tx, id, turn.as_ref())?;
                 }
                 found.push(run);
             }

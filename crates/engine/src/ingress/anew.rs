@@ -1,7 +1,7 @@
 //! `/session ttl`: a conversation that was silent for long begins anew with the next message.
 
 use polyclaw_domain::session::Session;
-use polyclaw_store::sessions::{Compaction, Standing};
+use polyclaw_store::sessions::{CompactionPoint, SessionSnapshot};
 use polyclaw_store::{Tx, events, jobs, messages, sessions, todos};
 use serde_json::json;
 
@@ -12,24 +12,24 @@ use crate::session::renewed_event;
 /// A conversation that has been silent for longer than it was to last begins anew, unless work is left in it.
 pub(super) fn begin(
     tx: &mut Tx<'_>,
-    standing: Standing,
+    standing: SessionSnapshot,
     inbound: &Inbound,
     fresh: &Fresh,
-) -> polyclaw_store::Result<Standing> {
+) -> polyclaw_store::Result<SessionSnapshot> {
     let Some(ttl_ms) = standing.session.ttl_ms else { return Ok(standing) };
     let key = &inbound.session;
-    let silent = messages::last_at(tx, key)?.is_some_and(|last| fresh.now.since(last) > ttl_ms);
-    if !silent || !jobs::load(tx, key)?.is_idle() {
+    let silent = messages::last_message_at(tx, key)?.is_some_and(|last| fresh.now.since(last) > ttl_ms);
+    if !silent || !jobs::session_load(tx, key)?.is_idle() {
         return Ok(standing);
     }
-    sessions::renew(tx, key, &fresh.session, fresh.now)?;
+    sessions::renew_session_id(tx, key, &fresh.session, fresh.now)?;
     todos::clear(tx, key)?;
     // The tickets of this very message are handed out already: the old history ends before them.
     let through = standing.next_ticket - 1 - i64::try_from(lines(inbound)).unwrap_or_default();
-    let compaction = Compaction { summary: None, through };
+    let compaction = CompactionPoint { summary: None, through };
     sessions::set_compaction(tx, key, &fresh.session, &compaction)?;
     let data = json!({ "session_id": fresh.session.as_str(), "silent_ms": ttl_ms });
     events::record(tx, &renewed_event(key, data), fresh.now)?;
     let session = Session { id: fresh.session.clone(), ..standing.session };
-    Ok(Standing { session, compaction, next_ticket: standing.next_ticket })
+    Ok(SessionSnapshot { session, compaction, next_ticket: standing.next_ticket })
 }

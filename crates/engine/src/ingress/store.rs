@@ -8,10 +8,10 @@ use polyclaw_domain::message::{MessageOrigin, MessagePart, MessageRole};
 use polyclaw_domain::relay::{self, RelayRequest};
 use polyclaw_domain::session::{Session, SessionStatus};
 use polyclaw_domain::time::Millis;
-use polyclaw_store::jobs::{Claim, Joining, Kind, NewJob};
-use polyclaw_store::messages::Message;
-use polyclaw_store::outbox::Parcel;
-use polyclaw_store::sessions::Standing;
+use polyclaw_store::jobs::{JoiningInput, NewTurnJob, TurnClaim, TurnJobKind};
+use polyclaw_store::messages::SessionMessage;
+use polyclaw_store::outbox::OutboxMessage;
+use polyclaw_store::sessions::SessionSnapshot;
 use polyclaw_store::{Tx, agents, events, ingress, jobs, messages, outbox, runs, sessions};
 use serde_json::json;
 
@@ -43,7 +43,7 @@ pub(crate) fn store(
     {
         return Ok(Err(Refused::MemberClosed));
     }
-    let load = jobs::load(tx, &session.key)?;
+    let load = jobs::session_load(tx, &session.key)?;
     // A person who writes again meanwhile was told when the first message had to wait.
     let is_told = here.word.is_some() && jobs::is_steered(tx, &session.key)?;
     let Some(placed) = place(tx, (inbound, session), (&load, held), fresh, here)? else {
@@ -54,7 +54,7 @@ pub(crate) fn store(
     let released = inbound.origin.is_person() && release_below(tx, &session.key, fresh.now)?;
     let stored = insert_messages(tx, inbound, &standing, fresh, &turn)?;
     if let Some(platform_id) = &inbound.platform_id {
-        ingress::remember(tx, &inbound.address, platform_id, &fresh.message, fresh.now)?;
+        ingress::record_platform_id(tx, &inbound.address, platform_id, &fresh.message, fresh.now)?;
     }
     if waiting {
         events::record(tx, &waiting_event(inbound, &turn, load.waiting + 1), fresh.now)?;
@@ -62,7 +62,7 @@ pub(crate) fn store(
             tell(tx, (session, &turn), fresh.now, here)?;
         }
     } else if claimed.is_none() {
-        tx.notify("jobs")?;
+        tx.notify_nodes("jobs")?;
     }
     let accepted = Accepted {
         message_id: fresh.message.clone(),
@@ -93,7 +93,7 @@ struct Placed {
     /// Why it waits for a person.
     held: Option<&'static str>,
     /// It has begun.
-    claimed: Option<(Claim, Slot)>,
+    claimed: Option<(TurnClaim, Slot)>,
 }
 
 /// Finds the message its turn: one that waits already, or one of its own. `None`: too much waits there.
@@ -110,11 +110,11 @@ fn place(
         BacklogAdmission::Full => return Ok(None),
         BacklogAdmission::Join(turn) => {
             join(tx, inbound, session, fresh, &turn)?;
-            if inbound.origin.is_person() && jobs::resume(tx, &turn, is_behind)? {
-                runs::let_go_held(tx, &session.key)?;
+            if inbound.origin.is_person() && jobs::resume_held(tx, &turn, is_behind)? {
+                runs::release_all_announces(tx, &session.key)?;
             }
             // It is taken up with the turn it joins, whatever its own trace has left; of that one people were told.
-            let waits = jobs::waits_for_person(tx, &turn)?;
+            let waits = jobs::is_held_for_person(tx, &turn)?;
             let held = (waits && is_announce(inbound)).then_some(BEHIND_HELD);
             Placed { turn, waiting: is_behind || waits, held, claimed: None }
         }
@@ -122,9 +122,9 @@ fn place(
             own(false, begin(tx, &job(inbound, session, fresh), here)?)
         }
         BacklogAdmission::Run | BacklogAdmission::Hold => {
-            jobs::insert(tx, &NewJob { held: true, ..job(inbound, session, fresh) })?;
+            jobs::insert(tx, &NewTurnJob { held: true, ..job(inbound, session, fresh) })?;
             if held.is_some() {
-                jobs::wait_for_person(tx, &fresh.turn)?;
+                jobs::hold_for_person(tx, &fresh.turn)?;
             }
             own(true, None)
         }
@@ -148,7 +148,7 @@ fn pass(
         // A person stopped both: the owner goes on when a person does.
         Way::Stopped => return Ok(Ok(Some("stopped"))),
         Way::Send | Way::Announce => {
-            (ingress::automatic_turns(tx, &relayed.trace)?, here.settings.automatic_budget)
+            (ingress::get_automatic_turns(tx, &relayed.trace)?, here.settings.automatic_budget)
         }
     };
     let sent = RelayRequest { from: relayed.from.clone(), hop: relayed.hop, automatic_turns };
@@ -167,7 +167,7 @@ fn count_automatic(
 ) -> polyclaw_store::Result<()> {
     let caused = inbound.relayed.as_ref().filter(|one| matches!(one.way, Way::Send | Way::Announce));
     match (caused, begun_at) {
-        (Some(relayed), Some(now)) => ingress::count_automatic_turn(tx, &relayed.trace, now),
+        (Some(relayed), Some(now)) => ingress::increment_automatic_turns(tx, &relayed.trace, now),
         _ => Ok(()),
     }
 }
@@ -178,8 +178,8 @@ fn bounded(tx: &mut Tx<'_>, inbound: &Inbound, load: &SessionLoad) -> polyclaw_s
     let waiting = match load.waiting {
         _ if is_announce(inbound) => 0,
         few if few < MAX_WAITING_ITEMS => few,
-        _ if inbound.origin.is_person() => jobs::waiting_counts(tx, &inbound.session)?.people,
-        _ => jobs::waiting_counts(tx, &inbound.session)?.internal,
+        _ if inbound.origin.is_person() => jobs::count_waiting(tx, &inbound.session)?.people,
+        _ => jobs::count_waiting(tx, &inbound.session)?.internal,
     };
     Ok(SessionLoad { waiting, ..load.clone() })
 }
@@ -197,16 +197,16 @@ fn join(
 ) -> polyclaw_store::Result<()> {
     if let Some(by) = &inbound.by {
         // What waits is one turn: whoever was named last answers it.
-        jobs::assign(tx, &session.key, by)?;
+        jobs::assign_queued(tx, &session.key, by)?;
     }
-    let joining = Joining {
+    let joining = JoiningInput {
         steers: inbound.origin.is_person(),
         lane: session.lane,
         priority: inbound.priority,
         hop: inbound.relayed.as_ref().map_or(0, |relayed| relayed.hop),
         trace: fresh.trace.clone(),
     };
-    jobs::join(tx, turn, &joining)
+    jobs::add_input(tx, turn, &joining)
 }
 
 /// Stores a message as a line of a turn alone: nobody takes it up.
@@ -224,12 +224,16 @@ pub(crate) fn store_line(
 }
 
 /// Claims the turn at once if nothing waits in its lane, else queues it.
-fn begin(tx: &mut Tx<'_>, job: &NewJob, here: &Here) -> polyclaw_store::Result<Option<(Claim, Slot)>> {
+fn begin(
+    tx: &mut Tx<'_>,
+    job: &NewTurnJob,
+    here: &Here,
+) -> polyclaw_store::Result<Option<(TurnClaim, Slot)>> {
     let entered = here.hands.as_ref().and_then(|(claimer, lanes)| {
         lanes.enter(job.lane, here.settings.slots_of(job.lane)).map(|slot| (claimer, slot))
     });
     match entered {
-        Some((claimer, slot)) => Ok(Some((jobs::begin(tx, job, claimer)?, slot))),
+        Some((claimer, slot)) => Ok(Some((jobs::insert_claimed(tx, job, claimer)?, slot))),
         None => jobs::insert(tx, job).map(|()| None),
     }
 }
@@ -240,11 +244,11 @@ fn has_message(inbound: &Inbound) -> bool {
 
 fn find_duplicate(tx: &mut Tx<'_>, inbound: &Inbound) -> polyclaw_store::Result<Option<Verdict>> {
     let by_platform = match &inbound.platform_id {
-        Some(id) => ingress::find(tx, &inbound.address, id)?,
+        Some(id) => ingress::find_duplicate(tx, &inbound.address, id)?,
         None => None,
     };
     let by_key = match &inbound.idempotency_key {
-        Some(key) => messages::by_key(tx, &inbound.session, key)?.map(|(id, _)| id),
+        Some(key) => messages::find_by_key(tx, &inbound.session, key)?.map(|(id, _)| id),
         None => None,
     };
     let Some(id) = by_platform.or(by_key) else { return Ok(None) };
@@ -263,8 +267,14 @@ fn find_duplicate(tx: &mut Tx<'_>, inbound: &Inbound) -> polyclaw_store::Result<
 }
 
 /// Takes the session's row and a ticket for each line; a new session is begun. `None`: there is no such agent.
-fn enter(tx: &mut Tx<'_>, inbound: &Inbound, fresh: &Fresh) -> polyclaw_store::Result<Option<Standing>> {
-    if let Some(standing) = sessions::enter(tx, &inbound.session, lines(inbound), fresh.now)? {
+fn enter(
+    tx: &mut Tx<'_>,
+    inbound: &Inbound,
+    fresh: &Fresh,
+) -> polyclaw_store::Result<Option<SessionSnapshot>> {
+    if let Some(standing) =
+        sessions::allocate_and_get_snapshot(tx, &inbound.session, lines(inbound), fresh.now)?
+    {
         return anew::begin(tx, standing, inbound, fresh).map(Some);
     }
     if agents::get(tx, &inbound.agent)?.is_none() {
@@ -278,7 +288,7 @@ fn enter(tx: &mut Tx<'_>, inbound: &Inbound, fresh: &Fresh) -> polyclaw_store::R
     );
     let session = Session { address: Some(inbound.address.clone()), title: title(&inbound.text), ..begun };
     sessions::ensure(tx, &session)?;
-    sessions::enter(tx, &inbound.session, lines(inbound), fresh.now)
+    sessions::allocate_and_get_snapshot(tx, &inbound.session, lines(inbound), fresh.now)
 }
 
 /// How many messages it becomes.
@@ -298,12 +308,12 @@ fn lane(inbound: &Inbound, session: &Session) -> JobLane {
     }
 }
 
-fn job(inbound: &Inbound, session: &Session, fresh: &Fresh) -> NewJob {
-    NewJob {
+fn job(inbound: &Inbound, session: &Session, fresh: &Fresh) -> NewTurnJob {
+    NewTurnJob {
         turn: fresh.turn.clone(),
         session: session.key.clone(),
         agent: inbound.by.as_ref().unwrap_or(&session.active_agent).clone(),
-        kind: Kind::Turn,
+        kind: TurnJobKind::Turn,
         lane: lane(inbound, session),
         priority: inbound.priority,
         held: false,
@@ -318,13 +328,13 @@ fn job(inbound: &Inbound, session: &Session, fresh: &Fresh) -> NewJob {
 fn insert_messages(
     tx: &mut Tx<'_>,
     inbound: &Inbound,
-    standing: &Standing,
+    standing: &SessionSnapshot,
     fresh: &Fresh,
     turn: &TurnId,
-) -> polyclaw_store::Result<Vec<Message>> {
+) -> polyclaw_store::Result<Vec<SessionMessage>> {
     let session = &standing.session;
     let mut ticket = standing.next_ticket - i64::try_from(lines(inbound)).unwrap_or_default();
-    let base = Message {
+    let base = SessionMessage {
         id: fresh.message.clone(),
         session: session.key.clone(),
         session_id: session.id.clone(),
@@ -349,7 +359,7 @@ fn insert_messages(
             is_error: false,
         };
         let first = n == 0 && !has_message(inbound);
-        let message = Message {
+        let message = SessionMessage {
             ticket,
             id: if first { fresh.message.clone() } else { MessageId::new(format!("{}-{n}", fresh.message)) },
             role: MessageRole::Tool,
@@ -363,7 +373,7 @@ fn insert_messages(
         stored.push(message);
     }
     if has_message(inbound) {
-        let message = Message { ticket, ..base };
+        let message = SessionMessage { ticket, ..base };
         messages::insert(tx, &message)?;
         stored.push(message);
     }
@@ -378,7 +388,10 @@ fn tell(
     here: &Here,
 ) -> polyclaw_store::Result<()> {
     let Some(word) = here.word.as_ref().filter(|_| session.delivers && session.sends) else { return Ok(()) };
-    outbox::push(tx, &Parcel::notice((&session.key, turn), 0, word, (now, here.settings.delivery_ttl_ms)))
+    outbox::push(
+        tx,
+        &OutboxMessage::new_notice((&session.key, turn), 0, word, (now, here.settings.delivery_ttl_ms)),
+    )
 }
 
 fn waiting_event(inbound: &Inbound, turn: &TurnId, waiting: usize) -> NewEvent {

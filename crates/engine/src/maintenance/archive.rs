@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use polyclaw_domain::id::AgentId;
-use polyclaw_store::messages::{self, Message};
-use polyclaw_store::sessions::Unused;
+use polyclaw_store::messages::{self, SessionMessage};
+use polyclaw_store::sessions::UnusedSession;
 use serde_json::json;
 
 use super::{Run, Upkeep, not_written};
@@ -35,11 +35,11 @@ impl Archive {
 
     /// Writes all that was said in a session, and has it on the disk when this returns. A session that is written
     /// twice, because a crash came before it was removed, is there twice.
-    pub async fn write(&self, engine: &Engine, unused: &Unused) -> Result<()> {
+    pub async fn write(&self, engine: &Engine, unused: &UnusedSession) -> Result<()> {
         let mut after = 0;
         loop {
             let (key, from) = (unused.key.clone(), after);
-            let page = engine.db().read(move |tx| messages::all(tx, &key, from, PAGE)).await?;
+            let page = engine.db().read(move |tx| messages::list_all(tx, &key, from, PAGE)).await?;
             let Some(last) = page.last().map(|message| message.ticket) else { return Ok(()) };
             after = last;
             let text: String = page.iter().map(line).collect();
@@ -62,7 +62,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send
     done.unwrap_or_else(|_| Err(io::Error::other("the writer panicked")))
 }
 
-fn line(message: &Message) -> String {
+fn line(message: &SessionMessage) -> String {
     let value = json!({
         "session_key": message.session.as_str(),
         "session_id": message.session_id.as_str(),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use polyclaw_domain::embedding::Embedder;
 use polyclaw_domain::provider::{ErrorClass, ProviderError};
 use polyclaw_store::Tx;
-use polyclaw_store::brain::{self, Quantised, StoredVector as Waiting};
+use polyclaw_store::memory::{self, QuantizedVector, StoredVector as Waiting};
 
 use super::Brain;
 use crate::core::Engine;
@@ -64,7 +64,7 @@ impl Brain {
 
     async fn outdate(&self, model: &str) -> Result<()> {
         let model = model.to_owned();
-        let outdated = self.db().await?.write(move |tx| brain::outdate(tx, &model)).await?;
+        let outdated = self.db().await?.write(move |tx| memory::requeue_other_models(tx, &model)).await?;
         if outdated > 0 {
             tracing::info!(memories = outdated, "another embedding model: vectors are made again");
         }
@@ -73,7 +73,7 @@ impl Brain {
 
     async fn embed_some(&self, embedder: &Arc<dyn Embedder>) -> Result<Made> {
         let batch = embedder.batch_size().max(1);
-        let waiting = self.db().await?.read(move |tx| brain::pending(tx, batch)).await?;
+        let waiting = self.db().await?.read(move |tx| memory::list_pending_embeddings(tx, batch)).await?;
         if waiting.is_empty() {
             return Ok(Made::All);
         }
@@ -96,11 +96,11 @@ impl Brain {
         Ok(Made::Some(began.elapsed()))
     }
 
-    async fn keep(&self, model: &str, waiting: Vec<Waiting>, vectors: Vec<Quantised>) -> Result<()> {
-        let made: Vec<(Waiting, Quantised)> = waiting.into_iter().zip(vectors).collect();
+    async fn keep(&self, model: &str, waiting: Vec<Waiting>, vectors: Vec<QuantizedVector>) -> Result<()> {
+        let made: Vec<(Waiting, QuantizedVector)> = waiting.into_iter().zip(vectors).collect();
         let (rows, name) = (made.clone(), model.to_owned());
         let write = move |tx: &mut Tx<'_>| {
-            rows.iter().map(|(of, vector)| brain::put_vector(tx, of, &name, vector)).collect()
+            rows.iter().map(|(of, vector)| memory::store_vector(tx, of, &name, vector)).collect()
         };
         let kept: Vec<bool> = self.db().await?.write(write).await?;
         for ((of, vector), _) in made.iter().zip(kept).filter(|(_, kept)| *kept) {
@@ -114,10 +114,10 @@ impl Brain {
 async fn vectors(
     embedder: &dyn Embedder,
     waiting: &[Waiting],
-) -> std::result::Result<Vec<Quantised>, ProviderError> {
+) -> std::result::Result<Vec<QuantizedVector>, ProviderError> {
     let texts: Vec<String> = waiting.iter().map(|of| of.content.clone()).collect();
     match embedder.embed_texts(&texts).await {
-        Ok(made) => Ok(made.iter().map(|vector| brain::quantise(vector)).collect()),
+        Ok(made) => Ok(made.iter().map(|vector| memory::quantize_vector(vector)).collect()),
         Err(error) if !is_refusal(&error) => Err(error),
         Err(_) => {
             let mut made = Vec::with_capacity(texts.len());
@@ -127,7 +127,7 @@ async fn vectors(
                     Err(error) if is_refusal(&error) => vec![0.0; embedder.dimensions()],
                     Err(error) => return Err(error),
                 };
-                made.push(brain::quantise(&vector));
+                made.push(memory::quantize_vector(&vector));
             }
             Ok(made)
         }

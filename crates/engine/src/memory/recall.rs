@@ -6,7 +6,7 @@ use std::time::Duration;
 use polyclaw_domain::memory::{MemoryEntry, MemoryViewer};
 use polyclaw_domain::recall::{self, CANDIDATES_PER_SEARCH, MIN_SIMILARITY, MemorySeq};
 use polyclaw_store::Tx;
-use polyclaw_store::brain::{self, Share};
+use polyclaw_store::memory::{self, MemoryOwnerCount};
 use tokio::time::{Instant, timeout_at};
 
 use super::Brain;
@@ -87,14 +87,14 @@ impl Brain {
         &self,
         viewer: Option<&MemoryViewer>,
         text: &str,
-    ) -> Result<(Vec<Share>, Vec<MemorySeq>)> {
+    ) -> Result<(Vec<MemoryOwnerCount>, Vec<MemorySeq>)> {
         let (viewer, text) = (viewer.cloned(), text.to_owned());
         let read = move |tx: &mut Tx<'_>| {
             let owners = match &viewer {
-                Some(viewer) => brain::owners(tx, viewer)?,
-                None => brain::all_owners(tx)?,
+                Some(viewer) => memory::list_visible_owners(tx, viewer)?,
+                None => memory::list_owners(tx)?,
             };
-            let found = brain::by_words(tx, &owners, &text, CANDIDATES_PER_SEARCH)?;
+            let found = memory::search_by_words(tx, &owners, &text, CANDIDATES_PER_SEARCH)?;
             Ok((owners, found))
         };
         Ok(self.db().await?.read(read).await?)
@@ -126,12 +126,12 @@ impl Brain {
     /// The search goes on where it is when nobody waits any more: the next one finds the vectors read.
     async fn by_meaning(
         &self,
-        owners: Vec<Share>,
+        owners: Vec<MemoryOwnerCount>,
         (model, vector): (String, Vec<f32>),
         deadline: Instant,
     ) -> (Vec<MemorySeq>, Option<&'static str>) {
         let vectors = Arc::clone(&self.vectors);
-        let query = brain::quantise(&vector);
+        let query = memory::quantize_vector(&vector);
         let read =
             move |tx: &mut Tx<'_>| vectors.nearest(tx, &model, &query, (&owners, CANDIDATES_PER_SEARCH));
         let Ok(db) = self.db().await else { return (Vec::new(), Some("the file of memories failed")) };
@@ -156,8 +156,8 @@ impl Brain {
     ) -> Result<Vec<(MemoryEntry, f64)>> {
         let (eyes, seqs) = (viewer.cloned(), fused.iter().map(|(seq, _)| *seq).collect::<Vec<_>>());
         let read = move |tx: &mut Tx<'_>| match &eyes {
-            Some(viewer) => brain::fetch(tx, viewer, &seqs),
-            None => brain::fetch_all(tx, &seqs),
+            Some(viewer) => memory::fetch_visible(tx, viewer, &seqs),
+            None => memory::fetch_all(tx, &seqs),
         };
         let rows = self.db().await?.read(read).await?;
         let score =

@@ -3,7 +3,7 @@
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::memory::MemoryViewer;
 use polyclaw_domain::recall;
-use polyclaw_store::jobs::Claim;
+use polyclaw_store::jobs::TurnClaim;
 use serde_json::json;
 
 use super::Recalled;
@@ -29,7 +29,7 @@ impl Recall {
 
 impl Context {
     /// Where nothing is remembered, or the agent is not to, this asks nobody. A turn never fails for it.
-    pub async fn recall(&mut self, engine: &Engine, claim: &Claim) {
+    pub async fn recall(&mut self, engine: &Engine, claim: &TurnClaim) {
         let question = self.question();
         let Some(recalled) = self.look_up(engine, &question).await else { return };
         let memories = recalled.memories.len();

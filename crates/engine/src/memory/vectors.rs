@@ -7,7 +7,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use polyclaw_domain::embedding::DotProductFn;
 use polyclaw_domain::recall::MemorySeq;
 use polyclaw_store::Tx;
-use polyclaw_store::brain::{self, Quantised, Share};
+use polyclaw_store::memory::{self, MemoryOwnerCount, QuantizedVector};
 
 /// What a vector costs beside its bytes.
 const ROW_BYTES: usize = 16;
@@ -40,8 +40,8 @@ impl Vectors {
         &self,
         tx: &mut Tx<'_>,
         model: &str,
-        query: &Quantised,
-        (owners, limit): (&[Share], usize),
+        query: &QuantizedVector,
+        (owners, limit): (&[MemoryOwnerCount], usize),
     ) -> polyclaw_store::Result<Vec<(MemorySeq, f32)>> {
         self.uses.fetch_add(1, Ordering::Relaxed);
         let dim = query.values.len();
@@ -57,7 +57,7 @@ impl Vectors {
     }
 
     /// A vector was stored.
-    pub fn put(&self, model: &str, (seq, owner): (MemorySeq, i64), vector: &Quantised) {
+    pub fn put(&self, model: &str, (seq, owner): (MemorySeq, i64), vector: &QuantizedVector) {
         let mut slot = self.change();
         if let Some(cache) = slot.as_mut().filter(|cache| cache.is_of(model, vector.values.len())) {
             cache.remove(seq);
@@ -111,7 +111,7 @@ impl Cache {
             values: Vec::new(),
         };
         let signed = |byte: &u8| i8::from_le_bytes([*byte]);
-        brain::scan(tx, model, dim, most, |seq, owner, scale, bytes| {
+        memory::scan_vectors(tx, model, dim, most, |seq, owner, scale, bytes| {
             cache.push(seq, owner, scale, bytes.iter().map(signed));
         })?;
         cache.values.shrink_to_fit();
@@ -147,8 +147,8 @@ impl Cache {
 
     fn nearest(
         &self,
-        query: &Quantised,
-        owners: &[Share],
+        query: &QuantizedVector,
+        owners: &[MemoryOwnerCount],
         limit: usize,
         product: DotProductFn,
     ) -> Vec<(MemorySeq, f32)> {
@@ -215,9 +215,9 @@ mod tests {
 
     use super::*;
 
-    fn unit(values: &[f32]) -> Quantised {
+    fn unit(values: &[f32]) -> QuantizedVector {
         let length = values.iter().map(|v| v * v).sum::<f32>().sqrt();
-        brain::quantise(&values.iter().map(|v| v / length).collect::<Vec<_>>())
+        memory::quantize_vector(&values.iter().map(|v| v / length).collect::<Vec<_>>())
     }
 
     fn empty(dim: usize, most: usize) -> Cache {
@@ -225,8 +225,8 @@ mod tests {
         Cache { model, dim, most, seqs: vec![], owners: vec![], scales: vec![], values: vec![] }
     }
 
-    fn share(owner: i64) -> Share {
-        Share { owner, memories: 1 }
+    fn share(owner: i64) -> MemoryOwnerCount {
+        MemoryOwnerCount { owner, memories: 1 }
     }
 
     #[test]
@@ -265,7 +265,7 @@ mod tests {
     #[tokio::test]
     async fn what_nobody_asks_for_is_not_read_and_what_is_let_go_is_read_again() {
         let (db, vectors) =
-            (Db::brain_in_memory().unwrap(), std::sync::Arc::new(Vectors::new(1 << 20, dot_product)));
+            (Db::memory_db_in_memory().unwrap(), std::sync::Arc::new(Vectors::new(1 << 20, dot_product)));
         vectors.put("m", (1, 1), &unit(&[1.0, 0.0]));
         assert_eq!(vectors.bytes(), 0, "nobody asked yet");
         let asked = std::sync::Arc::clone(&vectors);

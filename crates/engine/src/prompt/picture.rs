@@ -34,5 +34,5 @@ impl Context {
 
 /// One at a time: a read that took them all would keep others waiting.
 async fn load(engine: &Engine, hash: MediaHash) -> Driven<Option<Image>> {
-    engine.db().read(move |tx| media::load(tx, &hash)).await.map_err(|error| Halt::Lost(error.into()))
+    engine.db().read(move |tx| media::load_image(tx, &hash)).await.map_err(|error| Halt::Lost(error.into()))
 }

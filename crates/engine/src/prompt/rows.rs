@@ -8,11 +8,11 @@ use polyclaw_domain::prompt::TranscriptLine;
 use polyclaw_domain::run::SubagentRun;
 use polyclaw_domain::session::Session;
 use polyclaw_domain::team::TeamRole;
-use polyclaw_store::agents::Source;
-use polyclaw_store::backlog::Waiting;
-use polyclaw_store::jobs::{Claim, Queued};
-use polyclaw_store::messages::Message;
-use polyclaw_store::sessions::{Compaction, Standing};
+use polyclaw_store::agents::AgentSource;
+use polyclaw_store::backlog::BacklogEntry;
+use polyclaw_store::jobs::{QueuedTurnRow, TurnClaim};
+use polyclaw_store::messages::SessionMessage;
+use polyclaw_store::sessions::{CompactionPoint, SessionSnapshot};
 use polyclaw_store::{Tx, agents, backlog, jobs, messages, runs, sessions, teams};
 
 use super::without_bytes;
@@ -27,13 +27,13 @@ pub(crate) struct Rows {
     pub(super) spec: Option<AgentSpec>,
     /// The config file has the spec.
     pub(super) in_config: bool,
-    pub(super) compaction: Compaction,
+    pub(super) compaction: CompactionPoint,
     pub(super) lines: Vec<TranscriptLine>,
     /// Only the lines after those that were known.
     pub(super) goes_on: bool,
-    pub(super) stored: Vec<Message>,
-    pub(super) taken: Vec<Waiting>,
-    pub(super) begun: Vec<Message>,
+    pub(super) stored: Vec<SessionMessage>,
+    pub(super) taken: Vec<BacklogEntry>,
+    pub(super) begun: Vec<SessionMessage>,
     pub(super) steered: bool,
     /// The run its session works on.
     pub(super) run: Option<SubagentRun>,
@@ -54,9 +54,11 @@ pub(super) type Known = (SessionId, i64, i64);
 const SHORT: i64 = 64;
 
 /// Reads a claimed turn's rows in the transaction that claims it, if they are few.
-pub(crate) fn read_short(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<Option<Rows>> {
-    match sessions::standing(tx, &claim.session)? {
-        Some(standing) if standing.uncompacted() <= SHORT => readable(read(tx, claim, standing, None)),
+pub(crate) fn read_short(tx: &mut Tx<'_>, claim: &TurnClaim) -> polyclaw_store::Result<Option<Rows>> {
+    match sessions::get_snapshot(tx, &claim.session)? {
+        Some(standing) if standing.uncompacted_tickets() <= SHORT => {
+            readable(read(tx, claim, standing, None))
+        }
         _ => Ok(None),
     }
 }
@@ -73,11 +75,11 @@ fn readable(rows: polyclaw_store::Result<Rows>) -> polyclaw_store::Result<Option
 /// what it has stored is at hand.
 pub(crate) fn read_first(
     tx: &mut Tx<'_>,
-    claim: &Claim,
-    standing: Standing,
-    stored: Vec<Message>,
+    claim: &TurnClaim,
+    standing: SessionSnapshot,
+    stored: Vec<SessionMessage>,
 ) -> polyclaw_store::Result<Option<Rows>> {
-    if standing.uncompacted() > SHORT {
+    if standing.uncompacted_tickets() > SHORT {
         return Ok(None);
     }
     // Only a turn without a person's message takes up interrupted tasks as it opens.
@@ -91,27 +93,27 @@ pub(crate) fn read_first(
 /// What belongs to one turn: its rows, the tasks it takes up, and what waits behind it.
 #[derive(Default)]
 struct Own {
-    stored: Vec<Message>,
-    taken: Vec<Waiting>,
-    begun: Vec<Message>,
-    queued: Option<Queued>,
+    stored: Vec<SessionMessage>,
+    taken: Vec<BacklogEntry>,
+    begun: Vec<SessionMessage>,
+    queued: Option<QueuedTurnRow>,
 }
 
 pub(super) fn read(
     tx: &mut Tx<'_>,
-    claim: &Claim,
-    standing: Standing,
+    claim: &TurnClaim,
+    standing: SessionSnapshot,
     known: Option<&Known>,
 ) -> polyclaw_store::Result<Rows> {
-    let stored = messages::of_turn(tx, &claim.turn)?;
-    let taken = backlog::taken_by(tx, &claim.turn)?;
+    let stored = messages::list_by_turn(tx, &claim.turn)?;
+    let taken = backlog::list_assigned_to_turn(tx, &claim.turn)?;
     let begun = begun(tx, &taken)?;
-    let queued = jobs::queued(tx, &claim.session)?;
+    let queued = jobs::find_queued(tx, &claim.session)?;
     read_with(tx, claim, standing, (Own { stored, taken, begun, queued }, known))
 }
 
 /// The messages that began the tasks a turn goes on with.
-fn begun(tx: &mut Tx<'_>, taken: &[Waiting]) -> polyclaw_store::Result<Vec<Message>> {
+fn begun(tx: &mut Tx<'_>, taken: &[BacklogEntry]) -> polyclaw_store::Result<Vec<SessionMessage>> {
     let mut begun = Vec::new();
     for row in taken {
         begun.extend(messages::get(tx, &row.task.token.message_id)?);
@@ -120,31 +122,31 @@ fn begun(tx: &mut Tx<'_>, taken: &[Waiting]) -> polyclaw_store::Result<Vec<Messa
 }
 
 /// The messages a turn answers: those that began the tasks it goes on with, then its own.
-pub(crate) fn asked(tx: &mut Tx<'_>, turn: &TurnId) -> polyclaw_store::Result<Vec<Message>> {
-    let taken = backlog::taken_by(tx, turn)?;
+pub(crate) fn asked(tx: &mut Tx<'_>, turn: &TurnId) -> polyclaw_store::Result<Vec<SessionMessage>> {
+    let taken = backlog::list_assigned_to_turn(tx, turn)?;
     let mut asked = begun(tx, &taken)?;
-    asked.extend(messages::of_turn(tx, turn)?);
+    asked.extend(messages::list_by_turn(tx, turn)?);
     Ok(asked)
 }
 
 fn read_with(
     tx: &mut Tx<'_>,
-    claim: &Claim,
-    standing: Standing,
+    claim: &TurnClaim,
+    standing: SessionSnapshot,
     (Own { stored, taken, begun, queued }, known): (Own, Option<&Known>),
 ) -> polyclaw_store::Result<Rows> {
-    let Standing { session, compaction, .. } = standing;
+    let SessionSnapshot { session, compaction, .. } = standing;
     let found = agents::get(tx, &claim.agent)?;
-    let in_config = found.as_ref().is_some_and(|stored| stored.source == Source::Config);
+    let in_config = found.as_ref().is_some_and(|stored| stored.source == AgentSource::Config);
     let spec = found.map(|stored| stored.spec);
     let session_id = stored.first().map_or_else(|| session.id.clone(), |own| own.session_id.clone());
     let conversation = (&claim.session, &session_id);
     let known = known.filter(|(id, through, _)| (id, *through) == (&session_id, compaction.through));
     let after = known.map_or(compaction.through, |(_, _, last)| *last);
     let behind = queued.as_ref().map(|queued| &queued.turn);
-    let lines = messages::history(tx, conversation, after, behind)?;
+    let lines = messages::load_history(tx, conversation, after, behind)?;
     let steered = queued.is_some_and(|queued| queued.steers);
-    let run = session.owner.as_ref().map_or(Ok(None), |_| runs::of_child(tx, &session.key))?;
+    let run = session.owner.as_ref().map_or(Ok(None), |_| runs::find_running_by_child(tx, &session.key))?;
     let listeners = run.as_ref().map_or(Ok(None), |run| Listeners::of(tx, run))?;
     let (team_people, awaits_plan) = team_people(tx, &session)?;
     let team_authority = match session.team_role {
@@ -178,7 +180,9 @@ fn team_people(tx: &mut Tx<'_>, session: &Session) -> polyclaw_store::Result<(Ve
     if session.team_role != Some(TeamRole::Member) {
         return Ok((Vec::new(), false));
     }
-    let Some(member) = teams::member_of(tx, &session.key)? else { return Ok((Vec::new(), false)) };
+    let Some(member) = teams::find_member_by_session(tx, &session.key)? else {
+        return Ok((Vec::new(), false));
+    };
     let people = teams::get(tx, &member.team)?.map(|team| team.reply_to).unwrap_or_default();
     Ok((people, member.plan.is_some()))
 }

@@ -10,7 +10,7 @@ use polyclaw_domain::redact::quote_safely;
 use polyclaw_domain::run::{self, SubagentRun};
 use polyclaw_domain::session::Session;
 use polyclaw_domain::tool::{ToolCall, ToolConsent, ToolEffect, ToolRisk, ToolScope, ToolSpec};
-use polyclaw_store::messages::Message;
+use polyclaw_store::messages::SessionMessage;
 
 use super::Context;
 use crate::core::Engine;
@@ -109,7 +109,7 @@ pub(super) fn scope(
 }
 
 /// Everyone a turn works for, as the rules about senders name them, each once, and the least authority among them.
-pub(crate) fn senders(asked: &[&Message], run: Option<&SubagentRun>) -> Vec<String> {
+pub(crate) fn senders(asked: &[&SessionMessage], run: Option<&SubagentRun>) -> Vec<String> {
     let written = asked.iter().filter_map(|message| message.address.as_ref()).map(ChatAddress::sender_key);
     let marks = asked.iter().filter_map(|message| authority_of(message)?.sender_mark());
     let carried = asked.iter().filter_map(|message| message.meta.as_ref()).flat_map(run::requested_by);
@@ -124,7 +124,7 @@ pub(crate) fn senders(asked: &[&Message], run: Option<&SubagentRun>) -> Vec<Stri
 }
 
 /// What whoever wrote an input may decide. Steps of the turn itself have no address.
-pub(crate) fn authority_of(message: &Message) -> Option<Authority> {
+pub(crate) fn authority_of(message: &SessionMessage) -> Option<Authority> {
     let address = message.address.as_ref()?;
     let is_local = address.is_pull_channel() || address.channel == INTERNAL_CHANNEL;
     Authority::from_message(&message.origin, message.meta.as_ref(), is_local)
@@ -132,8 +132,8 @@ pub(crate) fn authority_of(message: &Message) -> Option<Authority> {
 
 /// The conversations that wait for this turn.
 pub(super) fn asked_by<'a>(
-    stored: &'a [Message],
-    begun: &'a [Message],
+    stored: &'a [SessionMessage],
+    begun: &'a [SessionMessage],
 ) -> impl Iterator<Item = &'a ChatAddress> {
     stored.iter().chain(begun).filter_map(|message| message.address.as_ref())
 }
@@ -147,7 +147,7 @@ pub(crate) fn can_ask(engine: &Engine, address: &ChatAddress) -> bool {
     }
 }
 
-pub(super) fn client_tools(stored: &[Message]) -> Vec<Arc<ToolSpec>> {
+pub(super) fn client_tools(stored: &[SessionMessage]) -> Vec<Arc<ToolSpec>> {
     let listed = stored
         .iter()
         .rev()

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use polyclaw_domain::channel::{ChannelAdapter, ConnectionState, MenuItem, WebhookRequest, WebhookResponse};
 use polyclaw_domain::command;
-use polyclaw_store::holders::Account;
+use polyclaw_store::account_leases::ChannelAccount;
 use tokio::task::JoinSet;
 
 use super::holding;
@@ -42,7 +42,7 @@ async fn offer(engine: &Engine) {
 }
 
 /// An account that fails takes nothing down with it.
-pub(super) async fn open(engine: Engine, (name, account): Account, channel: Arc<dyn ChannelAdapter>) {
+pub(super) async fn open(engine: Engine, (name, account): ChannelAccount, channel: Arc<dyn ChannelAdapter>) {
     let mut pause = FIRST_PAUSE;
     while AssertUnwindSafe(channel.receive_messages(&account, &engine)).catch_unwind().await.is_err() {
         let pause_s = pause.as_secs();

@@ -7,7 +7,7 @@ use polyclaw_domain::id::{ApprovalId, TurnId};
 use polyclaw_domain::inbound::InboundContext;
 use polyclaw_domain::session::Session;
 use polyclaw_domain::session_key::SessionKey;
-use polyclaw_store::approvals::Approval;
+use polyclaw_store::approvals::StoredApproval;
 use polyclaw_store::{Tx, agents, jobs, messages, runs, sessions};
 
 use super::route::{Place, Target, key_of};
@@ -59,7 +59,7 @@ impl Engine {
     }
 
     /// The question that a line such as `/approve <id>` answers.
-    pub(super) async fn asked(&self, rest: &str) -> Result<Option<Approval>> {
+    pub(super) async fn asked(&self, rest: &str) -> Result<Option<StoredApproval>> {
         let id = ApprovalId::new(rest.split_whitespace().next().unwrap_or_default());
         self.question(&id).await
     }
@@ -88,14 +88,14 @@ fn at_work(
     address: &ChatAddress,
 ) -> polyclaw_store::Result<Vec<Target>> {
     let mut found: Vec<Target> = Vec::new();
-    for running in jobs::running(tx)? {
+    for running in jobs::list_running(tx)? {
         if let Some(session) = works_for(tx, &running.session, &running.turn, address)? {
             let agent = session.agent_id().unwrap_or(running.agent);
             found.push(Target::new(session, agent));
         }
     }
     for target in known {
-        let load = jobs::load(tx, &target.session)?;
+        let load = jobs::session_load(tx, &target.session)?;
         let Some(turn) = load.queued.filter(|_| load.running.is_none()) else { continue };
         if reply_to(tx, &turn)?.contains(address) {
             found.push(target);
@@ -117,7 +117,7 @@ fn works_for(
         return Ok(Some(session.clone()));
     }
     let mut child = session.clone();
-    while let Some(run) = runs::of_child(tx, &child)? {
+    while let Some(run) = runs::find_running_by_child(tx, &child)? {
         if run.reply_to.contains(address) {
             return Ok(Some(run.owner));
         }
@@ -134,7 +134,7 @@ fn written_to(
 ) -> polyclaw_store::Result<Vec<Target>> {
     let mut found = Vec::new();
     for target in known {
-        if messages::is_written_from(tx, &target.session, address)? {
+        if messages::has_message_from(tx, &target.session, address)? {
             found.push(target);
         }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use polyclaw_domain::channel::ConnectionState;
 use polyclaw_domain::id::NodeId;
 use polyclaw_store::Tx;
-use polyclaw_store::holders::{self, Account, Taker};
+use polyclaw_store::account_leases::{self, ChannelAccount, LeaseHolder};
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout_at};
@@ -32,8 +32,8 @@ pub(crate) struct Holdings {
 
 #[derive(Clone, Default, PartialEq)]
 struct Known {
-    held: BTreeSet<Account>,
-    elsewhere: BTreeMap<Account, NodeId>,
+    held: BTreeSet<ChannelAccount>,
+    elsewhere: BTreeMap<ChannelAccount, NodeId>,
 }
 
 impl Holdings {
@@ -64,7 +64,7 @@ impl Holdings {
 
 impl Engine {
     /// Every account that keeps a connection.
-    fn connecting(&self) -> Vec<Account> {
+    fn connecting(&self) -> Vec<ChannelAccount> {
         let mut all = Vec::new();
         for (name, channel) in &self.ports.channels {
             all.extend(channel.connection_accounts().into_iter().map(|account| (name.clone(), account)));
@@ -73,11 +73,11 @@ impl Engine {
     }
 
     /// Nobody else has it: there is no other node, or it keeps no connection, or it is held here.
-    pub(super) fn has(&self, account: &Account) -> bool {
+    pub(super) fn has(&self, account: &ChannelAccount) -> bool {
         !self.db().is_shared() || self.holdings.lock().held.contains(account) || !self.connects(account)
     }
 
-    fn connects(&self, (channel, account): &Account) -> bool {
+    fn connects(&self, (channel, account): &ChannelAccount) -> bool {
         self.ports
             .channels
             .get(channel)
@@ -85,7 +85,11 @@ impl Engine {
     }
 
     /// How an account stands, where another node may have it.
-    pub(super) fn seen_from_here(&self, account: &Account, standing: ConnectionState) -> ConnectionState {
+    pub(super) fn seen_from_here(
+        &self,
+        account: &ChannelAccount,
+        standing: ConnectionState,
+    ) -> ConnectionState {
         if self.has(account) {
             return standing;
         }
@@ -111,7 +115,7 @@ pub(super) async fn hold(engine: &Engine) {
 }
 
 /// A lease that could not be renewed is taken for lost before another node can take it.
-async fn keep(engine: &Engine, wanted: &[Account], open: &mut Open) {
+async fn keep(engine: &Engine, wanted: &[ChannelAccount], open: &mut Open) {
     let mut renewed = Instant::now();
     while !engine.is_draining() {
         let lease = Duration::from_millis(engine.settings().lease_ms.unsigned_abs());
@@ -146,18 +150,19 @@ async fn keep(engine: &Engine, wanted: &[Account], open: &mut Open) {
 }
 
 /// Takes what is free; what is held is renewed where that is due.
-async fn take(engine: &Engine, wanted: &[Account], is_due: bool) -> Result<Known> {
+async fn take(engine: &Engine, wanted: &[ChannelAccount], is_due: bool) -> Result<Known> {
     let held = engine.holdings.lock().held.clone();
-    let taker = Taker {
+    let taker = LeaseHolder {
         node: engine.node.clone(),
-        family: family(engine),
+        node_name: family(engine),
         now: engine.now(),
         lease_ms: engine.settings().lease_ms,
     };
     let wanted = wanted.to_vec();
     let write = move |tx: &mut Tx<'_>| {
         let mut known = Known::default();
-        let holders: BTreeMap<Account, NodeId> = holders::list(tx, taker.now)?.into_iter().collect();
+        let holders: BTreeMap<ChannelAccount, NodeId> =
+            account_leases::list(tx, taker.now)?.into_iter().collect();
         for account in &wanted {
             let holder = holders.get(account);
             if let Some(node) = holder.filter(|node| !is_of(node, &taker)) {
@@ -165,7 +170,7 @@ async fn take(engine: &Engine, wanted: &[Account], is_due: bool) -> Result<Known
                 continue;
             }
             let keeps = !is_due && holder == Some(&taker.node) && held.contains(account);
-            if keeps || holders::take(tx, account, &taker)? {
+            if keeps || account_leases::acquire_or_renew(tx, account, &taker)? {
                 known.held.insert(account.clone());
             }
         }
@@ -175,14 +180,14 @@ async fn take(engine: &Engine, wanted: &[Account], is_due: bool) -> Result<Known
 }
 
 /// It is this node, or was.
-fn is_of(node: &NodeId, taker: &Taker) -> bool {
-    *node == taker.node || taker.family.as_deref() == Some(node.node_name())
+fn is_of(node: &NodeId, taker: &LeaseHolder) -> bool {
+    *node == taker.node || taker.node_name.as_deref() == Some(node.node_name())
 }
 
 async fn give_up(engine: &Engine) {
     engine.holdings.set(Known::default());
     let node = engine.node.clone();
-    if let Err(error) = engine.db().write(move |tx| holders::release(tx, &node)).await {
+    if let Err(error) = engine.db().write(move |tx| account_leases::release_all_of_node(tx, &node)).await {
         tracing::warn!(%error, "accounts could not be given up: they are free when their leases end");
     }
 }
@@ -191,7 +196,7 @@ async fn give_up(engine: &Engine) {
 #[derive(Default)]
 struct Open {
     tasks: JoinSet<()>,
-    accounts: BTreeMap<Account, AbortHandle>,
+    accounts: BTreeMap<ChannelAccount, AbortHandle>,
 }
 
 impl Open {
@@ -200,7 +205,7 @@ impl Open {
     }
 
     /// Closes what is no longer held and opens what is new.
-    fn only(&mut self, engine: &Engine, held: &BTreeSet<Account>) {
+    fn only(&mut self, engine: &Engine, held: &BTreeSet<ChannelAccount>) {
         self.accounts.retain(|account, task| {
             let stays = held.contains(account);
             if !stays {

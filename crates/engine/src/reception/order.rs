@@ -4,7 +4,7 @@ use polyclaw_domain::channel::InboundMessage;
 use polyclaw_domain::command::{CallerRole, ChatCommand, RequiredRole, parse};
 use polyclaw_domain::id::SessionId;
 use polyclaw_domain::session::Session;
-use polyclaw_store::approvals::Approval;
+use polyclaw_store::approvals::StoredApproval;
 use polyclaw_store::sessions;
 
 use super::concern::own;
@@ -119,7 +119,11 @@ impl Engine {
 /// The session whose question is answered: the one that sent it to this very address, whichever agent's it is. What is
 /// asked of owners they answer wherever they are. Of any other question it is one of the conversation's own sessions, and
 /// the answer is judged there.
-fn asking(order: &Order<'_>, asked: Option<Approval>, own: (Target, Option<Vec<Target>>)) -> Vec<Target> {
+fn asking(
+    order: &Order<'_>,
+    asked: Option<StoredApproval>,
+    own: (Target, Option<Vec<Target>>),
+) -> Vec<Target> {
     let (here, several) = own;
     let mut targets = several.unwrap_or_else(|| vec![here.clone()]);
     if let Some(asked) = asked {

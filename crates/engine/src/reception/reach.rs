@@ -7,7 +7,7 @@ use polyclaw_domain::authority::Authority;
 use polyclaw_domain::channel::InboundMessage;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::route::BindingTier;
-use polyclaw_store::agents::{self, Stored};
+use polyclaw_store::agents::{self, StoredAgent};
 
 use super::route::Place;
 use crate::core::Engine;
@@ -27,7 +27,7 @@ pub(crate) enum Reachable {
 }
 
 impl Reachable {
-    pub fn includes(&self, wanted: &AgentId, listed: &[Stored], default: &AgentId) -> bool {
+    pub fn includes(&self, wanted: &AgentId, listed: &[StoredAgent], default: &AgentId) -> bool {
         let Self::From { routed, named, is_bound } = self else { return true };
         let spec = |id: &AgentId| listed.iter().map(|stored| &stored.spec).find(|spec| spec.agent_id == *id);
         let is_no_wider = |own: &AgentSpec, other: &AgentSpec| match is_bound {

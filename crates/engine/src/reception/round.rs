@@ -8,7 +8,7 @@ use polyclaw_domain::event::EventKind;
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::job::JobState;
 use polyclaw_domain::kill_points::KillPoint;
-use polyclaw_store::rounds::{self, Round, Seat, Taken};
+use polyclaw_store::broadcasts::{self, Broadcast, BroadcastTarget, TargetOutcome};
 use polyclaw_store::{Tx, backlog, events, jobs};
 use serde_json::{Value, json};
 
@@ -54,13 +54,13 @@ impl Engine {
         redact::inbound(&self.redactor(), &mut message);
         let round = self.round(id, message, targets);
         let (id, now) = (round.id.clone(), round.created_at);
-        let agents: Vec<&str> = round.seats.iter().map(|seat| seat.agent.as_str()).collect();
+        let agents: Vec<&str> = round.targets.iter().map(|seat| seat.agent.as_str()).collect();
         let begun = event(
             EventKind::BroadcastStarted,
             json!({ "round": id, "agents": agents, "in_turn": round.in_turn }),
         );
         let keep = move |tx: &mut Tx<'_>| {
-            rounds::insert(tx, &round)?;
+            broadcasts::insert(tx, &round)?;
             events::record(tx, &begun, now)?;
             Ok(Some(Done::said("")))
         };
@@ -74,10 +74,11 @@ impl Engine {
         Ok(())
     }
 
-    fn round(&self, id: String, message: Inbound, targets: Vec<Target>) -> Round {
+    fn round(&self, id: String, message: Inbound, targets: Vec<Target>) -> Broadcast {
         let settings = self.settings();
-        let seat = |target: Target| Seat { agent: target.agent, session: target.session, turn: None };
-        Round {
+        let seat =
+            |target: Target| BroadcastTarget { agent: target.agent, session: target.session, outcome: None };
+        Broadcast {
             id,
             text: message.text,
             parts: message.parts,
@@ -86,7 +87,7 @@ impl Engine {
             priority: message.priority,
             in_turn: settings.reception.is_sequential(),
             see_previous: settings.reception.sees_previous(),
-            seats: targets.into_iter().map(seat).collect(),
+            targets: targets.into_iter().map(seat).collect(),
             created_at: self.now(),
         }
     }
@@ -94,13 +95,15 @@ impl Engine {
     /// Gives the message to whoever is to have it now, and closes the round behind the last.
     async fn advance(&self, id: &str) -> Result<()> {
         let wanted = id.to_owned();
-        let Some(round) = self.db().read(move |tx| rounds::get(tx, &wanted)).await? else { return Ok(()) };
-        for (at, seat) in round.seats.iter().enumerate() {
-            let turn = match &seat.turn {
+        let Some(round) = self.db().read(move |tx| broadcasts::get(tx, &wanted)).await? else {
+            return Ok(());
+        };
+        for (at, seat) in round.targets.iter().enumerate() {
+            let turn = match &seat.outcome {
                 None => self.seat(&round, at).await?,
                 Some(taken) => taken.clone(),
             };
-            if let Taken::Turn(turn) = turn
+            if let TargetOutcome::Turn(turn) = turn
                 && round.in_turn
                 && !self.has_ended(&turn).await?
             {
@@ -108,26 +111,26 @@ impl Engine {
             }
         }
         let id = round.id;
-        self.db().write(move |tx| rounds::close(tx, &id)).await?;
+        self.db().write(move |tx| broadcasts::close(tx, &id)).await?;
         Ok(())
     }
 
     /// Gives one agent its copy.
-    async fn seat(&self, round: &Round, at: usize) -> Result<Taken> {
+    async fn seat(&self, round: &Broadcast, at: usize) -> Result<TargetOutcome> {
         let taken = match self.accept(seated(round, at)).await {
-            Ok(accepted) => Taken::Turn(accepted.turn_id),
+            Ok(accepted) => TargetOutcome::Turn(accepted.turn_id),
             Err(error) if is_passing(&error) => return Err(error),
             Err(error) => self.refuse_seat(round, at, &error).await?,
         };
         self.reach(KillPoint::BroadcastTargetAccepted).await;
         let (id, noted) = (round.id.clone(), taken.clone());
-        self.db().write(move |tx| rounds::take_seat(tx, &id, at, &noted)).await?;
+        self.db().write(move |tx| broadcasts::record_target_outcome(tx, &id, at, &noted)).await?;
         Ok(taken)
     }
 
     /// One that cannot take the message stops none of the others; whoever wrote is told which it was.
-    async fn refuse_seat(&self, round: &Round, at: usize, error: &Error) -> Result<Taken> {
-        let seat = &round.seats[at];
+    async fn refuse_seat(&self, round: &Broadcast, at: usize, error: &Error) -> Result<TargetOutcome> {
+        let seat = &round.targets[at];
         tracing::warn!(round = round.id, agent.id = %seat.agent, code = error.code(), "an agent of a round is left out");
         let receipt = Receipt {
             session: seat.session.clone(),
@@ -136,7 +139,7 @@ impl Engine {
             deliver: true,
         };
         self.settle(&receipt, &format!("{}: I can not take this: {error}.", seat.agent)).await?;
-        Ok(Taken::Refused)
+        Ok(TargetOutcome::Refused)
     }
 
     /// Whether nothing more comes of a turn. One that was steered away goes on later, unless it was given up.
@@ -148,9 +151,9 @@ impl Engine {
         }
         let wanted = turn.clone();
         let read = move |tx: &mut Tx<'_>| {
-            let Some(job) = jobs::answering(tx, &wanted)? else { return Ok(true) };
+            let Some(job) = jobs::find_answering(tx, &wanted)? else { return Ok(true) };
             let comes_back =
-                backlog::waiting(tx, &job.session)?.iter().any(|row| row.task.token.turn_id == job.turn);
+                backlog::list_waiting(tx, &job.session)?.iter().any(|row| row.task.token.turn_id == job.turn);
             Ok(job.state == JobState::Steered && !comes_back)
         };
         Ok(self.db().read(read).await?)
@@ -160,13 +163,15 @@ impl Engine {
     /// each time, and written nowhere.
     pub(crate) async fn said_before(&self, round: &str, seat: usize) -> Result<Option<String>> {
         let wanted = round.to_owned();
-        let Some(round) = self.db().read(move |tx| rounds::get(tx, &wanted)).await? else { return Ok(None) };
+        let Some(round) = self.db().read(move |tx| broadcasts::get(tx, &wanted)).await? else {
+            return Ok(None);
+        };
         if !(round.in_turn && round.see_previous) {
             return Ok(None);
         }
         let mut said = Vec::new();
-        for seat in round.seats.iter().take(seat) {
-            let Some(Taken::Turn(turn)) = &seat.turn else { continue };
+        for seat in round.targets.iter().take(seat) {
+            let Some(TargetOutcome::Turn(turn)) = &seat.outcome else { continue };
             let answer = self.news(turn).await.ok().flatten();
             if let Some(answer) =
                 answer.filter(|answer| answer.state == JobState::Done && !answer.text.is_empty())
@@ -188,7 +193,7 @@ pub(crate) fn seat_of(meta: Option<&Value>) -> Option<(&str, usize)> {
 /// Goes on with every open round, when a turn has ended and now and then.
 pub(crate) async fn advance_all(engine: &Engine) -> Result<()> {
     while !engine.is_draining() {
-        let open = engine.db().read(rounds::open).await?;
+        let open = engine.db().read(broadcasts::list_open).await?;
         for id in &open {
             if let Err(error) = engine.advance(id).await {
                 tracing::warn!(%error, round = id, "a round waits");

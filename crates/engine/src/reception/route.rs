@@ -96,7 +96,7 @@ fn focus(
     now: Millis,
 ) -> polyclaw_store::Result<Option<SessionKey>> {
     let Some(there) = sessions::get(tx, there)? else { return Ok(None) };
-    let last = messages::last_at(tx, &there.key)?.unwrap_or(from.updated_at).max(from.updated_at);
+    let last = messages::last_message_at(tx, &there.key)?.unwrap_or(from.updated_at).max(from.updated_at);
     let is_over = from.ttl_ms.is_some_and(|ttl_ms| now.since(last) > ttl_ms);
     Ok((!is_over).then_some(there.key))
 }

@@ -8,7 +8,7 @@ use polyclaw_domain::inbound::{ChatPeer, InboundContext, PeerKind};
 use polyclaw_domain::message::MessageOrigin;
 use polyclaw_domain::route::BindingTier;
 use polyclaw_domain::session_key::SessionKey;
-use polyclaw_store::rounds::{self, Round, Taken};
+use polyclaw_store::broadcasts::{self, Broadcast, TargetOutcome};
 
 use super::reach::Reachable;
 use super::route::Target;
@@ -130,9 +130,9 @@ impl Engine {
         Ok(Accepted { duplicate: !is_new, ..accepted })
     }
 
-    async fn round_of(&self, id: &str) -> Result<Option<Round>> {
+    async fn round_of(&self, id: &str) -> Result<Option<Broadcast>> {
         let wanted = id.to_owned();
-        Ok(self.db().read(move |tx| rounds::get(tx, &wanted)).await?)
+        Ok(self.db().read(move |tx| broadcasts::get(tx, &wanted)).await?)
     }
 
     /// Begins the round; false where the same message has just begun it.
@@ -158,16 +158,16 @@ impl Engine {
 
 /// Whose answer is told of: the one whose session was named, else the first that has the message. Where none has it yet
 /// it is the first that will: a round that waits is answered all the same.
-fn answering(round: &Round, own: &SessionKey) -> Option<usize> {
-    let is_taken = |at: &usize| matches!(round.seats[*at].turn, Some(Taken::Turn(_)));
-    let taken: Vec<usize> = (0..round.seats.len()).filter(is_taken).collect();
-    let own = taken.iter().copied().find(|at| round.seats[*at].session == *own);
-    own.or(taken.first().copied()).or_else(|| round.seats.iter().position(|seat| seat.turn.is_none()))
+fn answering(round: &Broadcast, own: &SessionKey) -> Option<usize> {
+    let is_taken = |at: &usize| matches!(round.targets[*at].outcome, Some(TargetOutcome::Turn(_)));
+    let taken: Vec<usize> = (0..round.targets.len()).filter(is_taken).collect();
+    let own = taken.iter().copied().find(|at| round.targets[*at].session == *own);
+    own.or(taken.first().copied()).or_else(|| round.targets.iter().position(|seat| seat.outcome.is_none()))
 }
 
 /// One agent's copy of the message. The key makes a second one impossible.
-pub(super) fn seated(round: &Round, at: usize) -> Inbound {
-    let seat = &round.seats[at];
+pub(super) fn seated(round: &Broadcast, at: usize) -> Inbound {
+    let seat = &round.targets[at];
     let mut meta = round.meta.clone().unwrap_or_else(|| serde_json::json!({}));
     meta["round"] = serde_json::json!({ "id": round.id, "seat": at });
     let origin =
@@ -190,7 +190,7 @@ mod tests {
     use polyclaw_domain::id::TurnId;
     use polyclaw_domain::job::JobPriority;
     use polyclaw_domain::time::Millis;
-    use polyclaw_store::rounds::Seat;
+    use polyclaw_store::broadcasts::BroadcastTarget;
 
     use super::*;
 
@@ -198,13 +198,13 @@ mod tests {
         SessionKey::from_parts(&AgentId::main(), &["web", "dm", &at.to_string()])
     }
 
-    fn round(seats: &[Option<Taken>]) -> Round {
-        let seat = |(at, turn): (usize, &Option<Taken>)| Seat {
+    fn round(seats: &[Option<TargetOutcome>]) -> Broadcast {
+        let seat = |(at, turn): (usize, &Option<TargetOutcome>)| BroadcastTarget {
             agent: AgentId::main(),
             session: key(at),
-            turn: turn.clone(),
+            outcome: turn.clone(),
         };
-        Round {
+        Broadcast {
             id: "r".into(),
             text: "hello".into(),
             parts: Vec::new(),
@@ -213,15 +213,15 @@ mod tests {
             priority: JobPriority::Direct,
             in_turn: true,
             see_previous: false,
-            seats: seats.iter().enumerate().map(seat).collect(),
+            targets: seats.iter().enumerate().map(seat).collect(),
             created_at: Millis(0),
         }
     }
 
     #[test]
     fn a_round_that_waits_is_told_of_as_one_that_goes_and_only_refusals_as_none() {
-        let taken = || Some(Taken::Turn(TurnId::new("t")));
-        let refused = || Some(Taken::Refused);
+        let taken = || Some(TargetOutcome::Turn(TurnId::new("t")));
+        let refused = || Some(TargetOutcome::Refused);
         for (seats, own, expected) in [
             (vec![taken(), taken()], 1, Some(1)),
             (vec![refused(), taken(), None], 0, Some(1)),

@@ -10,8 +10,8 @@ use polyclaw_domain::id::TurnId;
 use polyclaw_domain::inbound::InboundContext;
 use polyclaw_domain::pairing::{CODE_EXPIRY_MS, CODE_REPEAT_INTERVAL_MS, PairingCode};
 use polyclaw_domain::time::Millis;
-use polyclaw_store::pairings::{self, Pairing, Sender};
-use polyclaw_store::{Tx, events, outbox, schedules};
+use polyclaw_store::pairings::{self, Pairing, PairingSender};
+use polyclaw_store::{Tx, cron_jobs, events, outbox};
 use serde_json::{Value, json};
 
 use super::route::key_of;
@@ -51,12 +51,13 @@ impl Engine {
         }
         let (who, now) = (sender(&letter.context), self.now());
         let wanted = who.clone();
-        match self.db().read(move |tx| pairings::waiting(tx, &wanted, now)).await? {
+        match self.db().read(move |tx| pairings::find_pending_code(tx, &wanted, now)).await? {
             Some((_, told_at)) if now.since(told_at) < CODE_REPEAT_INTERVAL_MS => Ok(()),
             Some((code, _)) => {
                 let text = code.user_message();
-                let tell =
-                    move |tx: &mut Tx<'_>| pairings::tell(tx, &who, now).map(|()| Some(Done::said(&*text)));
+                let tell = move |tx: &mut Tx<'_>| {
+                    pairings::mark_code_sent(tx, &who, now).map(|()| Some(Done::said(&*text)))
+                };
                 self.settle_with(&receipt, tell).await.map(drop)
             }
             None => {
@@ -64,7 +65,7 @@ impl Engine {
                 let asked = event(EventKind::PairingRequested, about(&pairing.sender));
                 let text = pairing.code.user_message();
                 let begin = move |tx: &mut Tx<'_>| {
-                    let has_room = pairings::begin(tx, &pairing, now)?;
+                    let has_room = pairings::insert_pending(tx, &pairing, now)?;
                     if has_room {
                         events::record(tx, &asked, now)?;
                     }
@@ -129,7 +130,7 @@ impl Engine {
         Ok(approved)
     }
 
-    fn welcome(&self, pairing: &Pairing, id: &str, now: Millis) -> Vec<outbox::Parcel> {
+    fn welcome(&self, pairing: &Pairing, id: &str, now: Millis) -> Vec<outbox::OutboxMessage> {
         let agent = &self.settings().default_agent;
         let session = polyclaw_domain::session_key::SessionKey::main(agent);
         let turn = TurnId::new(id);
@@ -140,14 +141,14 @@ impl Engine {
     }
 
     /// Takes somebody's access or code away, and the errands that were made for them.
-    pub async fn revoke_pairing(&self, sender: Sender) -> Result<()> {
+    pub async fn revoke_pairing(&self, sender: PairingSender) -> Result<()> {
         let (revoked, now) = (event(EventKind::PairingRevoked, about(&sender)), self.now());
         let whose = format!("{}:{}:{}", sender.channel, sender.account, sender.id);
         let unknown = Error::UnknownPairing(whose.clone());
         let write = move |tx: &mut Tx<'_>| {
             let found = pairings::revoke(tx, &sender)?;
             if found {
-                schedules::remove_asked_by(tx, &whose)?;
+                cron_jobs::remove_by_requester(tx, &whose)?;
                 events::record(tx, &revoked, now)?;
             }
             Ok(found)
@@ -158,11 +159,15 @@ impl Engine {
     }
 }
 
-fn sender(arrival: &InboundContext) -> Sender {
-    Sender { channel: arrival.channel.clone(), account: arrival.account.clone(), id: arrival.sender.clone() }
+fn sender(arrival: &InboundContext) -> PairingSender {
+    PairingSender {
+        channel: arrival.channel.clone(),
+        account: arrival.account.clone(),
+        id: arrival.sender.clone(),
+    }
 }
 
-fn about(sender: &Sender) -> Value {
+fn about(sender: &PairingSender) -> Value {
     json!({ "channel": sender.channel, "account": sender.account, "sender": sender.id })
 }
 

@@ -2,7 +2,7 @@
 
 use polyclaw_domain::config::CronJobConfig;
 use polyclaw_domain::schedule::InvalidSchedule;
-use polyclaw_store::schedules::{self, Maker, Stored};
+use polyclaw_store::cron_jobs::{self, CronJobCreator, StoredCronJob};
 
 use super::list::{Standing, errand_of, is_configured, unknown};
 use crate::core::Engine;
@@ -13,15 +13,15 @@ const MOST: usize = 500;
 
 impl Engine {
     /// Makes an errand; `by` is the agent that wants it, none where a person does.
-    pub async fn add_errand(&self, mut job: CronJobConfig, by: Option<Maker>) -> Result<Standing> {
+    pub async fn add_errand(&self, mut job: CronJobConfig, by: Option<CronJobCreator>) -> Result<Standing> {
         self.reviewed(&mut job).await?;
         if is_configured(&self.settings(), &job.id) {
             return Err(Error::ErrandExists(job.id));
         }
         let (id, now) = (job.id.clone(), self.now());
-        let write = move |tx: &mut polyclaw_store::Tx<'_>| match schedules::count(tx)? {
+        let write = move |tx: &mut polyclaw_store::Tx<'_>| match cron_jobs::count(tx)? {
             count if count >= MOST => Ok(None),
-            _ => schedules::add(tx, &job, by.as_ref(), now).map(Some),
+            _ => cron_jobs::insert(tx, &job, by.as_ref(), now).map(Some),
         };
         match self.db().write(write).await? {
             Some(true) => self.rescheduled(&id).await,
@@ -35,7 +35,7 @@ impl Engine {
         self.own_errand(&job.id).await?;
         self.reviewed(&mut job).await?;
         let (id, now) = (job.id.clone(), self.now());
-        match self.db().write(move |tx| schedules::change(tx, &job, now)).await? {
+        match self.db().write(move |tx| cron_jobs::update(tx, &job, now)).await? {
             true => self.rescheduled(&id).await,
             false => Err(unknown(&id)),
         }
@@ -45,18 +45,18 @@ impl Engine {
     pub async fn remove_errand(&self, id: &str) -> Result<()> {
         self.own_errand(id).await?;
         let wanted = id.to_owned();
-        self.db().write(move |tx| schedules::remove(tx, &wanted)).await?;
+        self.db().write(move |tx| cron_jobs::remove(tx, &wanted)).await?;
         self.time_wake.notify_one();
         Ok(())
     }
 
     /// The errand as it was made, if it is not the config file's.
-    pub async fn own_errand(&self, id: &str) -> Result<Stored> {
+    pub async fn own_errand(&self, id: &str) -> Result<StoredCronJob> {
         if is_configured(&self.settings(), id) {
             return Err(Error::ErrandInConfig(id.to_owned()));
         }
         let wanted = id.to_owned();
-        self.db().read(move |tx| schedules::get(tx, &wanted)).await?.ok_or_else(|| unknown(id))
+        self.db().read(move |tx| cron_jobs::get(tx, &wanted)).await?.ok_or_else(|| unknown(id))
     }
 
     async fn rescheduled(&self, id: &str) -> Result<Standing> {

@@ -6,8 +6,8 @@ use polyclaw_domain::id::AgentId;
 use polyclaw_domain::redact::quote_safely;
 use polyclaw_domain::schedule::InvalidSchedule;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::agents::Source;
-use polyclaw_store::schedules::{self, Stored};
+use polyclaw_store::agents::AgentSource;
+use polyclaw_store::cron_jobs::{self, StoredCronJob};
 
 use crate::core::Engine;
 use crate::error::{Error, Result};
@@ -17,7 +17,7 @@ use crate::settings::Settings;
 #[derive(Clone, Debug)]
 pub struct Standing {
     pub errand: CronJob,
-    pub source: Source,
+    pub source: AgentSource,
     /// The agent that made it; none where a person did.
     pub made_by: Option<AgentId>,
     /// The last due time that was run or left out; none where it was never looked after.
@@ -27,7 +27,7 @@ pub struct Standing {
 }
 
 impl Standing {
-    fn new(errand: CronJob, source: Source, made_by: Option<AgentId>) -> Self {
+    fn new(errand: CronJob, source: AgentSource, made_by: Option<AgentId>) -> Self {
         Self { errand, source, made_by, last: None, next: None }
     }
 
@@ -46,7 +46,7 @@ impl Engine {
         let (known, now) = (self.known_errands().await?, self.now());
         let ids: Vec<String> = known.iter().map(|one| one.errand.id.clone()).collect();
         let read = move |tx: &mut polyclaw_store::Tx<'_>| {
-            ids.iter().map(|id| schedules::find(tx, id)).collect::<polyclaw_store::Result<Vec<_>>>()
+            ids.iter().map(|id| cron_jobs::find_last_due(tx, id)).collect::<polyclaw_store::Result<Vec<_>>>()
         };
         let last = self.db().read(read).await?;
         Ok(known.into_iter().zip(last).map(|(one, last)| one.at(last, now)).collect())
@@ -60,8 +60,9 @@ impl Engine {
     /// Every errand, wherever its schedule stands. One of the config hides one of its name that was made elsewhere.
     pub(super) async fn known_errands(&self) -> Result<Vec<Standing>> {
         let settings = self.settings();
-        let stored = self.db().read(schedules::list).await?;
-        let ours = settings.errands.iter().cloned().map(|errand| Standing::new(errand, Source::Config, None));
+        let stored = self.db().read(cron_jobs::list).await?;
+        let ours =
+            settings.errands.iter().cloned().map(|errand| Standing::new(errand, AgentSource::Config, None));
         let made = stored.into_iter().filter(|one| !is_configured(&settings, &one.job.id));
         let made = made.filter_map(|one| standing(&settings, one));
         Ok(ours.chain(made).collect())
@@ -85,11 +86,16 @@ pub(super) fn errand_of(
     CronJob::from_config(job, &settings.default_agent, address)
 }
 
-fn standing(settings: &Settings, Stored { job, made_by, .. }: Stored) -> Option<Standing> {
-    let (agent, asked_by) = made_by.map(|by| (by.agent, by.asked_by)).unzip();
+fn standing(
+    settings: &Settings,
+    StoredCronJob { job, created_by: made_by, .. }: StoredCronJob,
+) -> Option<Standing> {
+    let (agent, asked_by) = made_by.map(|by| (by.agent, by.on_behalf_of)).unzip();
     let asked_by = asked_by.unwrap_or_default();
     match errand_of(settings, &job) {
-        Ok(errand) => Some(Standing::new(CronJob { requested_by: asked_by, ..errand }, Source::Api, agent)),
+        Ok(errand) => {
+            Some(Standing::new(CronJob { requested_by: asked_by, ..errand }, AgentSource::Api, agent))
+        }
         Err(error) => {
             tracing::error!(schedule = job.id, %error, "a stored errand has no schedule any more");
             None

@@ -9,7 +9,7 @@ use polyclaw_domain::session::Session;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::team::{MemberState, TeamMember, TeamStatus};
 use polyclaw_domain::time::Millis;
-use polyclaw_store::jobs::{Kind, NewJob};
+use polyclaw_store::jobs::{NewTurnJob, TurnJobKind};
 use polyclaw_store::{Tx, agents, backlog, events, jobs, messages, runs, sessions, teams, todos};
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ pub(crate) fn stop_all(
     key: &SessionKey,
 ) -> polyclaw_store::Result<(Stopped, Vec<After>)> {
     let mut after = Vec::new();
-    let stopped = match runs::of_child(tx, key)? {
+    let stopped = match runs::find_running_by_child(tx, key)? {
         Some(run) => stop_run(tx, engine, &run, &mut after)?,
         None => {
             let (stopped, told) = stop(tx, key, engine.now())?;
@@ -44,7 +44,7 @@ pub(crate) fn stop_all(
         children.extend(labels(stop_children(tx, engine, &member.session, &mut after)?));
     }
     // Behind the sessions' rows, as everywhere.
-    teams::drop_retries(tx, key)?;
+    teams::cancel_retries(tx, key)?;
     Ok((Stopped { children, ..stopped }, after))
 }
 
@@ -54,8 +54,8 @@ fn labels(runs: Vec<SubagentRun>) -> Vec<String> {
 
 fn members_led_by(tx: &mut Tx<'_>, lead: &SessionKey) -> polyclaw_store::Result<Vec<TeamMember>> {
     let mut members = Vec::new();
-    for team in teams::led_by(tx, lead)?.iter().filter(|team| team.status != TeamStatus::Shutdown) {
-        members.extend(teams::members(tx, &team.id)?);
+    for team in teams::list_led_by(tx, lead)?.iter().filter(|team| team.status != TeamStatus::Shutdown) {
+        members.extend(teams::list_members(tx, &team.id)?);
     }
     members.retain(|member| member.state == MemberState::Active);
     Ok(members)
@@ -68,24 +68,24 @@ pub(crate) fn stop(
     key: &SessionKey,
     now: Millis,
 ) -> polyclaw_store::Result<(Stopped, Vec<After>)> {
-    sessions::take_tickets(tx, key, 0, now)?;
-    let interrupted_tasks = backlog::cancel(tx, key)?;
-    let running = jobs::stop(tx, key)?;
+    sessions::allocate_tickets(tx, key, 0, now)?;
+    let interrupted_tasks = backlog::cancel_waiting(tx, key)?;
+    let running = jobs::request_stop(tx, key)?;
     let queued = match running {
-        _ if runs::of_child(tx, key)?.is_some() => {
-            runs::let_go_held(tx, key)?;
-            jobs::cancel_waiting(tx, key, now)?
+        _ if runs::find_running_by_child(tx, key)?.is_some() => {
+            runs::release_all_announces(tx, key)?;
+            jobs::cancel_queued_and_held(tx, key, now)?
         }
         // What a person wrote meanwhile is answered; what only agents have told begins nothing by itself.
-        Some(_) => jobs::hold_talk(tx, key).map(|()| None)?,
+        Some(_) => jobs::hold_agent_only_turn(tx, key).map(|()| None)?,
         None => jobs::cancel_queued(tx, key, now)?,
     };
     if let Some(turn) = queued.as_ref().filter(|_| running.is_none()) {
         // It may have waited behind a turn: its messages move out from between that one's lines. Behind a turn that
         // still runs they move with its end.
-        messages::retake(tx, key, turn, now)?;
+        messages::move_to_end(tx, key, turn, now)?;
     }
-    tx.notify(&format!("session {key}"))?;
+    tx.notify_nodes(&format!("session {key}"))?;
     let mut after: Vec<After> = running.clone().map(After::Stop).into_iter().collect();
     after.extend(queued.as_ref().map(|turn| After::Publish(key.clone(), never_ran(turn))));
     if interrupted_tasks > 0 {
@@ -100,12 +100,12 @@ pub(crate) fn stop_turn(
     engine: &Engine,
     turn: &TurnId,
 ) -> polyclaw_store::Result<Option<Vec<After>>> {
-    let Some(job) = jobs::answering(tx, turn)? else { return Ok(None) };
+    let Some(job) = jobs::find_answering(tx, turn)? else { return Ok(None) };
     let (key, now) = (job.session, engine.now());
     if job.state.is_terminal() && job.state != JobState::Steered {
         return Ok(Some(Vec::new()));
     }
-    sessions::take_tickets(tx, &key, 0, now)?;
+    sessions::allocate_tickets(tx, &key, 0, now)?;
     let queued = match job.state {
         JobState::Queued => jobs::cancel_queued(tx, &key, now)?,
         _ => None,
@@ -113,11 +113,11 @@ pub(crate) fn stop_turn(
     // It may have begun meanwhile.
     let Some(queued) = queued else { return Ok(Some(stop_all(tx, engine, &key)?.1)) };
     let mut after = vec![After::Publish(key.clone(), never_ran(&queued))];
-    if jobs::load(tx, &key)?.running.is_none() {
-        messages::retake(tx, &key, &queued, now)?;
+    if jobs::session_load(tx, &key)?.running.is_none() {
+        messages::move_to_end(tx, &key, &queued, now)?;
         after.extend(close_if_idle(tx, engine, &key)?);
     }
-    tx.notify(&format!("session {key}"))?;
+    tx.notify_nodes(&format!("session {key}"))?;
     Ok(Some(after))
 }
 
@@ -127,13 +127,13 @@ pub(crate) fn renew(
     id: &SessionId,
     now: Millis,
 ) -> polyclaw_store::Result<Vec<After>> {
-    sessions::renew(tx, key, id, now)?;
+    sessions::renew_session_id(tx, key, id, now)?;
     todos::clear(tx, key)?;
-    backlog::cancel(tx, key)?;
+    backlog::cancel_waiting(tx, key)?;
     jobs::cancel_empty(tx, key, now)?;
-    jobs::postpone(tx, key)?;
-    let running = jobs::stop(tx, key)?;
-    tx.notify(&format!("session {key}"))?;
+    jobs::mark_queued_as_held(tx, key)?;
+    let running = jobs::request_stop(tx, key)?;
+    tx.notify_nodes(&format!("session {key}"))?;
     events::record(tx, &renewed_event(key, json!({ "session_id": id.as_str() })), now)?;
     let changed = After::Publish(key.clone(), FrameKind::Changed);
     Ok(running.map(After::Stop).into_iter().chain([changed]).collect())
@@ -151,7 +151,7 @@ pub(crate) fn set_agent(
     }
     let switched = sessions::set_agent(tx, &session.key, agent, now)?;
     // What waits there has not begun: it is the next turn.
-    jobs::reassign(tx, &session.key, &session.active_agent, agent)?;
+    jobs::reassign_queued(tx, &session.key, &session.active_agent, agent)?;
     Ok(switched)
 }
 
@@ -161,16 +161,16 @@ pub(crate) fn compact(
     session: &Session,
     fresh: &Fresh,
 ) -> polyclaw_store::Result<Option<JobLane>> {
-    sessions::take_tickets(tx, &session.key, 0, fresh.now)?;
-    let load = jobs::load(tx, &session.key)?;
+    sessions::allocate_tickets(tx, &session.key, 0, fresh.now)?;
+    let load = jobs::session_load(tx, &session.key)?;
     if load.running.is_some() || load.queued.is_some() {
         return Ok(None);
     }
-    let job = NewJob {
+    let job = NewTurnJob {
         turn: fresh.turn.clone(),
         session: session.key.clone(),
         agent: session.active_agent.clone(),
-        kind: Kind::Compact,
+        kind: TurnJobKind::Compact,
         lane: session.lane,
         priority: JobPriority::Background,
         held: false,

@@ -129,8 +129,8 @@ fn find(tx: &mut Tx<'_>, actor: &Actor, team: Team) -> polyclaw_store::Result<Op
         return Ok(Some(Insider { worker: worker(name, &team.lead), member: None, team }));
     }
     let found = match actor {
-        Actor::Session { key, .. } => teams::member_of(tx, key)?,
-        Actor::InNameOf { name, .. } => teams::member(tx, &team.id, name)?,
+        Actor::Session { key, .. } => teams::find_member_by_session(tx, key)?,
+        Actor::InNameOf { name, .. } => teams::get_member(tx, &team.id, name)?,
         Actor::Operator { .. } => None,
     };
     let own = found.filter(|member| member.team == team.id && member.state == MemberState::Active);

@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashSet};
 use polyclaw_domain::id::TeamMessageId;
 use polyclaw_domain::prompt::{estimate_text_tokens, shorten_text};
 use polyclaw_domain::team_message::{self, TeamMessage};
-use polyclaw_store::jobs::Claim;
-use polyclaw_store::{Tx, letters, sessions, teams};
+use polyclaw_store::jobs::TurnClaim;
+use polyclaw_store::{Tx, sessions, team_messages, teams};
 
 use crate::core::Engine;
 use crate::prompt::Context;
@@ -125,7 +125,7 @@ fn tokens(letter: &TeamMessage) -> usize {
 
 impl Context {
     /// Mail that no model has answered yet, and that has no room, waits for the next turn. `false`: there is none.
-    pub async fn put_mail_back(&mut self, engine: &Engine, claim: &Claim) -> Driven<bool> {
+    pub async fn put_mail_back(&mut self, engine: &Engine, claim: &TurnClaim) -> Driven<bool> {
         let surplus = self.desk.take_surplus(self.mail_tokens(engine));
         if surplus.is_empty() {
             return Ok(false);
@@ -139,8 +139,8 @@ impl Context {
             sessions::lock(tx, &owned.session)?;
             let hold = check_claim(tx, &owned)?;
             let teams: BTreeSet<_> = surplus.iter().map(|letter| &letter.team).collect();
-            teams.into_iter().try_for_each(|team| teams::lock(tx, team).map(drop))?;
-            surplus.iter().try_for_each(|letter| letters::put_back(tx, &letter.id, &owned.turn))?;
+            teams.into_iter().try_for_each(|team| teams::lock_team(tx, team).map(drop))?;
+            surplus.iter().try_for_each(|letter| team_messages::requeue(tx, &letter.id, &owned.turn))?;
             Ok(hold)
         };
         unless_stopping(engine.persist(write).await?)?;

@@ -11,7 +11,7 @@ use polyclaw_domain::id::{TeamId, TeamMessageId};
 use polyclaw_domain::team::{Team, TeamMember};
 use polyclaw_domain::team_message::TeamMessage;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::{Tx, jobs, letters, teams};
+use polyclaw_store::{Tx, jobs, team_messages, teams};
 use serde_json::{Value, json};
 
 use crate::core::Engine;
@@ -39,10 +39,10 @@ impl Engine {
         let hosts = self.hosts(team).await?;
         let id = team.id.clone();
         let read = move |tx: &mut Tx<'_>| {
-            let open = teams::open(tx)?;
+            let open = teams::list_open(tx)?;
             let own = teams::get(tx, &id)?;
-            let members = teams::members(tx, &id)?;
-            Ok((open, own, members, teams::at_work(tx, &id)?))
+            let members = teams::list_members(tx, &id)?;
+            Ok((open, own, members, teams::list_members_at_work(tx, &id)?))
         };
         let (open, own, members, at_work) = self.db().read(read).await?;
         let registry = json!({ "teams": open.iter().map(|team| json!({ "id": team.id, "name": team.name,
@@ -70,7 +70,7 @@ impl Engine {
     /// Whether this node writes a team's files.
     async fn hosts(&self, team: &Team) -> Result<bool> {
         let (lead, node, family) = (team.lead.clone(), self.node.clone(), family(self));
-        Ok(self.db().read(move |tx| jobs::hosts(tx, &lead, &node, family.as_deref())).await?)
+        Ok(self.db().read(move |tx| jobs::is_session_host(tx, &lead, &node, family.as_deref())).await?)
     }
 
     /// Copies what is in no file yet to where people can read it, each letter once. A copy that fails loses nothing.
@@ -88,7 +88,7 @@ impl Engine {
         }
         loop {
             let id = team.id.clone();
-            let due = self.db().read(move |tx| letters::uncopied(tx, &id, COPIED)).await?;
+            let due = self.db().read(move |tx| team_messages::list_uncopied(tx, &id, COPIED)).await?;
             if due.is_empty() {
                 return Ok(());
             }
@@ -96,7 +96,7 @@ impl Engine {
             // Until all of it is copied and noted, part of it may be in its file unnoted: then it is looked into again.
             let (folder, is_known) = (folder.join(&team.name).join("inbox"), files.known.remove(&team.id));
             blocking(move || append_all(&folder, due, is_known)).await?;
-            self.persist(move |tx| ids.iter().try_for_each(|id| letters::copied(tx, id))).await?;
+            self.persist(move |tx| ids.iter().try_for_each(|id| team_messages::mark_copied(tx, id))).await?;
             files.known.insert(team.id.clone());
         }
     }
@@ -111,7 +111,7 @@ impl Engine {
         ended.status = polyclaw_domain::team::TeamStatus::Shutdown;
         ended.updated_at = now;
         let id = team.id.clone();
-        let members = self.db().read(move |tx| teams::members(tx, &id)).await?;
+        let members = self.db().read(move |tx| teams::list_members(tx, &id)).await?;
         let config = config(&ended, &members, &[]);
         let tag = self.next_id();
         let to = folder.join(TRASH).join(format!("{}-{}", team.name, now.0));
@@ -138,7 +138,7 @@ impl Engine {
 impl Engine {
     /// Moves away what is left of teams that ended while nobody could: the next of a name begins anew.
     pub(super) async fn clear_folders(&self) {
-        let ended = self.db().read(|tx| teams::ended(tx, LOOKED_AT)).await.unwrap_or_else(|error| {
+        let ended = self.db().read(|tx| teams::list_ended(tx, LOOKED_AT)).await.unwrap_or_else(|error| {
             tracing::error!(%error, "teams that have ended could not be looked for, trying again when one ends");
             Vec::new()
         });
@@ -193,10 +193,10 @@ impl Engine {
     /// Moves away what is left of the last team of this name, before the next opens what it finds there. Says whether there
     /// was something.
     pub(super) async fn make_room(&self, name: &str, next: Option<&TeamId>) -> Result<bool> {
-        let ended = self.db().read(|tx| teams::ended(tx, LOOKED_AT)).await?;
+        let ended = self.db().read(|tx| teams::list_ended(tx, LOOKED_AT)).await?;
         let mut is_moved = false;
         for past in ended.iter().filter(|past| past.name == name && Some(&past.id) != next) {
-            self.ports.ledgers.close(&past.id);
+            self.ports.ledgers.close_for_good(&past.id);
             is_moved |= self.clear_folder(past).await?;
         }
         Ok(is_moved)

@@ -7,8 +7,8 @@ use polyclaw_domain::team::failures::FailureStreak;
 use polyclaw_domain::team::idle::{IdleReason, MemberTurnFacts, idle_reason, should_wake_lead};
 use polyclaw_domain::team::{LEAD_NAME, PlanApproval, RUNTIME_NAME, Team, TeamStatus};
 use polyclaw_domain::team_message::{TeamMessage, TeamMessageKind};
-use polyclaw_store::teams::Rested;
-use polyclaw_store::{Tx, jobs, letters, runs, tasks, teams};
+use polyclaw_store::teams::MemberTurnEnd;
+use polyclaw_store::{Tx, jobs, runs, tasks, team_messages, teams};
 
 use super::post::{Posted, lock_readers, store_all};
 use super::turn::is_worth_a_turn;
@@ -38,13 +38,13 @@ impl Engine {
     /// Tells the lead of everyone whose turn has ended since it was last looked at.
     pub(super) async fn tell_idle(&self, team: &Team) -> Result<()> {
         let id = team.id.clone();
-        for rested in self.db().read(move |tx| teams::rested(tx, &id)).await? {
+        for rested in self.db().read(move |tx| teams::list_turn_ends(tx, &id)).await? {
             self.tell_one_idle(team, rested).await?;
         }
         Ok(())
     }
 
-    async fn tell_one_idle(&self, team: &Team, rested: Rested) -> Result<()> {
+    async fn tell_one_idle(&self, team: &Team, rested: MemberTurnEnd) -> Result<()> {
         let (id, wanted) = (team.id.clone(), rested.clone());
         let look = self.db().read(move |tx| look(tx, &id, &wanted)).await?;
         let at_work = look.at_work.contains(&rested.name);
@@ -67,7 +67,7 @@ impl Engine {
             // Another turn of it has ended since, or it works again, or the team is being shut down by now: then this is
             // no news.
             let is_active = teams::get(tx, &wanted.id)?.is_some_and(|team| team.status == TeamStatus::Active);
-            if !teams::note_known(tx, &wanted.id, &rested)? || at_work || !is_active {
+            if !teams::clear_turn_end(tx, &wanted.id, &rested)? || at_work || !is_active {
                 return Ok(Vec::new());
             }
             if is_old {
@@ -82,7 +82,7 @@ impl Engine {
     }
 
     /// A hook says that a member is to go on: it is told so, and the lead is not told that it rests.
-    async fn send_back(&self, team: &Team, rested: Rested, why: String) -> Result<()> {
+    async fn send_back(&self, team: &Team, rested: MemberTurnEnd, why: String) -> Result<()> {
         let letter = self.letter(team, RUNTIME_NAME, &rested.name, TeamMessageKind::Task, why);
         let id = TeamMessageId::new(format!("sent-back-{}", rested.turn));
         let post = self.posted(TeamMessage { id, ..letter });
@@ -91,7 +91,7 @@ impl Engine {
         let write = move |tx: &mut Tx<'_>| {
             let posts = std::slice::from_ref(&post);
             lock_readers(tx, &wanted, posts)?;
-            if !teams::note_known(tx, &wanted.id, &rested)? {
+            if !teams::clear_turn_end(tx, &wanted.id, &rested)? {
                 return Ok(Vec::new());
             }
             store_all(tx, &wanted, posts, &settings, now)
@@ -101,14 +101,14 @@ impl Engine {
         Ok(())
     }
 
-    async fn facts(&self, team: &Team, rested: &Rested, look: &Look) -> Result<MemberTurnFacts> {
+    async fn facts(&self, team: &Team, rested: &MemberTurnEnd, look: &Look) -> Result<MemberTurnFacts> {
         let (id, name) = (team.id.clone(), rested.name.clone());
-        let filter = tasks::Filter { limit: 1_000, ..tasks::Filter::default() };
+        let filter = tasks::TaskListFilter { limit: 1_000, ..tasks::TaskListFilter::default() };
         let read = move |tx: &mut Tx<'_>| {
             let open = tasks::list(tx, &id, &filter)?;
             let waiting = open.iter().filter(|task| task.state == TeamTaskState::Pending);
             let blocked = waiting.clone().filter(|task| !task.blocked_by.is_empty()).count();
-            Ok((!tasks::held_by(tx, &id, &name)?.is_empty(), blocked, waiting.count() - blocked))
+            Ok((!tasks::list_held_by(tx, &id, &name)?.is_empty(), blocked, waiting.count() - blocked))
         };
         let (holds_task, blocked, free) = self.ledger(team)?.read(read).await?;
         Ok(MemberTurnFacts {
@@ -120,7 +120,13 @@ impl Engine {
         })
     }
 
-    fn idle_letter(&self, team: &Team, rested: &Rested, facts: MemberTurnFacts, look: &Look) -> TeamMessage {
+    fn idle_letter(
+        &self,
+        team: &Team,
+        rested: &MemberTurnEnd,
+        facts: MemberTurnFacts,
+        look: &Look,
+    ) -> TeamMessage {
         let idle = idle_reason(facts);
         let why = match (&look.plan, idle) {
             (Some(plan), IdleReason::Available | IdleReason::Blocked) => plan.label(),
@@ -155,26 +161,31 @@ fn look_to_lead(
     fresh: &Fresh,
     settings: &Settings,
 ) -> polyclaw_store::Result<Option<JobLane>> {
-    if teams::setback(tx, &team.id, LEAD_NAME)?.is_some() || !is_worth_a_turn(tx, team, LEAD_NAME)? {
+    if teams::get_failure_streak(tx, &team.id, LEAD_NAME)?.is_some() || !is_worth_a_turn(tx, team, LEAD_NAME)?
+    {
         return Ok(None);
     }
     wake(tx, team, &team.lead, fresh, settings)
 }
 
-fn look(tx: &mut Tx<'_>, id: &polyclaw_domain::id::TeamId, rested: &Rested) -> polyclaw_store::Result<Look> {
-    let at_work = teams::at_work(tx, id)?;
-    let member = teams::member(tx, id, &rested.name)?;
+fn look(
+    tx: &mut Tx<'_>,
+    id: &polyclaw_domain::id::TeamId,
+    rested: &MemberTurnEnd,
+) -> polyclaw_store::Result<Look> {
+    let at_work = teams::list_members_at_work(tx, id)?;
+    let member = teams::get_member(tx, id, &rested.name)?;
     let was_stopped = jobs::get(tx, &rested.turn)?.is_some_and(|job| job.state == JobState::Cancelled);
     let has_children = match &member {
-        Some(member) => !runs::at_work(tx, &member.session)?.is_empty(),
+        Some(member) => !runs::list_running_by_owner(tx, &member.session)?.is_empty(),
         None => false,
     };
     let plan = member.as_ref().and_then(|member| member.plan.clone());
     let recent = member.map(|member| member.last_active_at.minus(RECENT_MS)).unwrap_or_default();
     // What the lead was told with the last notice is no news.
-    let since = letters::last_idle(tx, id, &rested.name)?.map_or(recent, |told| told.max(recent));
-    let peers = letters::between(tx, id, &rested.name, since, PEERS)?;
-    let setback = teams::setback(tx, id, &rested.name)?;
+    let since = team_messages::last_idle_at(tx, id, &rested.name)?.map_or(recent, |told| told.max(recent));
+    let peers = team_messages::list_peer_summaries(tx, id, &rested.name, since, PEERS)?;
+    let setback = teams::get_failure_streak(tx, id, &rested.name)?;
     Ok(Look { at_work, has_children, was_stopped, setback, plan, peers })
 }
 

@@ -10,7 +10,7 @@ use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::team::{LEAD_NAME, MemberState, RUNTIME_NAME, Team, TeamStatus};
 use polyclaw_domain::team_message::TeamMessageKind;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::teams::Activity;
+use polyclaw_store::teams::TeamActivity;
 use polyclaw_store::{Tx, tasks, teams};
 
 use super::post::{Posted, lock_readers, store_all};
@@ -32,7 +32,7 @@ const DAY_MS: i64 = 24 * 3_600_000;
 
 /// What the keeper knows of a team since it last looked at it.
 struct Watch {
-    seen: Activity,
+    seen: TeamActivity,
     /// When it is to be looked at though nothing happens: a lease ends, or the last look failed.
     due: Millis,
 }
@@ -46,8 +46,8 @@ pub(crate) async fn keep(engine: &Engine) -> Result<()> {
     loop {
         let is_shared = engine.db().is_shared();
         let read = move |tx: &mut Tx<'_>| {
-            let ledgers = if is_shared { teams::ledger_activity(tx)? } else { Vec::new() };
-            Ok((teams::open(tx)?, teams::activity(tx)?, ledgers))
+            let ledgers = if is_shared { teams::list_ledger_activity(tx)? } else { Vec::new() };
+            Ok((teams::list_open(tx)?, teams::list_activity(tx)?, ledgers))
         };
         let (open, activity, ledgers) = engine.db().read(read).await?;
         let there = |id: &TeamId| open.iter().any(|team| team.id == *id);
@@ -61,7 +61,7 @@ pub(crate) async fn keep(engine: &Engine) -> Result<()> {
         }
         known = Some(open.iter().map(|team| team.id.clone()).collect());
         watched.retain(|id, _| there(id));
-        let mut activity: HashMap<TeamId, Activity> =
+        let mut activity: HashMap<TeamId, TeamActivity> =
             activity.into_iter().map(|one| (one.team.clone(), one)).collect();
         let is_working = |id: &TeamId| activity.get(id).is_some_and(|one| one.at_work > 0);
         let now = engine.now();
@@ -91,7 +91,7 @@ pub(crate) async fn keep(engine: &Engine) -> Result<()> {
             let is_first = watched.insert(team.id.clone(), Watch { seen, due }).is_none();
             // At a start every team is looked at: the files of those at rest do not stay open together.
             if is_first && !is_ending && due >= now.plus(SAFETY_MS) {
-                engine.ports.ledgers.release(&team.id);
+                engine.ports.ledgers.close_if_open(&team.id);
                 tokio::time::sleep(CLOSE_TIME).await;
             }
         }
@@ -120,7 +120,7 @@ impl Engine {
     /// Returns when something is due next.
     async fn look_after(&self, team: &Team) -> Result<Option<Millis>> {
         let (id, now) = (team.id.clone(), self.now());
-        self.ledger(team)?.write(move |tx| tasks::expire(tx, &id, now)).await?;
+        self.ledger(team)?.write(move |tx| tasks::expire_leases(tx, &id, now)).await?;
         self.free_left(team).await?;
         self.note_lost(team).await?;
         self.relay_ledger(team).await?;
@@ -130,19 +130,19 @@ impl Engine {
         self.copy_letters(team).await;
         self.write_team(team).await?;
         let id = team.id.clone();
-        let asked = self.db().read(move |tx| teams::requests(tx, &id)).await?;
+        let asked = self.db().read(move |tx| teams::list_shutdown_requests(tx, &id)).await?;
         if team.status == TeamStatus::ShuttingDown || !asked.is_empty() {
             self.settle_shutdown(team).await?;
             return Ok(Some(self.now()));
         }
         let id = team.id.clone();
-        Ok(self.ledger(team)?.read(move |tx| tasks::next_expiry(tx, &id)).await?)
+        Ok(self.ledger(team)?.read(move |tx| tasks::find_next_expiry(tx, &id)).await?)
     }
 
     /// Tasks of members that are no more in the team.
     async fn free_left(&self, team: &Team) -> Result<()> {
         let id = team.id.clone();
-        let members = self.db().read(move |tx| teams::members(tx, &id)).await?;
+        let members = self.db().read(move |tx| teams::list_members(tx, &id)).await?;
         let closed: Vec<String> = members
             .into_iter()
             .filter(|member| member.state == MemberState::Closed)
@@ -153,9 +153,9 @@ impl Engine {
         }
         let (id, now) = (team.id.clone(), self.now());
         let write = move |tx: &mut Tx<'_>| {
-            closed
-                .iter()
-                .try_for_each(|name| tasks::free_all(tx, &id, name, "its session was closed", now).map(drop))
+            closed.iter().try_for_each(|name| {
+                tasks::release_all(tx, &id, name, "its session was closed", now).map(drop)
+            })
         };
         Ok(self.ledger(team)?.write(write).await?)
     }
@@ -163,7 +163,7 @@ impl Engine {
     /// A member whose session is gone is lost: the lead is told, and a replacement gets its tasks.
     async fn note_lost(&self, team: &Team) -> Result<()> {
         let id = team.id.clone();
-        let lost = self.db().read(move |tx| teams::without_session(tx, &id)).await?;
+        let lost = self.db().read(move |tx| teams::list_members_without_session(tx, &id)).await?;
         for name in lost {
             let text = format!(
                 "{name} is lost: its session is gone. TeammateSpawn with the same name replaces it; it gets the tasks."
@@ -182,7 +182,7 @@ impl Engine {
         let write = move |tx: &mut Tx<'_>| {
             let posts = std::slice::from_ref(&post);
             lock_readers(tx, &wanted, posts)?;
-            if !teams::without_session(tx, &wanted.id)?.contains(&name) {
+            if !teams::list_members_without_session(tx, &wanted.id)?.contains(&name) {
                 return Ok(None);
             }
             teams::set_member_state(tx, &wanted.id, &name, MemberState::Lost, now)?;
@@ -211,14 +211,14 @@ impl Engine {
 
     async fn renew_of(&self, team: &Team, mut sessions: Vec<SessionKey>) -> Result<()> {
         let id = team.id.clone();
-        let waiting = self.db().read(move |tx| teams::with_runs(tx, &id)).await?;
+        let waiting = self.db().read(move |tx| teams::list_members_with_runs(tx, &id)).await?;
         sessions.extend(waiting.into_iter().map(|member| member.session));
         if sessions.is_empty() {
             return Ok(());
         }
         let (id, now, lease_ms) = (team.id.clone(), self.now(), self.task_lease_ms());
         let write = move |tx: &mut Tx<'_>| {
-            sessions.iter().try_for_each(|key| tasks::renew(tx, &id, key, (now, lease_ms)).map(drop))
+            sessions.iter().try_for_each(|key| tasks::renew_leases(tx, &id, key, (now, lease_ms)).map(drop))
         };
         Ok(self.ledger(team)?.write(write).await?)
     }

@@ -5,7 +5,7 @@ use polyclaw_domain::id::{TeamId, TraceId, TurnId};
 use polyclaw_domain::session::{Session, SessionStatus};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::team::{self, Team, TeamRefusal, TeamRole, TeamStatus};
-use polyclaw_store::{Tx, jobs, letters, sessions, teams};
+use polyclaw_store::{Tx, jobs, sessions, team_messages, teams};
 use serde_json::json;
 
 use super::Actor;
@@ -45,7 +45,7 @@ impl Engine {
         let (team, is_new) = self.db().write(write).await??;
         // Whoever ended the last may have come in between.
         if self.make_room(&team.name, Some(&team.id)).await? {
-            self.ports.ledgers.close(&team.id);
+            self.ports.ledgers.close_for_good(&team.id);
         }
         self.ledger(&team)?;
         self.write_team(&team).await?;
@@ -69,7 +69,7 @@ impl Engine {
                 return Ok(Err(TeamRefusal::NotLead.into()));
             }
             let team = take(tx, &team, &session, fresh.now)?;
-            let (letters, idle) = letters::waiting(tx, &team.id, team::LEAD_NAME)?;
+            let (letters, idle) = team_messages::count_waiting(tx, &team.id, team::LEAD_NAME)?;
             let ready = match letters + idle {
                 0 => None,
                 _ => wake(tx, &team, &wanted, &fresh, &settings)?,
@@ -95,7 +95,7 @@ fn create(
     trace: &TraceId,
 ) -> polyclaw_store::Result<Made> {
     // Two at once are counted one after the other, and see each other's names.
-    tx.alone("a team begins")?;
+    tx.lock_advisory("a team begins")?;
     if let Some(team) = teams::get(tx, id)? {
         return Ok(Ok((team, false)));
     }
@@ -105,7 +105,7 @@ fn create(
     if lead.team_role == Some(TeamRole::Member) {
         return Ok(Err(TeamRefusal::NotLead.into()));
     }
-    if let Some(team) = teams::named(tx, &new.name)? {
+    if let Some(team) = teams::find_open_by_name(tx, &new.name)? {
         return match is_lost(tx, &team)? && team.lead_agent == lead.active_agent {
             true => {
                 let authority = authority(tx, new)?;
@@ -115,7 +115,7 @@ fn create(
             false => Ok(Err(TeamRefusal::Exists(new.name.clone()).into())),
         };
     }
-    if teams::open(tx)?.len() >= usize::try_from(most).unwrap_or(usize::MAX) {
+    if teams::list_open(tx)?.len() >= usize::try_from(most).unwrap_or(usize::MAX) {
         return Ok(Err(TeamRefusal::TooManyTeams(most).into()));
     }
     let turn = match &new.turn {

@@ -7,8 +7,8 @@ use polyclaw_domain::sanitize;
 use polyclaw_domain::task::{TeamTask, claim_refusal};
 use polyclaw_domain::team::{MemberState, RUNTIME_NAME, Team, TeamMember, TeamStatus};
 use polyclaw_domain::team_message::{TeamMessage, TeamMessageKind};
-use polyclaw_store::tasks::{self, FreeTask, Offerable};
-use polyclaw_store::{Tx, jobs, letters, teams};
+use polyclaw_store::tasks::{self, FreeTask, OfferableTasks};
+use polyclaw_store::{Tx, jobs, team_messages, teams};
 
 use super::actor::as_worker;
 use super::post::{Posted, lock_readers, store_all};
@@ -45,7 +45,7 @@ impl Engine {
             return Ok(());
         }
         let id = team.id.clone();
-        let read = move |tx: &mut Tx<'_>| tasks::offerable(tx, &id, MAX_TASKS);
+        let read = move |tx: &mut Tx<'_>| tasks::list_offerable(tx, &id, MAX_TASKS);
         let free = self.ledger(team)?.read(read).await?;
         let (wanted, looked_at) = (team.clone(), free.clone());
         let offers = self.db().read(move |tx| choose(tx, &wanted, &looked_at)).await?;
@@ -92,16 +92,16 @@ impl Offer {
 
 /// Active members without a turn whose turns do not fail and who may work. One that a person stopped is left alone until a person writes.
 fn idle_members(tx: &mut Tx<'_>, team: &Team) -> polyclaw_store::Result<Vec<TeamMember>> {
-    let with_turns = teams::with_turns(tx, &team.id)?;
+    let with_turns = teams::list_members_with_turns(tx, &team.id)?;
     let mut idle = Vec::new();
-    for member in teams::members(tx, &team.id)? {
+    for member in teams::list_members(tx, &team.id)? {
         if member.state != MemberState::Active || member.plan.is_some() || with_turns.contains(&member.name) {
             continue;
         }
         let last = jobs::list(tx, Some(&member.session), None, 1)?;
         let was_stopped =
             last.first().is_some_and(|job| job.state == JobState::Cancelled && job.trace == team.trace);
-        if !was_stopped && teams::setback(tx, &team.id, &member.name)?.is_none() {
+        if !was_stopped && teams::get_failure_streak(tx, &team.id, &member.name)?.is_none() {
             idle.push(member);
         }
     }
@@ -109,23 +109,23 @@ fn idle_members(tx: &mut Tx<'_>, team: &Team) -> polyclaw_store::Result<Vec<Team
 }
 
 /// A task that an idle member was offered and did not take is offered to nobody else: the lead is told who is idle.
-fn choose(tx: &mut Tx<'_>, team: &Team, looked_at: &Offerable) -> polyclaw_store::Result<Vec<Offer>> {
+fn choose(tx: &mut Tx<'_>, team: &Team, looked_at: &OfferableTasks) -> polyclaw_store::Result<Vec<Offer>> {
     let mut offers: Vec<Offer> = Vec::new();
     let mut idle = idle_members(tx, team)?;
     idle.retain(|member| !looked_at.holders.contains(&member.name));
     for free in &looked_at.free {
         let prefix = format!("{}-offer-{}-{}-", team.id, free.task.no, free.claims);
-        if letters::is_on_offer(tx, &team.id, &prefix)? {
+        if team_messages::has_unread_with_prefix(tx, &team.id, &prefix)? {
             continue;
         }
         let mut candidates: Vec<Offer> = Vec::new();
         let mut was_declined = false;
         for member in &idle {
-            let taken = looked_at.taken.get(&member.name).copied().unwrap_or_default();
+            let taken = looked_at.claims_by_member.get(&member.name).copied().unwrap_or_default();
             let offer = Offer { free: free.clone(), member: member.name.clone(), taken };
             let fits = claim_refusal(&free.task, &as_worker(member)).is_none()
-                && free.given_back_by.as_ref() != Some(&member.name);
-            was_declined |= letters::get(tx, &offer.id(team))?.is_some();
+                && free.released_by.as_ref() != Some(&member.name);
+            was_declined |= team_messages::get(tx, &offer.id(team))?.is_some();
             candidates.extend(Some(offer).filter(|_| fits));
         }
         if let Some(offer) = candidates.into_iter().next().filter(|_| !was_declined) {

@@ -5,7 +5,7 @@ use polyclaw_domain::id::uuid_for_call;
 use polyclaw_domain::redact::quote_safely;
 use polyclaw_domain::team::{LEAD_NAME, MemberState, PlanApproval, Team, TeamMember, TeamRefusal};
 use polyclaw_domain::team_message::{TeamMessage, TeamMessageKind};
-use polyclaw_store::{Tx, letters, teams};
+use polyclaw_store::{Tx, team_messages, teams};
 
 use super::actor::{Actor, Insider};
 use super::post::{Outgoing, Posted, Receipt, lock_readers, store_all};
@@ -26,10 +26,12 @@ impl Engine {
         let insider = self.reader(actor, team).await?;
         let (id, wanted) = (insider.team.id.clone(), name.to_owned());
         let read = move |tx: &mut Tx<'_>| {
-            let Some(member) = teams::member(tx, &id, &wanted)? else { return Ok(None) };
+            let Some(member) = teams::get_member(tx, &id, &wanted)? else { return Ok(None) };
             let Some(approval) = member.plan else { return Ok(Some(None)) };
             let content = match approval.request_id() {
-                Some(request) => letters::plan(tx, &id, request)?.map(|letter| letter.content),
+                Some(request) => {
+                    team_messages::find_plan_request(tx, &id, request)?.map(|letter| letter.content)
+                }
                 None => None,
             };
             Ok(Some(Some(MemberPlan { approval, content })))
@@ -106,7 +108,7 @@ impl Engine {
 
     async fn active_member(&self, team: &Team, name: &str) -> Result<TeamMember> {
         let (id, wanted) = (team.id.clone(), name.to_owned());
-        let mut members = self.db().read(move |tx| teams::members(tx, &id)).await?;
+        let mut members = self.db().read(move |tx| teams::list_members(tx, &id)).await?;
         members.retain(|one| one.state == MemberState::Active);
         let found = members.into_iter().find(|one| one.name == wanted || one.session.as_str() == wanted);
         found.ok_or_else(|| TeamRefusal::NotAMember(quote_safely(name)).into())
@@ -131,11 +133,11 @@ impl Engine {
         let posts: Vec<Posted> = vec![self.posted(letter)];
         let write = move |tx: &mut Tx<'_>| {
             lock_readers(tx, &wanted, &posts)?;
-            teams::lock(tx, &wanted.id)?;
-            if letters::get(tx, &posts[0].letter.id)?.is_some() {
+            teams::lock_team(tx, &wanted.id)?;
+            if team_messages::get(tx, &posts[0].letter.id)?.is_some() {
                 return Ok(Ok(Vec::new()));
             }
-            let found = teams::member(tx, &wanted.id, &member.name)?;
+            let found = teams::get_member(tx, &wanted.id, &member.name)?;
             // The name may have been given to another life meanwhile.
             let Some(found) = found.filter(|found| found.session == member.session) else {
                 return Ok(Err(Error::from(TeamRefusal::NotAMember(member.name.clone()))));
@@ -143,7 +145,7 @@ impl Engine {
             if let Err(refused) = is_due(&found) {
                 return Ok(Err(refused.into()));
             }
-            teams::set_plan(tx, &wanted.id, &member.name, next.as_ref())?;
+            teams::set_plan_approval(tx, &wanted.id, &member.name, next.as_ref())?;
             store_all(tx, &wanted, &posts, &settings, now).map(Ok)
         };
         let ready = self.persist(write).await??;

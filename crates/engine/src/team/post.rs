@@ -11,7 +11,7 @@ use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::team::{LEAD_NAME, MemberState, Team, TeamMember, TeamRefusal};
 use polyclaw_domain::team_message::{self, TeamMessage, TeamMessageKind, TeamMessageState};
 use polyclaw_domain::time::Millis;
-use polyclaw_store::{Tx, events, letters, sessions, teams};
+use polyclaw_store::{Tx, events, sessions, team_messages, teams};
 use serde::Serialize;
 use serde_json::json;
 
@@ -127,7 +127,7 @@ impl Engine {
         let (team, names) = (team.clone(), names.to_vec());
         let read = move |tx: &mut Tx<'_>| {
             let mut lost = names.clone();
-            let members = teams::members(tx, &team.id)?;
+            let members = teams::list_members(tx, &team.id)?;
             let is_lead_lost = is_lost(tx, &team)?;
             lost.retain(|name| match name.as_str() {
                 LEAD_NAME => is_lead_lost,
@@ -178,7 +178,7 @@ impl Engine {
     /// The names it goes to; whoever is not in the team gets nothing.
     async fn recipients(&self, insider: &Insider, outgoing: &Outgoing) -> Result<Vec<String>> {
         let (id, lead) = (insider.team.id.clone(), insider.team.lead.clone());
-        let members = self.db().read(move |tx| teams::members(tx, &id)).await?;
+        let members = self.db().read(move |tx| teams::list_members(tx, &id)).await?;
         // Mail for one that is lost waits for whoever bears the name next.
         let there = members.into_iter().filter(|member| member.state != MemberState::Closed);
         let mut all: Vec<(String, SessionKey)> =
@@ -258,7 +258,7 @@ pub(super) fn store_all(
     let mut ready = Vec::new();
     for post in posts {
         let Some(session) = reader(tx, team, &post.letter.to)? else { continue };
-        if !letters::push(tx, &post.letter)? {
+        if !team_messages::insert_once(tx, &post.letter)? {
             continue;
         }
         events::record(tx, &sent(team, &post.letter), now)?;
@@ -284,7 +284,7 @@ pub(super) fn reader(tx: &mut Tx<'_>, team: &Team, name: &str) -> polyclaw_store
     if name == LEAD_NAME {
         return Ok(Some(team.lead.clone()));
     }
-    let found = teams::member(tx, &team.id, name)?;
+    let found = teams::get_member(tx, &team.id, name)?;
     let active = found.filter(|member| member.state != MemberState::Closed);
     Ok(active.map(|member| member.session))
 }
@@ -297,7 +297,7 @@ pub(super) fn note_undeliverable(
     now: Millis,
 ) -> polyclaw_store::Result<()> {
     for letter in letters {
-        let writer = teams::member(tx, &team.id, &letter.from)?.map(|member| member.session);
+        let writer = teams::get_member(tx, &team.id, &letter.from)?.map(|member| member.session);
         let told = sent(team, letter);
         let told = NewEvent { kind: EventKind::MailUndeliverable, session: writer.or(told.session), ..told };
         events::record(tx, &told, now)?;

@@ -12,7 +12,7 @@ use polyclaw_domain::sanitize;
 use polyclaw_domain::task::{TaskNo, TeamTask, TeamTaskState, claim_refusal};
 use polyclaw_domain::team::{LEAD_NAME, MemberState, RUNTIME_NAME, Team, TeamMember, TeamStatus};
 use polyclaw_domain::team_message::{TeamMessage, TeamMessageKind};
-use polyclaw_store::tasks::{self, Happened, Kind};
+use polyclaw_store::tasks::{self, TaskEvent, TaskEventKind};
 use polyclaw_store::{Tx, agents, events, teams};
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ const MOST: usize = 200;
 /// One event, with what the ledger says about it.
 #[derive(Clone)]
 struct News {
-    event: Happened,
+    event: TaskEvent,
     task: TeamTask,
     /// Tasks that can be taken because of it.
     free: Vec<Freed>,
@@ -64,7 +64,7 @@ impl Engine {
                 let seq = news.event.seq;
                 self.tell_news(team, news).await?;
                 self.reach(KillPoint::LedgerNotified).await;
-                ledger.write(move |tx| tasks::relayed(tx, seq)).await?;
+                ledger.write(move |tx| tasks::mark_relayed(tx, seq)).await?;
             }
         }
     }
@@ -80,7 +80,7 @@ impl Engine {
             else {
                 return Ok(Vec::new());
             };
-            if !teams::tell(tx, &team.id, news.event.seq)? {
+            if !teams::mark_event_relayed(tx, &team.id, news.event.seq)? {
                 return Ok(Vec::new());
             }
             events::record(tx, &changed(&team, &news), now)?;
@@ -110,7 +110,7 @@ impl Engine {
                 offer_text(&task.task),
             )));
         }
-        if news.event.kind == Kind::Expired {
+        if news.event.kind == TaskEventKind::Expired {
             let text = format!(
                 "{} showed no sign of life: task #{} ({}) is pending again.",
                 news.event.actor,
@@ -131,34 +131,39 @@ impl Engine {
 
 fn read_news(tx: &mut Tx<'_>, id: &polyclaw_domain::id::TeamId) -> polyclaw_store::Result<Vec<News>> {
     let mut all = Vec::new();
-    for event in tasks::unrelayed(tx, id, MOST)? {
+    for event in tasks::list_unrelayed(tx, id, MOST)? {
         let Some(task) = tasks::get(tx, id, event.task)? else { continue };
         let mut free = Vec::new();
         for no in freed(&event) {
             let task = tasks::get(tx, id, no)?;
             let task = task.filter(|task| task.state == TeamTaskState::Pending && task.blocked_by.is_empty());
-            let claims = tasks::claims(tx, id, no)?;
+            let claims = tasks::count_claims(tx, id, no)?;
             free.extend(task.map(|task| Freed { task, claims }));
         }
-        let busy = if free.is_empty() { Vec::new() } else { tasks::owners(tx, id)? };
-        let taken = if free.is_empty() { HashMap::new() } else { tasks::taken(tx, id)? };
+        let busy = if free.is_empty() { Vec::new() } else { tasks::list_owners(tx, id)? };
+        let taken = if free.is_empty() { HashMap::new() } else { tasks::count_claims_by_member(tx, id)? };
         all.push(News { event, task, free, busy, taken });
     }
     Ok(all)
 }
 
 /// Tasks that an event may have made free.
-fn freed(event: &Happened) -> Vec<TaskNo> {
+fn freed(event: &TaskEvent) -> Vec<TaskNo> {
     match event.kind {
-        Kind::Created | Kind::Released | Kind::Expired | Kind::Reopened => vec![event.task],
+        TaskEventKind::Created
+        | TaskEventKind::Released
+        | TaskEventKind::Expired
+        | TaskEventKind::Reopened => vec![event.task],
         // It may wait for less now, or be for another.
-        Kind::Updated
+        TaskEventKind::Updated
             if event.data["drops"].as_array().is_some_and(|drops| !drops.is_empty())
                 || event.data["assignee"].is_string() =>
         {
             vec![event.task]
         }
-        Kind::Completed => serde_json::from_value(event.data["unblocked"].clone()).unwrap_or_default(),
+        TaskEventKind::Completed => {
+            serde_json::from_value(event.data["unblocked"].clone()).unwrap_or_default()
+        }
         _ => Vec::new(),
     }
 }
@@ -184,11 +189,11 @@ fn announce(
     fresh: &Fresh,
     settings: &Settings,
 ) -> polyclaw_store::Result<Option<JobLane>> {
-    let ended = matches!(news.event.kind, Kind::Completed | Kind::Failed);
+    let ended = matches!(news.event.kind, TaskEventKind::Completed | TaskEventKind::Failed);
     if !ended || news.event.actor == LEAD_NAME {
         return Ok(None);
     }
-    let member = teams::member(tx, &team.id, &news.event.actor)?;
+    let member = teams::get_member(tx, &team.id, &news.event.actor)?;
     let agent = member.as_ref().map_or(&team.lead_agent, |member| &member.agent);
     let known = agents::get(tx, agent)?.map(|stored| stored.spec.name);
     let name = known.unwrap_or_else(|| agent.to_string());
@@ -223,7 +228,7 @@ fn payload(
         let numbers: Vec<String> = free.iter().map(named).collect();
         summary.push_str(&format!("\nUnblocked: {}", numbers.join(", ")));
     }
-    if event.kind == Kind::Failed {
+    if event.kind == TaskEventKind::Failed {
         summary.push_str("\nWhat waits for it stays blocked until you decide: TaskUpdate with dropDependsOn lets it go on without.");
     }
     json!({
@@ -239,7 +244,7 @@ fn payload(
         "task": { "label": format!("#{} {}", task.no, task.subject),
             "prompt": sanitize::limit_block(&task.description, MAX_SUMMARY_CHARS - 1), "tags": [] },
         "result": {
-            "status": if event.kind == Kind::Completed { "ok" } else { "error" },
+            "status": if event.kind == TaskEventKind::Completed { "ok" } else { "error" },
             "summary": sanitize::limit_block(&summary, MAX_SUMMARY_CHARS - 1),
             "artifacts": task.artifacts,
             "error_code": Value::Null,
@@ -256,8 +261,8 @@ fn pick(tx: &mut Tx<'_>, team: &Team, news: &News, posts: &[Posted]) -> polyclaw
     let mut picked: Vec<Posted> = Vec::new();
     let mut idle: Vec<TeamMember> = Vec::new();
     if !news.free.is_empty() && team.status == TeamStatus::Active {
-        let with_turns = teams::with_turns(tx, &team.id)?;
-        idle = teams::members(tx, &team.id)?;
+        let with_turns = teams::list_members_with_turns(tx, &team.id)?;
+        idle = teams::list_members(tx, &team.id)?;
         idle.retain(|member| {
             member.state == MemberState::Active
                 && member.plan.is_none()
@@ -273,14 +278,15 @@ fn pick(tx: &mut Tx<'_>, team: &Team, news: &News, posts: &[Posted]) -> polyclaw
         let fits = |member: &TeamMember| claim_refusal(task, &as_worker(member)).is_none();
         // Whoever just gave it back is not the one to be asked.
         let gave_back = |member: &TeamMember| {
-            matches!(news.event.kind, Kind::Released | Kind::Expired) && member.name == news.event.actor
+            matches!(news.event.kind, TaskEventKind::Released | TaskEventKind::Expired)
+                && member.name == news.event.actor
         };
         let first = idle.iter().position(|member| fits(member) && !gave_back(member));
         if let Some(first) = first {
             let to = idle.remove(first).name;
             let taken = news.taken.get(&to).copied().unwrap_or_default();
             let mut id = offer_id(team, task, (*claims, taken), &to);
-            if matches!(news.event.kind, Kind::Updated | Kind::Reopened) {
+            if matches!(news.event.kind, TaskEventKind::Updated | TaskEventKind::Reopened) {
                 // It may have been offered before, and was changed since.
                 id = TeamMessageId::new(format!("{id}-{}", news.event.seq));
             }

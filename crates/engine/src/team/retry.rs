@@ -5,8 +5,8 @@ use polyclaw_domain::job::JobLane;
 use polyclaw_domain::task::claim_refusal;
 use polyclaw_domain::team::failures::backoff_ms;
 use polyclaw_domain::team::{LEAD_NAME, Team, TeamStatus};
-use polyclaw_store::teams::Retry;
-use polyclaw_store::{Tx, letters, sessions, tasks, teams};
+use polyclaw_store::teams::MemberRetry;
+use polyclaw_store::{Tx, sessions, tasks, team_messages, teams};
 
 use super::actor::as_worker;
 use super::keep::unless_ended;
@@ -21,7 +21,7 @@ use crate::settings::Settings;
 impl Engine {
     /// Tries everybody whose pause is over. Says whether somebody is left to be tried.
     pub(super) async fn retry_failed(&self) -> Result<bool> {
-        let all = self.db().read(teams::retries).await?;
+        let all = self.db().read(teams::list_retries).await?;
         let now = self.now();
         for retry in all.iter().filter(|retry| retry.at <= now) {
             // One that can not be tried now keeps no other from it.
@@ -32,7 +32,7 @@ impl Engine {
         Ok(!all.is_empty())
     }
 
-    async fn try_again(&self, retry: &Retry) -> Result<()> {
+    async fn try_again(&self, retry: &MemberRetry) -> Result<()> {
         let id = retry.team.clone();
         let Some(team) = self.db().read(move |tx| teams::get(tx, &id)).await? else { return Ok(()) };
         let has_work = self.has_work(&team, &retry.name).await.or_else(unless_ended)?;
@@ -49,11 +49,11 @@ impl Engine {
             return Ok(false);
         }
         let (id, wanted) = (team.id.clone(), name.to_owned());
-        let Some(member) = self.db().read(move |tx| teams::member(tx, &id, &wanted)).await? else {
+        let Some(member) = self.db().read(move |tx| teams::get_member(tx, &id, &wanted)).await? else {
             return Ok(false);
         };
         let (id, worker) = (team.id.clone(), as_worker(&member));
-        let open = tasks::Filter { limit: 1_000, ..tasks::Filter::default() };
+        let open = tasks::TaskListFilter { limit: 1_000, ..tasks::TaskListFilter::default() };
         let open = self.ledger(team)?.read(move |tx| tasks::list(tx, &id, &open)).await?;
         Ok(open.iter().any(|task| match &task.lease {
             Some(lease) => lease.owner == worker.name,
@@ -65,22 +65,22 @@ impl Engine {
 /// Wakes one that failed, if something waits for it.
 fn take(
     tx: &mut Tx<'_>,
-    retry: &Retry,
+    retry: &MemberRetry,
     has_work: bool,
     (fresh, settings): (&Fresh, &Settings),
 ) -> polyclaw_store::Result<Option<JobLane>> {
     let Some(team) = teams::get(tx, &retry.team)? else { return Ok(None) };
     let Some(session) = reader(tx, &team, &retry.name)? else {
         // Nobody bears the name any more, and nothing else would ever take this retry.
-        return teams::take_retry(tx, retry, None).map(|_| None);
+        return teams::claim_retry(tx, retry, None).map(|_| None);
     };
     // A session's row comes first, as everywhere.
-    sessions::take_tickets(tx, &session, 0, fresh.now)?;
+    sessions::allocate_tickets(tx, &session, 0, fresh.now)?;
     let is_wanted = has_work || is_worth_a_turn(tx, &team, &retry.name)?;
     // What is no reason for a turn while others are at work may be one when they rest.
-    let (_, idle) = letters::waiting(tx, &team.id, &retry.name)?;
+    let (_, idle) = team_messages::count_waiting(tx, &team.id, &retry.name)?;
     let later = (!is_wanted && idle > 0).then(|| fresh.now.plus(backoff_ms(1)));
-    if !teams::take_retry(tx, retry, later)? || !is_wanted {
+    if !teams::claim_retry(tx, retry, later)? || !is_wanted {
         return Ok(None);
     }
     wake(tx, &team, &session, fresh, settings)

@@ -12,7 +12,7 @@ use polyclaw_domain::team::{
     LEAD_NAME, MemberState, RUNTIME_NAME, Team, TeamMember, TeamRefusal, TeamStatus,
 };
 use polyclaw_domain::team_message::TeamMessageKind;
-use polyclaw_store::{Tx, letters, sessions, teams};
+use polyclaw_store::{Tx, sessions, team_messages, teams};
 use serde::Serialize;
 use serde_json::json;
 
@@ -114,13 +114,13 @@ impl Engine {
         let (name, call) = (name.to_owned(), actor.call().to_owned());
         let read = move |tx: &mut Tx<'_>| {
             let could_end = |team: &Team| led_by.as_ref().is_none_or(|lead| *lead == team.lead);
-            let past = match teams::of_call(tx, &call)? {
+            let past = match teams::find_by_shutdown_call(tx, &call)? {
                 Some(team) => Some(team).filter(|team| team.status == TeamStatus::Shutdown),
-                None if teams::named(tx, &name)?.is_some() => None,
-                None => teams::ended_of(tx, &name)?.into_iter().find(could_end),
+                None if teams::find_open_by_name(tx, &name)?.is_some() => None,
+                None => teams::list_ended_by_name(tx, &name)?.into_iter().find(could_end),
             };
             let Some(team) = past else { return Ok(None) };
-            let members = outcomes(&teams::requests(tx, &team.id)?);
+            let members = outcomes(&teams::list_shutdown_requests(tx, &team.id)?);
             Ok(Some(Ended { status: TeamStatus::Shutdown, members }))
         };
         Ok(self.db().read(read).await?)
@@ -140,7 +140,7 @@ impl Engine {
         let actor = actor.clone();
         let write = move |tx: &mut Tx<'_>| {
             lock_readers(tx, &wanted, &posts)?;
-            let found = teams::lock(tx, &wanted.id)?;
+            let found = teams::lock_team(tx, &wanted.id)?;
             if !means(tx, &actor, &wanted)? {
                 return Ok(None);
             }
@@ -151,8 +151,10 @@ impl Engine {
                 return Ok(None);
             }
             teams::set_status(tx, &wanted.id, (EITHER, TeamStatus::ShuttingDown), now)?;
-            teams::drop_requests(tx, &wanted.id)?;
-            requests.iter().try_for_each(|request| teams::ask(tx, &wanted.id, request, now))?;
+            teams::delete_shutdown_requests(tx, &wanted.id)?;
+            requests
+                .iter()
+                .try_for_each(|request| teams::insert_shutdown_request(tx, &wanted.id, request, now))?;
             store_all(tx, &wanted, &posts, &settings, now).map(Some).map(Some)
         };
         let Some(asked) = self.persist(write).await? else { return Ok(false) };
@@ -179,7 +181,7 @@ impl Engine {
             for member in &members {
                 after.extend(stop_all(tx, &engine, &member.session)?.1);
             }
-            let found = teams::lock(tx, &wanted.id)?;
+            let found = teams::lock_team(tx, &wanted.id)?;
             let is_meant = means(tx, &actor, &wanted)?;
             if is_meant && found.is_none_or(|team| team.status == TeamStatus::Shutdown) {
                 return Ok((true, after));
@@ -189,16 +191,19 @@ impl Engine {
             }
             teams::set_status(tx, &wanted.id, (EITHER, TeamStatus::ShuttingDown), now)?;
             // What those said who have left stays said.
-            let mut answered = teams::requests(tx, &wanted.id)?;
+            let mut answered = teams::list_shutdown_requests(tx, &wanted.id)?;
             answered.retain(|request| request.answer.as_ref().is_some_and(ShutdownAnswer::allows_shutdown));
             answered.retain(|request| members.iter().all(|member| member.name != request.member));
-            teams::drop_requests(tx, &wanted.id)?;
+            teams::delete_shutdown_requests(tx, &wanted.id)?;
             let stopped = requests
                 .iter()
                 .map(|one| ShutdownRequest { answer: Some(ShutdownAnswer::Stopped), ..one.clone() });
             for request in answered.into_iter().chain(stopped) {
-                teams::ask(tx, &wanted.id, &request, now)?;
-                request.answer.iter().try_for_each(|how| teams::answer(tx, &request.id, how).map(drop))?;
+                teams::insert_shutdown_request(tx, &wanted.id, &request, now)?;
+                request
+                    .answer
+                    .iter()
+                    .try_for_each(|how| teams::record_shutdown_answer(tx, &request.id, how).map(drop))?;
             }
             for member in &members {
                 teams::set_member_state(tx, &wanted.id, &member.name, MemberState::Closed, now)?;
@@ -213,7 +218,7 @@ impl Engine {
 
     async fn active_members(&self, team: &Team) -> Result<Vec<TeamMember>> {
         let id = team.id.clone();
-        let mut members = self.db().read(move |tx| teams::members(tx, &id)).await?;
+        let mut members = self.db().read(move |tx| teams::list_members(tx, &id)).await?;
         members.retain(|member| member.state == MemberState::Active);
         Ok(members)
     }
@@ -232,11 +237,13 @@ impl Engine {
         }
         let (team, now) = (team.id.clone(), self.now());
         let write = move |tx: &mut Tx<'_>| {
-            teams::lock(tx, &team)?;
-            let asked = teams::requests(tx, &team)?.into_iter().find(|one| one.member == request.member);
+            teams::lock_team(tx, &team)?;
+            let asked = teams::list_shutdown_requests(tx, &team)?
+                .into_iter()
+                .find(|one| one.member == request.member);
             match asked {
                 Some(asked) => Ok(asked.id),
-                None => teams::ask(tx, &team, &request, now).map(|()| request.id.clone()),
+                None => teams::insert_shutdown_request(tx, &team, &request, now).map(|()| request.id.clone()),
             }
         };
         self.persist(write).await
@@ -277,7 +284,7 @@ impl Engine {
 
     async fn requests(&self, team: &Team) -> Result<Vec<ShutdownRequest>> {
         let id = team.id.clone();
-        Ok(self.db().read(move |tx| teams::requests(tx, &id)).await?)
+        Ok(self.db().read(move |tx| teams::list_shutdown_requests(tx, &id)).await?)
     }
 
     /// Stores an answer with what the lead is told of it; a member that lets the team end is closed with it, and what it
@@ -299,14 +306,14 @@ impl Engine {
             sessions::lock(tx, &session)?;
             // The name may have been given to another life meanwhile, which was asked nothing.
             let is_same =
-                teams::member(tx, &wanted.id, &name)?.is_some_and(|member| member.session == session);
-            if is_same && teams::answer(tx, &request, &answer)? && answer.allows_shutdown() {
+                teams::get_member(tx, &wanted.id, &name)?.is_some_and(|member| member.session == session);
+            if is_same && teams::record_shutdown_answer(tx, &request, &answer)? && answer.allows_shutdown() {
                 after = stop_all(tx, &engine, &session)?.1;
                 teams::set_member_state(tx, &wanted.id, &name, MemberState::Closed, now)?;
                 sessions::set_status(tx, &session, SessionStatus::Archived)?;
             }
             if told.is_some() {
-                letters::note_answered(tx, &wanted.id, (&name, &request), now)?;
+                team_messages::mark_request_read(tx, &wanted.id, (&name, &request), now)?;
             }
             Ok((store_all(tx, &wanted, told.as_slice(), &settings, now)?, after))
         };
@@ -319,7 +326,7 @@ impl Engine {
     pub(super) async fn settle_shutdown(&self, team: &Team) -> Result<Ended> {
         self.answer_for_the_silent(team).await?;
         let id = team.id.clone();
-        let read = move |tx: &mut Tx<'_>| Ok((teams::get(tx, &id)?, teams::requests(tx, &id)?));
+        let read = move |tx: &mut Tx<'_>| Ok((teams::get(tx, &id)?, teams::list_shutdown_requests(tx, &id)?));
         let (found, requests) = self.db().read(read).await?;
         let status = match (found.map_or(team.status, |team| team.status), shutdown_verdict(&requests)) {
             (TeamStatus::Active, _) => self.forget_answers(team).await.map(|()| TeamStatus::Active)?,
@@ -340,15 +347,15 @@ impl Engine {
         let id = team.id.clone();
         let read = move |tx: &mut Tx<'_>| {
             // One for whom others work is at work.
-            let with_runs = teams::with_runs(tx, &id)?.into_iter().map(|member| member.name);
-            Ok(teams::at_work(tx, &id)?.into_iter().chain(with_runs).collect::<Vec<_>>())
+            let with_runs = teams::list_members_with_runs(tx, &id)?.into_iter().map(|member| member.name);
+            Ok(teams::list_members_at_work(tx, &id)?.into_iter().chain(with_runs).collect::<Vec<_>>())
         };
         let at_work = self.db().read(read).await?;
         for request in self.requests(team).await? {
             let is_working = at_work.contains(&request.member);
             let Some(answer) = answer_at_deadline(&request, is_working, self.now()) else { continue };
             let (id, name) = (team.id.clone(), request.member.clone());
-            if let Some(member) = self.db().read(move |tx| teams::member(tx, &id, &name)).await? {
+            if let Some(member) = self.db().read(move |tx| teams::get_member(tx, &id, &name)).await? {
                 let after = self.note_answer(team, &member, (&request.id, answer), None).await?;
                 self.follow(after);
             }
@@ -380,7 +387,7 @@ impl Engine {
             if !teams::set_status(tx, &wanted.id, was, now)? {
                 return Ok(Vec::new());
             }
-            teams::drop_requests(tx, &wanted.id)?;
+            teams::delete_shutdown_requests(tx, &wanted.id)?;
             store_all(tx, &wanted, std::slice::from_ref(&post), &settings, now)
         };
         let ready = self.persist(write).await?;
@@ -394,8 +401,8 @@ impl Engine {
     /// Somebody was asked to leave a team that goes on, and has answered.
     async fn forget_answers(&self, team: &Team) -> Result<()> {
         let id = team.id.clone();
-        let write = move |tx: &mut Tx<'_>| match teams::lock(tx, &id)? {
-            Some(Team { status: TeamStatus::Active, .. }) => teams::drop_answered(tx, &id),
+        let write = move |tx: &mut Tx<'_>| match teams::lock_team(tx, &id)? {
+            Some(Team { status: TeamStatus::Active, .. }) => teams::delete_answered_requests(tx, &id),
             // All have been asked meanwhile: what they say is heard, and kept.
             _ => Ok(()),
         };
@@ -415,7 +422,7 @@ impl Engine {
             if !teams::set_status(tx, &wanted.id, (EITHER, TeamStatus::Shutdown), now)? {
                 return Ok(None);
             }
-            let left = letters::give_up(tx, &wanted.id)?;
+            let left = team_messages::mark_undeliverable(tx, &wanted.id)?;
             note_undeliverable(tx, &wanted, &left, now)?;
             store_all(tx, &wanted, std::slice::from_ref(&post), &settings, now).map(Some)
         };
@@ -427,18 +434,18 @@ impl Engine {
         let data = json!({ "team": team.name, "change": "ended" });
         self.note_team(team, data).await;
         self.copy_letters(team).await;
-        self.ports.ledgers.close(&team.id);
+        self.ports.ledgers.close_for_good(&team.id);
         self.set_aside(team).await
     }
 
     /// What nobody finished is pending, and says why.
     async fn free_left_of(&self, team: &Team) -> Result<()> {
         let id = team.id.clone();
-        let members = self.db().read(move |tx| teams::members(tx, &id)).await?;
+        let members = self.db().read(move |tx| teams::list_members(tx, &id)).await?;
         let (id, now) = (team.id.clone(), self.now());
         let write = move |tx: &mut Tx<'_>| {
             members.iter().try_for_each(|member| {
-                polyclaw_store::tasks::free_all(
+                polyclaw_store::tasks::release_all(
                     tx,
                     &id,
                     &member.name,
@@ -455,7 +462,7 @@ impl Engine {
 /// Notes that a call ends this team. `false`: made before, it was to end another. Only a turn makes a call again.
 fn means(tx: &mut Tx<'_>, actor: &Actor, team: &Team) -> polyclaw_store::Result<bool> {
     match actor {
-        Actor::Session { call, .. } => teams::note_call(tx, call, &team.id),
+        Actor::Session { call, .. } => teams::record_shutdown_call(tx, call, &team.id),
         Actor::Operator { .. } | Actor::InNameOf { .. } => Ok(true),
     }
 }
@@ -466,7 +473,7 @@ fn are_all(tx: &mut Tx<'_>, team: &Team, members: &[TeamMember]) -> polyclaw_sto
         let there = members.iter().filter(|member| member.state == MemberState::Active);
         there.map(|member| member.session.clone()).collect()
     };
-    Ok(lives(&teams::members(tx, &team.id)?) == lives(members))
+    Ok(lives(&teams::list_members(tx, &team.id)?) == lives(members))
 }
 
 fn outcomes(requests: &[ShutdownRequest]) -> Vec<Outcome> {

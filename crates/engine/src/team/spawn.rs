@@ -15,7 +15,7 @@ use polyclaw_domain::team::{
     self, MAX_CAPABILITIES, MemberState, PlanApproval, Team, TeamMember, TeamRefusal, TeamRole, TeamStatus,
 };
 use polyclaw_domain::time::Millis;
-use polyclaw_store::{Tx, agents, letters, sessions, tasks, teams};
+use polyclaw_store::{Tx, agents, sessions, tasks, team_messages, teams};
 use serde::Serialize;
 use serde_json::json;
 
@@ -144,7 +144,8 @@ impl Engine {
     ) -> Result<Vec<polyclaw_domain::task::TaskNo>> {
         let (id, name, session) = (insider.team.id.clone(), member.name.clone(), member.session.clone());
         let (now, lease_ms) = (self.now(), self.task_lease_ms());
-        let write = move |tx: &mut Tx<'_>| tasks::inherit(tx, &id, &name, &session, (now, lease_ms));
+        let write =
+            move |tx: &mut Tx<'_>| tasks::reassign_to_session(tx, &id, &name, &session, (now, lease_ms));
         Ok(self.ledger(&insider.team)?.write(write).await?)
     }
 }
@@ -173,7 +174,7 @@ fn join(
         stopped = stop_all(tx, engine, &old.session)?.1;
     }
     // The team's row before it is looked at for good: two at once are counted one after the other.
-    teams::lock(tx, &team.id)?;
+    teams::lock_team(tx, &team.id)?;
     Ok(match plan(tx, team, (new, own), most)? {
         Ok(plan) if plan.session_before() != before.session_before() => None,
         Ok(plan) => {
@@ -223,7 +224,7 @@ fn plan(
         return Ok(Err(Error::UnknownSession(team.lead.to_string())));
     };
     let agent = new.agent.clone().unwrap_or_else(|| lead.active_agent.clone());
-    let known = teams::member(tx, &team.id, &new.name)?;
+    let known = teams::get_member(tx, &team.id, &new.name)?;
     let session = SessionKey::from_parts(&agent, &["teammate", &own.uuid]);
     let plan = Plan { team, lead, agent, session, known };
     if plan.made().is_some() {
@@ -247,7 +248,7 @@ fn begin(
     if let Some(again) = plan.made() {
         return Ok(Ok(there(again.clone())));
     }
-    let member = member(&plan, new, teams::members(tx, &plan.team.id)?.len(), fresh.now);
+    let member = member(&plan, new, teams::list_members(tx, &plan.team.id)?.len(), fresh.now);
     let Plan { team, lead, known, .. } = plan;
     let lent = own.lent.clone();
     let begun =
@@ -262,7 +263,7 @@ fn begin(
         None => teams::add_member(tx, &member)?,
     }
     let Some(task) = new.task.as_ref().filter(|task| !task.trim().is_empty()) else {
-        let (letters, _) = letters::waiting(tx, &team.id, &member.name)?;
+        let (letters, _) = team_messages::count_waiting(tx, &team.id, &member.name)?;
         let ready = match letters {
             0 => None,
             _ => wake(tx, &team, &member.session, fresh, settings)?,
@@ -289,7 +290,7 @@ fn check(
     if known.as_ref().is_some_and(|member| member.state == MemberState::Active && !new.replaces) {
         return Ok(Err(TeamRefusal::MemberExists(new.name.clone()).into()));
     }
-    let active = teams::members(tx, &team.id)?;
+    let active = teams::list_members(tx, &team.id)?;
     let active =
         active.iter().filter(|member| member.state == MemberState::Active && member.name != new.name);
     if active.count() >= usize::try_from(most).unwrap_or(usize::MAX) {

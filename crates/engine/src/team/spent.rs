@@ -5,8 +5,8 @@ use polyclaw_domain::event::EventKind;
 use polyclaw_domain::id::{TeamMessageId, TurnId};
 use polyclaw_domain::team::{LEAD_NAME, RUNTIME_NAME, Team};
 use polyclaw_domain::team_message::{TeamMessage, TeamMessageKind};
-use polyclaw_store::outbox::{self, Parcel};
-use polyclaw_store::{Tx, events, ingress, letters, sessions, teams};
+use polyclaw_store::outbox::{self, OutboxMessage};
+use polyclaw_store::{Tx, events, ingress, sessions, team_messages, teams};
 use serde::Serialize;
 use serde_json::json;
 
@@ -37,8 +37,8 @@ impl TurnBudget {
 }
 
 pub(super) fn turn_budget(tx: &mut Tx<'_>, team: &Team, limit: u32) -> polyclaw_store::Result<TurnBudget> {
-    let used = ingress::automatic_turns(tx, &team.trace)?;
-    Ok(TurnBudget { used, limit, is_waiting: teams::waiting_turn(tx, team)?.is_some() })
+    let used = ingress::get_automatic_turns(tx, &team.trace)?;
+    Ok(TurnBudget { used, limit, is_waiting: teams::find_waiting_turn(tx, team)?.is_some() })
 }
 
 impl Engine {
@@ -48,9 +48,9 @@ impl Engine {
         let id = TeamMessageId::new(format!("{}-spent-{}", team.id, team.trace));
         let known = id.clone();
         let read = move |tx: &mut Tx<'_>| {
-            let is_known = letters::get(tx, &known)?.is_some();
+            let is_known = team_messages::get(tx, &known)?.is_some();
             let budget = turn_budget(tx, &wanted, limit)?;
-            Ok((!is_known && budget.is_spent()).then_some(teams::waiting_turn(tx, &wanted)?).flatten())
+            Ok((!is_known && budget.is_spent()).then_some(teams::find_waiting_turn(tx, &wanted)?).flatten())
         };
         let Some(turn) = self.db().read(read).await? else { return Ok(()) };
         let text = format!(
@@ -61,7 +61,7 @@ impl Engine {
         let letter = TeamMessage { id, ..letter };
         let (engine, wanted, about, said) = (self.clone(), team.clone(), turn.clone(), text.clone());
         let write = move |tx: &mut Tx<'_>| {
-            if !letters::push(tx, &letter)? {
+            if !team_messages::insert_once(tx, &letter)? {
                 return Ok(false);
             }
             let data = json!({ "team": wanted.name, "change": "turn_budget_spent", "limit": limit });
@@ -91,7 +91,7 @@ fn tell_people(
     for (n, address) in team.reply_to.iter().filter(|address| !address.is_pull_channel()).enumerate() {
         if let Ok(outgoing) = apply_gate(Some(address.clone()), policy, text.to_owned()) {
             let times = (engine.now(), engine.settings().delivery_ttl_ms);
-            outbox::push(tx, &Parcel::notice((&team.lead, turn), n, &outgoing, times))?;
+            outbox::push(tx, &OutboxMessage::new_notice((&team.lead, turn), n, &outgoing, times))?;
         }
     }
     Ok(())

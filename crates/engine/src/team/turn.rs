@@ -13,9 +13,9 @@ use polyclaw_domain::team::state::TeamStateReader;
 use polyclaw_domain::team::{LEAD_NAME, MemberState, Team, TeamRole, TeamStatus};
 use polyclaw_domain::team_message::{self, TeamMessage, TeamMessageKind};
 use polyclaw_domain::time::Millis;
-use polyclaw_store::jobs::{Claim, End};
-use polyclaw_store::messages::Message;
-use polyclaw_store::{Tx, jobs, letters, sessions, teams};
+use polyclaw_store::jobs::{TurnClaim, TurnJobEnd};
+use polyclaw_store::messages::SessionMessage;
+use polyclaw_store::{Tx, jobs, sessions, team_messages, teams};
 use serde_json::json;
 
 use super::desk::fitting;
@@ -36,12 +36,13 @@ const MOST: usize = 50;
 /// In which teams, and under which name, a session gets mail.
 type Names = Vec<(Team, String)>;
 
-fn names(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<Names> {
+fn names(tx: &mut Tx<'_>, claim: &TurnClaim) -> polyclaw_store::Result<Names> {
     let mut names: Names = Vec::new();
-    for team in teams::led_by(tx, &claim.session)? {
+    for team in teams::list_led_by(tx, &claim.session)? {
         names.push((team, LEAD_NAME.to_owned()));
     }
-    if let Some(member) = teams::member_of(tx, &claim.session)?.filter(|one| one.state != MemberState::Closed)
+    if let Some(member) =
+        teams::find_member_by_session(tx, &claim.session)?.filter(|one| one.state != MemberState::Closed)
         && let Some(team) = teams::get(tx, &member.team)?
     {
         names.push((team, member.name));
@@ -51,7 +52,7 @@ fn names(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<Names> {
 
 impl Context {
     /// Looks for mail before a model call, and at the team before the first.
-    pub async fn look_at_team(&mut self, engine: &Engine, claim: &Claim) -> Driven<()> {
+    pub async fn look_at_team(&mut self, engine: &Engine, claim: &TurnClaim) -> Driven<()> {
         let Some(role) = self.session.team_role else { return Ok(()) };
         let is_laid = std::mem::replace(&mut self.desk.is_laid, true);
         if !is_laid {
@@ -79,12 +80,12 @@ impl Context {
     }
 
     /// An answer to its plan may have come: then the next step has other tools.
-    async fn look_at_plan(&mut self, engine: &Engine, claim: &Claim) -> Result<()> {
+    async fn look_at_plan(&mut self, engine: &Engine, claim: &TurnClaim) -> Result<()> {
         if !self.desk.letters.iter().any(changes_tools) {
             return Ok(());
         }
         let session = claim.session.clone();
-        let member = engine.db().read(move |tx| teams::member_of(tx, &session)).await?;
+        let member = engine.db().read(move |tx| teams::find_member_by_session(tx, &session)).await?;
         let awaits_plan = member.is_some_and(|member| member.plan.is_some());
         if std::mem::replace(&mut self.awaits_plan, awaits_plan) != awaits_plan {
             self.look_for_tools(engine);
@@ -93,10 +94,10 @@ impl Context {
     }
 
     /// What an earlier life of this turn had shown when it was answered.
-    async fn recall_answered(&mut self, engine: &Engine, claim: &Claim) -> Result<()> {
+    async fn recall_answered(&mut self, engine: &Engine, claim: &TurnClaim) -> Result<()> {
         let Some(step) = self.last_step() else { return Ok(()) };
         let (turn, at) = (claim.turn.clone(), step.created_at);
-        let shown = engine.db().read(move |tx| letters::shown_before(tx, &turn, at)).await?;
+        let shown = engine.db().read(move |tx| team_messages::list_in_prompt_before(tx, &turn, at)).await?;
         self.desk.answered = shown.into_iter().collect();
         Ok(())
     }
@@ -108,16 +109,16 @@ impl Context {
         self.look_for_tools(engine);
     }
 
-    async fn lay(&mut self, engine: &Engine, claim: &Claim, role: TeamRole) -> Result<()> {
+    async fn lay(&mut self, engine: &Engine, claim: &TurnClaim, role: TeamRole) -> Result<()> {
         if role == TeamRole::Lead && claim.has_person {
             let (lead, trace, now) = (claim.session.clone(), claim.trace.clone(), engine.now());
             let asked =
                 self.addresses().into_iter().filter(|(_, wanted)| *wanted).map(|(address, _)| address);
             let reply_to: Vec<_> = asked.collect();
             let write = move |tx: &mut Tx<'_>| {
-                teams::set_asked(tx, &lead, &trace, &reply_to)?;
+                teams::set_request_origin(tx, &lead, &trace, &reply_to)?;
                 free_held(tx, &lead)?;
-                teams::retry_led_by(tx, &lead, now).map(drop)
+                teams::retry_teams_led_by(tx, &lead, now).map(drop)
             };
             engine.db().write(write).await?;
             engine.lanes.wake(JobLane::Teammate);
@@ -138,11 +139,11 @@ impl Context {
 
 /// A person has spoken to the lead: members that had caused each other too many turns go on.
 fn free_held(tx: &mut Tx<'_>, lead: &SessionKey) -> polyclaw_store::Result<()> {
-    for team in teams::led_by(tx, lead)? {
-        for member in teams::members(tx, &team.id)? {
-            let load = jobs::load(tx, &member.session)?;
+    for team in teams::list_led_by(tx, lead)? {
+        for member in teams::list_members(tx, &team.id)? {
+            let load = jobs::session_load(tx, &member.session)?;
             if let Some(turn) = &load.queued {
-                jobs::resume(tx, turn, load.running.is_some())?;
+                jobs::resume_held(tx, turn, load.running.is_some())?;
             }
         }
     }
@@ -151,10 +152,10 @@ fn free_held(tx: &mut Tx<'_>, lead: &SessionKey) -> polyclaw_store::Result<()> {
 
 /// What this turn shows already, and what has come since. And the least authority of the teams it works for: a member
 /// works for its team in any case, a lead for one whose mail it reads.
-fn due(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<(Vec<TeamMessage>, Authority)> {
+fn due(tx: &mut Tx<'_>, claim: &TurnClaim) -> polyclaw_store::Result<(Vec<TeamMessage>, Authority)> {
     let (mut due, mut authority) = (Vec::new(), Authority::Owner);
     for (team, name) in names(tx, claim)? {
-        let letters = letters::due(tx, &team.id, &name, &claim.turn, MOST)?;
+        let letters = team_messages::list_for_prompt(tx, &team.id, &name, &claim.turn, MOST)?;
         if name != LEAD_NAME || !letters.is_empty() {
             authority = authority.min(team.authority);
         }
@@ -169,9 +170,9 @@ pub(crate) fn authority_of_teams(
     session: &SessionKey,
     turn: &TurnId,
 ) -> polyclaw_store::Result<Authority> {
-    let own = teams::member_of(tx, session)?.map(|member| member.team);
+    let own = teams::find_member_by_session(tx, session)?.map(|member| member.team);
     let mut ids: Vec<TeamId> =
-        letters::shown(tx, turn)?.into_iter().map(|letter| letter.team).chain(own).collect();
+        team_messages::list_in_prompt(tx, turn)?.into_iter().map(|letter| letter.team).chain(own).collect();
     ids.sort();
     ids.dedup();
     let mut authority = Authority::Owner;
@@ -185,18 +186,18 @@ pub(crate) fn authority_of_teams(
 /// session meanwhile takes its letters along, and then nothing is due here.
 fn show_due(
     tx: &mut Tx<'_>,
-    claim: &Claim,
+    claim: &TurnClaim,
     (answered, room): (&HashSet<TeamMessageId>, usize),
     now: Millis,
 ) -> polyclaw_store::Result<(Vec<TeamMessage>, Authority)> {
     sessions::lock(tx, &claim.session)?;
     check_claim(tx, claim)?;
     for (team, _) in names(tx, claim)? {
-        teams::lock(tx, &team.id)?;
+        teams::lock_team(tx, &team.id)?;
     }
     let (due, authority) = due(tx, claim)?;
     let due = fitting(due, answered, room);
-    due.iter().try_for_each(|letter| letters::show(tx, &letter.id, &claim.turn, now))?;
+    due.iter().try_for_each(|letter| team_messages::mark_in_prompt(tx, &letter.id, &claim.turn, now))?;
     Ok((due, authority))
 }
 
@@ -205,16 +206,16 @@ fn show_due(
 pub(crate) fn mail_line(
     tx: &mut Tx<'_>,
     turn: &TurnId,
-    line: Message,
-) -> polyclaw_store::Result<Option<Message>> {
-    let mut shown = letters::shown(tx, turn)?;
+    line: SessionMessage,
+) -> polyclaw_store::Result<Option<SessionMessage>> {
+    let mut shown = team_messages::list_in_prompt(tx, turn)?;
     shown.retain(|letter| !matches!(letter.kind, TeamMessageKind::Idle | TeamMessageKind::Task));
     let Some(team) = shown.first().map(|letter| letter.team.clone()) else { return Ok(None) };
     let team = teams::get(tx, &team)?.map(|team| team.name).unwrap_or_default();
     let mut senders: Vec<&str> = shown.iter().map(|letter| letter.from.as_str()).collect();
     senders.dedup();
     let elements: Vec<String> = shown.iter().map(team_message::render_element).collect();
-    Ok(Some(Message {
+    Ok(Some(SessionMessage {
         // Derived, so that a transaction that is run again makes the same row.
         id: MessageId::new(format!("{turn}-mail")),
         role: MessageRole::User,
@@ -240,19 +241,19 @@ pub(crate) enum After {
 /// its next turn is ready, where mail has come that no prompt has held.
 pub(crate) fn end_turn(
     tx: &mut Tx<'_>,
-    (claim, end): (&Claim, &End),
+    (claim, end): (&TurnClaim, &TurnJobEnd),
     after: After,
     (fresh, settings): (&Fresh, &Settings),
 ) -> polyclaw_store::Result<Option<JobLane>> {
     let ended_well = end.state == JobState::Done;
-    for letter in letters::close(tx, &claim.turn, ended_well.then_some(fresh.now))? {
+    for letter in team_messages::finish_by_turn(tx, &claim.turn, ended_well.then_some(fresh.now))? {
         if let Some(team) = teams::get(tx, &letter.team)? {
             note_undeliverable(tx, &team, std::slice::from_ref(&letter), fresh.now)?;
         }
     }
     let names = names(tx, claim)?;
     if ended_well {
-        names.iter().try_for_each(|(team, name)| teams::forget_failures(tx, &team.id, name))?;
+        names.iter().try_for_each(|(team, name)| teams::clear_failures(tx, &team.id, name))?;
     }
     if after == After::NextTurn || end.state == JobState::Steered {
         return Ok(None);
@@ -273,17 +274,17 @@ pub(crate) fn end_turn(
     // After a turn that failed mail waits: showing it again at once could fail for ever. The keeper tries it later.
     for (team, name) in names.iter().filter(|_| ended_badly) {
         if team.status != TeamStatus::Shutdown || is_worth_a_turn(tx, team, name)? {
-            teams::note_failure(tx, &team.id, name, end.error_code.unwrap_or("unknown"), fresh.now)?;
+            teams::record_failure(tx, &team.id, name, end.error_code.unwrap_or("unknown"), fresh.now)?;
         }
     }
-    teams::note_ended(tx, &claim.session, &claim.turn, ended_badly, fresh.now)?;
+    teams::record_turn_end(tx, &claim.session, &claim.turn, ended_badly, fresh.now)?;
     Ok(None)
 }
 
 /// Whether mail waits that a turn is to be begun for. Notices that somebody is idle are worth one only where nobody is
 /// at work.
 pub(super) fn is_worth_a_turn(tx: &mut Tx<'_>, team: &Team, name: &str) -> polyclaw_store::Result<bool> {
-    let (letters, idle) = letters::waiting(tx, &team.id, name)?;
+    let (letters, idle) = team_messages::count_waiting(tx, &team.id, name)?;
     let may_rest = idle > 0 && team.status == TeamStatus::Active;
-    Ok(letters > 0 || may_rest && teams::at_work(tx, &team.id)?.is_empty())
+    Ok(letters > 0 || may_rest && teams::list_members_at_work(tx, &team.id)?.is_empty())
 }

@@ -14,7 +14,7 @@ use polyclaw_domain::task::{
 use polyclaw_domain::team::{LEAD_NAME, OPERATOR_NAME};
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome, ToolScope};
-use polyclaw_store::tasks::{self, Ending, Kind};
+use polyclaw_store::tasks::{self, TaskEnding, TaskEventKind};
 use polyclaw_store::{Tx, teams};
 use serde_json::json;
 
@@ -140,7 +140,7 @@ impl Engine {
             LEAD_NAME => Some(insider.team.lead.clone()),
             name => {
                 let (team, name) = (insider.team.id.clone(), name.to_owned());
-                let member = self.db().read(move |tx| teams::member(tx, &team, &name)).await?;
+                let member = self.db().read(move |tx| teams::get_member(tx, &team, &name)).await?;
                 member.map(|member| member.session)
             }
         };
@@ -267,28 +267,28 @@ fn note_failed(
     worker: &TaskMember,
     (why, call, now): (&str, &str, Millis),
 ) -> polyclaw_store::Result<bool> {
-    tasks::lock(tx, &task.team)?;
-    let before = tasks::times(tx, &task.team, task.no, Kind::Unverified)?;
+    tasks::lock_ledger(tx, &task.team)?;
+    let before = tasks::list_events_of_kind(tx, &task.team, task.no, TaskEventKind::Unverified)?;
     if before.iter().any(|failed| failed.data["call"] == call) {
         return Ok(false);
     }
-    tasks::note(tx, &task.team, task.no, &format!("check failed: {why}"))?;
+    tasks::set_note(tx, &task.team, task.no, &format!("check failed: {why}"))?;
     let data = json!({ "why": why, "call": call });
-    tasks::note_event(tx, &task.team, task.no, Kind::Unverified, &worker.name, &data, now)?;
+    tasks::record_event(tx, &task.team, task.no, TaskEventKind::Unverified, &worker.name, &data, now)?;
     let tries =
         1 + before.iter().filter(|failed| failed.actor != LEAD_NAME && failed.actor != OPERATOR_NAME).count();
     if worker.is_lead || tries < TRIES {
         return Ok(false);
     }
     let summary = format!("Its check did not pass {TRIES} times: {why}");
-    let ending = Ending {
+    let ending = TaskEnding {
         state: TeamTaskState::Failed,
         summary: Some(sanitize::limit_block(&summary, MAX_SUMMARY_CHARS - 1)),
         artifacts: Vec::new(),
-        fence: task.lease.as_ref().map_or(0, |lease| lease.fence),
+        fencing_token: task.lease.as_ref().map_or(0, |lease| lease.fence),
         call: call.to_owned(),
     };
-    Ok(tasks::end(tx, &task.team, task.no, worker, (&ending, now))?.is_ok())
+    Ok(tasks::end_task(tx, &task.team, task.no, worker, (&ending, now))?.is_ok())
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use polyclaw_domain::task::{TeamTask, TeamTaskState};
 use polyclaw_domain::team::failures::FailureStreak;
 use polyclaw_domain::team::state::{self, MemberStatus, TaskCounts, TeamStateReader};
 use polyclaw_domain::team::{LEAD_NAME, Team, TeamMember, TeamStatus};
-use polyclaw_store::tasks::{self, Filter};
-use polyclaw_store::{Db, Tx, jobs, letters, teams};
+use polyclaw_store::tasks::{self, TaskListFilter};
+use polyclaw_store::{Db, Tx, jobs, team_messages, teams};
 
 use super::Actor;
 use super::make::is_lost;
@@ -78,9 +78,9 @@ impl Engine {
     /// Every team there is, by name; with those that ended lately where asked for.
     pub async fn teams(&self, with_ended: bool) -> Result<Vec<Team>> {
         let read = move |tx: &mut Tx<'_>| {
-            let mut all = teams::open(tx)?;
+            let mut all = teams::list_open(tx)?;
             if with_ended {
-                all.extend(teams::ended(tx, PAST)?);
+                all.extend(teams::list_ended(tx, PAST)?);
             }
             Ok(all)
         };
@@ -96,9 +96,9 @@ impl Engine {
     /// The last team of a name that has ended, if none bears the name now. People can still look at it.
     pub(super) async fn ended_team(&self, name: &str) -> Result<Option<Team>> {
         let wanted = name.to_owned();
-        let read = move |tx: &mut Tx<'_>| match teams::named(tx, &wanted)? {
+        let read = move |tx: &mut Tx<'_>| match teams::find_open_by_name(tx, &wanted)? {
             Some(_) => Ok(None),
-            None => Ok(teams::ended_of(tx, &wanted)?.into_iter().next()),
+            None => Ok(teams::list_ended_by_name(tx, &wanted)?.into_iter().next()),
         };
         Ok(self.db().read(read).await?)
     }
@@ -109,7 +109,7 @@ impl Engine {
             return self.ledger(team).map(Some);
         }
         let folder = self.past_folder(team).await.unwrap_or_default();
-        match self.ports.ledgers.open_past(&folder) {
+        match self.ports.ledgers.open_archived(&folder) {
             Ok(db) => Ok(Some(db)),
             Err(polyclaw_store::Error::Closed) => Ok(None),
             Err(error) => Err(error.into()),
@@ -122,9 +122,13 @@ impl Engine {
             self.db().read(move |tx| find(tx, &wanted, limit)).await?;
         let id = team.id.clone();
         let read = move |tx: &mut Tx<'_>| {
-            let all = Filter { with_ended: true, limit: usize::from(u16::MAX), ..Filter::default() };
+            let all = TaskListFilter {
+                with_ended: true,
+                limit: usize::from(u16::MAX),
+                ..TaskListFilter::default()
+            };
             let all = tasks::list(tx, &id, &all)?;
-            Ok((TaskCounts::from_tasks(&all), all, tasks::last_ended(tx, &id, ENDED)?))
+            Ok((TaskCounts::from_tasks(&all), all, tasks::list_last_ended(tx, &id, ENDED)?))
         };
         let (counts, mut open, ended) = match self.ledger_to_read(&team).await? {
             Some(ledger) => ledger.read(read).await?,
@@ -165,18 +169,18 @@ impl Engine {
             Some(team) => team,
             None => self.team_named(name).await?,
         };
-        Ok(self.db().read(move |tx| letters::newest(tx, &team.id, limit)).await?)
+        Ok(self.db().read(move |tx| team_messages::list_newest(tx, &team.id, limit)).await?)
     }
 
     /// What became of a team's tasks, behind a number.
-    pub async fn team_log(&self, name: &str, after: i64, limit: usize) -> Result<Vec<tasks::Happened>> {
+    pub async fn team_log(&self, name: &str, after: i64, limit: usize) -> Result<Vec<tasks::TaskEvent>> {
         let team = match self.ended_team(name).await? {
             Some(team) => team,
             None => self.team_named(name).await?,
         };
         let id = team.id.clone();
         match self.ledger_to_read(&team).await? {
-            Some(ledger) => Ok(ledger.read(move |tx| tasks::events(tx, &id, after, limit)).await?),
+            Some(ledger) => Ok(ledger.read(move |tx| tasks::list_events(tx, &id, after, limit)).await?),
             None => Ok(Vec::new()),
         }
     }
@@ -195,12 +199,12 @@ struct Found {
 
 fn find(tx: &mut Tx<'_>, team: &Team, limit: u32) -> polyclaw_store::Result<Found> {
     Ok(Found {
-        members: teams::members(tx, &team.id)?,
-        at_work: teams::at_work(tx, &team.id)?,
-        setbacks: teams::setbacks(tx, &team.id)?.into_iter().collect(),
-        unread: letters::unread(tx, &team.id)?.into_iter().collect(),
+        members: teams::list_members(tx, &team.id)?,
+        at_work: teams::list_members_at_work(tx, &team.id)?,
+        setbacks: teams::list_failure_streaks(tx, &team.id)?.into_iter().collect(),
+        unread: team_messages::count_unread(tx, &team.id)?.into_iter().collect(),
         is_lead_lost: is_lost(tx, team)?,
-        is_lead_working: jobs::load(tx, &team.lead)?.running.is_some(),
+        is_lead_working: jobs::session_load(tx, &team.lead)?.running.is_some(),
         turns: turn_budget(tx, team, limit)?,
     })
 }

@@ -7,7 +7,7 @@ use polyclaw_domain::task::{
     self, TaskMember, TaskNo, TaskRefusal, TaskVerification, TeamTask, TeamTaskState,
 };
 use polyclaw_domain::team::{LEAD_NAME, MemberState, OPERATOR_NAME};
-use polyclaw_store::tasks::{self, Change, Claim, Ending, Filter};
+use polyclaw_store::tasks::{self, TaskChange, TaskClaimRequest, TaskEnding, TaskListFilter};
 use polyclaw_store::{Tx, teams};
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ pub struct Wanted {
 #[derive(Clone, Debug, Default)]
 pub struct Update {
     pub state: Option<TeamTaskState>,
-    pub change: Change,
+    pub change: TaskChange,
 }
 
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ impl Engine {
             self.redactor().redact_json(metadata);
         }
         let max_open = usize::try_from(self.settings().teams.max_open_tasks).unwrap_or(usize::MAX);
-        let new = tasks::NewTask { task, key: Some(actor.call().to_owned()), max_open };
+        let new = tasks::TaskInsert { task, key: Some(actor.call().to_owned()), max_open };
         let made = self.ledger(&insider.team)?.write(move |tx| tasks::create(tx, &new)).await??;
         self.tell_ledger(&insider).await?;
         Ok(made)
@@ -93,7 +93,7 @@ impl Engine {
             return Ok(());
         }
         let (id, wanted) = (insider.team.id.clone(), name.clone());
-        let found = self.db().read(move |tx| teams::member(tx, &id, &wanted)).await?;
+        let found = self.db().read(move |tx| teams::get_member(tx, &id, &wanted)).await?;
         match found.filter(|member| member.state != MemberState::Closed) {
             Some(_) => Ok(()),
             None => Err(polyclaw_domain::team::TeamRefusal::NotAMember(name).into()),
@@ -106,7 +106,7 @@ impl Engine {
             Some(owner) => Some(self.owner_named(&insider, owner).await?),
             None => None,
         };
-        let filter = Filter {
+        let filter = TaskListFilter {
             state: wanted.state.or(wanted.available.then_some(TeamTaskState::Pending)),
             owner,
             with_ended: wanted.with_ended,
@@ -134,7 +134,7 @@ impl Engine {
             return Ok(LEAD_NAME.to_owned());
         }
         let id = insider.team.id.clone();
-        let members = self.db().read(move |tx| teams::members(tx, &id)).await?;
+        let members = self.db().read(move |tx| teams::list_members(tx, &id)).await?;
         let found = members.into_iter().find(|one| one.name == owner || one.session.as_str() == owner);
         let unknown = || polyclaw_domain::team::TeamRefusal::NotAMember(quote_safely(owner));
         Ok(found.ok_or_else(unknown)?.name)
@@ -178,11 +178,11 @@ impl Engine {
         let insider = self.insider(actor, team).await?;
         insider.only_active()?;
         let (team, worker, key) = (insider.team.id.clone(), insider.worker.clone(), actor.call().to_owned());
-        let claim = Claim { team, key, worker, now: self.now(), lease_ms: self.task_lease_ms() };
+        let claim = TaskClaimRequest { team, key, worker, now: self.now(), lease_ms: self.task_lease_ms() };
         let ledger = self.ledger(&insider.team)?;
         let claimed = match wanted {
-            None => ledger.claim(claim).await??,
-            Some(no) => ledger.write(move |tx| tasks::claim(tx, no, &claim)).await??,
+            None => ledger.claim_oldest_task(claim).await??,
+            Some(no) => ledger.write(move |tx| tasks::claim_task(tx, no, &claim)).await??,
         };
         self.tell_ledger(&insider).await?;
         Ok(claimed)
@@ -200,7 +200,7 @@ impl Engine {
         let redactor = self.redactor();
         let said = update.change.active_form.iter_mut().chain(&mut update.change.note);
         said.for_each(|text| redactor.redact_in_place(text));
-        let Change { active_form, note, needs, drops, assignee } = &update.change;
+        let TaskChange { active_form, note, needs, drops, assignee } = &update.change;
         if let Some(form) = active_form {
             task::check_text_len("activeForm", form, task::MAX_ACTIVE_FORM_CHARS)?;
         }
@@ -214,18 +214,18 @@ impl Engine {
         let (id, worker) = (insider.team.id.clone(), insider.worker.clone());
         let (now, lease_ms) = (self.now(), self.task_lease_ms());
         let write = move |tx: &mut Tx<'_>| {
-            tasks::lock(tx, &id)?;
+            tasks::lock_ledger(tx, &id)?;
             // Who may not change its state has nothing to add to it either.
             let changed = match update.state {
-                Some(TeamTaskState::InProgress) => tasks::start(tx, &id, no, &worker, (now, lease_ms))?,
-                Some(TeamTaskState::Pending) => tasks::release(tx, &id, no, &worker, now)?,
+                Some(TeamTaskState::InProgress) => tasks::start_task(tx, &id, no, &worker, (now, lease_ms))?,
+                Some(TeamTaskState::Pending) => tasks::release_task(tx, &id, no, &worker, now)?,
                 _ => tasks::get(tx, &id, no)?
                     .ok_or(TaskRefusal::Unknown(no))
                     .and_then(|task| may_add(task, &worker)),
             };
             match changed {
-                Ok(_) if update.change != Change::default() => {
-                    tasks::update(tx, &id, no, &update.change, (&worker, now))
+                Ok(_) if update.change != TaskChange::default() => {
+                    tasks::update_task(tx, &id, no, &update.change, (&worker, now))
                 }
                 changed => Ok(changed),
             }
@@ -253,7 +253,7 @@ impl Engine {
         let id = insider.team.id.clone();
         // Made again after a crash: it has ended already, and that is what was asked for.
         if task.state.has_ended()
-            && ledger.read(move |tx| tasks::ended_by_call(tx, &id, no)).await?.as_deref()
+            && ledger.read(move |tx| tasks::find_ending_call(tx, &id, no)).await?.as_deref()
                 == Some(actor.call())
         {
             self.tell_ledger(&insider).await?;
@@ -265,10 +265,15 @@ impl Engine {
             self.ask_completing(&insider, (&task, finish.summary.as_deref())).await?;
         }
         let call = actor.call().to_owned();
-        let ending =
-            Ending { state: finish.state, summary: finish.summary, artifacts: finish.artifacts, fence, call };
+        let ending = TaskEnding {
+            state: finish.state,
+            summary: finish.summary,
+            artifacts: finish.artifacts,
+            fencing_token: fence,
+            call,
+        };
         let (id, worker, now) = (insider.team.id.clone(), insider.worker.clone(), self.now());
-        let write = move |tx: &mut Tx<'_>| tasks::end(tx, &id, no, &worker, (&ending, now));
+        let write = move |tx: &mut Tx<'_>| tasks::end_task(tx, &id, no, &worker, (&ending, now));
         let ended = ledger.write(write).await?;
         self.tell_ledger(&insider).await?;
         Ok(ended?)

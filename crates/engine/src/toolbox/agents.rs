@@ -2,7 +2,7 @@
 
 use polyclaw_domain::agent::{describe_spec, widened_fields};
 use polyclaw_domain::tool::ToolScope;
-use polyclaw_store::agents::Stored;
+use polyclaw_store::agents::StoredAgent;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -23,7 +23,7 @@ pub(super) struct Set {
 
 pub(super) async fn list(engine: &Engine, scope: &ToolScope) -> Done {
     let active = engine.session(&scope.session).await.map(|session| session.active_agent).ok();
-    let line = |stored: &Stored| {
+    let line = |stored: &StoredAgent| {
         let spec = &stored.spec;
         let mark = if Some(&spec.agent_id) == active.as_ref() { " (answers here)" } else { "" };
         let model = spec.defaults.model.as_ref().map(|model| format!(" [{model}]")).unwrap_or_default();

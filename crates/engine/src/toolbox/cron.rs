@@ -5,7 +5,7 @@ use polyclaw_domain::config::{CatchUp, CronJobConfig, DeliverTo};
 use polyclaw_domain::cron_job::CronJobKind;
 use polyclaw_domain::sanitize;
 use polyclaw_domain::tool::{ToolEffect, ToolRisk, ToolScope, ToolSpec, arguments};
-use polyclaw_store::schedules::Maker;
+use polyclaw_store::cron_jobs::CronJobCreator;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -162,7 +162,7 @@ async fn add(engine: &Engine, asked: Asked<'_>, given: Add) -> Done {
         catch_up: if given.catch_up { CatchUp::Once } else { CatchUp::Skip },
         enabled: true,
     };
-    let maker = Maker { agent: scope.agent.clone(), asked_by: asked_by(engine, asked).await? };
+    let maker = CronJobCreator { agent: scope.agent.clone(), on_behalf_of: asked_by(engine, asked).await? };
     let made = engine.add_errand(job, Some(maker)).await?;
     let next = made.next.map(|at| at.to_string());
     Ok(json!({ "id": made.errand.id, "next": next, "session_key": made.errand.session }).to_string())
@@ -179,7 +179,7 @@ async fn here(engine: &Engine, asked: Asked<'_>) -> std::result::Result<DeliverT
 
 async fn remove(engine: &Engine, scope: &ToolScope, Named { id }: Named) -> Done {
     let made = engine.own_errand(&id).await?;
-    if made.made_by.is_none_or(|by| by.agent != scope.agent) {
+    if made.created_by.is_none_or(|by| by.agent != scope.agent) {
         return Err(Error::UnknownErrand(id).into());
     }
     engine.remove_errand(&id).await?;

@@ -25,6 +25,10 @@ pub(super) async fn run(engine: &Engine, scope: &ToolScope, Arguments { items }:
     };
     todo::check_todo_list(&items).map_err(Refused)?;
     let (stored, now) = (items.clone(), engine.now());
-    engine.db().write(move |tx| todos::put(tx, &session, &stored, now)).await.map_err(Error::from)?;
+    engine
+        .db()
+        .write(move |tx| todos::replace_list(tx, &session, &stored, now))
+        .await
+        .map_err(Error::from)?;
     Ok(todo::render_todo_list(&items))
 }

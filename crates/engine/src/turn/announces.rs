@@ -3,22 +3,22 @@
 use polyclaw_domain::backlog::MAX_ANNOUNCES;
 use polyclaw_domain::id::MessageId;
 use polyclaw_domain::run::{self, ANNOUNCE_KIND};
-use polyclaw_store::jobs::Claim;
-use polyclaw_store::messages::Message;
+use polyclaw_store::jobs::TurnClaim;
+use polyclaw_store::messages::SessionMessage;
 use polyclaw_store::{Tx, messages};
 use serde_json::Value;
 
 /// Merges the oldest announces, in the transaction that claims the turn. What each of them told is noted elsewhere as
 /// told, so the rows are not needed to recognise a repeat.
-pub(super) fn merge_announces(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<()> {
-    let stored = messages::of_turn(tx, &claim.turn)?;
-    let mut announces: Vec<&Message> = stored.iter().filter(|message| is_announce(message)).collect();
+pub(super) fn merge_announces(tx: &mut Tx<'_>, claim: &TurnClaim) -> polyclaw_store::Result<()> {
+    let stored = messages::list_by_turn(tx, &claim.turn)?;
+    let mut announces: Vec<&SessionMessage> = stored.iter().filter(|message| is_announce(message)).collect();
     let surplus = announces.len().saturating_sub(MAX_ANNOUNCES);
     announces.truncate(surplus);
     let Some(first) = announces.first() else { return Ok(()) };
     let metas: Vec<Value> = announces.iter().filter_map(|message| message.meta.clone()).collect();
     announces.iter().try_for_each(|message| messages::remove(tx, &message.id))?;
-    let merged = Message {
+    let merged = SessionMessage {
         // Derived, so that a transaction that is run again makes the same row.
         id: MessageId::new(format!("{}-announces", claim.turn)),
         text: run::merged_line(announces.len()),
@@ -29,6 +29,6 @@ pub(super) fn merge_announces(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store:
     messages::insert(tx, &merged)
 }
 
-fn is_announce(message: &Message) -> bool {
+fn is_announce(message: &SessionMessage) -> bool {
     message.meta.as_ref().is_some_and(|meta| meta["kind"] == ANNOUNCE_KIND && meta["dismissed"] != true)
 }

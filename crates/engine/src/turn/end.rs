@@ -19,9 +19,9 @@ use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::ToolCall;
 use polyclaw_domain::turn::StopReason;
 use polyclaw_store::jobs;
-use polyclaw_store::jobs::{Claim, End, Kind};
-use polyclaw_store::messages::Message;
-use polyclaw_store::outbox::Parcel;
+use polyclaw_store::jobs::{TurnClaim, TurnJobEnd, TurnJobKind};
+use polyclaw_store::messages::SessionMessage;
+use polyclaw_store::outbox::OutboxMessage;
 use serde_json::json;
 
 use crate::budget::Spent;
@@ -47,15 +47,15 @@ const UNREADABLE: &str = "store_unreadable";
 /// What the last transaction of a turn stores. Made before it runs, so that it can be run again.
 #[derive(Clone)]
 struct Last {
-    claim: Claim,
+    claim: TurnClaim,
     session_id: SessionId,
     /// Why calls without a result have none: each gets one that says so.
     unanswered: Option<&'static str>,
     /// Tools whose calls the caller answers.
     for_client: Vec<String>,
-    steps: Vec<Message>,
-    end: End,
-    parcels: Vec<Parcel>,
+    steps: Vec<SessionMessage>,
+    end: TurnJobEnd,
+    parcels: Vec<OutboxMessage>,
     events: Vec<polyclaw_domain::event::NewEvent>,
     tokens: Vec<ResumeToken>,
     /// A model call that no step has recorded.
@@ -90,16 +90,16 @@ pub(super) async fn finish(
     running: &Arc<Running>,
     context: &Context,
     text: String,
-) -> Driven<Option<Message>> {
+) -> Driven<Option<SessionMessage>> {
     let mut last = last(engine, running, context, JobState::Done);
-    if running.claim.kind == Kind::Turn {
+    if running.claim.kind == TurnJobKind::Turn {
         say(engine, context, &mut last, text, None);
     }
     last.final_call = running.spent();
     engine.reach(KillPoint::FinishBefore).await;
     let reply = last.steps.first().cloned();
     let ticket = lost(commit(engine, running, last).await)?;
-    Ok(reply.map(|reply| Message { ticket, ..reply }))
+    Ok(reply.map(|reply| SessionMessage { ticket, ..reply }))
 }
 
 /// Ends the turn with calls its caller runs itself; their results start the next turn.
@@ -179,7 +179,7 @@ pub(super) async fn halt(engine: &Engine, running: &Arc<Running>, halt: Halt) ->
         // One that is steered where it can not give way does so as soon as it is claimed again.
         Halt::HandedBack | Halt::Steered => {
             let claim = running.claim.clone();
-            return Ok(engine.db().write(move |tx| jobs::hand_back(tx, &claim)).await?);
+            return Ok(engine.db().write(move |tx| jobs::release_claim(tx, &claim)).await?);
         }
         Halt::Cancelled => (JobState::Cancelled, "stopped", "Stopped.".to_owned()),
         Halt::Failed { code, sentence } => (JobState::Failed, code, sentence),
@@ -252,7 +252,7 @@ fn ending(engine: &Engine, running: &Running, state: JobState) -> Last {
         unanswered: None,
         for_client: Vec::new(),
         steps: Vec::new(),
-        end: End {
+        end: TurnJobEnd {
             state,
             model: None,
             usage: TokenUsage::default(),
@@ -287,7 +287,7 @@ fn fail(engine: &Engine, context: &Context, last: &mut Last, code: &'static str,
     last.events.push(event(&last.claim, kind, json!({ "code": code })));
     last.end.error_code = Some(code);
     last.end.error = Some(sentence.clone());
-    if last.claim.kind == Kind::Turn {
+    if last.claim.kind == TurnJobKind::Turn {
         say(engine, context, last, sentence, Some(code));
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::provider::{ErrorClass, ProviderError};
-use polyclaw_store::jobs::{self, Kind};
+use polyclaw_store::jobs::{self, TurnJobKind};
 use tokio::time::{Instant, sleep};
 
 use crate::core::Engine;
@@ -148,7 +148,7 @@ fn spread(wait: Duration, by: impl Hash) -> Duration {
 /// No silence that would be a stall; an engine that drains leaves the rest to whoever goes on; and a newer message goes
 /// first where results are stored that the task goes on from.
 async fn rest(engine: &Engine, running: &Running, (context, wait): (&Context, Duration)) -> Driven<()> {
-    let may_give_way = running.claim.kind == Kind::Turn && context.last_step().is_some();
+    let may_give_way = running.claim.kind == TurnJobKind::Turn && context.last_step().is_some();
     let until = Instant::now() + wait;
     for breath in 0_u32.. {
         let left = until.saturating_duration_since(Instant::now());

@@ -13,8 +13,8 @@ use polyclaw_domain::redact::{RedactionStream, has_redaction_mark};
 use polyclaw_domain::sandbox::SandboxFacts;
 use polyclaw_domain::sanitize::quote_literal;
 use polyclaw_domain::tool::{ToolCall, ToolConsent, ToolEffect, ToolOutcome, ToolQuestion};
-use polyclaw_store::intents::{self, Begun};
-use polyclaw_store::jobs::Hold;
+use polyclaw_store::intents::{self, ReplayDecision};
+use polyclaw_store::jobs::ClaimStatus;
 use polyclaw_store::{Tx, jobs};
 use serde_json::json;
 
@@ -182,7 +182,7 @@ fn is_skill_file(folders: &[PathBuf], workspace: &Path, file: &Path) -> bool {
 /// After a crash: it was begun, so it was agreed to, and whether it runs again is for its effect class to say.
 async fn is_begun(engine: &Engine, running: &Running, call: &ToolCall) -> Driven<bool> {
     let (turn, id) = (running.claim.turn.clone(), call.id.clone());
-    let read = engine.db().read(move |tx| intents::is_begun(tx, &turn, &id));
+    let read = engine.db().read(move |tx| intents::is_started(tx, &turn, &id));
     read.await.map_err(|error| Halt::Lost(error.into()))
 }
 
@@ -191,10 +191,15 @@ fn measured(facts: &SandboxFacts) -> serde_json::Value {
     json!({ "line": facts.summary_line(), "facts": facts })
 }
 
-async fn begin(engine: &Engine, running: &Running, call: &ToolCall, effect: ToolEffect) -> Driven<Begun> {
+async fn begin(
+    engine: &Engine,
+    running: &Running,
+    call: &ToolCall,
+    effect: ToolEffect,
+) -> Driven<ReplayDecision> {
     let (claim, call, now) = (running.claim.clone(), call.clone(), engine.now());
     let write = move |tx: &mut Tx<'_>| match check_claim(tx, &claim)? {
-        Hold::Kept => intents::begin(tx, &claim.turn, &call, effect, now).map(Some),
+        ClaimStatus::Valid => intents::start_call(tx, &claim.turn, &call, effect, now).map(Some),
         _ => Ok(None),
     };
     let begun = lost(engine.persist(write).await)?.ok_or(Halt::Cancelled)?;
@@ -207,10 +212,10 @@ async fn perform(
     running: &Running,
     context: &Context,
     (call, shown): (&ToolCall, &ToolCall),
-    begun: Begun,
+    begun: ReplayDecision,
 ) -> ToolOutcome {
     let claim = &running.claim;
-    if begun == Begun::Unknown {
+    if begun == ReplayDecision::Unknown {
         engine.record(event(claim, EventKind::TurnTakenOver, json!({ "unknown_outcome": call.name }))).await;
         return ToolOutcome::error(OUTCOME_UNKNOWN);
     }
@@ -253,7 +258,7 @@ async fn store_result(
     running: &Running,
     context: &mut Context,
     call: &ToolCall,
-    (outcome, begun): (&ToolOutcome, Option<Begun>),
+    (outcome, begun): (&ToolOutcome, Option<ReplayDecision>),
 ) -> Driven<bool> {
     let now = engine.now();
     let id = MessageId::new(engine.next_id());
@@ -263,7 +268,7 @@ async fn store_result(
         let ticket = append(tx, &stored)?;
         let hold = check_claim(tx, &claim)?;
         if let Some(begun) = begun {
-            intents::close(tx, &claim.turn, &call_id, begun, now)?;
+            intents::finish_call(tx, &claim.turn, &call_id, begun, now)?;
         }
         Ok((ticket, jobs::is_steered(tx, &claim.session)?, hold))
     };

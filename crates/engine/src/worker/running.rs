@@ -7,7 +7,7 @@ use std::time::Duration;
 use polyclaw_domain::id::MessageId;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::jobs::Claim;
+use polyclaw_store::jobs::TurnClaim;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -20,7 +20,7 @@ use crate::prompt::Rows;
 
 /// A turn this node is driving.
 pub(crate) struct Running {
-    pub claim: Claim,
+    pub claim: TurnClaim,
     pub cancelled: AtomicBool,
     pub cancel: Notify,
     began: Instant,
@@ -58,7 +58,7 @@ struct Waits {
 }
 
 impl Running {
-    pub fn new(claim: Claim, rows: Option<Rows>) -> Arc<Self> {
+    pub fn new(claim: TurnClaim, rows: Option<Rows>) -> Arc<Self> {
         Arc::new(Self {
             cancelled: AtomicBool::new(claim.stopping),
             claim,

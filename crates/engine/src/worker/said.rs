@@ -2,7 +2,7 @@
 
 use polyclaw_domain::id::MessageId;
 use polyclaw_domain::message::MessageRole;
-use polyclaw_store::messages::Message;
+use polyclaw_store::messages::SessionMessage;
 
 /// The words of a model call, for whoever wants to know how far it came.
 #[derive(Clone, Debug, Default)]
@@ -35,8 +35,8 @@ impl Said {
     }
 
     /// All of it, each word once. The line that says why a turn ended early is none of its words.
-    pub fn whole(&self, stored: &[Message]) -> String {
-        let is_said = |message: &&Message| {
+    pub fn whole(&self, stored: &[SessionMessage]) -> String {
+        let is_said = |message: &&SessionMessage| {
             message.role == MessageRole::Assistant
                 && message.meta.as_ref().is_none_or(|meta| meta["error"].is_null())
         };
@@ -46,7 +46,7 @@ impl Said {
     }
 
     /// What none of the stored steps has.
-    pub fn unstored(&self, stored: &[Message]) -> &str {
+    pub fn unstored(&self, stored: &[SessionMessage]) -> &str {
         let is_stored = |step: &MessageId| stored.iter().any(|message| message.id == *step);
         match &self.step {
             Some(step) if is_stored(step) => "",
@@ -62,7 +62,7 @@ mod tests {
     use polyclaw_domain::job::JobLane;
     use polyclaw_domain::session_key::SessionKey;
     use polyclaw_domain::time::Millis;
-    use polyclaw_store::jobs::{Claim, Kind};
+    use polyclaw_store::jobs::{TurnClaim, TurnJobKind};
     use serde_json::json;
 
     use super::*;
@@ -76,12 +76,12 @@ mod tests {
 
     use Act::{Begin, Say, Store};
 
-    fn step(id: &str, text: &str) -> Message {
-        let claim = Claim {
+    fn step(id: &str, text: &str) -> SessionMessage {
+        let claim = TurnClaim {
             turn: TurnId::new("t"),
             session: SessionKey::from_parts(&AgentId::main(), &["x"]),
             agent: AgentId::main(),
-            kind: Kind::Turn,
+            kind: TurnJobKind::Turn,
             lane: JobLane::Main,
             node: NodeId::new("n"),
             attempt: 1,
@@ -93,8 +93,9 @@ mod tests {
             has_person: true,
             stopping: false,
         };
-        let message = Message::internal(MessageId::new(id), &claim, SessionId::new("s"), Millis(1));
-        Message { role: MessageRole::Assistant, text: text.to_owned(), ..message }
+        let message =
+            SessionMessage::new_internal(MessageId::new(id), &claim, SessionId::new("s"), Millis(1));
+        SessionMessage { role: MessageRole::Assistant, text: text.to_owned(), ..message }
     }
 
     #[test]
@@ -117,9 +118,12 @@ mod tests {
                     Store(id) => said.becomes(MessageId::new(*id)),
                 }
             }
-            let mut stored: Vec<Message> = stored.iter().map(|id| step(id, "a")).collect();
+            let mut stored: Vec<SessionMessage> = stored.iter().map(|id| step(id, "a")).collect();
             assert_eq!(said.whole(&stored), whole);
-            stored.push(Message { meta: Some(json!({ "error": "stopped" })), ..step("end", "Stopped.") });
+            stored.push(SessionMessage {
+                meta: Some(json!({ "error": "stopped" })),
+                ..step("end", "Stopped.")
+            });
             assert_eq!(said.whole(&stored), whole, "why it ended is none of its words");
         }
     }

@@ -9,7 +9,7 @@ use polyclaw_domain::event::{EventKind, NewEvent};
 use polyclaw_domain::id::TurnId;
 use polyclaw_store::Tx;
 use polyclaw_store::events;
-use polyclaw_store::jobs::{self, Claim, Claimer, OrphanSearch};
+use polyclaw_store::jobs::{self, OrphanSearch, TurnClaim, TurnClaimer};
 use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -48,7 +48,7 @@ impl Quarantine {
 
 /// What one look found.
 struct Taken {
-    claims: Vec<Claim>,
+    claims: Vec<TurnClaim>,
     /// Orphans that were seen, whoever got them.
     seen: usize,
     suspect: Option<TurnId>,
@@ -61,7 +61,7 @@ pub(super) async fn take_over(
     turns: &mut JoinSet<()>,
     quarantine: &mut Quarantine,
 ) -> Result<()> {
-    while take_over_some(engine, turns, quarantine).await? == jobs::ORPHANS {}
+    while take_over_some(engine, turns, quarantine).await? == jobs::ORPHAN_BATCH_SIZE {}
     Ok(())
 }
 
@@ -74,7 +74,7 @@ async fn take_over_some(
     let claimer = claimer(engine);
     let search = OrphanSearch {
         node: claimer.node.clone(),
-        family: family(engine),
+        node_name: family(engine),
         now: claimer.now,
         suspect_after: engine.settings().attempts,
     };
@@ -82,14 +82,14 @@ async fn take_over_some(
         engine.running.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
     let may_start_suspect = quarantine.is_free(engine);
     let write = move |tx: &mut Tx<'_>| {
-        jobs::note_deaths(tx, &search)?;
-        let orphans = jobs::orphans(tx, &search)?;
+        jobs::record_deaths(tx, &search)?;
+        let orphans = jobs::list_orphans(tx, &search)?;
         let mut taken = Taken { claims: Vec::new(), seen: 0, suspect: None, is_waited_for: false };
         for (turn, _) in orphans.into_iter().filter(|(turn, _)| !driven.contains(turn)) {
             taken.claims.extend(take_one(tx, &turn, &claimer, &search)?);
             taken.seen += 1;
         }
-        for turn in jobs::suspects(tx, &search)?.into_iter().filter(|turn| !driven.contains(turn)) {
+        for turn in jobs::list_suspects(tx, &search)?.into_iter().filter(|turn| !driven.contains(turn)) {
             if taken.suspect.is_some() || !may_start_suspect {
                 taken.is_waited_for = true;
                 break;
@@ -119,17 +119,17 @@ async fn take_over_some(
 fn take_one(
     tx: &mut Tx<'_>,
     turn: &TurnId,
-    claimer: &Claimer,
+    claimer: &TurnClaimer,
     search: &OrphanSearch,
-) -> polyclaw_store::Result<Option<Claim>> {
-    let claim = jobs::take_over(tx, turn, claimer, search.family.as_deref())?;
+) -> polyclaw_store::Result<Option<TurnClaim>> {
+    let claim = jobs::take_over_orphan(tx, turn, claimer, search.node_name.as_deref())?;
     if let Some(claim) = &claim {
         events::record(tx, &taken_over(claim), claimer.now)?;
     }
     Ok(claim)
 }
 
-fn taken_over(claim: &Claim) -> NewEvent {
+fn taken_over(claim: &TurnClaim) -> NewEvent {
     NewEvent {
         kind: EventKind::TurnTakenOver,
         session: Some(claim.session.clone()),

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::session_key::SessionKey;
-use polyclaw_store::jobs::{self, Claim, Renewal};
-use polyclaw_store::{CONNECTED, holders, ingress, pairings, rounds, schedules, teams};
+use polyclaw_store::jobs::{self, ClaimRenewal, TurnClaim};
+use polyclaw_store::{CONNECTED_SIGNAL, account_leases, broadcasts, cron_jobs, ingress, pairings, teams};
 use tokio::time::Instant;
 
 use crate::core::Engine;
@@ -38,12 +38,12 @@ pub(crate) async fn keep(engine: &Engine) -> Result<()> {
             true => continue,
             false => {}
         }
-        let claims: Vec<Claim> = running.iter().map(|running| running.claim.clone()).collect();
+        let claims: Vec<TurnClaim> = running.iter().map(|running| running.claim.clone()).collect();
         let (now, lease_ms) = (engine.now(), settings.lease_ms);
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
             let mut stopped = Vec::new();
             for claim in &claims {
-                if jobs::renew(tx, claim, now, lease_ms)? == Renewal::Stop {
+                if jobs::renew_claim(tx, claim, now, lease_ms)? == ClaimRenewal::Stop {
                     stopped.push(claim.turn.clone());
                 }
             }
@@ -59,7 +59,7 @@ pub(crate) async fn keep(engine: &Engine) -> Result<()> {
 
 /// Hears other nodes: new jobs, changed sessions.
 pub(crate) async fn listen(engine: &Engine) -> Result<()> {
-    let Some(mut signals) = engine.db().signals() else { return Ok(()) };
+    let Some(mut signals) = engine.db().subscribe_signals() else { return Ok(()) };
     while let Some(signal) = signals.recv().await {
         match signal.0.split_once(' ') {
             Some(("session", key)) => {
@@ -69,11 +69,11 @@ pub(crate) async fn listen(engine: &Engine) -> Result<()> {
             }
             Some(("stop", turn)) => engine.stop_here(&TurnId::new(turn)),
             _ if signal.0 == "outbox" => engine.outbox_wake.notify_one(),
-            _ if signal.0 == holders::FREED => engine.holdings.look(),
-            _ if signal.0 == schedules::CHANGED => engine.time_wake.notify_one(),
-            _ if signal.0 == teams::BEGUN => engine.look_after_teams(),
+            _ if signal.0 == account_leases::ACCOUNTS_SIGNAL => engine.holdings.look(),
+            _ if signal.0 == cron_jobs::CRON_JOBS_SIGNAL => engine.time_wake.notify_one(),
+            _ if signal.0 == teams::TEAMS_SIGNAL => engine.look_after_teams(),
             // What was said while nobody listened may have been anything.
-            _ if signal.0 == CONNECTED => {
+            _ if signal.0 == CONNECTED_SIGNAL => {
                 engine.look_after_teams();
                 engine.lanes.wake_all();
             }
@@ -94,9 +94,9 @@ pub(crate) async fn sweep(engine: &Engine) -> Result<()> {
         engine.hub.sweep();
         let now = engine.now();
         let forget = move |tx: &mut polyclaw_store::Tx<'_>| {
-            pairings::forget_expired(tx, now)?;
-            rounds::forget(tx, now.minus(ROUNDS_KEPT_MS))?;
-            ingress::forget_old(tx, now)
+            pairings::delete_expired(tx, now)?;
+            broadcasts::delete_closed_before(tx, now.minus(ROUNDS_KEPT_MS))?;
+            ingress::delete_expired(tx, now)
         };
         engine.db().write(forget).await?;
         engine.put_away().await?;

@@ -13,7 +13,7 @@ use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
 use polyclaw_engine::ingress::Inbound;
 use polyclaw_engine::{Error, decide};
-use polyclaw_store::agents::{self, Source};
+use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Line, Scripted, last_user};
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ async fn add(ground: &Ground, spec: Value) -> AgentId {
     let (id, stored) = (spec.agent_id.clone(), spec);
     ground
         .db
-        .write(move |tx| agents::upsert(tx, &stored, Source::Config, polyclaw_domain::time::Millis(1)))
+        .write(move |tx| agents::upsert(tx, &stored, AgentSource::Config, polyclaw_domain::time::Millis(1)))
         .await
         .unwrap();
     id
@@ -281,7 +281,10 @@ async fn an_agent_is_made_from_a_turn_with_a_persons_word_and_is_a_file_too() {
         assert_eq!(world.engine.agent(&AgentId::parse("ops").unwrap()).await.is_ok(), made);
     }
     let stored = world.engine.agent(&AgentId::parse("ops").unwrap()).await.unwrap();
-    assert_eq!((stored.source, stored.spec.policy.tools.profile), (Source::Api, Some(ToolProfile::Coding)));
+    assert_eq!(
+        (stored.source, stored.spec.policy.tools.profile),
+        (AgentSource::Api, Some(ToolProfile::Coding))
+    );
     let file = folder.path().join("agents/ops/agent.toml");
     assert_eq!(from_toml(&std::fs::read_to_string(&file).unwrap()).unwrap(), stored.spec);
     let again = world.says(draft).await.text;

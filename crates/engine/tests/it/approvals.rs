@@ -9,7 +9,7 @@ use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
 use polyclaw_engine::hub::{FrameKind, Watch};
 use polyclaw_engine::ingress::{Accepted, Inbound, Relayed, Way};
 use polyclaw_engine::{Error, Verdict, decide};
-use polyclaw_store::agents::{self, Source};
+use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_store::messages;
 use polyclaw_testkit::until;
 use polyclaw_testkit::world::{Ground, World};
@@ -359,7 +359,7 @@ async fn a_button_counts_once_and_only_of_who_was_asked() {
     world.settled().await;
     let key = SessionKey::parse("agent:main:telegram:dm:ann").unwrap();
     let id = world.engine.session(&key).await.unwrap().id;
-    let lines = world.engine.db().read(move |tx| messages::page(tx, &key, &id, 0, 100)).await.unwrap();
+    let lines = world.engine.db().read(move |tx| messages::list_page(tx, &key, &id, 0, 100)).await.unwrap();
     assert_eq!(lines.iter().filter(|line| line.text == "it ran").count(), 1);
     // In a group it is an owner's, as the command is.
     assert_eq!(world.ground.outlet.deliver(group_letter("-7", "guest", "run it")).await, IngestOutcome::Done);
@@ -398,7 +398,7 @@ async fn whoever_waits_for_a_delegation_is_asked_for_its_tools() {
     expert.policy.tools.allow = vec!["*".into(), "danger".into()];
     for spec in [main, expert] {
         let now = polyclaw_domain::time::Millis(1);
-        ground.db.write(move |tx| agents::upsert(tx, &spec, Source::Config, now)).await.unwrap();
+        ground.db.write(move |tx| agents::upsert(tx, &spec, AgentSource::Config, now)).await.unwrap();
     }
     let world = ground.wake(Faulty::never());
     let accepted = world.sends("me", "go").await.unwrap();

@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use polyclaw_store::{Db, Target};
+use polyclaw_store::{Db, DbTarget};
 use polyclaw_testkit::postgres::Cluster;
 
 use crate::teams::fixture::drive;
 
 pub fn on_sqlite<F: Future<Output = ()>>(check: impl FnOnce(Db) -> F) {
     let folder = tempfile::tempdir().unwrap();
-    let db = Db::open(&Target::Sqlite(folder.path().join("sessions.db"))).unwrap();
+    let db = Db::open(&DbTarget::Sqlite(folder.path().join("sessions.db"))).unwrap();
     drive(async { check(db).await });
 }
 
 pub fn on_postgres<F: Future<Output = ()>>(check: impl FnOnce(Db) -> F) {
     let url = Cluster::of_process().fresh_database().unwrap();
-    let db = Db::open(&Target::Postgres { url, connections: 4 }).unwrap();
+    let db = Db::open(&DbTarget::Postgres { url, connections: 4 }).unwrap();
     drive(async { check(db).await });
 }
 

@@ -10,8 +10,8 @@ use polyclaw_domain::job::{JobLane, JobState};
 use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_domain::provider::{ModelRef, TokenUsage};
 use polyclaw_engine::{Balance, Settings};
-use polyclaw_store::agents::{self, Source};
-use polyclaw_store::usage::By;
+use polyclaw_store::agents::{self, AgentSource};
+use polyclaw_store::usage::UsageGroupKey;
 use polyclaw_store::{events, sessions, usage};
 use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Line, Scripted};
@@ -45,7 +45,7 @@ async fn set_budget(world: &World, id: &str, budget: AgentBudget) {
     let mut spec = AgentSpec::with_id(AgentId::parse(id).unwrap());
     spec.budget = budget;
     let now = world.engine.now();
-    world.engine.db().write(move |tx| agents::upsert(tx, &spec, Source::Config, now)).await.unwrap();
+    world.engine.db().write(move |tx| agents::upsert(tx, &spec, AgentSource::Config, now)).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -100,8 +100,11 @@ async fn dollars_are_counted_by_the_price_of_the_model_and_an_unknown_price_is_s
         (spent.spent, spent.reserved),
         (BudgetAmount { tokens: 30, nanos: usd_to_nanos(40.0) }, BudgetAmount::default())
     );
-    let totals =
-        world.engine.db().read(|tx| usage::totals(tx, polyclaw_domain::time::Millis(0), By::Agent)).await;
+    let totals = world
+        .engine
+        .db()
+        .read(|tx| usage::sum_totals(tx, polyclaw_domain::time::Millis(0), UsageGroupKey::Agent))
+        .await;
     let totals = totals.unwrap();
     assert_eq!((totals[0].cost_nanos, totals[0].unpriced_calls), (Some(usd_to_nanos(40.0)), 0));
 }
@@ -299,8 +302,11 @@ async fn a_call_that_is_cut_off_counts_as_reserved_and_its_usage_as_unknown() {
     let standing = balance(&world, &BudgetScope::Instance).await.standing;
     assert_eq!((standing.unknown_calls, standing.reserved.tokens), (1, 0));
     assert!(standing.spent.tokens > 8_000, "{standing:?}");
-    let totals =
-        world.engine.db().read(|tx| usage::totals(tx, polyclaw_domain::time::Millis(0), By::Model)).await;
+    let totals = world
+        .engine
+        .db()
+        .read(|tx| usage::sum_totals(tx, polyclaw_domain::time::Millis(0), UsageGroupKey::Model))
+        .await;
     let totals = totals.unwrap();
     assert_eq!((totals[0].calls, totals[0].unknown_calls, totals[0].input_tokens), (2, 1, Some(10)));
 }

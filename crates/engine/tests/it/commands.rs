@@ -156,7 +156,7 @@ async fn what_a_command_changes_is_seen_in_its_story() {
 
 async fn glances(world: &World, key: &SessionKey) -> Vec<String> {
     let wanted = key.clone();
-    let read = move |tx: &mut polyclaw_store::Tx<'_>| messages::all(tx, &wanted, 0, 100);
+    let read = move |tx: &mut polyclaw_store::Tx<'_>| messages::list_all(tx, &wanted, 0, 100);
     glance(&world.engine.db().read(read).await.unwrap())
 }
 

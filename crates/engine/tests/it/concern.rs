@@ -69,7 +69,7 @@ async fn is_open(world: &World, id: &ApprovalId) -> bool {
 
 async fn runs_in(world: &World, key: &str) -> bool {
     let key = SessionKey::parse(key).unwrap();
-    let running = world.engine.db().read(jobs::running).await.unwrap();
+    let running = world.engine.db().read(jobs::list_running).await.unwrap();
     running.iter().any(|running| running.session == key)
 }
 

@@ -30,7 +30,7 @@ use polyclaw_domain::id::AgentId;
 use polyclaw_domain::provider::{ErrorClass, ModelRef, Prompt, PromptMessage, ProviderError};
 use polyclaw_domain::run::{RunStatus, SpawnLimits};
 use polyclaw_engine::family::{Counts, Pair};
-use polyclaw_store::agents::{self, Source};
+use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_store::{Db, jobs, sessions};
 use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Line, Script, Scripted, last_user};
@@ -66,7 +66,7 @@ fn answers(prompt: &Prompt) -> Vec<Value> {
 
 async fn store(ground: &Ground, spec: AgentSpec) {
     let write = move |tx: &mut polyclaw_store::Tx<'_>| {
-        agents::upsert(tx, &spec, Source::Config, polyclaw_domain::time::Millis(1))
+        agents::upsert(tx, &spec, AgentSource::Config, polyclaw_domain::time::Millis(1))
     };
     ground.db.write(write).await.unwrap();
 }
@@ -160,7 +160,10 @@ async fn d_05_06_a_timeout_returns_what_was_said_stops_the_target_and_the_caller
     assert_eq!((&answer["partial_response"], &answer["response"]), (&json!("half of it"), &Value::Null));
     assert!((1_000..7_000).contains(&answer["duration_ms"].as_i64().unwrap()), "{answer}");
     world.settled().await;
-    assert!(world.engine.db().read(jobs::counts).await.unwrap().is_empty(), "the target really stopped");
+    assert!(
+        world.engine.db().read(jobs::count_by_state).await.unwrap().is_empty(),
+        "the target really stopped"
+    );
     assert_eq!(world.engine.runs_of(&World::key("me"), 9).await.unwrap()[0].status, RunStatus::Timeout);
 }
 
@@ -237,7 +240,7 @@ async fn d_11_ac_06_a_delegate_can_not_delegate_and_its_words_do_not_change_its_
         let world = ground.wake(Faulty::never());
         world.says("ask").await;
         world.settled().await;
-        let filter = sessions::Filter { limit: 10, ..sessions::Filter::default() };
+        let filter = sessions::SessionFilter { limit: 10, ..sessions::SessionFilter::default() };
         let all = world.engine.db().read(move |tx| sessions::list(tx, &filter)).await.unwrap();
         assert_eq!(all.iter().filter(|session| session.owner.is_some()).count(), begun, "most {max_depth}");
         assert_eq!(all.iter().map(|session| session.delegation_depth as usize).max(), Some(begun));

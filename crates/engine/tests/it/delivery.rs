@@ -3,11 +3,11 @@ use std::sync::Arc;
 use polyclaw_domain::channel::SendOutcome;
 use polyclaw_domain::delivery::OutboxState;
 use polyclaw_domain::kill_points::KillPoint;
-use polyclaw_store::outbox::{self, Parcel};
+use polyclaw_store::outbox::{self, OutboxMessage};
 use polyclaw_testkit::world::World;
 use polyclaw_testkit::{Faulty, Outlet};
 
-async fn parcels(world: &World) -> Vec<Parcel> {
+async fn parcels(world: &World) -> Vec<OutboxMessage> {
     world.engine.db().read(|tx| outbox::list(tx, None, "", 100)).await.unwrap()
 }
 

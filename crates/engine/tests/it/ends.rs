@@ -43,7 +43,7 @@ async fn a_stop_from_another_node_is_seen_at_the_next_step() {
     let accepted = world.sends("me", "work").await.unwrap();
     moment().await;
     // As another node on the same database does it: only the row says so.
-    world.engine.db().write(|tx| jobs::stop(tx, &World::key("me"))).await.unwrap();
+    world.engine.db().write(|tx| jobs::request_stop(tx, &World::key("me"))).await.unwrap();
     gate.add_permits(1);
     moment().await;
     assert_eq!(world.answer(&accepted).await.state, JobState::Cancelled);
@@ -60,7 +60,7 @@ async fn a_turn_taken_over_after_its_stop_asks_no_model() {
     let accepted = world.sends("me", "work").await.unwrap();
     moment().await;
     let ground = world.killed().await;
-    ground.db.write(|tx| jobs::stop(tx, &World::key("me"))).await.unwrap();
+    ground.db.write(|tx| jobs::request_stop(tx, &World::key("me"))).await.unwrap();
     let world = ground.wake(Faulty::never());
     assert_eq!(world.answer(&accepted).await.state, JobState::Cancelled);
     assert_eq!(model.prompts().len(), 1);

@@ -11,9 +11,9 @@ use polyclaw_domain::run::{RunStatus, SubagentRun};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome, ToolScope};
 use polyclaw_engine::ingress::Inbound;
-use polyclaw_store::agents::{self, Source};
-use polyclaw_store::messages::Message;
-use polyclaw_store::sessions::Filter;
+use polyclaw_store::agents::{self, AgentSource};
+use polyclaw_store::messages::SessionMessage;
+use polyclaw_store::sessions::SessionFilter;
 use polyclaw_store::{Db, events, messages, sessions};
 use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Line, Script, Scripted, last_user};
@@ -68,21 +68,21 @@ fn parent_of_three(prompt: &Prompt) -> Script {
     }
 }
 
-pub async fn transcript(db: &Db, key: &SessionKey) -> Vec<Message> {
+pub async fn transcript(db: &Db, key: &SessionKey) -> Vec<SessionMessage> {
     let key = key.clone();
     let read = move |tx: &mut polyclaw_store::Tx<'_>| match sessions::get(tx, &key)? {
-        Some(session) => messages::page(tx, &key, &session.id, 0, 10_000),
+        Some(session) => messages::list_page(tx, &key, &session.id, 0, 10_000),
         None => Ok(Vec::new()),
     };
     db.read(read).await.unwrap()
 }
 
-pub fn announces(lines: &[Message]) -> Vec<&Message> {
+pub fn announces(lines: &[SessionMessage]) -> Vec<&SessionMessage> {
     lines.iter().filter(|line| line.text.ends_with("] finish")).collect()
 }
 
 async fn no_block_is_stored(db: &Db) {
-    let filter = Filter { agent: None, status: None, owner: None, after: None, limit: 1_000 };
+    let filter = SessionFilter { agent: None, status: None, owner: None, after: None, limit: 1_000 };
     let all = db.read(move |tx| sessions::list(tx, &filter)).await.unwrap();
     for listed in all {
         for line in transcript(db, &listed.key).await {
@@ -463,7 +463,7 @@ pub async fn delegating_ground(author: fn(&Prompt) -> Script) -> Ground {
         DelegationPolicy { allow_agents: vec!["expert".into()], max_concurrent: 2, max_depth: 1 };
     let spec = AgentSpec { delegation: Some(delegation), ..AgentSpec::with_id(AgentId::main()) };
     let write = move |tx: &mut polyclaw_store::Tx<'_>| {
-        agents::upsert(tx, &spec, Source::Config, polyclaw_domain::time::Millis(1))
+        agents::upsert(tx, &spec, AgentSource::Config, polyclaw_domain::time::Millis(1))
     };
     ground.db.write(write).await.unwrap();
     ground

@@ -29,7 +29,7 @@ fn shown(prompt: &Prompt) -> Vec<Image> {
 
 async fn is_kept(world: &World, image: &Image) -> bool {
     let hash = image.hash().clone();
-    world.engine.db().read(move |tx| media::load(tx, &hash)).await.unwrap().is_some()
+    world.engine.db().read(move |tx| media::load_image(tx, &hash)).await.unwrap().is_some()
 }
 
 #[tokio::test(start_paused = true)]

@@ -131,7 +131,7 @@ async fn the_internal_door_keeps_a_message_once_and_begins_sessions_only_for_the
     let person = Injection { provenance: Provenance::Person(AgentId::main()), ..from_other("p") };
     world.engine.inject_message(&World::key("new"), "hello", person).await.unwrap();
     world.settled().await;
-    let said = |lines: Vec<polyclaw_store::messages::Message>| {
+    let said = |lines: Vec<polyclaw_store::messages::SessionMessage>| {
         let own = lines.into_iter().filter(|line| line.address.is_some());
         own.map(|line| format!("{} {}", line.origin, line.text)).collect::<Vec<_>>()
     };

@@ -89,7 +89,7 @@ impl Stage {
         self.world.settled().await;
         assert_eq!(self.child_prompts(), 1, "it was asked nothing more");
         let child = self.run().await.child;
-        let load = self.world.engine.db().read(move |tx| jobs::load(tx, &child)).await.unwrap();
+        let load = self.world.engine.db().read(move |tx| jobs::session_load(tx, &child)).await.unwrap();
         assert!(load.is_idle(), "{load:?}");
     }
 }

@@ -55,13 +55,13 @@ use std::sync::Arc;
 
 use polyclaw_domain::message::MessageRole;
 use polyclaw_domain::provider::{Prompt, PromptMessage};
-use polyclaw_store::messages::Message;
+use polyclaw_store::messages::SessionMessage;
 use polyclaw_testkit::{Line, Script, Scripted};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
 /// What a transcript looks like at a glance: `user hi`, `assistant echo: hi`, `call look`, `result look`.
-fn glance(transcript: &[Message]) -> Vec<String> {
+fn glance(transcript: &[SessionMessage]) -> Vec<String> {
     transcript
         .iter()
         .flat_map(|message| match message.role {
@@ -77,7 +77,7 @@ fn glance(transcript: &[Message]) -> Vec<String> {
         .collect()
 }
 
-fn first_line(message: &Message) -> &str {
+fn first_line(message: &SessionMessage) -> &str {
     message.text.lines().next().unwrap_or_default()
 }
 

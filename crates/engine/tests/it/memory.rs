@@ -16,8 +16,8 @@ use polyclaw_domain::provider::{Prompt, PromptMessage, ProviderError};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::ingress::Inbound;
 use polyclaw_engine::memory::Search;
-use polyclaw_store::agents::{self, Source};
-use polyclaw_store::brain::Filter;
+use polyclaw_store::agents::{self, AgentSource};
+use polyclaw_store::memory::MemoryListFilter;
 use polyclaw_store::{Db, events};
 use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Line, PIXEL, Scripted, last_user};
@@ -44,7 +44,7 @@ fn texts(prompt: &Prompt) -> Vec<&str> {
 async fn with_policy(world: &World, policy: ContextPolicy) {
     let spec = AgentSpec { context_policy: policy, ..AgentSpec::with_id(AgentId::main()) };
     let now = world.engine.now();
-    world.engine.db().write(move |tx| agents::upsert(tx, &spec, Source::Config, now)).await.unwrap();
+    world.engine.db().write(move |tx| agents::upsert(tx, &spec, AgentSource::Config, now)).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -194,7 +194,12 @@ async fn facts_are_kept_before_history_is_folded_and_once() {
     for n in 0..20 {
         world.says(&format!("number {n} {}", "word ".repeat(50))).await;
     }
-    let kept = world.engine.brain().list(Filter { limit: 10, ..Filter::default() }).await.unwrap();
+    let kept = world
+        .engine
+        .brain()
+        .list(MemoryListFilter { limit: 10, ..MemoryListFilter::default() })
+        .await
+        .unwrap();
     assert_eq!(kept.len(), 1, "folded several times, kept once: {kept:?}");
     assert_eq!((kept[0].content.as_str(), kept[0].scope), ("Ana lives in Porto.", MemoryScope::Session));
     let flushed = |tx: &mut polyclaw_store::Tx<'_>| events::list(tx, 0, None, None, 500);
@@ -227,7 +232,12 @@ async fn a_deleted_session_takes_what_was_said_in_it_alone_along() {
     remember(&world, "me", MemoryScope::Agent, "a fact for the agent").await;
     world.settled().await;
     world.engine.delete_session(&World::key("me")).await.unwrap();
-    let left = world.engine.brain().list(Filter { limit: 9, ..Filter::default() }).await.unwrap();
+    let left = world
+        .engine
+        .brain()
+        .list(MemoryListFilter { limit: 9, ..MemoryListFilter::default() })
+        .await
+        .unwrap();
     assert_eq!(
         left.iter().map(|memory| memory.content.as_str()).collect::<Vec<_>>(),
         ["a fact for the agent"]
@@ -247,7 +257,12 @@ async fn images_that_can_not_be_removed_keep_nothing_of_a_deleted_session_rememb
     world.settled().await;
     world.engine.db().write(|tx| tx.execute(STUCK, &[])).await.unwrap();
     world.engine.delete_session(&World::key("me")).await.unwrap();
-    let left = world.engine.brain().list(Filter { limit: 9, ..Filter::default() }).await.unwrap();
+    let left = world
+        .engine
+        .brain()
+        .list(MemoryListFilter { limit: 9, ..MemoryListFilter::default() })
+        .await
+        .unwrap();
     assert_eq!(left.len(), 0, "{left:?}");
 }
 

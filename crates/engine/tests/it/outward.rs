@@ -11,7 +11,7 @@ use polyclaw_domain::provider::{Prompt, PromptMessage};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
 use polyclaw_engine::ingress::Inbound;
-use polyclaw_store::schedules::Maker;
+use polyclaw_store::cron_jobs::CronJobCreator;
 use polyclaw_store::sessions;
 use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Line, Scripted, last_user, letter};
@@ -133,7 +133,7 @@ async fn errands_of_others_are_neither_seen_nor_touched() {
         catch_up: CatchUp::Skip,
         enabled: true,
     };
-    let maker = Maker { agent: ops, asked_by: Vec::new() };
+    let maker = CronJobCreator { agent: ops, on_behalf_of: Vec::new() };
     world.engine.add_errand(job, Some(maker)).await.unwrap();
     assert!(!call(&world, "cron_list", &json!({})).await.contains("theirs"));
     for tool in ["cron_run", "cron_remove"] {

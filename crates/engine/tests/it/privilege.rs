@@ -11,7 +11,7 @@ use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
 use polyclaw_engine::team::{Actor, NewMember, NewTeam};
 use polyclaw_store::Db;
-use polyclaw_store::agents::{self, Source};
+use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Line, Script, Scripted};
 use serde_json::json;
@@ -37,7 +37,7 @@ fn spec(depth: usize, denied: &[&str]) -> AgentSpec {
 
 async fn store(ground: &Ground, spec: AgentSpec) {
     let write = move |tx: &mut polyclaw_store::Tx<'_>| {
-        agents::upsert(tx, &spec, Source::Config, polyclaw_domain::time::Millis(1))
+        agents::upsert(tx, &spec, AgentSource::Config, polyclaw_domain::time::Millis(1))
     };
     ground.db.write(write).await.unwrap();
 }

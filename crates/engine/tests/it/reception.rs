@@ -58,7 +58,7 @@ async fn world() -> World {
 pub async fn said_in(world: &World, key: &str) -> Vec<String> {
     let key = SessionKey::parse(key).unwrap();
     let read = move |tx: &mut polyclaw_store::Tx<'_>| match sessions::get(tx, &key)? {
-        Some(session) => messages::page(tx, &key, &session.id, 0, 1_000),
+        Some(session) => messages::list_page(tx, &key, &session.id, 0, 1_000),
         None => Ok(Vec::new()),
     };
     let lines = world.engine.db().read(read).await.unwrap();

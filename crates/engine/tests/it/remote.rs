@@ -12,7 +12,7 @@ use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_domain::port::BoxFuture;
 use polyclaw_domain::provider::Prompt;
 use polyclaw_store::Db;
-use polyclaw_store::agents::{self, Source};
+use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_testkit::world::Ground;
 use polyclaw_testkit::{Faulty, Line, Script, Scripted};
 use serde_json::json;
@@ -98,7 +98,7 @@ async fn ground(elsewhere: &Arc<Elsewhere>) -> Ground {
         DelegationPolicy { allow_agents: vec!["a2a:far".into()], max_concurrent: 2, max_depth: 1 };
     let spec = AgentSpec { delegation: Some(delegation), ..AgentSpec::with_id(AgentId::main()) };
     let write = move |tx: &mut polyclaw_store::Tx<'_>| {
-        agents::upsert(tx, &spec, Source::Config, polyclaw_domain::time::Millis(1))
+        agents::upsert(tx, &spec, AgentSource::Config, polyclaw_domain::time::Millis(1))
     };
     ground.db.write(write).await.unwrap();
     ground.settings.remotes = Some(Arc::clone(elsewhere) as _);

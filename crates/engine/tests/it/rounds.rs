@@ -9,7 +9,7 @@ use polyclaw_domain::event::EventKind;
 use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_domain::media::Image;
 use polyclaw_domain::provider::{ErrorClass, Prompt, PromptMessage, ProviderError};
-use polyclaw_store::rounds;
+use polyclaw_store::broadcasts;
 use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Line, PIXEL, Scripted, group_letter, last_user, with_file};
 
@@ -75,7 +75,10 @@ async fn read_round(world: &World, text: &str) -> Vec<String> {
 }
 
 async fn over(world: &World) {
-    until("every round ends", async || world.engine.db().read(rounds::open).await.unwrap().is_empty()).await;
+    until("every round ends", async || {
+        world.engine.db().read(broadcasts::list_open).await.unwrap().is_empty()
+    })
+    .await;
     world.settled().await;
 }
 

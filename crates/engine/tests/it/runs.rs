@@ -7,7 +7,7 @@ use polyclaw_domain::agent::{AgentSpec, DelegationPolicy, SubagentPolicy};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::provider::{Prompt, PromptMessage, ReasoningEffort};
 use polyclaw_domain::run::RunStatus;
-use polyclaw_store::agents::{self, Source};
+use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_store::{Db, Tx};
 use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Line, Script, Scripted, last_user};
@@ -30,8 +30,9 @@ fn spawn(given: Value) -> Line {
 }
 
 async fn store(ground: &Ground, spec: AgentSpec) {
-    let write =
-        move |tx: &mut Tx<'_>| agents::upsert(tx, &spec, Source::Config, polyclaw_domain::time::Millis(1));
+    let write = move |tx: &mut Tx<'_>| {
+        agents::upsert(tx, &spec, AgentSource::Config, polyclaw_domain::time::Millis(1))
+    };
     ground.db.write(write).await.unwrap();
 }
 

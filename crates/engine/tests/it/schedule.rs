@@ -13,8 +13,8 @@ use polyclaw_domain::port::WallClock as _;
 use polyclaw_domain::schedule::Schedule;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::Error;
-use polyclaw_store::messages::Message;
-use polyclaw_store::schedules::Maker;
+use polyclaw_store::cron_jobs::CronJobCreator;
+use polyclaw_store::messages::SessionMessage;
 use polyclaw_store::{Db, events, messages, sessions};
 use polyclaw_testkit::world::Ground;
 use polyclaw_testkit::{Faulty, Line, Scripted};
@@ -46,10 +46,10 @@ async fn ground(errand: CronJob) -> Ground {
     ground
 }
 
-async fn told(db: &Db, key: SessionKey) -> Vec<Message> {
+async fn told(db: &Db, key: SessionKey) -> Vec<SessionMessage> {
     let read = move |tx: &mut polyclaw_store::Tx<'_>| {
         let Some(session) = sessions::get(tx, &key)? else { return Ok(Vec::new()) };
-        messages::page(tx, &key, &session.id, 0, 10_000)
+        messages::list_page(tx, &key, &session.id, 0, 10_000)
     };
     let all = db.read(read).await.unwrap();
     all.into_iter().filter(|message| message.origin == MessageOrigin::Cron).collect()
@@ -187,7 +187,7 @@ async fn jumps_of_the_clock_and_restarts_begin_no_time_twice() {
 /// The moments for which runs were begun.
 async fn due_times(db: &Db) -> Vec<i64> {
     let told = told(db, SessionKey::for_cron_job("tick")).await;
-    let at = |message: &Message| message.idempotency_key.as_deref()?.rsplit(':').next()?.parse().ok();
+    let at = |message: &SessionMessage| message.idempotency_key.as_deref()?.rsplit(':').next()?.parse().ok();
     told.iter().map(|message| at(message).expect("the moment is in the key")).collect()
 }
 
@@ -293,7 +293,7 @@ fn job(schedule: &str) -> CronJobConfig {
 async fn an_errand_made_while_the_instance_runs_comes_and_outlives_it() {
     let world = ground(errand("every 12h", CatchUp::Skip)).await.wake(Faulty::never());
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let maker = Maker { agent: AgentId::main(), asked_by: Vec::new() };
+    let maker = CronJobCreator { agent: AgentId::main(), on_behalf_of: Vec::new() };
     let made = world.engine.add_errand(job("every 10m"), Some(maker)).await.unwrap();
     assert!(made.next.is_some() && made.made_by == Some(AgentId::main()));
     tokio::time::sleep(Duration::from_secs(10 * 60)).await;

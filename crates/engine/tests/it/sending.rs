@@ -60,7 +60,7 @@ async fn tokens(world: &World) -> i64 {
     let totals = world
         .engine
         .db()
-        .read(|tx| usage::totals(tx, polyclaw_domain::time::Millis(0), usage::By::Agent))
+        .read(|tx| usage::sum_totals(tx, polyclaw_domain::time::Millis(0), usage::UsageGroupKey::Agent))
         .await
         .unwrap();
     totals.iter().map(|total| total.input_tokens.unwrap_or(0) + total.output_tokens.unwrap_or(0)).sum()
@@ -270,7 +270,7 @@ async fn agents_that_spawn_each_other_end_at_the_depth_that_is_allowed() {
 }
 
 async fn depths(world: &World) -> Vec<u32> {
-    let filter = polyclaw_store::sessions::Filter { limit: 1_000, ..Default::default() };
+    let filter = polyclaw_store::sessions::SessionFilter { limit: 1_000, ..Default::default() };
     let all = world.engine.db().read(move |tx| polyclaw_store::sessions::list(tx, &filter)).await.unwrap();
     all.iter().map(|session| session.spawn_depth).collect()
 }

@@ -6,8 +6,8 @@ use polyclaw_domain::event::EventKind;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_domain::pairing::{CODE_EXPIRY_MS, CODE_REPEAT_INTERVAL_MS};
-use polyclaw_store::pairings::Sender;
-use polyclaw_store::schedules::Maker;
+use polyclaw_store::cron_jobs::CronJobCreator;
+use polyclaw_store::pairings::PairingSender;
 use polyclaw_testkit::world::World;
 use polyclaw_testkit::{Faulty, letter};
 
@@ -86,9 +86,9 @@ async fn whoever_is_approved_is_let_in_until_they_are_put_out() {
     let world = world.killed().await.wake(Faulty::never());
     assert_eq!(read_after(&world, letter("eve", "again")).await, ["echo: again"], "after a restart, too");
     assert_eq!(said_in(&world, "agent:main:telegram:dm:eve").await, ["hello", "again"]);
-    let eve = Sender { channel: "telegram".into(), account: "default".into(), id: "eve".into() };
+    let eve = PairingSender { channel: "telegram".into(), account: "default".into(), id: "eve".into() };
     for (id, whose) in [("hers", "telegram:default:eve"), ("his", "telegram:default:boss")] {
-        let maker = Maker { agent: AgentId::main(), asked_by: vec![whose.to_owned()] };
+        let maker = CronJobCreator { agent: AgentId::main(), on_behalf_of: vec![whose.to_owned()] };
         world.engine.add_errand(errand(id), Some(maker)).await.unwrap();
     }
     world.engine.revoke_pairing(eve.clone()).await.unwrap();

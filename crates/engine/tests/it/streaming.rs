@@ -12,7 +12,7 @@ use polyclaw_domain::tool::{ToolConsent, ToolEffect};
 use polyclaw_engine::hub::FrameKind;
 use polyclaw_engine::ingress::Inbound;
 use polyclaw_store::Db;
-use polyclaw_store::agents::{self, Source};
+use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Line, Script, Scripted};
 use serde_json::json;
@@ -54,7 +54,8 @@ async fn ground(author: impl Fn(&Prompt) -> Script + Send + Sync + 'static) -> G
     let delegation =
         DelegationPolicy { allow_agents: vec!["expert".into()], max_concurrent: 2, max_depth: 1 };
     let spec = AgentSpec { delegation: Some(delegation), ..AgentSpec::with_id(AgentId::main()) };
-    let write = move |tx: &mut polyclaw_store::Tx<'_>| agents::upsert(tx, &spec, Source::Config, Millis(1));
+    let write =
+        move |tx: &mut polyclaw_store::Tx<'_>| agents::upsert(tx, &spec, AgentSource::Config, Millis(1));
     ground.db.write(write).await.unwrap();
     ground.outlet.allow_edits();
     ground

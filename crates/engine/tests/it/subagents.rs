@@ -354,7 +354,7 @@ async fn stopping_the_parent_of_forty_running_sessions_ends_all_of_them_within_f
     let world = ground.wake(Faulty::never());
     world.sends("me", "go").await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
-    let running = world.engine.db().read(jobs::counts).await.unwrap();
+    let running = world.engine.db().read(jobs::count_by_state).await.unwrap();
     assert_eq!(running, [("running".to_owned(), 40)]);
     let said = command(&world, "/stop").await;
     assert!(said.ends_with(", 30 more."), "{said}");
@@ -363,7 +363,7 @@ async fn stopping_the_parent_of_forty_running_sessions_ends_all_of_them_within_f
     let below = tree.children.iter().chain(tree.children.iter().flat_map(|branch| &branch.children));
     let ended = below.filter(|branch| branch.run.as_ref().unwrap().status == RunStatus::Cancelled).count();
     assert_eq!(ended, 40);
-    let left = world.engine.db().read(jobs::counts).await.unwrap();
+    let left = world.engine.db().read(jobs::count_by_state).await.unwrap();
     assert!(left.iter().all(|(state, _)| state != "running"), "{left:?}");
     // What waits for a person waits where that person is; nobody will write to what was stopped.
     let held = world.engine.held_announces(100).await.unwrap();

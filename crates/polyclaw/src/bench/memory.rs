@@ -13,7 +13,7 @@ use polyclaw_domain::provider::ProviderError;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::memory::{Brain, Place, Vectors};
 use polyclaw_provider::embedded::Embeddings;
-use polyclaw_store::{Db, brain};
+use polyclaw_store::{Db, memory};
 
 use crate::bench::{Bar, Report, Times};
 use crate::clock::SystemClock;
@@ -33,7 +33,7 @@ pub async fn run(report: &mut Report, seconds: Duration) -> anyhow::Result<()> {
     let before = resident_mb()?;
     let db = tokio::task::spawn_blocking({
         let path = path.clone();
-        move || Db::open_brain(&path)
+        move || Db::open_memory_db(&path)
     })
     .await??;
     let began = Instant::now();
@@ -60,7 +60,7 @@ pub async fn run(report: &mut Report, seconds: Duration) -> anyhow::Result<()> {
 pub(super) async fn growth(counts: &[u64], seconds: Duration) -> anyhow::Result<Vec<f64>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("brain.db");
-    let db = tokio::task::spawn_blocking(move || Db::open_brain(&path)).await??;
+    let db = tokio::task::spawn_blocking(move || Db::open_memory_db(&path)).await??;
     let (mut before, mut medians) = (0, Vec::new());
     for &count in counts {
         fill(&db, before..count).await?;
@@ -132,11 +132,11 @@ async fn fill(db: &Db, memories: Range<u64>) -> polyclaw_store::Result<()> {
     for batch in memories.start / BATCH..memories.end / BATCH {
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
             for n in batch * BATCH..(batch + 1) * BATCH {
-                brain::put(tx, &memory(n))?;
+                memory::upsert(tx, &memory(n))?;
             }
-            for waiting in brain::pending(tx, usize::MAX)? {
-                let vector = brain::quantise(&direction(&waiting.content));
-                brain::put_vector(tx, &waiting, MODEL, &vector)?;
+            for waiting in memory::list_pending_embeddings(tx, usize::MAX)? {
+                let vector = memory::quantize_vector(&direction(&waiting.content));
+                memory::store_vector(tx, &waiting, MODEL, &vector)?;
             }
             Ok(())
         };

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use polyclaw_domain::event::{EventKind, NewEvent};
 use polyclaw_domain::time::Millis;
-use polyclaw_store::{Db, Target, events};
+use polyclaw_store::{Db, DbTarget, events};
 use serde_json::json;
 
 use crate::bench::{Bar, Report, Times, rate};
@@ -14,7 +14,7 @@ const CALLERS: usize = 64;
 
 pub async fn run(report: &mut Report, seconds: Duration) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
-    let db = Arc::new(Db::open(&Target::Sqlite(folder.path().join("bench.db")))?);
+    let db = Arc::new(Db::open(&DbTarget::Sqlite(folder.path().join("bench.db")))?);
     let began = Instant::now();
     let callers: Vec<_> = (0..CALLERS)
         .map(|_| {

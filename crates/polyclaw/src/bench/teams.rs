@@ -12,8 +12,8 @@ use polyclaw_domain::port::WallClock as _;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::task::{TaskMember, TaskRefusal, TeamTask};
 use polyclaw_domain::team::LEAD_NAME;
-use polyclaw_store::tasks::{self, Claim, NewTask};
-use polyclaw_store::{Db, Target, Tx};
+use polyclaw_store::tasks::{self, TaskClaimRequest, TaskInsert};
+use polyclaw_store::{Db, DbTarget, Tx};
 use serde::{Deserialize, Serialize};
 
 use crate::bench::{Bar, Report, Times, rate};
@@ -105,7 +105,7 @@ const CLAIMS: usize = 100;
 /// Opening blocks, so it is done on a thread that may.
 async fn open(file: Option<PathBuf>, database: Option<String>) -> anyhow::Result<Db> {
     let open = move || match (file, database) {
-        (_, Some(url)) => Ok(Db::open(&Target::Postgres { url, connections: 4 })?),
+        (_, Some(url)) => Ok(Db::open(&DbTarget::Postgres { url, connections: 4 })?),
         (Some(file), None) => Ok(Db::open_ledger(&file)?),
         (None, None) => anyhow::bail!("neither a file nor a database is named"),
     };
@@ -119,7 +119,7 @@ async fn fill(db: &Db, tasks: usize) -> anyhow::Result<()> {
         let write = move |tx: &mut Tx<'_>| {
             for n in first..first + count {
                 let task = TeamTask::new_pending(team(), format!("task {n}"), LEAD_NAME, now);
-                let new = NewTask { task, key: None, max_open: usize::MAX };
+                let new = TaskInsert { task, key: None, max_open: usize::MAX };
                 if let Err(refusal) = tasks::create(tx, &new)? {
                     return Ok(Err(refusal));
                 }
@@ -210,8 +210,8 @@ async fn claim(db: Db, name: String, most: usize) -> anyhow::Result<Claims> {
         let (worker, key) = (worker.clone(), format!("{name}-{}", claims.tasks.len()));
         let began = Instant::now();
         let now = SystemClock.now();
-        let claim = Claim { team: team(), key, worker, now, lease_ms: LEASE_MS };
-        match db.claim(claim).await? {
+        let claim = TaskClaimRequest { team: team(), key, worker, now, lease_ms: LEASE_MS };
+        match db.claim_oldest_task(claim).await? {
             Ok(task) => {
                 claims.micros.push(u64::try_from(began.elapsed().as_micros())?);
                 claims.tasks.push(task.no.0);

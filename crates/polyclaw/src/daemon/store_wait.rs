@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use polyclaw_domain::config::Config;
-use polyclaw_store::{Error, Target};
+use polyclaw_store::{DbTarget, Error};
 
 /// The pause after the first failure; each is twice the one before, up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -22,8 +22,8 @@ const REQUEST_TIMEOUT: Duration = Duration::from_millis(500);
 const BODY: &str = r#"{"error":{"code":"store_unavailable","message":"PostgreSQL can not be reached; the instance starts when it can","hint":"start PostgreSQL, or look at store.url"}}"#;
 
 /// Returns when the database can be reached, or when the wait is over: then opening it says what is wrong.
-pub(super) fn wait_for_store(config: &Config, target: &Target) {
-    let Err(Error::Unavailable { message, .. }) = target.reach() else { return };
+pub(super) fn wait_for_store(config: &Config, target: &DbTarget) {
+    let Err(Error::Unavailable { message, .. }) = target.check_connection() else { return };
     let limit = config.store.wait_seconds.map(|seconds| Duration::from_secs(seconds.into()));
     if limit == Some(Duration::ZERO) {
         return;
@@ -41,12 +41,12 @@ pub(super) fn wait_for_store(config: &Config, target: &Target) {
     });
 }
 
-fn wait(target: &Target, limit: Option<Duration>) {
+fn wait(target: &DbTarget, limit: Option<Duration>) {
     let (began, mut told, mut pause) = (Instant::now(), Instant::now(), FIRST_PAUSE);
     while limit.is_none_or(|limit| began.elapsed() < limit) {
         thread::sleep(pause);
         pause = (pause * 2).min(LONGEST_PAUSE);
-        let Err(Error::Unavailable { message, .. }) = target.reach() else {
+        let Err(Error::Unavailable { message, .. }) = target.check_connection() else {
             return tracing::info!(waited_ms = began.elapsed().as_millis(), "PostgreSQL answers");
         };
         if told.elapsed() >= LOG_PACE {

@@ -60,8 +60,8 @@ impl ChannelAdapter for Exchange {
 
 /// Why the turn failed that a part is of, where it did, and the trace it belongs to.
 fn beside(tx: &mut Tx<'_>, part: &str) -> polyclaw_store::Result<(Option<String>, Option<TraceId>)> {
-    let Some(turn) = outbox::turn_of(tx, part)? else { return Ok((None, None)) };
-    let steps = messages::of_turn(tx, &turn)?;
+    let Some(turn) = outbox::find_turn(tx, part)? else { return Ok((None, None)) };
+    let steps = messages::list_by_turn(tx, &turn)?;
     let answer = steps.iter().rev().find(|step| step.role == MessageRole::Assistant);
     let failure = answer.and_then(|answer| answer.meta.as_ref()?["error"].as_str().map(str::to_owned));
     Ok((failure, jobs::get(tx, &turn)?.map(|job| job.trace)))

@@ -5,8 +5,8 @@ use polyclaw_domain::audit::content_hash;
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::message::{MessagePart, tool_calls};
 use polyclaw_domain::tool::ToolCall;
-use polyclaw_store::jobs::Job;
-use polyclaw_store::messages::Message;
+use polyclaw_store::jobs::TurnJob;
+use polyclaw_store::messages::SessionMessage;
 use polyclaw_store::{Tx, intents, jobs, messages};
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ use super::tools::{ANSWER, NAMES};
 
 /// A call that wrote to another instance, and the turn it is of.
 pub struct Asked {
-    pub job: Job,
+    pub job: TurnJob,
     pub call: ToolCall,
     /// Its result is not stored yet.
     pub is_open: bool,
@@ -37,16 +37,16 @@ pub fn asked(tx: &mut Tx<'_>, letter: &Letter) -> polyclaw_store::Result<Option<
     let Some((turn, hash)) = letter.thread().split_once('.') else { return Ok(None) };
     let turn = TurnId::new(turn);
     let Some(job) = jobs::get(tx, &turn)? else { return Ok(None) };
-    let steps = messages::of_turn(tx, &turn)?;
+    let steps = messages::list_by_turn(tx, &turn)?;
     let made = steps.iter().flat_map(|step| tool_calls(&step.parts));
     let call = made.into_iter().find(|call| NAMES.contains(&call.name.as_str()) && short(&call.id) == hash);
     let Some(call) = call.filter(|call| is_to(call, letter)).cloned() else { return Ok(None) };
-    let is_open = intents::is_open(tx, &turn, &call.id)?;
+    let is_open = intents::is_unfinished(tx, &turn, &call.id)?;
     let given = steps.iter().find(|step| is_result(step, &call.id)).and_then(|step| given(&step.text));
     Ok(Some(Asked { job, call, is_open, given }))
 }
 
-fn is_result(step: &Message, call: &str) -> bool {
+fn is_result(step: &SessionMessage, call: &str) -> bool {
     step.parts.iter().any(|part| matches!(part, MessagePart::ToolResult { call_id, .. } if call_id == call))
 }
 

@@ -6,7 +6,7 @@ mod story;
 
 use std::path::{Path, PathBuf};
 
-use polyclaw_store::{Db, Target};
+use polyclaw_store::{Db, DbTarget};
 use polyclaw_testkit::model_server::{ModelServer, Request, Script};
 use polyclaw_testkit::postgres::Cluster;
 use rusqlite::{Connection, OpenFlags};
@@ -79,7 +79,7 @@ impl Stage {
         if keeps == Keeps::Server {
             let url = Cluster::of_process().fresh_database().unwrap();
             rest += &format!("[store]\nurl = \"{url}\"\n[turns]\nlease_seconds = 2\n");
-            let open = move || Db::open(&Target::Postgres { url, connections: 1 }).unwrap();
+            let open = move || Db::open(&DbTarget::Postgres { url, connections: 1 }).unwrap();
             server = Some(tokio::task::spawn_blocking(open).await.unwrap());
         }
         let home = |n: usize| {

@@ -13,7 +13,7 @@ use polyclaw_domain::memory::{MemoryEntry, MemoryViewer};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::memory::Search;
 use polyclaw_provider::embedded::{Embeddings, convert};
-use polyclaw_store::{Db, brain};
+use polyclaw_store::{Db, memory};
 use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Scripted};
 
@@ -72,9 +72,9 @@ fn hits(found: &[Vec<String>]) -> usize {
 
 async fn by_words(world: &World, question: &'static str) -> Vec<String> {
     let read = move |tx: &mut polyclaw_store::Tx<'_>| {
-        let owners = brain::owners(tx, &viewer())?;
-        let seqs = brain::by_words(tx, &owners, question, SHOWN)?;
-        let rows: HashMap<_, _> = brain::fetch(tx, &viewer(), &seqs)?.into_iter().collect();
+        let owners = memory::list_visible_owners(tx, &viewer())?;
+        let seqs = memory::search_by_words(tx, &owners, question, SHOWN)?;
+        let rows: HashMap<_, _> = memory::fetch_visible(tx, &viewer(), &seqs)?.into_iter().collect();
         Ok(seqs.iter().map(|seq| rows[seq].key.clone()).collect())
     };
     world.ground.memories.read(read).await.unwrap()

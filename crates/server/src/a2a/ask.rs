@@ -118,7 +118,7 @@ async fn context(app: &AppState, agent: &AgentId, message: &Message) -> Result<S
 }
 
 async fn is_known(app: &AppState, session: SessionKey, key: String) -> Result<bool, Fault> {
-    let read = move |tx: &mut Tx<'_>| messages::by_key(tx, &session, &key);
+    let read = move |tx: &mut Tx<'_>| messages::find_by_key(tx, &session, &key);
     Ok(app.engine.db().read(read).await.map_err(Error::from)?.is_some())
 }
 

@@ -8,8 +8,8 @@ use polyclaw_domain::message::{MessageOrigin, MessageRole};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::Tx;
-use polyclaw_store::jobs::{self, Job};
-use polyclaw_store::messages::{self, Message};
+use polyclaw_store::jobs::{self, TurnJob};
+use polyclaw_store::messages::{self, SessionMessage};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -49,12 +49,12 @@ pub async fn cancel(app: &AppState, agent: &AgentId, call: &Call) -> Result<Valu
 }
 
 /// The turn that answers for a task of this agent.
-pub async fn find(app: &AppState, agent: &AgentId, id: &str) -> Result<Job, Fault> {
+pub async fn find(app: &AppState, agent: &AgentId, id: &str) -> Result<TurnJob, Fault> {
     let wanted = TurnId::new(id);
-    let read = move |tx: &mut Tx<'_>| jobs::answering(tx, &wanted);
+    let read = move |tx: &mut Tx<'_>| jobs::find_answering(tx, &wanted);
     let found = app.engine.db().read(read).await.map_err(Error::from)?;
     let own =
-        |job: &Job| job.session.agent_id().as_ref() == Some(agent) && context_of(&job.session).is_some();
+        |job: &TurnJob| job.session.agent_id().as_ref() == Some(agent) && context_of(&job.session).is_some();
     found.filter(own).ok_or_else(|| Fault::unknown_task(id))
 }
 
@@ -94,9 +94,9 @@ pub async fn stored(
     let job = find(app, agent, turn.as_str()).await?;
     let (asked, by) = (turn.clone(), job.turn.clone());
     let read = move |tx: &mut Tx<'_>| {
-        let mut said = messages::of_turn(tx, &asked)?;
+        let mut said = messages::list_by_turn(tx, &asked)?;
         if by != asked {
-            said.extend(messages::of_turn(tx, &by)?);
+            said.extend(messages::list_by_turn(tx, &by)?);
         }
         Ok(said)
     };
@@ -104,7 +104,7 @@ pub async fn stored(
     Ok(shown(turn, &job, &said, most))
 }
 
-fn shown(turn: &TurnId, job: &Job, said: &[Message], most: Option<usize>) -> Value {
+fn shown(turn: &TurnId, job: &TurnJob, said: &[SessionMessage], most: Option<usize>) -> Value {
     let context = context_of(&job.session).unwrap_or_default();
     let at = job.ended_at.or(job.started_at).unwrap_or(job.queued_at);
     let place = (turn, context.as_str());
@@ -120,7 +120,7 @@ fn shown(turn: &TurnId, job: &Job, said: &[Message], most: Option<usize>) -> Val
         }
         (None, _) => None,
     };
-    let spoken = |message: &&Message| {
+    let spoken = |message: &&SessionMessage| {
         let is_asked = message.role == MessageRole::User && message.origin == MessageOrigin::User;
         is_asked || Some(&message.id) == job.reply.as_ref()
     };
@@ -137,7 +137,7 @@ pub fn artifact(text: &str) -> Value {
     json!({ "artifactId": REPLY, "name": REPLY, "parts": [{ "kind": "text", "text": text }] })
 }
 
-fn told(message: &Message, (task, context): (&TurnId, &str)) -> Value {
+fn told(message: &SessionMessage, (task, context): (&TurnId, &str)) -> Value {
     let id = message.idempotency_key.as_deref().unwrap_or(message.id.as_str());
     json!({
         "kind": "message", "messageId": id, "taskId": task, "contextId": context,

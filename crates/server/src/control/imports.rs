@@ -8,7 +8,7 @@ use polyclaw_control::Caller;
 use polyclaw_control::import::{Order, Outcome, Report};
 use polyclaw_domain::openclaw::TranslationNote;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::registry::imports::Import;
+use polyclaw_store::registry::imports::StoredImport;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -138,8 +138,8 @@ pub struct ImportRun {
     ended_at: Option<Millis>,
 }
 
-impl From<Import> for ImportRun {
-    fn from(run: Import) -> Self {
+impl From<StoredImport> for ImportRun {
+    fn from(run: StoredImport) -> Self {
         Self {
             id: run.id,
             source: run.source,

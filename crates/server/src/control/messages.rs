@@ -10,7 +10,7 @@ use polyclaw_control::message::{Letter, Sent};
 use polyclaw_domain::envelope;
 use polyclaw_domain::id::{EnvelopeId, InstanceId};
 use polyclaw_domain::time::Millis;
-use polyclaw_store::registry::envelopes::Filter;
+use polyclaw_store::registry::envelopes::EnvelopeFilter;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -171,13 +171,14 @@ pub async fn send(
 
 async fn page(
     app: &ControlState,
-    filter: Filter,
+    filter: EnvelopeFilter,
     list: &'static str,
     (limit, cursor): (Option<usize>, Option<String>),
 ) -> Result<Json<MessageList>> {
     let paging = Paging::of(list, limit, cursor.as_deref())?;
     let place = paging.after.as_ref().map(|place| place.at);
-    let mut found = app.control.messages(Filter { place, ..filter }, paging.wanted()).await?;
+    let mut found =
+        app.control.messages(EnvelopeFilter { after_seq: place, ..filter }, paging.wanted()).await?;
     let next_cursor = paging.cut(&mut found, |one| Place { at: one.seq, id: String::new() });
     Ok(Json(MessageList { messages: found.iter().map(MessageView::from).collect(), next_cursor }))
 }
@@ -191,17 +192,17 @@ async fn instance(app: &ControlState, word: Option<String>) -> Option<InstanceId
 /// Messages, by what is known of them.
 #[utoipa::path(get, path = "/messages", tag = "messages", params(Which), responses((status = 200, body = MessageList)))]
 pub async fn list(State(app): State<ControlState>, Query(which): Query<Which>) -> Result<Json<MessageList>> {
-    let filter = Filter {
+    let filter = EnvelopeFilter {
         from: instance(&app, which.from).await,
         to: instance(&app, which.to).await,
-        of: instance(&app, which.instance).await,
+        participant: instance(&app, which.instance).await,
         kind: which.r#type,
         state: which.status.or(which.state).map(Into::into),
         correlation: which.correlation_id,
         after: which.after,
         before: which.before,
         hop: which.hop_count.map(u32::from),
-        place: None,
+        after_seq: None,
     };
     let list = if filter.correlation.is_some() { "together" } else { "messages" };
     page(&app, filter, list, (which.limit, which.cursor)).await
@@ -210,7 +211,8 @@ pub async fn list(State(app): State<ControlState>, Query(which): Query<Which>) -
 /// What was given up, the newest first.
 #[utoipa::path(get, path = "/messages/dead_letter", tag = "messages", params(Paged), responses((status = 200, body = MessageList)))]
 pub async fn dead(State(app): State<ControlState>, Query(which): Query<Paged>) -> Result<Json<MessageList>> {
-    let filter = Filter { state: Some(envelope::EnvelopeState::DeadLetter), ..Filter::default() };
+    let filter =
+        EnvelopeFilter { state: Some(envelope::EnvelopeState::DeadLetter), ..EnvelopeFilter::default() };
     page(&app, filter, "dead", (which.limit, which.cursor)).await
 }
 
@@ -223,8 +225,8 @@ pub async fn of_instance(
 ) -> Result<Json<MessageList>> {
     let own = Some(app.control.get(&id).await?.id);
     let (filter, list) = match which.direction {
-        Direction::In => (Filter { to: own, ..Filter::default() }, "in"),
-        Direction::Out => (Filter { from: own, ..Filter::default() }, "out"),
+        Direction::In => (EnvelopeFilter { to: own, ..EnvelopeFilter::default() }, "in"),
+        Direction::Out => (EnvelopeFilter { from: own, ..EnvelopeFilter::default() }, "out"),
     };
     page(&app, filter, list, (which.limit, which.cursor)).await
 }

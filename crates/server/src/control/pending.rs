@@ -8,7 +8,7 @@ use polyclaw_control::Caller;
 use polyclaw_control::message::{LONGEST_WAIT, Wish};
 use polyclaw_domain::id::EnvelopeId;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::registry::envelopes::Envelope;
+use polyclaw_store::registry::envelopes::StoredEnvelope;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -59,8 +59,8 @@ pub struct PendingMessage {
     leased_until: Millis,
 }
 
-impl From<&Envelope> for PendingMessage {
-    fn from(one: &Envelope) -> Self {
+impl From<&StoredEnvelope> for PendingMessage {
+    fn from(one: &StoredEnvelope) -> Self {
         Self {
             message: MessageView::from(one),
             payload: payload(one),

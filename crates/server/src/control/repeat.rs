@@ -13,7 +13,7 @@ use futures_util::FutureExt;
 use http_body_util::BodyExt;
 use polyclaw_control::{Caller, to_its_end};
 use polyclaw_domain::hex::encode_hex;
-use polyclaw_store::registry::answers::{self, Call, Known};
+use polyclaw_store::registry::idempotency::{self, IdempotencyState, IdempotentCall};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -65,31 +65,40 @@ async fn answer(app: &ControlState, request: Request, next: Next, most: usize) -
     let asked = Sha256::new().chain_update(parts.method.as_str()).chain_update("\0").chain_update(path);
     let request = encode_hex(&asked.chain_update("\0").chain_update(&body).finalize());
     let caller = parts.extensions.get::<Caller>().map(|caller| caller.who.clone()).unwrap_or_default();
-    let (app, call) = (app.clone(), Call { caller, key, request });
+    let (app, call) = (app.clone(), IdempotentCall { caller, key, request });
     let asked = Request::from_parts(parts, Body::from(body));
     // Whoever hangs up meanwhile asks again with the same key: the answer must be there, and not the beginning of one.
     to_its_end(async move { first_time(&app, call, asked, next).await }).await
 }
 
-async fn first_time(app: &ControlState, call: Call, asked: Request, next: Next) -> Result<Response> {
+async fn first_time(
+    app: &ControlState,
+    call: IdempotentCall,
+    asked: Request,
+    next: Next,
+) -> Result<Response> {
     match begin(app, &call).await? {
-        Known::Answered { status, body } => return Ok(again(status, body)),
-        Known::UnderWay => return Err(Error::RepeatUnderWay),
-        Known::Other => return Err(Error::KeyUsedElsewhere),
-        Known::Begun => {}
+        IdempotencyState::Answered { status, body } => return Ok(again(status, body)),
+        IdempotencyState::UnderWay => return Err(Error::RepeatUnderWay),
+        IdempotencyState::Other => return Err(Error::KeyUsedElsewhere),
+        IdempotencyState::Started => {}
     }
     let answered = AssertUnwindSafe(next.run(asked)).catch_unwind().await;
     let response = answered.unwrap_or_else(|_| Error::Panicked.into_response());
     keep(app, call, response).await
 }
 
-async fn begin(app: &ControlState, call: &Call) -> Result<Known> {
+async fn begin(app: &ControlState, call: &IdempotentCall) -> Result<IdempotencyState> {
     let (call, now) = (call.clone(), app.control.now());
-    Ok(app.control.db().write(move |tx| answers::begin(tx, &call, now, now.minus(REMEMBERED_MS))).await?)
+    Ok(app
+        .control
+        .db()
+        .write(move |tx| idempotency::begin_call(tx, &call, now, now.minus(REMEMBERED_MS)))
+        .await?)
 }
 
 /// Remembers an answer that will not be another the next time.
-async fn keep(app: &ControlState, call: Call, response: Response) -> Result<Response> {
+async fn keep(app: &ControlState, call: IdempotentCall, response: Response) -> Result<Response> {
     let status = response.status();
     let (parts, body) = response.into_parts();
     let bytes = body.collect().await.map(http_body_util::Collected::to_bytes);
@@ -97,8 +106,8 @@ async fn keep(app: &ControlState, call: Call, response: Response) -> Result<Resp
     // Nor one that was cut off on its way.
     let settled = bytes.as_ref().ok().filter(|_| !passes).map(|bytes| without_secret(bytes));
     let kept = app.control.db().write(move |tx| match &settled {
-        Some(text) => answers::end(tx, &call, status.as_u16(), text),
-        None => answers::give_up(tx, &call),
+        Some(text) => idempotency::record_response(tx, &call, status.as_u16(), text),
+        None => idempotency::delete_call(tx, &call),
     });
     kept.await?;
     Ok(Response::from_parts(parts, Body::from(bytes.map_err(|_| Error::Panicked)?)))

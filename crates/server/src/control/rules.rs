@@ -6,7 +6,7 @@ use axum::{Extension, Json};
 use polyclaw_control::Caller;
 use polyclaw_control::message::{NewRule, RuleChange};
 use polyclaw_domain::time::Millis;
-use polyclaw_store::registry::rules::Rule;
+use polyclaw_store::registry::rules::RoutingRule;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -52,8 +52,8 @@ pub struct RuleView {
     created_at: Millis,
 }
 
-impl From<Rule> for RuleView {
-    fn from(rule: Rule) -> Self {
+impl From<RoutingRule> for RuleView {
+    fn from(rule: RoutingRule) -> Self {
         Self {
             id: rule.id,
             from: rule.from.to_string(),

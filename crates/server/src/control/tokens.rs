@@ -7,7 +7,7 @@ use axum::{Extension, Json};
 use polyclaw_control::Caller;
 use polyclaw_domain::instance::TokenAccess;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::registry::tokens::Token;
+use polyclaw_store::registry::tokens::AccessToken;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -39,8 +39,8 @@ pub struct TokenView {
     revoked_at: Option<Millis>,
 }
 
-impl From<Token> for TokenView {
-    fn from(token: Token) -> Self {
+impl From<AccessToken> for TokenView {
+    fn from(token: AccessToken) -> Self {
         Self {
             id: token.id,
             name: token.name,

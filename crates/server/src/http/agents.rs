@@ -9,7 +9,7 @@ use polyclaw_domain::route::BindingMatch;
 use polyclaw_domain::scope::DmScope;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::agents::{Source, Stored};
+use polyclaw_store::agents::{AgentSource, StoredAgent};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::openapi::{RefOr, Schema};
@@ -60,8 +60,8 @@ pub struct AgentView {
 }
 
 impl AgentView {
-    fn of(app: &AppState, stored: Stored) -> Self {
-        let is_default = stored.source == Source::Config && !app.engine.is_written(&stored);
+    fn of(app: &AppState, stored: StoredAgent) -> Self {
+        let is_default = stored.source == AgentSource::Config && !app.engine.is_written(&stored);
         let source = if is_default { "default" } else { stored.source.as_str() };
         Self {
             default: stored.spec.agent_id == app.engine.settings().default_agent,

@@ -9,7 +9,7 @@ use polyclaw_domain::id::{ApprovalId, TurnId};
 use polyclaw_domain::instance::TokenAccess;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::approvals::Approval;
+use polyclaw_store::approvals::StoredApproval;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -57,8 +57,8 @@ pub struct ApprovalView {
     created_at: Millis,
 }
 
-impl From<Approval> for ApprovalView {
-    fn from(approval: Approval) -> Self {
+impl From<StoredApproval> for ApprovalView {
+    fn from(approval: StoredApproval) -> Self {
         Self {
             id: approval.id,
             session_key: approval.session,

@@ -6,7 +6,7 @@ use polyclaw_domain::id::AgentId;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_engine::maintenance::Run;
-use polyclaw_store::sessions::Unused;
+use polyclaw_store::sessions::UnusedSession;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -54,11 +54,11 @@ pub async fn run(
     if !dry_run {
         app.engine.tell_cleanup(&cleanup).await;
     }
-    let view = |one: Unused| UnusedView {
+    let view = |one: UnusedSession| UnusedView {
         session_key: one.key,
         agent_id: one.agent,
         updated_at: one.updated_at,
-        place: one.place,
+        place: one.rank,
     };
     Ok(Json(Cleanup {
         dry_run,

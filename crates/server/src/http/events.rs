@@ -5,7 +5,7 @@ use axum::extract::State;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::Tx;
-use polyclaw_store::events::{self, Recorded};
+use polyclaw_store::events::{self, EventRecord};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -55,8 +55,8 @@ pub struct EventView {
     created_at: Millis,
 }
 
-impl From<Recorded> for EventView {
-    fn from(event: Recorded) -> Self {
+impl From<EventRecord> for EventView {
+    fn from(event: EventRecord) -> Self {
         Self {
             seq: event.seq,
             kind: event.kind,
@@ -75,7 +75,7 @@ impl From<Recorded> for EventView {
 pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Result<Json<Events>> {
     if let Some(last) = which.last {
         let last = page_size(Some(last), last)?;
-        let found = app.engine.db().read(move |tx: &mut Tx<'_>| events::last(tx, last)).await?;
+        let found = app.engine.db().read(move |tx: &mut Tx<'_>| events::list_latest(tx, last)).await?;
         return Ok(Json(Events {
             events: found.into_iter().map(EventView::from).collect(),
             next_cursor: None,

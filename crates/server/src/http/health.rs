@@ -62,7 +62,7 @@ pub async fn health(State(app): State<AppState>) -> Json<Health> {
         status,
         version: app.version.clone(),
         uptime_ms: app.engine.now().since(app.started),
-        store: Store { engine: app.engine.db().engine(), status: store },
+        store: Store { engine: app.engine.db().engine_name(), status: store },
         channels: app.engine.channels().into_iter().map(str::to_owned).collect(),
         tasks: tasks
             .into_iter()
@@ -96,7 +96,7 @@ fn check_database(app: &AppState) -> Result<()> {
     if let Err(fault) = db.check_files() {
         return Err(Error::StoreNotReady { code: fault.code(), reason: reason(&fault) });
     }
-    if db.is_damaged() {
+    if db.is_corrupt() {
         let reason = "the database is damaged: stop the instance and restore a backup";
         return Err(Error::StoreNotReady { code: "store_corrupt", reason });
     }
@@ -109,7 +109,7 @@ fn is_working(task: &TaskState) -> bool {
 }
 
 async fn is_store_reachable(app: &AppState) -> bool {
-    let looked = tokio::time::timeout(PATIENCE, app.engine.db().read(jobs::counts)).await;
+    let looked = tokio::time::timeout(PATIENCE, app.engine.db().read(jobs::count_by_state)).await;
     matches!(looked, Ok(Ok(_)))
 }
 

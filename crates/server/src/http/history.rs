@@ -5,7 +5,7 @@ use axum::extract::State;
 use polyclaw_domain::job::JobState;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::Tx;
-use polyclaw_store::history::{Filter, Past, history};
+use polyclaw_store::turn_history::{PastTurn, PastTurnFilter, list_past_turns};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -37,7 +37,7 @@ pub struct Which {
 
 impl Which {
     /// What is looked for, and the page it is shown on.
-    pub fn read(self) -> Result<(Filter, Paging)> {
+    pub fn read(self) -> Result<(PastTurnFilter, Paging)> {
         let paging = Paging::of("history", self.limit.or(Some(USUAL)), self.cursor.as_deref())?;
         let state = match self.status.as_deref() {
             Some(word) => {
@@ -45,7 +45,7 @@ impl Which {
             }
             None => None,
         };
-        let filter = Filter {
+        let filter = PastTurnFilter {
             state,
             channel: self.channel,
             after: self.after,
@@ -67,7 +67,7 @@ pub struct PastTurns {
 }
 
 impl PastTurns {
-    pub fn of(mut rows: Vec<Past>, paging: &Paging) -> Self {
+    pub fn of(mut rows: Vec<PastTurn>, paging: &Paging) -> Self {
         let next_cursor = paging.cut(&mut rows, |past| Place { at: past.queued_at.0, id: past.turn.clone() });
         let tasks = rows.into_iter().map(TaskView::from).collect();
         Self { tasks, next_cursor, data_available: true, message: None }
@@ -99,8 +99,8 @@ pub struct TaskView {
     created_at: Millis,
 }
 
-impl From<Past> for TaskView {
-    fn from(past: Past) -> Self {
+impl From<PastTurn> for TaskView {
+    fn from(past: PastTurn) -> Self {
         let duration_ms = past.started_at.zip(past.ended_at).map(|(from, to)| to.since(from));
         Self {
             id: past.turn,
@@ -108,8 +108,8 @@ impl From<Past> for TaskView {
             agent_id: past.agent,
             channel: past.channel,
             status: past.state.as_str(),
-            summary: past.asked,
-            outcome: past.error.or(past.replied),
+            summary: past.request_excerpt,
+            outcome: past.error.or(past.reply_excerpt),
             error_code: past.error_code,
             model: past.model,
             duration_ms,
@@ -123,6 +123,6 @@ impl From<Past> for TaskView {
 #[utoipa::path(get, path = "/history", tag = "turns", params(Which), responses((status = 200, body = PastTurns)))]
 pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Result<Json<PastTurns>> {
     let (filter, paging) = which.read()?;
-    let rows = app.engine.db().read(move |tx: &mut Tx<'_>| history(tx, &filter)).await?;
+    let rows = app.engine.db().read(move |tx: &mut Tx<'_>| list_past_turns(tx, &filter)).await?;
     Ok(Json(PastTurns::of(rows, &paging)))
 }

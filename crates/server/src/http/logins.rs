@@ -73,7 +73,7 @@ pub async fn listed(
 ) -> Result<Json<BrowserLoginList>> {
     let current = current.map(|Extension(login)| login.id);
     let found = app.browsers().list(token, app.now()).await?;
-    let view = |login: polyclaw_store::logins::Login| BrowserLogin {
+    let view = |login: polyclaw_store::logins::StoredLogin| BrowserLogin {
         current: current.as_ref() == Some(&login.id),
         id: login.id,
         token: match login.owner {

@@ -20,7 +20,7 @@ const CACHED: &str = "private, max-age=3600";
 pub async fn show(State(app): State<AppState>, Id(hash): Id) -> Result<Response> {
     let known = MediaHash::parse(&hash)
         .ok_or_else(|| Error::invalid("hash", "64 hexadecimal digits in lower case are expected"))?;
-    let found = app.engine.db().read(move |tx| media::load(tx, &known)).await?;
+    let found = app.engine.db().read(move |tx| media::load_image(tx, &known)).await?;
     let image = found.ok_or(Error::UnknownMedia(hash))?;
     // A browser that is led here shows an image and nothing else, whatever is hidden in it.
     let headers = [

@@ -10,7 +10,7 @@ use polyclaw_domain::memory::{MemoryEntry, MemoryViewer};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_engine::memory::Search;
-use polyclaw_store::brain::Filter;
+use polyclaw_store::memory::MemoryListFilter;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
@@ -199,7 +199,7 @@ pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Re
         return search(&app, words, &which).await;
     }
     let paging = Paging::of("memory", which.limit, which.cursor.as_deref())?;
-    let filter = Filter {
+    let filter = MemoryListFilter {
         agent: which.agent,
         session: which.session,
         scope: which.scope,

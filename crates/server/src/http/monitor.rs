@@ -27,7 +27,7 @@ pub async fn metrics(
     turns(&mut out, &app.engine.hub.counters());
     agents(&mut out, &app.engine.agent_turns());
     // With the database away there is no depth to tell; the rest still counts.
-    if let Ok(depth) = app.engine.db().read(jobs::counts).await {
+    if let Ok(depth) = app.engine.db().read(jobs::count_by_state).await {
         head(&mut out, "polyclaw_turns", "gauge", "Turns that wait or run, over all nodes.");
         for state in ["queued", "running"] {
             let count = depth.iter().find(|(name, _)| name == state).map_or(0, |(_, count)| *count);

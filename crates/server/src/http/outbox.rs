@@ -8,7 +8,7 @@ use polyclaw_domain::id::{OutboxId, TurnId};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::Tx;
-use polyclaw_store::outbox::{self, Parcel};
+use polyclaw_store::outbox::{self, OutboxMessage};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -64,8 +64,8 @@ pub struct ParcelView {
     updated_at: Millis,
 }
 
-impl From<Parcel> for ParcelView {
-    fn from(parcel: Parcel) -> Self {
+impl From<OutboxMessage> for ParcelView {
+    fn from(parcel: OutboxMessage) -> Self {
         Self {
             id: parcel.id,
             session_key: parcel.session,

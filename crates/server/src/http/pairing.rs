@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::pairings::{Pairing, Sender};
+use polyclaw_store::pairings::{Pairing, PairingSender};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -91,6 +91,6 @@ pub async fn revoke(
     State(app): State<AppState>,
     Query(Whom { channel, account, sender }): Query<Whom>,
 ) -> Result<StatusCode> {
-    app.engine.revoke_pairing(Sender { channel, account, id: sender }).await?;
+    app.engine.revoke_pairing(PairingSender { channel, account, id: sender }).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -72,13 +72,13 @@ pub struct SessionView {
 
 impl SessionView {
     fn read(tx: &mut Tx<'_>, session: Session) -> polyclaw_store::Result<Self> {
-        let load = jobs::load(tx, &session.key)?;
+        let load = jobs::session_load(tx, &session.key)?;
         let team = match team_of(tx, &session)? {
             Some(team) => Some(InTeam { color: color_of(tx, &session)?, team }),
             None => None,
         };
-        let used = usage::of_session(tx, &session.key)?;
-        Ok(Self::of(session, load, (team, used.and_then(|used| used.tokens()))))
+        let used = usage::sum_by_session(tx, &session.key)?;
+        Ok(Self::of(session, load, (team, used.and_then(|used| used.total_tokens()))))
     }
 
     fn of(session: Session, load: SessionLoad, (place, tokens): (Option<InTeam>, Option<i64>)) -> Self {
@@ -119,15 +119,15 @@ struct InTeam {
 }
 
 fn color_of(tx: &mut Tx<'_>, session: &Session) -> polyclaw_store::Result<Option<&'static str>> {
-    let member = teams::member_of(tx, &session.key)?;
+    let member = teams::find_member_by_session(tx, &session.key)?;
     Ok(member.map(|member| hex_color(&member.color)))
 }
 
 fn team_of(tx: &mut Tx<'_>, session: &Session) -> polyclaw_store::Result<Option<Team>> {
     match session.team_role {
         None => Ok(None),
-        Some(TeamRole::Lead) => Ok(teams::led_by(tx, &session.key)?.pop()),
-        Some(TeamRole::Member) => match teams::member_of(tx, &session.key)? {
+        Some(TeamRole::Lead) => Ok(teams::list_led_by(tx, &session.key)?.pop()),
+        Some(TeamRole::Member) => match teams::find_member_by_session(tx, &session.key)? {
             Some(member) => teams::get(tx, &member.team),
             None => Ok(None),
         },
@@ -213,11 +213,11 @@ fn present<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Option<Opt
 pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Result<Json<Sessions>> {
     let paging = Paging::of("sessions", which.limit, which.cursor.as_deref())?;
     let after = paging.after.clone();
-    let filter = sessions::Filter {
+    let filter = sessions::SessionFilter {
         agent: which.agent,
         status: Some(which.status.unwrap_or(SessionStatus::Active)),
         owner: which.owner,
-        after: after.map(|place| sessions::Place { updated_at: Millis(place.at), key: place.id }),
+        after: after.map(|place| sessions::SessionCursor { updated_at: Millis(place.at), key: place.id }),
         limit: paging.wanted(),
     };
     let read = move |tx: &mut Tx<'_>| {

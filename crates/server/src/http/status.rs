@@ -36,7 +36,7 @@ pub struct Warning {
 /// How many sessions there are, and what goes on in them.
 #[utoipa::path(get, path = "/status", tag = "instance", responses((status = 200, body = Status)))]
 pub async fn counts(State(app): State<AppState>) -> Result<Json<Status>> {
-    let counts = app.engine.db().read(sessions::counts).await?;
+    let counts = app.engine.db().read(sessions::get_counts).await?;
     let found = app.engine.safety_warnings().await?;
     let view = |found: SafetyWarning| Warning { code: found.code, message: found.message, hint: found.hint };
     Ok(Json(Status {

@@ -6,7 +6,7 @@ use polyclaw_domain::id::{MessageId, TurnId};
 use polyclaw_domain::message::{MessageOrigin, MessagePart, MessageRole};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::messages::{self, Message};
+use polyclaw_store::messages::{self, SessionMessage};
 use polyclaw_store::{Tx, backlog as rows};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -43,8 +43,8 @@ pub struct MessageView {
     created_at: Millis,
 }
 
-impl From<Message> for MessageView {
-    fn from(message: Message) -> Self {
+impl From<SessionMessage> for MessageView {
+    fn from(message: SessionMessage) -> Self {
         Self {
             id: message.id,
             ticket: message.ticket,
@@ -115,7 +115,7 @@ pub async fn page(
     let limit = page_size(after.limit, 200)?;
     let session = app.engine.session(&key).await?;
     let (wanted, after) = (key.clone(), after.after.unwrap_or(0));
-    let read = move |tx: &mut Tx<'_>| messages::page(tx, &wanted, &session.id, after, limit + 1);
+    let read = move |tx: &mut Tx<'_>| messages::list_page(tx, &wanted, &session.id, after, limit + 1);
     let mut found = app.engine.db().read(read).await?;
     let more = found.len() > limit;
     found.truncate(limit);
@@ -135,9 +135,10 @@ pub async fn page(
 pub async fn backlog(State(app): State<AppState>, Key(key): Key) -> Result<Json<Backlog>> {
     app.engine.session(&key).await?;
     let wanted = key.clone();
-    let read = move |tx: &mut Tx<'_>| Ok((messages::waiting(tx, &wanted)?, rows::waiting(tx, &wanted)?));
+    let read =
+        move |tx: &mut Tx<'_>| Ok((messages::list_waiting(tx, &wanted)?, rows::list_waiting(tx, &wanted)?));
     let (waiting, tasks) = app.engine.db().read(read).await?;
-    let task = |row: rows::Waiting| Task {
+    let task = |row: rows::BacklogEntry| Task {
         message_id: row.task.token.message_id,
         turn_id: row.task.token.turn_id,
         steers: row.task.token.steers,

@@ -6,7 +6,7 @@ use polyclaw_domain::id::{AgentId, MessageId, TraceId, TurnId};
 use polyclaw_domain::job::{JobLane, JobState};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::jobs::{self, Job};
+use polyclaw_store::jobs::{self, TurnJob};
 use polyclaw_store::{Tx, messages, turns};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -65,7 +65,7 @@ pub struct TurnError {
 }
 
 impl TurnView {
-    fn of(job: Job, steps: Option<Vec<MessageView>>) -> Self {
+    fn of(job: TurnJob, steps: Option<Vec<MessageView>>) -> Self {
         Self {
             id: job.turn,
             session_key: job.session,
@@ -114,7 +114,7 @@ pub struct Turns {
 #[utoipa::path(get, path = "/turns", tag = "turns", params(Which), responses((status = 200, body = Turns)))]
 pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Result<Json<Turns>> {
     let paging = Paging::of("turns", which.limit, which.cursor.as_deref())?;
-    let filter = turns::Filter {
+    let filter = turns::TurnListFilter {
         session: which.session,
         state: which.state,
         before: paging.after.as_ref().map(|place| place.at),
@@ -151,10 +151,10 @@ pub async fn show(
     Ok(Json(TurnView { reply, ..TurnView::of(job, Some(steps)) }))
 }
 
-async fn read(app: &AppState, turn: &TurnId) -> Result<(Job, Vec<messages::Message>)> {
+async fn read(app: &AppState, turn: &TurnId) -> Result<(TurnJob, Vec<messages::SessionMessage>)> {
     let wanted = turn.clone();
     let read = move |tx: &mut Tx<'_>| match jobs::get(tx, &wanted)? {
-        Some(job) => Ok(Some((job, messages::of_turn(tx, &wanted)?))),
+        Some(job) => Ok(Some((job, messages::list_by_turn(tx, &wanted)?))),
         None => Ok(None),
     };
     let found = app.engine.db().read(read).await?;

@@ -7,7 +7,7 @@ use polyclaw_domain::provider::TokenUsage;
 use polyclaw_domain::time::Millis;
 use polyclaw_engine::Balance;
 use polyclaw_store::Tx;
-use polyclaw_store::usage::{self, By};
+use polyclaw_store::usage::{self, UsageGroupKey};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -154,18 +154,18 @@ pub async fn totals(State(app): State<AppState>, Query(which): Query<Which>) -> 
     let since = app.engine.now().minus(which.window.millis());
     let calendar = app.engine.settings().calendar;
     let by = match which.by {
-        Group::Agent => By::Agent,
-        Group::Model => By::Model,
-        Group::Session => By::Session,
-        Group::Day => By::Day(calendar.offset_ms),
+        Group::Agent => UsageGroupKey::Agent,
+        Group::Model => UsageGroupKey::Model,
+        Group::Session => UsageGroupKey::Session,
+        Group::Day => UsageGroupKey::Day(calendar.offset_ms),
     };
-    let found = app.engine.db().read(move |tx: &mut Tx<'_>| usage::totals(tx, since, by)).await?;
+    let found = app.engine.db().read(move |tx: &mut Tx<'_>| usage::sum_totals(tx, since, by)).await?;
     // `2026-11-16` in place of its number.
     let name = |group: String| match (which.by, group.parse()) {
         (Group::Day, Ok(day)) => BudgetCalendar::default().day_start(day).to_string()[..10].to_owned(),
         _ => group,
     };
-    let total = |total: usage::Total| Total {
+    let total = |total: usage::GroupedUsage| Total {
         group: name(total.group),
         calls: total.calls,
         unknown_calls: total.unknown_calls,

@@ -139,7 +139,7 @@ async fn place(app: &AppState, agent: &AgentId, question: &Question) -> Result<P
 async fn is_taken(app: &AppState, session: &SessionKey, key: Option<&str>) -> Result<bool> {
     let Some(key) = key.map(str::to_owned) else { return Ok(false) };
     let session = session.clone();
-    Ok(app.engine.db().read(move |tx| messages::by_key(tx, &session, &key)).await?.is_some())
+    Ok(app.engine.db().read(move |tx| messages::find_by_key(tx, &session, &key)).await?.is_some())
 }
 
 /// Calls that wait for the results a question brings; one without results needs no look.

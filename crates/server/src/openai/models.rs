@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::redact::quote_safely;
-use polyclaw_store::agents::Stored;
+use polyclaw_store::agents::StoredAgent;
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
@@ -22,7 +22,7 @@ pub fn agent(app: &AppState, model: &str) -> Result<AgentId> {
     AgentId::parse(name).map_err(|_| Error::UnknownModel(quote_safely(model)))
 }
 
-fn view(id: &str, stored: &Stored) -> Value {
+fn view(id: &str, stored: &StoredAgent) -> Value {
     json!({ "id": id, "object": "model", "created": stored.created_at.0 / 1000, "owned_by": "polyclaw" })
 }
 

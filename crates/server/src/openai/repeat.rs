@@ -65,13 +65,14 @@ impl Repeat {
         let (session, since) = (session.clone(), app.engine.now().minus(RETRIED_WITHIN_MS));
         let look = move |tx: &mut Tx<'_>| {
             // The same words further back were another question.
-            let Some(key) = messages::last_key(tx, &session)?.filter(|key| key.starts_with(&begin)) else {
+            let Some(key) = messages::find_last_key(tx, &session)?.filter(|key| key.starts_with(&begin))
+            else {
                 return Ok(None);
             };
-            let Some((_, turn)) = messages::by_key(tx, &session, &key)? else { return Ok(None) };
+            let Some((_, turn)) = messages::find_by_key(tx, &session, &key)? else { return Ok(None) };
             // A turn that failed is no answer: who tries again then wants another. One that ended well long ago was
             // heard: who says the same now says it again.
-            let is_repeat = jobs::answering(tx, &turn)?.is_none_or(|job| match job.state {
+            let is_repeat = jobs::find_answering(tx, &turn)?.is_none_or(|job| match job.state {
                 JobState::Failed => false,
                 _ => job.ended_at.is_none_or(|ended| ended >= since),
             });

@@ -151,7 +151,7 @@ async fn session_of(app: &AppState, id: &str) -> Result<SessionKey> {
     let unknown = || Error::UnknownResponse(quote_safely(id));
     let turn = TurnId::new(id.strip_prefix(PREFIX).ok_or_else(unknown)?);
     let read = move |tx: &mut Tx<'_>| {
-        let Some(job) = jobs::answering(tx, &turn)? else { return Ok(None) };
+        let Some(job) = jobs::find_answering(tx, &turn)? else { return Ok(None) };
         let newest = jobs::list(tx, Some(&job.session), None, 1)?.pop();
         Ok(Some((newest.is_some_and(|newest| newest.turn == job.turn), job.session)))
     };

@@ -12,8 +12,8 @@ use polyclaw_domain::provider::ModelRef;
 use polyclaw_engine::memory::{Brain, Place, Vectors};
 use polyclaw_engine::{Engine, Ports, Settings, Task};
 use polyclaw_server::{AppState, Auth, Hook, Logins, Setup, router, serve};
-use polyclaw_store::agents::{self, Source};
-use polyclaw_store::{Db, Target};
+use polyclaw_store::agents::{self, AgentSource};
+use polyclaw_store::{Db, DbTarget};
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -154,7 +154,7 @@ async fn engine(home: &std::path::Path, gate: Arc<Semaphore>) -> Engine {
     let brain = Arc::new(Brain::new(place, Arc::clone(&clock), Arc::clone(&ids), vectors));
     let ports = Ports {
         brain,
-        db: Db::open(&Target::Sqlite(home.join("sessions.db"))).unwrap(),
+        db: Db::open(&DbTarget::Sqlite(home.join("sessions.db"))).unwrap(),
         provider: Arc::new(Model { gate: Arc::clone(&gate) }),
         tools: Arc::new(Tools { gate }),
         briefings: Arc::new(Paper),
@@ -162,7 +162,7 @@ async fn engine(home: &std::path::Path, gate: Arc<Semaphore>) -> Engine {
         clock,
         ids,
         faults: Arc::new(Calm),
-        ledgers: Arc::new(polyclaw_store::Ledgers::in_memory()),
+        ledgers: Arc::new(polyclaw_store::TeamDatabases::in_memory()),
     };
     let mut settings = Settings::defaults(home.to_path_buf());
     settings.default_model = Some(ModelRef::parse(MODEL).unwrap());
@@ -171,7 +171,7 @@ async fn engine(home: &std::path::Path, gate: Arc<Semaphore>) -> Engine {
     let engine = Engine::new(ports, settings, "test");
     let now = engine.now();
     let main = AgentSpec::with_id(AgentId::main());
-    engine.db().write(move |tx| agents::upsert(tx, &main, Source::Config, now)).await.unwrap();
+    engine.db().write(move |tx| agents::upsert(tx, &main, AgentSource::Config, now)).await.unwrap();
     engine
 }
 

@@ -4,7 +4,7 @@ use futures_util::{SinkExt, StreamExt};
 use polyclaw_domain::agent::{AgentSpec, DelegationPolicy};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::agents::{self, Source};
+use polyclaw_store::agents::{self, AgentSource};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -103,7 +103,9 @@ async fn let_main_consult(instance: &Instance) {
     let main = AgentSpec { delegation: Some(delegation), ..AgentSpec::with_id(AgentId::main()) };
     let expert = AgentSpec::with_id(AgentId::parse("expert").unwrap());
     let write = move |tx: &mut polyclaw_store::Tx<'_>| {
-        [&main, &expert].into_iter().try_for_each(|spec| agents::upsert(tx, spec, Source::Config, Millis(1)))
+        [&main, &expert]
+            .into_iter()
+            .try_for_each(|spec| agents::upsert(tx, spec, AgentSource::Config, Millis(1)))
     };
     instance.engine.db().write(write).await.unwrap();
 }

@@ -7,20 +7,20 @@ use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 
 use crate::error::Result;
-use crate::jobs::{Kind, Lease, NewJob, put};
+use crate::jobs::{JobLease, NewTurnJob, TurnJobKind, insert_with_lease};
 use crate::tx::{Row, Tx};
 use crate::{params, sessions};
 
 /// A job that has waited this long counts as the most urgent, whatever it is.
-const AGED_MS: i64 = 30_000;
+const URGENT_AFTER_MS: i64 = 30_000;
 
 /// The right to run one turn, until the lease ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
+pub struct TurnClaim {
     pub turn: TurnId,
     pub session: SessionKey,
     pub agent: AgentId,
-    pub kind: Kind,
+    pub kind: TurnJobKind,
     pub lane: JobLane,
     pub node: NodeId,
     pub attempt: u32,
@@ -39,7 +39,7 @@ pub struct Claim {
 
 /// Who claims, and until when it may keep silent.
 #[derive(Clone, Debug)]
-pub struct Claimer {
+pub struct TurnClaimer {
     pub node: NodeId,
     pub now: Millis,
     pub lease_ms: i64,
@@ -49,13 +49,13 @@ pub struct Claimer {
 
 /// Starts the next job of a lane: the agent's priority first, then the fewest running turns of its agent, then the job's
 /// priority, then ticket. What has waited too long has the highest of both priorities.
-pub fn claim(tx: &mut Tx<'_>, lane: JobLane, claimer: &Claimer) -> Result<Option<Claim>> {
+pub fn claim_next(tx: &mut Tx<'_>, lane: JobLane, claimer: &TurnClaimer) -> Result<Option<TurnClaim>> {
     let Some((first, last)) = ready_agents(tx, lane)? else { return Ok(None) };
-    let agent = if first == last { Some(first) } else { next_agent(tx, lane, claimer)? };
+    let agent = if first == last { Some(first) } else { select_next_agent(tx, lane, claimer)? };
     let Some(agent) = agent else { return Ok(None) };
-    for head in heads(tx, lane, &agent, claimer.now)? {
+    for head in list_ready_jobs(tx, lane, &agent, claimer.now)? {
         if sessions::try_lock(tx, &head.session)?
-            && let Some(claim) = start(tx, head.seq, claimer)?
+            && let Some(claim) = start_job(tx, head.seq, claimer)?
         {
             return Ok(Some(claim));
         }
@@ -69,14 +69,14 @@ fn ready_agents(tx: &mut Tx<'_>, lane: JobLane) -> Result<Option<(AgentId, Agent
         (SELECT MIN(agent_id) FROM jobs WHERE lane = $1 AND state = 'queued' AND held = 0),
         (SELECT MAX(agent_id) FROM jobs WHERE lane = $1 AND state = 'queued' AND held = 0)";
     let read = |row: &Row<'_>| match row.opt_text(0)? {
-        Some(_) => Ok(Some((row.agent(0)?, row.agent(1)?))),
+        Some(_) => Ok(Some((row.agent_id(0)?, row.agent_id(1)?))),
         None => Ok(None),
     };
     Ok(tx.query_one(SQL, params![lane.as_str()], read)?.flatten())
 }
 
 /// Walks the ready agents of a lane by skipping from one to the next in the index, not by reading every job.
-pub(crate) const NEXT_AGENT: &str = "WITH RECURSIVE ready (agent_id) AS (
+pub(crate) const NEXT_AGENT_SQL: &str = "WITH RECURSIVE ready (agent_id) AS (
       SELECT MIN(agent_id) FROM jobs WHERE lane = $1 AND state = 'queued' AND held = 0
       UNION ALL
       SELECT (SELECT MIN(j.agent_id) FROM jobs j
@@ -97,14 +97,14 @@ pub(crate) const NEXT_AGENT: &str = "WITH RECURSIVE ready (agent_id) AS (
       CASE WHEN heads.agent_id = $3 THEN 1 ELSE 0 END, jobs.seq
     LIMIT 1";
 
-fn next_agent(tx: &mut Tx<'_>, lane: JobLane, claimer: &Claimer) -> Result<Option<AgentId>> {
+fn select_next_agent(tx: &mut Tx<'_>, lane: JobLane, claimer: &TurnClaimer) -> Result<Option<AgentId>> {
     let last = claimer.last.as_ref().map_or("", AgentId::as_str);
-    let aged = claimer.now.minus(AGED_MS);
-    tx.query_one(NEXT_AGENT, params![lane.as_str(), aged, last], |row| row.agent(0))
+    let aged = claimer.now.minus(URGENT_AFTER_MS);
+    tx.query_one(NEXT_AGENT_SQL, params![lane.as_str(), aged, last], |row| row.agent_id(0))
 }
 
 /// A job that may be the next.
-struct Head {
+struct ReadyJob {
     seq: i64,
     session: SessionKey,
     /// What has waited too long goes first, whatever it is.
@@ -112,17 +112,17 @@ struct Head {
 }
 
 /// The first jobs of each priority, looked up one priority at a time in the index, in the order they may run.
-fn heads(tx: &mut Tx<'_>, lane: JobLane, agent: &AgentId, now: Millis) -> Result<Vec<Head>> {
+fn list_ready_jobs(tx: &mut Tx<'_>, lane: JobLane, agent: &AgentId, now: Millis) -> Result<Vec<ReadyJob>> {
     const SQL: &str = "SELECT seq, session_key, queued_at FROM jobs
         WHERE lane = $1 AND agent_id = $2 AND priority = $3 AND state = 'queued' AND held = 0
         ORDER BY seq LIMIT 8";
-    let aged = now.minus(AGED_MS);
+    let aged = now.minus(URGENT_AFTER_MS);
     let mut heads = Vec::new();
     for priority in JobPriority::ALL {
         let priority = priority as i64;
         let read = |row: &Row<'_>| {
             let urgency = if row.time(2)? < aged { 0 } else { priority };
-            Ok(Head { seq: row.int(0)?, session: row.key(1)?, urgency })
+            Ok(ReadyJob { seq: row.int(0)?, session: row.session_key(1)?, urgency })
         };
         heads.extend(tx.query(SQL, params![lane.as_str(), agent, priority], read)?);
     }
@@ -130,7 +130,7 @@ fn heads(tx: &mut Tx<'_>, lane: JobLane, agent: &AgentId, now: Millis) -> Result
     Ok(heads)
 }
 
-fn start(tx: &mut Tx<'_>, seq: i64, claimer: &Claimer) -> Result<Option<Claim>> {
+fn start_job(tx: &mut Tx<'_>, seq: i64, claimer: &TurnClaimer) -> Result<Option<TurnClaim>> {
     const SQL: &str = "UPDATE jobs SET state = 'running', node = $2, lease_until = $3, attempt = attempt + 1,
           started_at = $4
         WHERE seq = $1 AND state = 'queued' AND held = 0
@@ -138,15 +138,15 @@ fn start(tx: &mut Tx<'_>, seq: i64, claimer: &Claimer) -> Result<Option<Claim>> 
           trace_id, cancel, blamed_deaths";
     let now = tx.lease_clock(claimer.now);
     // The clock of the transaction, so that a turn never seems to start before the one it waited for has ended.
-    tx.query_one(SQL, params![seq, &claimer.node, now.plus(claimer.lease_ms), now], read)
+    tx.query_one(SQL, params![seq, &claimer.node, now.plus(claimer.lease_ms), now], turn_claim_from_row)
 }
 
 /// Queues and claims in one: nothing waits in its lane, and no turn of its session runs.
-pub fn begin(tx: &mut Tx<'_>, job: &NewJob, claimer: &Claimer) -> Result<Claim> {
+pub fn insert_claimed(tx: &mut Tx<'_>, job: &NewTurnJob, claimer: &TurnClaimer) -> Result<TurnClaim> {
     let now = tx.lease_clock(claimer.now);
-    let lease = Lease { node: &claimer.node, from: now, until: now.plus(claimer.lease_ms) };
-    put(tx, job, Some(&lease))?;
-    Ok(Claim {
+    let lease = JobLease { node: &claimer.node, from: now, until: now.plus(claimer.lease_ms) };
+    insert_with_lease(tx, job, Some(&lease))?;
+    Ok(TurnClaim {
         turn: job.turn.clone(),
         session: job.session.clone(),
         agent: job.agent.clone(),
@@ -166,7 +166,7 @@ pub fn begin(tx: &mut Tx<'_>, job: &NewJob, claimer: &Claimer) -> Result<Claim> 
 
 /// What became of a claim that was to be renewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Renewal {
+pub enum ClaimRenewal {
     Renewed,
     /// The turn has ended: there is nothing to keep.
     Ended,
@@ -174,7 +174,7 @@ pub enum Renewal {
     Stop,
 }
 
-pub fn renew(tx: &mut Tx<'_>, claim: &Claim, now: Millis, lease_ms: i64) -> Result<Renewal> {
+pub fn renew_claim(tx: &mut Tx<'_>, claim: &TurnClaim, now: Millis, lease_ms: i64) -> Result<ClaimRenewal> {
     const FIND: &str = "SELECT state, cancel FROM jobs WHERE turn_id = $1";
     const RENEW: &str = "UPDATE jobs SET lease_until = $4
         WHERE turn_id = $1 AND node = $2 AND attempt = $3 AND state = 'running'";
@@ -182,15 +182,15 @@ pub fn renew(tx: &mut Tx<'_>, claim: &Claim, now: Millis, lease_ms: i64) -> Resu
     let kept = tx.execute(RENEW, params![&claim.turn, &claim.node, claim.attempt, until])? == 1;
     let found = tx.query_one(FIND, params![&claim.turn], |row| Ok((row.text(0)?, row.flag(1)?)))?;
     Ok(match found {
-        Some((state, _)) if state != "running" => Renewal::Ended,
-        Some((_, false)) if kept => Renewal::Renewed,
-        _ => Renewal::Stop,
+        Some((state, _)) if state != "running" => ClaimRenewal::Ended,
+        Some((_, false)) if kept => ClaimRenewal::Renewed,
+        _ => ClaimRenewal::Stop,
     })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hold {
-    Kept,
+pub enum ClaimStatus {
+    Valid,
     /// Still ours, but a person asked the turn to end.
     Stopping,
     Lost,
@@ -198,39 +198,44 @@ pub enum Hold {
 
 /// Whether this node still holds the claim: every step a turn stores asks first. The row is taken, so that a
 /// take-over waits for the step and finds it.
-pub fn holds(tx: &mut Tx<'_>, claim: &Claim) -> Result<Hold> {
+pub fn verify_claim(tx: &mut Tx<'_>, claim: &TurnClaim) -> Result<ClaimStatus> {
     const SQL: &str = "SELECT cancel FROM jobs
         WHERE turn_id = $1 AND node = $2 AND attempt = $3 AND state = 'running' /* lock */";
     let params = params![&claim.turn, &claim.node, claim.attempt];
     Ok(match tx.query_one(SQL, params, |row| row.flag(0))? {
-        Some(false) => Hold::Kept,
-        Some(true) => Hold::Stopping,
-        None => Hold::Lost,
+        Some(false) => ClaimStatus::Valid,
+        Some(true) => ClaimStatus::Stopping,
+        None => ClaimStatus::Lost,
     })
 }
 
 /// Whether a session's last turn ran on this node, in whichever of its lives. One that had none yet is hosted by all.
-pub fn hosts(tx: &mut Tx<'_>, session: &SessionKey, node: &NodeId, family: Option<&str>) -> Result<bool> {
+pub fn is_session_host(
+    tx: &mut Tx<'_>,
+    session: &SessionKey,
+    node: &NodeId,
+    family: Option<&str>,
+) -> Result<bool> {
     const SQL: &str =
         "SELECT node FROM jobs WHERE session_key = $1 AND node IS NOT NULL AND node <> 'handed-back'
         ORDER BY seq DESC LIMIT 1";
     let host = tx.query_one(SQL, params![session], |row| row.text(0))?;
-    Ok(host.is_none_or(|host| host == node.as_str() || host.starts_with(&earlier_lives(family))))
+    Ok(host.is_none_or(|host| host == node.as_str() || host.starts_with(&earlier_epoch_prefix(family))))
 }
 
 /// What the names of a node's earlier lives begin with. With no family every other node is one: a SQLite file
 /// has one process at a time, so whatever runs there and is not ours belongs to nobody.
-pub(crate) fn earlier_lives(family: Option<&str>) -> String {
+pub(crate) fn earlier_epoch_prefix(family: Option<&str>) -> String {
     family.map_or_else(String::new, |family| format!("{family}/"))
 }
 
 /// Takes an orphan over; `None` if somebody else was faster.
-pub fn take_over(
+pub fn take_over_orphan(
     tx: &mut Tx<'_>,
     turn: &TurnId,
-    claimer: &Claimer,
+    claimer: &TurnClaimer,
     family: Option<&str>,
-) -> Result<Option<Claim>> {
+) -> Result<Option<TurnClaim>> {
     // A node that takes over from itself has one more life to count.
     const SQL: &str = "UPDATE jobs SET node = $2, lease_until = $3, attempt = attempt + 1,
           cut_off_node = CASE WHEN cut_off_node = $2 THEN NULL ELSE cut_off_node END
@@ -239,25 +244,29 @@ pub fn take_over(
         RETURNING turn_id, session_key, agent_id, kind, lane, node, attempt, was_held, inputs, steers, hop,
           trace_id, cancel, blamed_deaths";
     let now = tx.lease_clock(claimer.now);
-    let earlier = earlier_lives(family);
-    tx.query_one(SQL, params![turn, &claimer.node, now.plus(claimer.lease_ms), now, &earlier], read)
+    let earlier = earlier_epoch_prefix(family);
+    tx.query_one(
+        SQL,
+        params![turn, &claimer.node, now.plus(claimer.lease_ms), now, &earlier],
+        turn_claim_from_row,
+    )
 }
 
-fn read(row: &Row<'_>) -> Result<Claim> {
-    Ok(Claim {
+fn turn_claim_from_row(row: &Row<'_>) -> Result<TurnClaim> {
+    Ok(TurnClaim {
         turn: TurnId::new(row.text(0)?),
-        session: row.key(1)?,
-        agent: row.agent(2)?,
-        kind: row.parsed(3, Kind::parse)?,
-        lane: row.parsed(4, JobLane::parse)?,
+        session: row.session_key(1)?,
+        agent: row.agent_id(2)?,
+        kind: row.parse_column(3, TurnJobKind::parse)?,
+        lane: row.parse_column(4, JobLane::parse)?,
         node: NodeId::new(row.text(5)?),
-        attempt: row.small(6)?,
+        attempt: row.as_u32(6)?,
         was_held: row.flag(7)?,
         inputs: row.count(8)?,
         has_person: row.flag(9)?,
-        hop: row.small(10)?,
+        hop: row.as_u32(10)?,
         trace: TraceId::new(row.text(11)?),
         stopping: row.flag(12)?,
-        blamed_deaths: row.small(13)?,
+        blamed_deaths: row.as_u32(13)?,
     })
 }

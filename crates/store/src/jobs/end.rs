@@ -7,12 +7,12 @@ use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 
 use crate::error::{Error, Result};
-use crate::jobs::Claim;
+use crate::jobs::TurnClaim;
 use crate::params;
 use crate::tx::Tx;
 
 #[derive(Clone, Debug)]
-pub struct End {
+pub struct TurnJobEnd {
     pub state: JobState,
     pub model: Option<String>,
     pub usage: TokenUsage,
@@ -22,7 +22,7 @@ pub struct End {
 }
 
 /// Ends a claimed turn. Fails if the claim has been taken over: then nothing of this transaction stands.
-pub fn end(tx: &mut Tx<'_>, claim: &Claim, end: &End, now: Millis) -> Result<()> {
+pub fn end_turn(tx: &mut Tx<'_>, claim: &TurnClaim, end: &TurnJobEnd, now: Millis) -> Result<()> {
     const SQL: &str = "UPDATE jobs SET state = $4, model = $5, input_tokens = $6, output_tokens = $7,
           cached_tokens = $8, reply_id = $9, error_code = $10, error = $11, ended_at = $12, lease_until = NULL
         WHERE turn_id = $1 AND node = $2 AND attempt = $3 AND state = 'running'";
@@ -49,10 +49,10 @@ pub fn end(tx: &mut Tx<'_>, claim: &Claim, end: &End, now: Millis) -> Result<()>
 
 /// Lets the turn that waited for this one start, and says in which lane. `None`: none waited, as most times, so that
 /// is looked at first.
-pub fn release(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<JobLane>> {
-    const HELD: &str = "SELECT lane FROM jobs WHERE session_key = $1 AND state = 'queued' AND held = 1";
+pub fn release_held(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<JobLane>> {
+    const FIND_HELD: &str = "SELECT lane FROM jobs WHERE session_key = $1 AND state = 'queued' AND held = 1";
     const RELEASE: &str = "UPDATE jobs SET held = 0 WHERE session_key = $1 AND state = 'queued'";
-    let lane = tx.query_one(HELD, params![session], |row| row.parsed(0, JobLane::parse))?;
+    let lane = tx.query_one(FIND_HELD, params![session], |row| row.parse_column(0, JobLane::parse))?;
     if lane.is_some() {
         tx.execute(RELEASE, params![session])?;
     }
@@ -60,7 +60,7 @@ pub fn release(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<JobLane>>
 }
 
 /// Gives a claim back at a boundary: the next node to look goes on from the stored steps. Not a failed attempt.
-pub fn hand_back(tx: &mut Tx<'_>, claim: &Claim) -> Result<()> {
+pub fn release_claim(tx: &mut Tx<'_>, claim: &TurnClaim) -> Result<()> {
     const SQL: &str = "UPDATE jobs SET lease_until = 0, attempt = attempt - 1, node = 'handed-back'
         WHERE turn_id = $1 AND node = $2 AND attempt = $3 AND state = 'running'";
     tx.execute(SQL, params![&claim.turn, &claim.node, claim.attempt]).map(drop)

@@ -5,37 +5,37 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
-pub(super) struct Pool<W>(Arc<Mutex<State<W>>>);
+pub(super) struct WorkerPool<W>(Arc<Mutex<PoolState<W>>>);
 
-struct State<W> {
+struct PoolState<W> {
     waiting: VecDeque<W>,
-    resting: Vec<mpsc::Sender<W>>,
+    idle: Vec<mpsc::Sender<W>>,
     is_closed: bool,
 }
 
 /// Where a worker gets its work.
-pub(super) struct Worker<W> {
-    state: Arc<Mutex<State<W>>>,
+pub(super) struct PoolWorker<W> {
+    state: Arc<Mutex<PoolState<W>>>,
     /// It has a connection: those without are asked last.
     is_warm: Cell<bool>,
 }
 
 /// Says what work came to. It is said by a worker that rests already: whoever then has more finds it, and it is warm.
-pub(super) type Tell = Box<dyn FnOnce() + Send>;
+pub(super) type SendReply = Box<dyn FnOnce() + Send>;
 
-impl<W> Pool<W> {
+impl<W> WorkerPool<W> {
     pub fn new() -> Self {
-        let state = State { waiting: VecDeque::new(), resting: Vec::new(), is_closed: false };
+        let state = PoolState { waiting: VecDeque::new(), idle: Vec::new(), is_closed: false };
         Self(Arc::new(Mutex::new(state)))
     }
 
-    pub fn worker(&self, is_warm: bool) -> Worker<W> {
-        Worker { state: Arc::clone(&self.0), is_warm: Cell::new(is_warm) }
+    pub fn new_worker(&self, is_warm: bool) -> PoolWorker<W> {
+        PoolWorker { state: Arc::clone(&self.0), is_warm: Cell::new(is_warm) }
     }
 
-    pub fn give(&self, mut work: W) {
-        let mut state = lock(&self.0);
-        while let Some(worker) = state.resting.pop() {
+    pub fn submit(&self, mut work: W) {
+        let mut state = lock_state(&self.0);
+        while let Some(worker) = state.idle.pop() {
             match worker.send(work) {
                 Ok(()) => return,
                 // Its thread is gone.
@@ -47,18 +47,18 @@ impl<W> Pool<W> {
 }
 
 /// What waits is still done; then the workers go.
-impl<W> Drop for Pool<W> {
+impl<W> Drop for WorkerPool<W> {
     fn drop(&mut self) {
-        let mut state = lock(&self.0);
+        let mut state = lock_state(&self.0);
         state.is_closed = true;
-        state.resting.clear();
+        state.idle.clear();
     }
 }
 
-impl<W> Worker<W> {
+impl<W> PoolWorker<W> {
     /// Tells what the last work came to and waits for more. `None`: there will be none.
-    pub fn next(&self, tell: Option<Tell>) -> Option<W> {
-        let next = self.rest();
+    pub fn next(&self, tell: Option<SendReply>) -> Option<W> {
+        let next = self.next_or_register();
         if let Some(tell) = tell {
             tell();
         }
@@ -68,20 +68,20 @@ impl<W> Worker<W> {
     }
 
     /// What there is to do, or where it will be given.
-    fn rest(&self) -> Result<Option<W>, mpsc::Receiver<W>> {
-        let mut state = lock(&self.state);
+    fn next_or_register(&self) -> Result<Option<W>, mpsc::Receiver<W>> {
+        let mut state = lock_state(&self.state);
         let work = state.waiting.pop_front();
         if work.is_some() || state.is_closed {
             return Ok(work);
         }
         let (sender, given) = mpsc::channel();
-        let place = if self.is_warm.get() { state.resting.len() } else { 0 };
-        state.resting.insert(place, sender);
+        let place = if self.is_warm.get() { state.idle.len() } else { 0 };
+        state.idle.insert(place, sender);
         Err(given)
     }
 }
 
-fn lock<W>(state: &Mutex<State<W>>) -> MutexGuard<'_, State<W>> {
+fn lock_state<W>(state: &Mutex<PoolState<W>>) -> MutexGuard<'_, PoolState<W>> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -93,34 +93,34 @@ mod tests {
 
     #[test]
     fn whoever_rested_last_works_first_and_what_waits_is_done_before_the_end() {
-        let pool = Pool::new();
+        let pool = WorkerPool::new();
         let (say, said) = mpsc::channel();
         let worker = |name: &'static str, is_warm: bool| {
-            let (worker, say) = (pool.worker(is_warm), say.clone());
+            let (worker, say) = (pool.new_worker(is_warm), say.clone());
             thread::spawn(move || {
                 let mut tell = None;
                 while let Some(work) = worker.next(tell.take()) {
                     let say = say.clone();
-                    tell = Some(Box::new(move || say.send((name, work)).unwrap()) as Tell);
+                    tell = Some(Box::new(move || say.send((name, work)).unwrap()) as SendReply);
                 }
             })
         };
-        let rested = |count: usize| while lock(&pool.0).resting.len() < count {};
+        let rested = |count: usize| while lock_state(&pool.0).idle.len() < count {};
         let warm = worker("warm", true);
         rested(1);
         let cold = worker("cold", false);
         rested(2);
         for n in 0..100 {
-            pool.give(n);
+            pool.submit(n);
             assert_eq!(said.recv().unwrap(), ("warm", n), "who has told rests already");
         }
         drop(pool);
         warm.join().unwrap();
         cold.join().unwrap();
 
-        let pool = Pool::new();
-        pool.give(4);
-        let late = pool.worker(false);
+        let pool = WorkerPool::new();
+        pool.submit(4);
+        let late = pool.new_worker(false);
         drop(pool);
         assert_eq!((late.next(None), late.next(None)), (Some(4), None));
     }

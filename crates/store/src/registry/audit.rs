@@ -8,14 +8,14 @@ use crate::tx::{Row, Tx};
 
 /// Adds an entry behind the last one there was: where that was cut off, a gap stays that is found.
 pub fn append(tx: &mut Tx<'_>, entry: &AuditEntry) -> Result<()> {
-    const FORWARD: &str = "UPDATE audit_head SET entries = $1, hash = $2";
+    const ADVANCE_HEAD: &str = "UPDATE audit_head SET entries = $1, hash = $2";
     const SQL: &str =
         "INSERT INTO audit (seq, who, action, target, before_hash, after_hash, detail, created_at,
           previous, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
     // Somebody took the head away: the chain goes on behind its last entry, and is found to be without a head.
-    let last = match head(tx)? {
+    let last = match get_head(tx)? {
         Some(head) => head,
-        None => last(tx)?.unwrap_or_default(),
+        None => find_last_entry(tx)?.unwrap_or_default(),
     };
     let (seq, previous) = (last.entries + 1, last.hash);
     let hash = hash_entry(&previous, entry);
@@ -32,42 +32,42 @@ pub fn append(tx: &mut Tx<'_>, entry: &AuditEntry) -> Result<()> {
         &hash
     ];
     tx.execute(SQL, params)?;
-    tx.execute(FORWARD, params![seq, &hash]).map(drop)
+    tx.execute(ADVANCE_HEAD, params![seq, &hash]).map(drop)
 }
 
 /// How far the audit has come.
-pub fn head(tx: &mut Tx<'_>) -> Result<Option<AuditHead>> {
+pub fn get_head(tx: &mut Tx<'_>) -> Result<Option<AuditHead>> {
     const SQL: &str = "SELECT entries, hash FROM audit_head";
-    tx.query_one(SQL, &[], read_head)
+    tx.query_one(SQL, &[], audit_head_from_row)
 }
 
 /// The same, by its last row.
-fn last(tx: &mut Tx<'_>) -> Result<Option<AuditHead>> {
+fn find_last_entry(tx: &mut Tx<'_>) -> Result<Option<AuditHead>> {
     const SQL: &str = "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1";
-    tx.query_one(SQL, &[], read_head)
+    tx.query_one(SQL, &[], audit_head_from_row)
 }
 
-fn read_head(row: &Row<'_>) -> Result<AuditHead> {
+fn audit_head_from_row(row: &Row<'_>) -> Result<AuditHead> {
     Ok(AuditHead { entries: row.int(0)?, hash: row.text(1)? })
 }
 
 /// Entries behind a number, in order.
-pub fn after(tx: &mut Tx<'_>, seq: i64, limit: usize) -> Result<Vec<AuditRecord>> {
+pub fn list_after(tx: &mut Tx<'_>, seq: i64, limit: usize) -> Result<Vec<AuditRecord>> {
     const SQL: &str =
         "SELECT seq, who, action, target, before_hash, after_hash, detail, created_at, previous, hash
         FROM audit WHERE seq > $1 ORDER BY seq LIMIT $2";
-    tx.query(SQL, params![seq, limit], read)
+    tx.query(SQL, params![seq, limit], audit_link_from_row)
 }
 
 /// The newest first, before a number.
-pub fn latest(tx: &mut Tx<'_>, before: i64, limit: usize) -> Result<Vec<AuditRecord>> {
+pub fn list_latest(tx: &mut Tx<'_>, before: i64, limit: usize) -> Result<Vec<AuditRecord>> {
     const SQL: &str =
         "SELECT seq, who, action, target, before_hash, after_hash, detail, created_at, previous, hash
         FROM audit WHERE seq < $1 ORDER BY seq DESC LIMIT $2";
-    tx.query(SQL, params![before, limit], read)
+    tx.query(SQL, params![before, limit], audit_link_from_row)
 }
 
-fn read(row: &Row<'_>) -> Result<AuditRecord> {
+fn audit_link_from_row(row: &Row<'_>) -> Result<AuditRecord> {
     let entry = AuditEntry {
         who: row.text(1)?,
         action: row.text(2)?,

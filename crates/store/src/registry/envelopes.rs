@@ -22,7 +22,7 @@ mod accept;
 mod events;
 mod find;
 mod lease;
-mod settle;
+mod outcome;
 
 use polyclaw_domain::envelope::EnvelopeState;
 use polyclaw_domain::id::{EnvelopeId, InstanceId};
@@ -32,14 +32,20 @@ use crate::error::Result;
 use crate::params;
 use crate::tx::{Row, Tx};
 
-pub use accept::{Accepted, Draft, Payload, Refused, Verdict, accept, forget_keys};
-pub use events::{Event, Reader, history, recent};
-pub use find::{Filter, get, search};
-pub use lease::{Poll, lease, next_due, renew, take_over};
-pub use settle::{Replayed, Settled, acknowledge, fail, replay, sweep, waking};
+pub use accept::{
+    AcceptedEnvelope, EnvelopeDraft, EnvelopePayload, EnvelopeRefusal, EnvelopeVerdict, accept_envelope,
+    delete_expired_keys,
+};
+pub use events::{EnvelopeEvent, EnvelopeEventFilter, list_events, list_recent_events};
+pub use find::{EnvelopeFilter, get, search};
+pub use lease::{EnvelopePoll, lease_due, next_due_at, renew_lease, requeue_earlier_epochs};
+pub use outcome::{
+    AckOutcome, ReplayOutcome, acknowledge, fail_delivery, list_recipients_to_start, replay_dead_letter,
+    sweep_expired,
+};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Envelope {
+pub struct StoredEnvelope {
     pub seq: i64,
     pub id: EnvelopeId,
     pub from: InstanceId,
@@ -69,8 +75,8 @@ pub struct Envelope {
     pub updated_at: Millis,
 }
 
-fn read(row: &Row<'_>) -> Result<Envelope> {
-    Ok(Envelope {
+fn envelope_from_row(row: &Row<'_>) -> Result<StoredEnvelope> {
+    Ok(StoredEnvelope {
         seq: row.int(0)?,
         id: EnvelopeId::new(row.text(1)?),
         from: InstanceId::new(row.text(2)?),
@@ -82,11 +88,11 @@ fn read(row: &Row<'_>) -> Result<Envelope> {
         redacted: row.flag(8)?,
         correlation: row.opt_text(9)?,
         key: row.opt_text(10)?,
-        hop: row.small(11)?,
+        hop: row.as_u32(11)?,
         trace: row.opt_text(22)?,
-        state: row.parsed(12, EnvelopeState::parse)?,
-        attempts: row.small(13)?,
-        max_retries: row.small(14)?,
+        state: row.parse_column(12, EnvelopeState::parse)?,
+        attempts: row.as_u32(13)?,
+        max_retries: row.as_u32(14)?,
         ttl_ms: row.int(15)?,
         due_at: row.time(16)?,
         expires_at: row.time(17)?,
@@ -98,7 +104,7 @@ fn read(row: &Row<'_>) -> Result<Envelope> {
 }
 
 /// The recipient of what waits could not be started: each message says why.
-pub fn note_start_failure(tx: &mut Tx<'_>, recipient: &InstanceId, why: &str) -> Result<()> {
+pub fn record_start_failure(tx: &mut Tx<'_>, recipient: &InstanceId, why: &str) -> Result<()> {
     const SQL: &str = "UPDATE messages SET error = $2 WHERE recipient = $1 AND state = 'queued'";
     tx.execute(SQL, params![recipient, why]).map(drop)
 }

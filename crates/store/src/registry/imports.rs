@@ -8,13 +8,13 @@ use crate::params;
 use crate::tx::{Row, Tx};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum ImportState {
     Begun,
     Done,
     Undone,
 }
 
-impl State {
+impl ImportState {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Begun => "begun",
@@ -29,11 +29,11 @@ impl State {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Import {
+pub struct StoredImport {
     pub id: String,
     pub source: String,
     pub digest: String,
-    pub state: State,
+    pub state: ImportState,
     pub instance: Option<InstanceId>,
     /// What was found, as JSON.
     pub report: Option<String>,
@@ -43,7 +43,7 @@ pub struct Import {
 
 /// How a run ended: committed with the instance that it made.
 #[derive(Clone, Debug)]
-pub struct Done {
+pub struct ImportCompletion {
     pub id: String,
     pub instance: InstanceId,
     pub report: String,
@@ -59,55 +59,55 @@ macro_rules! select {
     };
 }
 
-pub fn begin(tx: &mut Tx<'_>, id: &str, (source, digest): (&str, &str), now: Millis) -> Result<()> {
+pub fn insert_running(tx: &mut Tx<'_>, id: &str, (source, digest): (&str, &str), now: Millis) -> Result<()> {
     const SQL: &str = "INSERT INTO imports (id, source, digest, state, created_at)
         VALUES ($1, $2, $3, 'begun', $4)";
     tx.execute(SQL, params![id, source, digest, now]).map(drop)
 }
 
-pub fn finish(tx: &mut Tx<'_>, done: &Done) -> Result<()> {
+pub fn finish_run(tx: &mut Tx<'_>, done: &ImportCompletion) -> Result<()> {
     const SQL: &str = "UPDATE imports SET state = 'done', instance_id = $2, report = $3, ended_at = $4
         WHERE id = $1 AND state = 'begun'";
     tx.execute(SQL, params![&done.id, &done.instance, &done.report, done.now]).map(drop)
 }
 
 /// One that failed.
-pub fn undo(tx: &mut Tx<'_>, id: &str, now: Millis) -> Result<()> {
+pub fn roll_back(tx: &mut Tx<'_>, id: &str, now: Millis) -> Result<()> {
     const SQL: &str = "UPDATE imports SET state = 'undone', ended_at = $2 WHERE id = $1 AND state = 'begun'";
     tx.execute(SQL, params![id, now]).map(drop)
 }
 
 /// All whose maker died. What they made is swept away as every unfinished instance is.
-pub fn undo_all(tx: &mut Tx<'_>, now: Millis) -> Result<()> {
+pub fn roll_back_unfinished(tx: &mut Tx<'_>, now: Millis) -> Result<()> {
     const SQL: &str = "UPDATE imports SET state = 'undone', ended_at = $1 WHERE state = 'begun'";
     tx.execute(SQL, params![now]).map(drop)
 }
 
 /// The last run of the same source whose instance is still there.
-pub fn last(tx: &mut Tx<'_>, source: &str, digest: &str) -> Result<Option<Import>> {
+pub fn find_last_done(tx: &mut Tx<'_>, source: &str, digest: &str) -> Result<Option<StoredImport>> {
     const SQL: &str = select!(
         "WHERE source = $1 AND digest = $2 AND state = 'done'
            AND instance_id IN (SELECT i.id FROM instances i)
          ORDER BY created_at DESC, id DESC LIMIT 1"
     );
-    tx.query_one(SQL, params![source, digest], read)
+    tx.query_one(SQL, params![source, digest], import_from_row)
 }
 
 /// The newest first, behind one: when it was begun, and its id.
-pub fn list(tx: &mut Tx<'_>, behind: Option<(Millis, String)>, limit: usize) -> Result<Vec<Import>> {
+pub fn list(tx: &mut Tx<'_>, behind: Option<(Millis, String)>, limit: usize) -> Result<Vec<StoredImport>> {
     const SQL: &str = select!(
         "WHERE created_at < $1 OR (created_at = $1 AND id < $2) ORDER BY created_at DESC, id DESC LIMIT $3"
     );
     let (at, id) = behind.unwrap_or((Millis(i64::MAX), String::new()));
-    tx.query(SQL, params![at, &id, limit], read)
+    tx.query(SQL, params![at, &id, limit], import_from_row)
 }
 
-fn read(row: &Row<'_>) -> Result<Import> {
-    Ok(Import {
+fn import_from_row(row: &Row<'_>) -> Result<StoredImport> {
+    Ok(StoredImport {
         id: row.text(0)?,
         source: row.text(1)?,
         digest: row.text(2)?,
-        state: row.parsed(3, State::parse)?,
+        state: row.parse_column(3, ImportState::parse)?,
         instance: row.opt_text(4)?.map(InstanceId::new),
         report: row.opt_text(5)?,
         created_at: row.time(6)?,

@@ -9,7 +9,7 @@ use crate::params;
 use crate::tx::{Row, Tx};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
+pub struct RoutingRule {
     /// Its place in the list; a new one has none.
     pub seq: i64,
     pub id: String,
@@ -37,24 +37,24 @@ macro_rules! select {
     };
 }
 
-fn read(row: &Row<'_>) -> Result<Rule> {
-    Ok(Rule {
+fn routing_rule_from_row(row: &Row<'_>) -> Result<RoutingRule> {
+    Ok(RoutingRule {
         seq: row.int(0)?,
         id: row.text(1)?,
         from: InstanceId::new(row.text(2)?),
         to: InstanceId::new(row.text(3)?),
         from_name: row.opt_text(9)?,
         to_name: row.opt_text(10)?,
-        pattern: row.parsed(4, EnvelopeKindPattern::parse)?,
-        max_retries: row.small(5)?,
-        ttl_secs: row.small(6)?,
+        pattern: row.parse_column(4, EnvelopeKindPattern::parse)?,
+        max_retries: row.as_u32(5)?,
+        ttl_secs: row.as_u32(6)?,
         auto_start: row.flag(7)?,
         created_at: row.time(8)?,
     })
 }
 
 /// Adds one. False: there is one for the same two and the same types.
-pub fn add(tx: &mut Tx<'_>, rule: &Rule) -> Result<bool> {
+pub fn insert(tx: &mut Tx<'_>, rule: &RoutingRule) -> Result<bool> {
     const SQL: &str =
         "INSERT INTO routing_rules (id, sender, recipient, type, max_retries, ttl_secs, auto_start, created_at)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (sender, recipient, type) DO NOTHING";
@@ -72,22 +72,22 @@ pub fn add(tx: &mut Tx<'_>, rule: &Rule) -> Result<bool> {
 }
 
 /// In the order they were made, behind a place.
-pub fn list(tx: &mut Tx<'_>, after: i64, limit: usize) -> Result<Vec<Rule>> {
-    tx.query(select!("WHERE seq > $1 ORDER BY seq LIMIT $2"), params![after, limit], read)
+pub fn list(tx: &mut Tx<'_>, after: i64, limit: usize) -> Result<Vec<RoutingRule>> {
+    tx.query(select!("WHERE seq > $1 ORDER BY seq LIMIT $2"), params![after, limit], routing_rule_from_row)
 }
 
-pub fn get(tx: &mut Tx<'_>, id: &str) -> Result<Option<Rule>> {
-    tx.query_one(select!("WHERE id = $1"), params![id], read)
+pub fn get(tx: &mut Tx<'_>, id: &str) -> Result<Option<RoutingRule>> {
+    tx.query_one(select!("WHERE id = $1"), params![id], routing_rule_from_row)
 }
 
 /// Another in its place, for the same two. False: there is one for the same types.
-pub fn update(tx: &mut Tx<'_>, rule: &Rule) -> Result<bool> {
-    const OTHER: &str =
+pub fn update(tx: &mut Tx<'_>, rule: &RoutingRule) -> Result<bool> {
+    const FIND_SAME: &str =
         "SELECT 1 FROM routing_rules WHERE sender = $1 AND recipient = $2 AND type = $3 AND id <> $4";
     const SQL: &str = "UPDATE routing_rules SET type = $2, max_retries = $3, ttl_secs = $4, auto_start = $5
         WHERE id = $1";
     let same = params![&rule.from, &rule.to, rule.pattern.as_str(), &rule.id];
-    if tx.query_one(OTHER, same, |row| row.int(0))?.is_some() {
+    if tx.query_one(FIND_SAME, same, |row| row.int(0))?.is_some() {
         return Ok(false);
     }
     let params = params![&rule.id, rule.pattern.as_str(), rule.max_retries, rule.ttl_secs, rule.auto_start];
@@ -95,9 +95,9 @@ pub fn update(tx: &mut Tx<'_>, rule: &Rule) -> Result<bool> {
 }
 
 /// Takes one away and returns what it was.
-pub fn remove(tx: &mut Tx<'_>, id: &str) -> Result<Option<Rule>> {
+pub fn remove(tx: &mut Tx<'_>, id: &str) -> Result<Option<RoutingRule>> {
     const SQL: &str = "DELETE FROM routing_rules WHERE id = $1";
-    let found = tx.query_one(select!("WHERE id = $1"), params![id], read)?;
+    let found = tx.query_one(select!("WHERE id = $1"), params![id], routing_rule_from_row)?;
     if found.is_some() {
         tx.execute(SQL, params![id])?;
     }
@@ -105,8 +105,14 @@ pub fn remove(tx: &mut Tx<'_>, id: &str) -> Result<Option<Rule>> {
 }
 
 /// The rule that fits a type most closely.
-pub fn find(tx: &mut Tx<'_>, from: &InstanceId, to: &InstanceId, kind: &str) -> Result<Option<Rule>> {
-    let rules = tx.query(select!("WHERE sender = $1 AND recipient = $2"), params![from, to], read)?;
+pub fn find_best_match(
+    tx: &mut Tx<'_>,
+    from: &InstanceId,
+    to: &InstanceId,
+    kind: &str,
+) -> Result<Option<RoutingRule>> {
+    let rules =
+        tx.query(select!("WHERE sender = $1 AND recipient = $2"), params![from, to], routing_rule_from_row)?;
     let fits = rules.into_iter().filter_map(|rule| Some((rule.pattern.match_specificity(kind)?, rule)));
     Ok(fits.max_by_key(|(fit, _)| *fit).map(|(_, rule)| rule))
 }

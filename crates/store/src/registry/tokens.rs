@@ -9,7 +9,7 @@ use crate::params;
 use crate::tx::{Row, Tx};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Token {
+pub struct AccessToken {
     pub id: String,
     pub name: String,
     pub access: TokenAccess,
@@ -20,11 +20,11 @@ pub struct Token {
 }
 
 /// Adds one; an instance's takes the place of the one it had.
-pub fn add(tx: &mut Tx<'_>, token: &Token, hash: &str) -> Result<()> {
-    const REPLACE: &str = "DELETE FROM tokens WHERE instance_id = $1";
+pub fn insert_or_replace(tx: &mut Tx<'_>, token: &AccessToken, hash: &str) -> Result<()> {
+    const DELETE_PREVIOUS: &str = "DELETE FROM tokens WHERE instance_id = $1";
     const SQL: &str = "INSERT INTO tokens (id, name, access, hash, instance_id, created_at)
         VALUES ($1, $2, $3, $4, $5, $6)";
-    tx.execute(REPLACE, params![token.instance.as_ref()])?;
+    tx.execute(DELETE_PREVIOUS, params![token.instance.as_ref()])?;
     let params = params![
         &token.id,
         &token.name,
@@ -37,26 +37,26 @@ pub fn add(tx: &mut Tx<'_>, token: &Token, hash: &str) -> Result<()> {
 }
 
 /// The token with this hash, unless it was revoked.
-pub fn find(tx: &mut Tx<'_>, hash: &str) -> Result<Option<Token>> {
+pub fn find_by_hash(tx: &mut Tx<'_>, hash: &str) -> Result<Option<AccessToken>> {
     const SQL: &str = "SELECT id, name, access, instance_id, created_at, revoked_at FROM tokens
         WHERE hash = $1 AND revoked_at IS NULL";
-    tx.query_one(SQL, params![hash], read)
+    tx.query_one(SQL, params![hash], access_token_from_row)
 }
 
 /// The token with this id, if a person made it and it was not revoked.
-pub fn by_id(tx: &mut Tx<'_>, id: &str) -> Result<Option<Token>> {
+pub fn find_by_id(tx: &mut Tx<'_>, id: &str) -> Result<Option<AccessToken>> {
     const SQL: &str = "SELECT id, name, access, instance_id, created_at, revoked_at FROM tokens
         WHERE id = $1 AND instance_id IS NULL AND revoked_at IS NULL";
-    tx.query_one(SQL, params![id], read)
+    tx.query_one(SQL, params![id], access_token_from_row)
 }
 
 /// Those made by people, the newest first, behind one: when it was made, and its id.
-pub fn list(tx: &mut Tx<'_>, behind: Option<(Millis, String)>, limit: usize) -> Result<Vec<Token>> {
+pub fn list(tx: &mut Tx<'_>, behind: Option<(Millis, String)>, limit: usize) -> Result<Vec<AccessToken>> {
     const SQL: &str = "SELECT id, name, access, instance_id, created_at, revoked_at FROM tokens
         WHERE instance_id IS NULL AND (created_at < $1 OR (created_at = $1 AND id < $2))
         ORDER BY created_at DESC, id DESC LIMIT $3";
     let (at, id) = behind.unwrap_or((Millis(i64::MAX), String::new()));
-    tx.query(SQL, params![at, &id, limit], read)
+    tx.query(SQL, params![at, &id, limit], access_token_from_row)
 }
 
 /// The hash of the token, where there was one to revoke.
@@ -66,11 +66,11 @@ pub fn revoke(tx: &mut Tx<'_>, id: &str, now: Millis) -> Result<Option<String>> 
     tx.query_one(SQL, params![id, now], |row| row.text(0))
 }
 
-fn read(row: &Row<'_>) -> Result<Token> {
-    Ok(Token {
+fn access_token_from_row(row: &Row<'_>) -> Result<AccessToken> {
+    Ok(AccessToken {
         id: row.text(0)?,
         name: row.text(1)?,
-        access: row.parsed(2, TokenAccess::parse)?,
+        access: row.parse_column(2, TokenAccess::parse)?,
         instance: row.opt_text(3)?.map(InstanceId::new),
         created_at: row.time(4)?,
         revoked_at: row.opt_time(5)?,

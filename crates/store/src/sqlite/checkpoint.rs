@@ -7,38 +7,42 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode};
 
-use super::{Writer, plan_once, spawn};
+use super::{SqliteWriter, plan_once, spawn_thread};
 use crate::error::Result;
 
 /// The log may gather for so long before it is looked at.
-const PAUSE: Duration = Duration::from_millis(200);
+const CHECKPOINT_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Pages of the log that are worth moving.
-const WORTH: i64 = 1_000;
+const MIN_CHECKPOINT_PAGES: i64 = 1_000;
 
 /// Pages in the log at which writers are held for a moment, so that it starts from its beginning again: under a
 /// load that never pauses it would only grow.
-const TOO_MANY: i64 = 16_000;
+const MAX_LOG_PAGES: i64 = 16_000;
 
 /// After a reader was in the way.
-const LATER: Duration = Duration::from_secs(5);
+const BUSY_RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// Starts the thread. It is told after each commit; it ends when nobody is left to tell it.
-pub(super) fn start(path: &Path, writer: Weak<Writer>, told: mpsc::Receiver<()>) -> Result<()> {
+pub(super) fn start_checkpointer(
+    path: &Path,
+    writer: Weak<SqliteWriter>,
+    told: mpsc::Receiver<()>,
+) -> Result<()> {
     let connection = Connection::open(path)?;
     plan_once(&connection)?;
     connection.execute_batch(
         "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0; PRAGMA busy_timeout = 50;",
     )?;
-    spawn("store-checkpoint", move || {
+    spawn_thread("store-checkpoint", move || {
         while told.recv().is_ok() {
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(CHECKPOINT_INTERVAL);
             let Some(writer) = writer.upgrade() else { return };
-            match checkpoint(&connection, &writer) {
+            match checkpoint_log(&connection, &writer) {
                 Ok(()) => {}
                 // Somebody reads an old picture: writers are not held up again and again for that.
                 Err(rusqlite::Error::SqliteFailure(error, _)) if error.code == ErrorCode::DatabaseBusy => {
-                    std::thread::sleep(LATER);
+                    std::thread::sleep(BUSY_RETRY_AFTER);
                 }
                 Err(error) => {
                     tracing::warn!(%error, "the database's log could not be moved into it, trying again later");
@@ -48,20 +52,22 @@ pub(super) fn start(path: &Path, writer: Weak<Writer>, told: mpsc::Receiver<()>)
     })
 }
 
-fn checkpoint(connection: &Connection, writer: &Writer) -> rusqlite::Result<()> {
-    let (log, moved) = run(connection, "PRAGMA wal_checkpoint(NOOP)")?;
-    if log - moved >= WORTH {
-        run(connection, "PRAGMA wal_checkpoint(PASSIVE)")?;
+fn checkpoint_log(connection: &Connection, writer: &SqliteWriter) -> rusqlite::Result<()> {
+    let (log, moved) = run_checkpoint(connection, "PRAGMA wal_checkpoint(NOOP)")?;
+    if log - moved >= MIN_CHECKPOINT_PAGES {
+        run_checkpoint(connection, "PRAGMA wal_checkpoint(PASSIVE)")?;
     }
     let mut restarted = Ok(());
-    if log >= TOO_MANY {
-        writer.hold(|_| restarted = run(connection, "PRAGMA wal_checkpoint(RESTART)").map(drop));
+    if log >= MAX_LOG_PAGES {
+        writer.run_exclusively(|_| {
+            restarted = run_checkpoint(connection, "PRAGMA wal_checkpoint(RESTART)").map(drop)
+        });
     }
     restarted
 }
 
 /// How many pages the log has, and how many of them are in the database.
-pub(super) fn run(connection: &Connection, sql: &str) -> rusqlite::Result<(i64, i64)> {
+pub(super) fn run_checkpoint(connection: &Connection, sql: &str) -> rusqlite::Result<(i64, i64)> {
     let (busy, log, moved): (bool, i64, i64) =
         connection.prepare_cached(sql)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     match busy {
@@ -84,20 +90,24 @@ mod tests {
         let connection = Connection::open(dir.path().join("x.db")).unwrap();
         connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0;").unwrap();
         let idle = Mutex::new(Connection::open(dir.path().join("x.db")).unwrap());
-        let writer =
-            Writer { connection: idle, turn: None, waiting: 0.into(), written: mpsc::sync_channel(1).0 };
+        let writer = SqliteWriter {
+            connection: idle,
+            write_lock: None,
+            waiting: 0.into(),
+            written: mpsc::sync_channel(1).0,
+        };
         connection.execute_batch("CREATE TABLE t (x BLOB); INSERT INTO t VALUES (zeroblob(8000));").unwrap();
-        checkpoint(&connection, &writer).unwrap();
-        let (log, moved) = run(&connection, "PRAGMA wal_checkpoint(NOOP)").unwrap();
+        checkpoint_log(&connection, &writer).unwrap();
+        let (log, moved) = run_checkpoint(&connection, "PRAGMA wal_checkpoint(NOOP)").unwrap();
         assert!(log > 0 && moved == 0, "{log} {moved}");
         connection.execute_batch("INSERT INTO t VALUES (zeroblob(8000000));").unwrap();
-        checkpoint(&connection, &writer).unwrap();
-        let (log, moved) = run(&connection, "PRAGMA wal_checkpoint(NOOP)").unwrap();
-        assert!(log >= WORTH && moved == log, "{log} {moved}");
+        checkpoint_log(&connection, &writer).unwrap();
+        let (log, moved) = run_checkpoint(&connection, "PRAGMA wal_checkpoint(NOOP)").unwrap();
+        assert!(log >= MIN_CHECKPOINT_PAGES && moved == log, "{log} {moved}");
         connection.execute_batch("INSERT INTO t VALUES (zeroblob(80000000));").unwrap();
-        checkpoint(&connection, &writer).unwrap();
+        checkpoint_log(&connection, &writer).unwrap();
         connection.execute_batch("INSERT INTO t VALUES (1);").unwrap();
-        let (log, _) = run(&connection, "PRAGMA wal_checkpoint(NOOP)").unwrap();
-        assert!(log < WORTH, "the log starts from its beginning again: {log}");
+        let (log, _) = run_checkpoint(&connection, "PRAGMA wal_checkpoint(NOOP)").unwrap();
+        assert!(log < MIN_CHECKPOINT_PAGES, "the log starts from its beginning again: {log}");
     }
 }

@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::{Writer, checkpoint};
+use super::{SqliteWriter, checkpoint};
 use crate::error::{Error, Result};
 
 /// Between two looks: a write waits for one at most this often.
-const PACE: Duration = Duration::from_millis(100);
+const FILE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-pub(super) struct Files {
+pub(super) struct DatabaseFiles {
     opened: Vec<OpenedFile>,
     since: Instant,
     /// When they are looked at next, in milliseconds from `since`.
-    next_look: AtomicU64,
+    next_check_ms: AtomicU64,
     /// What was found wrong is in the log, and what could be saved is saved.
     is_noted: AtomicBool,
     is_lost: AtomicBool,
@@ -32,13 +32,13 @@ struct OpenedFile {
 }
 
 impl OpenedFile {
-    fn at(path: PathBuf) -> Option<Self> {
+    fn from_path(path: PathBuf) -> Option<Self> {
         let found = fs::metadata(&path).ok()?;
         Some(Self { path, device: found.dev(), inode: found.ino() })
     }
 
     /// What has become of it; `None` if it is still there, or nobody can tell.
-    fn fault(&self) -> Option<&'static str> {
+    fn find_fault(&self) -> Option<&'static str> {
         match fs::metadata(&self.path) {
             Ok(found) if found.dev() == self.device && found.ino() == self.inode => None,
             Ok(_) => Some("replaced"),
@@ -48,34 +48,35 @@ impl OpenedFile {
     }
 }
 
-impl Files {
+impl DatabaseFiles {
     /// Call it when the database is open: the log and its index are there by then.
-    pub fn opened(path: &Path) -> Self {
+    pub fn for_database(path: &Path) -> Self {
         let beside = |suffix: &str| {
             let mut name = path.as_os_str().to_owned();
             name.push(suffix);
             PathBuf::from(name)
         };
-        let opened = ["", "-wal", "-shm"].into_iter().filter_map(|suffix| OpenedFile::at(beside(suffix)));
+        let opened =
+            ["", "-wal", "-shm"].into_iter().filter_map(|suffix| OpenedFile::from_path(beside(suffix)));
         Self {
             opened: opened.collect(),
             since: Instant::now(),
-            next_look: 0.into(),
+            next_check_ms: 0.into(),
             is_noted: false.into(),
             is_lost: false.into(),
         }
     }
 
     /// Refuses where a file was removed or replaced; it ends when the very file is put back.
-    pub fn check(&self, writer: &Writer) -> Result<()> {
+    pub fn check_replaced(&self, writer: &SqliteWriter) -> Result<()> {
         let now = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let is_due = now >= self.next_look.load(Ordering::Relaxed);
+        let is_due = now >= self.next_check_ms.load(Ordering::Relaxed);
         if !is_due && !self.is_lost.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let pace = u64::try_from(PACE.as_millis()).unwrap_or_default();
-        self.next_look.store(now.saturating_add(pace), Ordering::Relaxed);
-        let fault = self.opened.iter().find_map(|file| Some((file, file.fault()?)));
+        let pace = u64::try_from(FILE_CHECK_INTERVAL.as_millis()).unwrap_or_default();
+        self.next_check_ms.store(now.saturating_add(pace), Ordering::Relaxed);
+        let fault = self.opened.iter().find_map(|file| Some((file, file.find_fault()?)));
         self.is_lost.store(fault.is_some(), Ordering::Relaxed);
         let Some((file, fault)) = fault else { return Ok(()) };
         let text = format!("{} was {fault}", file.path.display());
@@ -83,22 +84,24 @@ impl Files {
             tracing::error!(
                 "the database's files changed under the running process: {text}. Nothing more is accepted; restart it"
             );
-            self.save(writer);
+            self.save_removed_log(writer);
         }
         Err(Error::FilesReplaced(text))
     }
 
     /// What is committed in a log that was removed is still in the open file: it is moved into the database, so that the
     /// next start finds it. Where another log took its place, or the database itself is gone, nothing is touched.
-    fn save(&self, writer: &Writer) {
-        let faults: Vec<_> = self.opened.iter().map(OpenedFile::fault).collect();
+    fn save_removed_log(&self, writer: &SqliteWriter) {
+        let faults: Vec<_> = self.opened.iter().map(OpenedFile::find_fault).collect();
         let is_safe = faults.first() == Some(&None) && !faults.contains(&Some("replaced"));
         if !is_safe {
             return;
         }
-        writer.hold(|connection| match checkpoint::run(connection, "PRAGMA wal_checkpoint(FULL)") {
-            Ok(_) => tracing::warn!("what the removed log held was moved into the database"),
-            Err(error) => tracing::error!(%error, "what the removed log held could not be saved"),
+        writer.run_exclusively(|connection| {
+            match checkpoint::run_checkpoint(connection, "PRAGMA wal_checkpoint(FULL)") {
+                Ok(_) => tracing::warn!("what the removed log held was moved into the database"),
+                Err(error) => tracing::error!(%error, "what the removed log held could not be saved"),
+            }
         });
     }
 }

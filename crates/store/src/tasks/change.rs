@@ -10,17 +10,20 @@ use polyclaw_domain::task::{
 use polyclaw_domain::time::Millis;
 use serde_json::json;
 
-use super::{Kind, add_needs, by_whom, drop_needs, edges, get, held_by, note_event};
+use super::{
+    TaskEventKind, add_dependencies, get, list_actors, list_held_by, load_dependencies, record_event,
+    remove_dependencies,
+};
 use crate::error::Result;
 use crate::messages::{from_json, to_json};
 use crate::params;
 use crate::tx::Tx;
 
-type Changed = std::result::Result<TeamTask, TaskRefusal>;
+type TaskChangeResult = std::result::Result<TeamTask, TaskRefusal>;
 
 /// What may be changed about a task that has not ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Change {
+pub struct TaskChange {
     pub active_form: Option<String>,
     pub note: Option<String>,
     /// More that it waits for.
@@ -32,7 +35,7 @@ pub struct Change {
 }
 
 /// The task, and the fence by which this one may change it.
-fn held(
+fn get_held_task(
     tx: &mut Tx<'_>,
     team: &TeamId,
     no: TaskNo,
@@ -41,57 +44,57 @@ fn held(
     let Some(task) = get(tx, team, no)? else { return Ok(Err(TaskRefusal::Unknown(no))) };
     match check_lease(&task, worker) {
         Ok(fence) => Ok(Ok((task, fence))),
-        Err(refusal) => exact(tx, &task, worker, refusal).map(Err),
+        Err(refusal) => refine_refusal(tx, &task, worker, refusal).map(Err),
     }
 }
 
-fn again(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo) -> Result<Changed> {
+fn reload_task(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo) -> Result<TaskChangeResult> {
     Ok(get(tx, team, no)?.ok_or(TaskRefusal::Unknown(no)))
 }
 
 /// Work on a claimed task begins.
-pub fn start(
+pub fn start_task(
     tx: &mut Tx<'_>,
     team: &TeamId,
     no: TaskNo,
     worker: &TaskMember,
     (now, lease_ms): (Millis, i64),
-) -> Result<Changed> {
+) -> Result<TaskChangeResult> {
     const SQL: &str = "UPDATE tasks SET state = 'in_progress', lease_until = $4
         WHERE team_id = $1 AND task_no = $2 AND fence = $3 AND owner IS NOT NULL";
-    let (task, fence) = match held(tx, team, no, worker)? {
+    let (task, fence) = match get_held_task(tx, team, no, worker)? {
         Ok(held) => held,
         Err(refusal) => return Ok(Err(refusal)),
     };
     let until = tx.lease_clock(now).plus(lease_ms);
     let changed = tx.execute(SQL, params![team, no.0, fence, until])?;
     if changed > 0 && task.state == TeamTaskState::Claimed {
-        note_event(tx, team, no, Kind::Started, &worker.name, &json!({}), now)?;
+        record_event(tx, team, no, TaskEventKind::Started, &worker.name, &json!({}), now)?;
     }
-    again(tx, team, no)
+    reload_task(tx, team, no)
 }
 
 /// Gives a task back.
-pub fn release(
+pub fn release_task(
     tx: &mut Tx<'_>,
     team: &TeamId,
     no: TaskNo,
     worker: &TaskMember,
     now: Millis,
-) -> Result<Changed> {
-    match held(tx, team, no, worker)? {
+) -> Result<TaskChangeResult> {
+    match get_held_task(tx, team, no, worker)? {
         Ok((_, fence)) => {
             // One whose lease ends in this moment is freed by that.
-            if free(tx, team, no, fence)? > 0 {
-                note_event(tx, team, no, Kind::Released, &worker.name, &json!({}), now)?;
+            if clear_owner(tx, team, no, fence)? > 0 {
+                record_event(tx, team, no, TaskEventKind::Released, &worker.name, &json!({}), now)?;
             }
-            again(tx, team, no)
+            reload_task(tx, team, no)
         }
         Err(refusal) => Ok(Err(refusal)),
     }
 }
 
-fn free(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo, fence: i64) -> Result<usize> {
+fn clear_owner(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo, fence: i64) -> Result<usize> {
     const SQL: &str =
         "UPDATE tasks SET state = 'pending', owner = NULL, owner_key = NULL, lease_until = NULL,
         claim_key = NULL WHERE team_id = $1 AND task_no = $2 AND fence = $3 AND owner IS NOT NULL";
@@ -99,13 +102,19 @@ fn free(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo, fence: i64) -> Result<usize>
 }
 
 /// Frees everything a member holds, with a word about why.
-pub fn free_all(tx: &mut Tx<'_>, team: &TeamId, owner: &str, why: &str, now: Millis) -> Result<Vec<TaskNo>> {
+pub fn release_all(
+    tx: &mut Tx<'_>,
+    team: &TeamId,
+    owner: &str,
+    why: &str,
+    now: Millis,
+) -> Result<Vec<TaskNo>> {
     let mut freed = Vec::new();
-    for task in held_by(tx, team, owner)? {
+    for task in list_held_by(tx, team, owner)? {
         let fence = task.lease.as_ref().map_or(0, |lease| lease.fence);
-        if free(tx, team, task.no, fence)? > 0 {
-            note(tx, team, task.no, why)?;
-            note_event(tx, team, task.no, Kind::Released, owner, &json!({ "why": why }), now)?;
+        if clear_owner(tx, team, task.no, fence)? > 0 {
+            set_note(tx, team, task.no, why)?;
+            record_event(tx, team, task.no, TaskEventKind::Released, owner, &json!({ "why": why }), now)?;
             freed.push(task.no);
         }
     }
@@ -113,7 +122,7 @@ pub fn free_all(tx: &mut Tx<'_>, team: &TeamId, owner: &str, why: &str, now: Mil
 }
 
 /// Gives everything a member holds to its next life: a new fence, so that the old one ends nothing.
-pub fn inherit(
+pub fn reassign_to_session(
     tx: &mut Tx<'_>,
     team: &TeamId,
     owner: &str,
@@ -124,20 +133,20 @@ pub fn inherit(
         WHERE team_id = $1 AND task_no = $2 AND owner IS NOT NULL AND fence = $5";
     let until = tx.lease_clock(now).plus(lease_ms);
     let mut inherited = Vec::new();
-    for task in held_by(tx, team, owner)? {
+    for task in list_held_by(tx, team, owner)? {
         let Some(lease) = task.lease.filter(|lease| lease.session != *session) else { continue };
         if tx.execute(SQL, params![team, task.no.0, session, until, lease.fence])? == 0 {
             continue;
         }
         let data = json!({ "session_key": session });
-        note_event(tx, team, task.no, Kind::Inherited, owner, &data, now)?;
+        record_event(tx, team, task.no, TaskEventKind::Inherited, owner, &data, now)?;
         inherited.push(task.no);
     }
     Ok(inherited)
 }
 
 /// A sign of life of whoever holds tasks in this session.
-pub fn renew(
+pub fn renew_leases(
     tx: &mut Tx<'_>,
     team: &TeamId,
     session: &SessionKey,
@@ -149,77 +158,77 @@ pub fn renew(
     tx.execute(SQL, params![team, session, until])
 }
 
-pub fn note(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo, text: &str) -> Result<()> {
+pub fn set_note(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo, text: &str) -> Result<()> {
     tx.execute("UPDATE tasks SET note = $3 WHERE team_id = $1 AND task_no = $2", params![team, no.0, text])
         .map(drop)
 }
 
 /// Changes what is said of a task, or what it waits for.
-pub fn update(
+pub fn update_task(
     tx: &mut Tx<'_>,
     team: &TeamId,
     no: TaskNo,
-    change: &Change,
+    change: &TaskChange,
     (worker, now): (&TaskMember, Millis),
-) -> Result<Changed> {
-    const FORM: &str = "UPDATE tasks SET active_form = $3 WHERE team_id = $1 AND task_no = $2";
+) -> Result<TaskChangeResult> {
+    const SET_ACTIVE_FORM: &str = "UPDATE tasks SET active_form = $3 WHERE team_id = $1 AND task_no = $2";
     // So that no other edge comes between the look and the write.
-    lock(tx, team)?;
+    lock_ledger(tx, team)?;
     let Some(task) = get(tx, team, no)? else { return Ok(Err(TaskRefusal::Unknown(no))) };
     if task.state.has_ended() {
         return Ok(Err(TaskRefusal::Ended(no, task.state)));
     }
     if let Some(name) = &change.assignee
-        && !assign(tx, team, no, name)?
+        && !set_assignee(tx, team, no, name)?
     {
         let owner = get(tx, team, no)?.and_then(|task| task.lease).map(|lease| lease.owner);
         return Ok(Err(owner.map_or(TaskRefusal::Late(no), |owner| TaskRefusal::Taken(no, owner))));
     }
-    drop_needs(tx, team, no, &change.drops)?;
+    remove_dependencies(tx, team, no, &change.drops)?;
     if !change.needs.is_empty() {
-        if let Err(edge) = check_dependencies(no, &change.needs, &edges(tx, team)?) {
+        if let Err(edge) = check_dependencies(no, &change.needs, &load_dependencies(tx, team)?) {
             return Ok(Err(edge.into()));
         }
-        add_needs(tx, team, no, &change.needs)?;
+        add_dependencies(tx, team, no, &change.needs)?;
     }
     if let Some(form) = &change.active_form {
-        tx.execute(FORM, params![team, no.0, form])?;
+        tx.execute(SET_ACTIVE_FORM, params![team, no.0, form])?;
     }
     if let Some(text) = &change.note {
-        note(tx, team, no, text)?;
+        set_note(tx, team, no, text)?;
     }
     let data = json!({ "needs": change.needs, "drops": change.drops, "assignee": change.assignee });
-    note_event(tx, team, no, Kind::Updated, &worker.name, &data, now)?;
-    again(tx, team, no)
+    record_event(tx, team, no, TaskEventKind::Updated, &worker.name, &data, now)?;
+    reload_task(tx, team, no)
 }
 
 /// Says whom a task is for; `false` if another has it.
-fn assign(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo, name: &str) -> Result<bool> {
+fn set_assignee(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo, name: &str) -> Result<bool> {
     const SQL: &str = "UPDATE tasks SET assignee = NULLIF(CAST($3 AS TEXT), '')
         WHERE team_id = $1 AND task_no = $2 AND ended_at IS NULL AND (owner IS NULL OR $3 IN (owner, ''))";
     Ok(tx.execute(SQL, params![team, no.0, name])? > 0)
 }
 
 /// Takes the ledger's row, which comes before those of its tasks.
-pub fn lock(tx: &mut Tx<'_>, team: &TeamId) -> Result<()> {
+pub fn lock_ledger(tx: &mut Tx<'_>, team: &TeamId) -> Result<()> {
     const SQL: &str = "SELECT team_id FROM ledgers WHERE team_id = $1 /* lock */";
     tx.query(SQL, params![team], |row| row.text(0)).map(drop)
 }
 
 /// How a task ends.
 #[derive(Clone, Debug)]
-pub struct Ending {
+pub struct TaskEnding {
     pub state: TeamTaskState,
     pub summary: Option<String>,
     pub artifacts: Vec<Artifact>,
     /// The fence under which what is ended was checked; 0 where nobody held it.
-    pub fence: i64,
+    pub fencing_token: i64,
     /// The call that ends it: made again it has ended it.
     pub call: String,
 }
 
 /// The call that ended a task last.
-pub fn ended_by_call(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo) -> Result<Option<String>> {
+pub fn find_ending_call(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo) -> Result<Option<String>> {
     const SQL: &str = "SELECT data_json FROM task_events
         WHERE team_id = $1 AND task_no = $2 AND kind IN ('completed', 'failed') ORDER BY seq DESC LIMIT 1";
     let data = tx.query_one(SQL, params![team, no.0], |row| row.text(0))?;
@@ -228,33 +237,37 @@ pub fn ended_by_call(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo) -> Result<Optio
 }
 
 /// Ends a task; returns those that may be taken now because of it. What comes too late is kept as a note.
-pub fn end(
+pub fn end_task(
     tx: &mut Tx<'_>,
     team: &TeamId,
     no: TaskNo,
     worker: &TaskMember,
-    (ending, now): (&Ending, Millis),
+    (ending, now): (&TaskEnding, Millis),
 ) -> Result<std::result::Result<Vec<TaskNo>, TaskRefusal>> {
     // Of two that end at the same time the second sees what the first has freed, and whatever waits for both is told once.
-    lock(tx, team)?;
+    lock_ledger(tx, team)?;
     let Some(task) = get(tx, team, no)? else { return Ok(Err(TaskRefusal::Unknown(no))) };
     let refusal = match check_may_end(&task, worker) {
-        Ok(fence) if fence == ending.fence && set_ended(tx, &task, worker, (ending, now))? => None,
+        Ok(fence) if fence == ending.fencing_token && mark_ended(tx, &task, worker, (ending, now))? => None,
         // Somebody has taken it, or taken it over, since it was looked at.
         Ok(_) => Some(TaskRefusal::Late(no)),
-        Err(refusal) => Some(exact(tx, &task, worker, refusal)?),
+        Err(refusal) => Some(refine_refusal(tx, &task, worker, refusal)?),
     };
     if let Some(refusal) = refusal {
-        if is_kept(tx, &task, worker, &refusal)? {
+        if is_late_result_recorded(tx, &task, worker, &refusal)? {
             let data = json!({ "summary": ending.summary, "artifacts": ending.artifacts });
-            note_event(tx, team, no, Kind::Late, &worker.name, &data, now)?;
+            record_event(tx, team, no, TaskEventKind::Late, &worker.name, &data, now)?;
         }
         return Ok(Err(refusal));
     }
     let unblocked =
-        if ending.state == TeamTaskState::Completed { unblocked(tx, team, no)? } else { Vec::new() };
-    let kind = if ending.state == TeamTaskState::Completed { Kind::Completed } else { Kind::Failed };
-    note_event(
+        if ending.state == TeamTaskState::Completed { list_unblocked(tx, team, no)? } else { Vec::new() };
+    let kind = if ending.state == TeamTaskState::Completed {
+        TaskEventKind::Completed
+    } else {
+        TaskEventKind::Failed
+    };
+    record_event(
         tx,
         team,
         no,
@@ -267,11 +280,11 @@ pub fn end(
 }
 
 /// Under the fence that it was looked at with, or while nobody holds it; `false` if that is so no more.
-fn set_ended(
+fn mark_ended(
     tx: &mut Tx<'_>,
     task: &TeamTask,
     worker: &TaskMember,
-    (ending, now): (&Ending, Millis),
+    (ending, now): (&TaskEnding, Millis),
 ) -> Result<bool> {
     const SQL: &str =
         "UPDATE tasks SET state = $4, ended_by = COALESCE(owner, $8), owner = NULL, owner_key = NULL,
@@ -280,35 +293,45 @@ fn set_ended(
           AND (fence = $3 AND owner IS NOT NULL OR $3 = 0 AND state = 'pending')";
     let (state, artifacts) = (ending.state.as_str(), to_json(&ending.artifacts)?);
     let (no, summary) = (task.no.0, ending.summary.as_ref());
-    let params = params![&task.team, no, ending.fence, state, summary, &artifacts, now, &worker.name];
+    let params = params![&task.team, no, ending.fencing_token, state, summary, &artifacts, now, &worker.name];
     Ok(tx.execute(SQL, params)? > 0)
 }
 
 /// What somebody did whose lease had ended is kept, whether another has the task by now or nobody.
-fn is_kept(tx: &mut Tx<'_>, task: &TeamTask, worker: &TaskMember, refusal: &TaskRefusal) -> Result<bool> {
+fn is_late_result_recorded(
+    tx: &mut Tx<'_>,
+    task: &TeamTask,
+    worker: &TaskMember,
+    refusal: &TaskRefusal,
+) -> Result<bool> {
     match refusal {
         TaskRefusal::Late(_) => Ok(true),
-        TaskRefusal::NotYours(_) => happened_to(tx, task, Kind::Expired, worker),
+        TaskRefusal::NotYours(_) => has_event_by(tx, task, TaskEventKind::Expired, worker),
         _ => Ok(false),
     }
 }
 
 /// That it comes too late is told to whoever had the task once. Who never had it is told who has.
-fn exact(tx: &mut Tx<'_>, task: &TeamTask, worker: &TaskMember, refusal: TaskRefusal) -> Result<TaskRefusal> {
+fn refine_refusal(
+    tx: &mut Tx<'_>,
+    task: &TeamTask,
+    worker: &TaskMember,
+    refusal: TaskRefusal,
+) -> Result<TaskRefusal> {
     Ok(match (refusal, &task.lease) {
-        (TaskRefusal::Late(no), Some(lease)) if !happened_to(tx, task, Kind::Claimed, worker)? => {
+        (TaskRefusal::Late(no), Some(lease)) if !has_event_by(tx, task, TaskEventKind::Claimed, worker)? => {
             TaskRefusal::Taken(no, lease.owner.clone())
         }
         (refusal, _) => refusal,
     })
 }
 
-fn happened_to(tx: &mut Tx<'_>, task: &TeamTask, kind: Kind, worker: &TaskMember) -> Result<bool> {
-    Ok(by_whom(tx, &task.team, task.no, kind)?.contains(&worker.name))
+fn has_event_by(tx: &mut Tx<'_>, task: &TeamTask, kind: TaskEventKind, worker: &TaskMember) -> Result<bool> {
+    Ok(list_actors(tx, &task.team, task.no, kind)?.contains(&worker.name))
 }
 
 /// Tasks that waited for this one and now wait for nothing.
-fn unblocked(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo) -> Result<Vec<TaskNo>> {
+fn list_unblocked(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo) -> Result<Vec<TaskNo>> {
     const SQL: &str = "SELECT n.task_no FROM task_needs n JOIN tasks t ON t.team_id = n.team_id AND t.task_no = n.task_no
         WHERE n.team_id = $1 AND n.needs = $2 AND t.state = 'pending'
           AND NOT EXISTS (SELECT 1 FROM task_needs o JOIN tasks d ON d.team_id = o.team_id AND d.task_no = o.needs

@@ -6,14 +6,14 @@ use polyclaw_domain::team::MAX_CAPABILITIES;
 use polyclaw_domain::time::Millis;
 use serde_json::json;
 
-use super::{Freed, Kind, columns, get, note_event, read, with_needs};
+use super::{ExpiredTaskLease, TaskEventKind, columns, get, record_event, task_from_row, with_dependencies};
 use crate::error::Result;
 use crate::params;
 use crate::tx::{Param, Tx};
 
 /// Somebody wants a task. Asked again under the same key, they get what they got before.
 #[derive(Clone, Debug)]
-pub struct Claim {
+pub struct TaskClaimRequest {
     pub team: TeamId,
     pub key: String,
     pub worker: TaskMember,
@@ -22,7 +22,7 @@ pub struct Claim {
 }
 
 /// A claimed task.
-pub type Claimed = std::result::Result<TeamTask, TaskRefusal>;
+pub type TaskClaimResult = std::result::Result<TeamTask, TaskRefusal>;
 
 /// All it waits for is done.
 macro_rules! ready {
@@ -64,25 +64,25 @@ macro_rules! take {
     };
 }
 
-const BY_KEY: &str = "SELECT task_no FROM tasks WHERE team_id = $1 AND claim_key = $2";
-const ONE: &str = take!("$15");
+const FIND_BY_CLAIM_KEY: &str = "SELECT task_no FROM tasks WHERE team_id = $1 AND claim_key = $2";
+const CLAIM_ONE: &str = take!("$15");
 // The oldest that may be taken. On PostgreSQL claimers step over rows that others are taking.
-const OLDEST: &str = take!(concat!(
+const CLAIM_OLDEST: &str = take!(concat!(
     "(SELECT t.task_no FROM tasks t WHERE t.team_id = $1 AND ",
     free!(),
     " ORDER BY t.task_no LIMIT 1 /* skip locked */)"
 ));
 
-pub fn claim(tx: &mut Tx<'_>, wanted: TaskNo, asked: &Claim) -> Result<Claimed> {
-    take(tx, Some(wanted), asked)
+pub fn claim_task(tx: &mut Tx<'_>, wanted: TaskNo, asked: &TaskClaimRequest) -> Result<TaskClaimResult> {
+    try_claim(tx, Some(wanted), asked)
 }
 
-pub fn claim_oldest(tx: &mut Tx<'_>, asked: &Claim) -> Result<Claimed> {
-    take(tx, None, asked)
+pub fn claim_oldest(tx: &mut Tx<'_>, asked: &TaskClaimRequest) -> Result<TaskClaimResult> {
+    try_claim(tx, None, asked)
 }
 
-fn take(tx: &mut Tx<'_>, wanted: Option<TaskNo>, asked: &Claim) -> Result<Claimed> {
-    let Claim { team, key, worker, now, lease_ms } = asked;
+fn try_claim(tx: &mut Tx<'_>, wanted: Option<TaskNo>, asked: &TaskClaimRequest) -> Result<TaskClaimResult> {
+    let TaskClaimRequest { team, key, worker, now, lease_ms } = asked;
     let until = tx.lease_clock(*now).plus(*lease_ms);
     let mut params: Vec<Param<'_>> = params![team, &worker.name, &worker.session, until, *now, key].to_vec();
     let abilities = worker.capabilities.iter().map(Param::from);
@@ -90,27 +90,27 @@ fn take(tx: &mut Tx<'_>, wanted: Option<TaskNo>, asked: &Claim) -> Result<Claime
     let sql = match wanted {
         Some(no) => {
             params.push(no.0.into());
-            ONE
+            CLAIM_ONE
         }
-        None => OLDEST,
+        None => CLAIM_OLDEST,
     };
-    let Some(task) = tx.query_one(sql, &params, read)? else {
-        let again = claimed_before(tx, team, key, worker)?;
-        return again.map_or_else(|| refused(tx, team, wanted, worker), |task| Ok(Ok(task)));
+    let Some(task) = tx.query_one(sql, &params, task_from_row)? else {
+        let again = find_earlier_claim(tx, team, key, worker)?;
+        return again.map_or_else(|| explain_refusal(tx, team, wanted, worker), |task| Ok(Ok(task)));
     };
     let fence = task.lease.as_ref().map(|lease| lease.fence);
     let facts = json!({ "fence": fence, "session_key": worker.session });
-    note_event(tx, team, task.no, Kind::Claimed, &worker.name, &facts, *now)?;
-    with_needs(tx, task).map(Ok)
+    record_event(tx, team, task.no, TaskEventKind::Claimed, &worker.name, &facts, *now)?;
+    with_dependencies(tx, task).map(Ok)
 }
 
-fn claimed_before(
+fn find_earlier_claim(
     tx: &mut Tx<'_>,
     team: &TeamId,
     key: &str,
     worker: &TaskMember,
 ) -> Result<Option<TeamTask>> {
-    for no in tx.query(BY_KEY, params![team, key], |row| row.int(0))? {
+    for no in tx.query(FIND_BY_CLAIM_KEY, params![team, key], |row| row.int(0))? {
         let found = get(tx, team, TaskNo(no))?;
         let is_own =
             |task: &TeamTask| task.lease.as_ref().is_some_and(|lease| lease.session == worker.session);
@@ -122,7 +122,12 @@ fn claimed_before(
 }
 
 /// Why nothing was taken. One's own task is no reason: it is had already.
-fn refused(tx: &mut Tx<'_>, team: &TeamId, wanted: Option<TaskNo>, worker: &TaskMember) -> Result<Claimed> {
+fn explain_refusal(
+    tx: &mut Tx<'_>,
+    team: &TeamId,
+    wanted: Option<TaskNo>,
+    worker: &TaskMember,
+) -> Result<TaskClaimResult> {
     let Some(no) = wanted else { return Ok(Err(TaskRefusal::NothingFree)) };
     let Some(task) = get(tx, team, no)? else { return Ok(Err(TaskRefusal::Unknown(no))) };
     if task.lease.as_ref().is_some_and(|lease| lease.session == worker.session) {
@@ -133,19 +138,20 @@ fn refused(tx: &mut Tx<'_>, team: &TeamId, wanted: Option<TaskNo>, worker: &Task
 }
 
 /// Frees what nobody has shown a sign of life for. A lease is measured by the clock it was given by.
-pub fn expire(tx: &mut Tx<'_>, team: &TeamId, now: Millis) -> Result<Vec<Freed>> {
+pub fn expire_leases(tx: &mut Tx<'_>, team: &TeamId, now: Millis) -> Result<Vec<ExpiredTaskLease>> {
     const SQL: &str =
         "SELECT task_no, owner FROM tasks WHERE team_id = $1 AND owner IS NOT NULL AND lease_until < $2
         ORDER BY task_no /* skip locked */";
-    const FREE: &str =
+    const CLEAR_OWNER: &str =
         "UPDATE tasks SET state = 'pending', owner = NULL, owner_key = NULL, lease_until = NULL,
         claim_key = NULL WHERE team_id = $1 AND task_no = $2";
     let clock = tx.lease_clock(now);
-    let freed = tx
-        .query(SQL, params![team, clock], |row| Ok(Freed { no: TaskNo(row.int(0)?), owner: row.text(1)? }))?;
-    for Freed { no, owner } in &freed {
-        tx.execute(FREE, params![team, no.0])?;
-        note_event(tx, team, *no, Kind::Expired, owner, &json!({}), now)?;
+    let freed = tx.query(SQL, params![team, clock], |row| {
+        Ok(ExpiredTaskLease { no: TaskNo(row.int(0)?), owner: row.text(1)? })
+    })?;
+    for ExpiredTaskLease { no, owner } in &freed {
+        tx.execute(CLEAR_OWNER, params![team, no.0])?;
+        record_event(tx, team, *no, TaskEventKind::Expired, owner, &json!({}), now)?;
     }
     Ok(freed)
 }

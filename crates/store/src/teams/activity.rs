@@ -8,17 +8,17 @@ use crate::tx::{Row, Tx};
 
 /// Numbers that change whenever something happens to a team in the main database.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Activity {
+pub struct TeamActivity {
     pub team: TeamId,
     /// Members that have a turn which runs or waits for its place, or for whom others work.
     pub at_work: i64,
     /// Requests to stop.
     pub requests: i64,
-    rest: Vec<i64>,
+    other_counts: Vec<i64>,
 }
 
 /// Of every team that has not ended.
-pub fn activity(tx: &mut Tx<'_>) -> Result<Vec<Activity>> {
+pub fn list_activity(tx: &mut Tx<'_>) -> Result<Vec<TeamActivity>> {
     const SQL: &str = "SELECT t.team_id,
           (SELECT COUNT(*) FROM members m WHERE m.team_id = t.team_id AND m.state = 'active' AND (EXISTS
              (SELECT 1 FROM jobs j WHERE j.session_key = m.session_key AND j.state IN ('queued', 'running')
@@ -37,17 +37,17 @@ pub fn activity(tx: &mut Tx<'_>) -> Result<Vec<Activity>> {
           (SELECT COALESCE(MAX(j.seq), 0) FROM jobs j WHERE j.session_key = t.lead_key)
         FROM teams t WHERE t.status <> 'shutdown'";
     tx.query(SQL, &[], |row: &Row<'_>| {
-        Ok(Activity {
+        Ok(TeamActivity {
             team: TeamId::new(row.text(0)?),
             at_work: row.int(1)?,
             requests: row.int(2)?,
-            rest: (3..=10).map(|at| row.int(at)).collect::<Result<_>>()?,
+            other_counts: (3..=10).map(|at| row.int(at)).collect::<Result<_>>()?,
         })
     })
 }
 
 /// Teams whose ledgers are in this database and have something to tell, and when the first lease of each ends.
-pub fn ledger_activity(tx: &mut Tx<'_>) -> Result<Vec<(TeamId, Option<Millis>)>> {
+pub fn list_ledger_activity(tx: &mut Tx<'_>) -> Result<Vec<(TeamId, Option<Millis>)>> {
     const SQL: &str = "SELECT DISTINCT team_id, CAST(NULL AS BIGINT) FROM task_events WHERE is_relayed = 0
         UNION ALL SELECT team_id, MIN(lease_until) FROM tasks WHERE owner IS NOT NULL GROUP BY team_id";
     tx.query(SQL, &[], |row| Ok((TeamId::new(row.text(0)?), row.opt_time(1)?)))

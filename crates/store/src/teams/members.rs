@@ -6,9 +6,9 @@ use polyclaw_domain::team::{MemberState, PlanApproval, Team, TeamMember};
 use polyclaw_domain::time::Millis;
 
 use crate::error::Result;
-use crate::letters;
 use crate::messages::{from_json, to_json};
 use crate::params;
+use crate::team_messages;
 use crate::tx::{Row, Tx};
 
 macro_rules! select {
@@ -66,24 +66,24 @@ pub fn replace_member(tx: &mut Tx<'_>, member: &TeamMember) -> Result<()> {
         member.plan.as_ref().and_then(PlanApproval::request_id),
     ];
     tx.execute(SQL, params)?;
-    super::forget_failures(tx, &member.team, &member.name)?;
+    super::clear_failures(tx, &member.team, &member.name)?;
     // The earlier one was asked to stop, not this one.
-    super::drop_request_of(tx, &member.team, &member.name)?;
-    letters::give_back(tx, &member.team, &member.name)
+    super::delete_request_of_member(tx, &member.team, &member.name)?;
+    team_messages::requeue_by_recipient(tx, &member.team, &member.name)
 }
 
 /// In the order they joined.
-pub fn members(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<TeamMember>> {
-    tx.query(select!("WHERE team_id = $1 ORDER BY joined_at, name"), params![team], read)
+pub fn list_members(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<TeamMember>> {
+    tx.query(select!("WHERE team_id = $1 ORDER BY joined_at, name"), params![team], member_from_row)
 }
 
-pub fn member(tx: &mut Tx<'_>, team: &TeamId, name: &str) -> Result<Option<TeamMember>> {
-    tx.query_one(select!("WHERE team_id = $1 AND name = $2"), params![team, name], read)
+pub fn get_member(tx: &mut Tx<'_>, team: &TeamId, name: &str) -> Result<Option<TeamMember>> {
+    tx.query_one(select!("WHERE team_id = $1 AND name = $2"), params![team, name], member_from_row)
 }
 
 /// Whom a session is the present life of.
-pub fn member_of(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<TeamMember>> {
-    tx.query_one(select!("WHERE session_key = $1"), params![session], read)
+pub fn find_member_by_session(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<TeamMember>> {
+    tx.query_one(select!("WHERE session_key = $1"), params![session], member_from_row)
 }
 
 pub fn set_member_state(
@@ -98,7 +98,12 @@ pub fn set_member_state(
 }
 
 /// `None`: the member may begin.
-pub fn set_plan(tx: &mut Tx<'_>, team: &TeamId, name: &str, plan: Option<&PlanApproval>) -> Result<()> {
+pub fn set_plan_approval(
+    tx: &mut Tx<'_>,
+    team: &TeamId,
+    name: &str,
+    plan: Option<&PlanApproval>,
+) -> Result<()> {
     const SQL: &str =
         "UPDATE members SET plan_status = $3, plan_request_id = $4 WHERE team_id = $1 AND name = $2";
     let request = plan.and_then(PlanApproval::request_id);
@@ -106,7 +111,7 @@ pub fn set_plan(tx: &mut Tx<'_>, team: &TeamId, name: &str, plan: Option<&PlanAp
 }
 
 /// A turn of its session has ended: whoever looks after the team is to say so to the lead.
-pub fn note_ended(
+pub fn record_turn_end(
     tx: &mut Tx<'_>,
     session: &SessionKey,
     turn: &TurnId,
@@ -120,37 +125,37 @@ pub fn note_ended(
 
 /// A member whose turn has ended, and how.
 #[derive(Clone, Debug)]
-pub struct Rested {
+pub struct MemberTurnEnd {
     pub name: String,
     pub turn: TurnId,
     pub ended_badly: bool,
 }
 
 /// Members whose turns ended since this was last asked.
-pub fn rested(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<Rested>> {
+pub fn list_turn_ends(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<MemberTurnEnd>> {
     const SQL: &str = "SELECT name, ended_turn, ended_badly FROM members
         WHERE team_id = $1 AND state = 'active' AND ended_turn IS NOT NULL ORDER BY last_active_at, name";
     tx.query(SQL, params![team], |row| {
-        Ok(Rested { name: row.text(0)?, turn: TurnId::new(row.text(1)?), ended_badly: row.flag(2)? })
+        Ok(MemberTurnEnd { name: row.text(0)?, turn: TurnId::new(row.text(1)?), ended_badly: row.flag(2)? })
     })
 }
 
 /// The lead knows, or need not; `false` if another turn has ended meanwhile.
-pub fn note_known(tx: &mut Tx<'_>, team: &TeamId, rested: &Rested) -> Result<bool> {
+pub fn clear_turn_end(tx: &mut Tx<'_>, team: &TeamId, rested: &MemberTurnEnd) -> Result<bool> {
     const SQL: &str = "UPDATE members SET ended_turn = NULL, ended_badly = 0
         WHERE team_id = $1 AND name = $2 AND ended_turn = $3";
     Ok(tx.execute(SQL, params![team, &rested.name, &rested.turn])? > 0)
 }
 
 /// Members whose sessions are no more.
-pub fn without_session(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<String>> {
+pub fn list_members_without_session(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<String>> {
     const SQL: &str = "SELECT m.name FROM members m WHERE m.team_id = $1 AND m.state = 'active'
         AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.session_key = m.session_key) ORDER BY m.name";
     tx.query(SQL, params![team], |row| row.text(0))
 }
 
 /// Names of members whose sessions have a turn that runs or waits for its place. One that waits for a person does neither.
-pub fn at_work(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<String>> {
+pub fn list_members_at_work(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<String>> {
     const SQL: &str = "SELECT DISTINCT m.name FROM members m JOIN jobs j ON j.session_key = m.session_key
         WHERE m.team_id = $1 AND m.state = 'active' AND j.state IN ('queued', 'running') AND j.held <> 2
         ORDER BY m.name";
@@ -158,14 +163,14 @@ pub fn at_work(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<String>> {
 }
 
 /// Names of members who have a turn, even if it waits for a person: nobody wakes them.
-pub fn with_turns(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<String>> {
+pub fn list_members_with_turns(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<String>> {
     const SQL: &str = "SELECT DISTINCT m.name FROM members m JOIN jobs j ON j.session_key = m.session_key
         WHERE m.team_id = $1 AND m.state = 'active' AND j.state IN ('queued', 'running') ORDER BY m.name";
     tx.query(SQL, params![team], |row| row.text(0))
 }
 
 /// A turn of the lead or of a member that waits for a person.
-pub fn waiting_turn(tx: &mut Tx<'_>, team: &Team) -> Result<Option<TurnId>> {
+pub fn find_waiting_turn(tx: &mut Tx<'_>, team: &Team) -> Result<Option<TurnId>> {
     const SQL: &str = "SELECT j.turn_id FROM jobs j WHERE j.state = 'queued' AND j.held = 2
         AND (j.session_key = $2 OR j.session_key IN
           (SELECT m.session_key FROM members m WHERE m.team_id = $1 AND m.state = 'active'))
@@ -174,32 +179,32 @@ pub fn waiting_turn(tx: &mut Tx<'_>, team: &Team) -> Result<Option<TurnId>> {
 }
 
 /// Members for whom sub-agents or delegates are at work.
-pub fn with_runs(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<TeamMember>> {
+pub fn list_members_with_runs(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<TeamMember>> {
     const SQL: &str = select!(
         "WHERE team_id = $1 AND state = 'active' AND EXISTS
            (SELECT 1 FROM runs r WHERE r.owner_key = members.session_key AND r.status = 'running')
          ORDER BY joined_at, name"
     );
-    tx.query(SQL, params![team], read)
+    tx.query(SQL, params![team], member_from_row)
 }
 
-fn read(row: &Row<'_>) -> Result<TeamMember> {
+fn member_from_row(row: &Row<'_>) -> Result<TeamMember> {
     Ok(TeamMember {
         team: TeamId::new(row.text(0)?),
         name: row.text(1)?,
-        session: row.key(2)?,
-        agent: row.agent(3)?,
+        session: row.session_key(2)?,
+        agent: row.agent_id(3)?,
         role: row.text(4)?,
         capabilities: from_json(&row.text(5)?)?,
         color: row.text(6)?,
-        state: row.parsed(7, MemberState::parse)?,
-        plan: plan(row)?,
+        state: row.parse_column(7, MemberState::parse)?,
+        plan: plan_from_row(row)?,
         joined_at: row.time(8)?,
         last_active_at: row.time(9)?,
     })
 }
 
-fn plan(row: &Row<'_>) -> Result<Option<PlanApproval>> {
+fn plan_from_row(row: &Row<'_>) -> Result<Option<PlanApproval>> {
     let request = row.opt_text(11)?;
-    row.opt_parsed(10, |status| PlanApproval::parse(status, request.clone()))
+    row.parse_opt_column(10, |status| PlanApproval::parse(status, request.clone()))
 }

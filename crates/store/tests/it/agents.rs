@@ -1,5 +1,5 @@
 use polyclaw_domain::agent::AgentSpec;
-use polyclaw_store::agents::{self, Source};
+use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_store::{Db, Error, Result};
 
 use crate::rows::{NOW, agent};
@@ -14,7 +14,7 @@ fn spec(id: &str, name: &str) -> AgentSpec {
     AgentSpec { name: name.into(), description: "ünïcode".into(), ..AgentSpec::with_id(agent(id)) }
 }
 
-async fn store(db: &Db, spec: AgentSpec, source: Source, at: i64) -> Result<()> {
+async fn store(db: &Db, spec: AgentSpec, source: AgentSource, at: i64) -> Result<()> {
     db.write(move |tx| agents::upsert(tx, &spec, source, NOW.plus(at))).await
 }
 
@@ -23,15 +23,15 @@ async fn ids(db: &Db) -> Result<Vec<String>> {
 }
 
 async fn an_agent_is_stored_changed_and_removed(db: Db) -> Result<()> {
-    store(&db, spec("ops", "Ops"), Source::Config, 0).await?;
-    store(&db, spec("a-z", "First"), Source::Config, 0).await?;
-    store(&db, spec("a_b", "Second"), Source::Config, 0).await?;
-    store(&db, spec("ops", "Operations"), Source::Api, 5).await?;
+    store(&db, spec("ops", "Ops"), AgentSource::Config, 0).await?;
+    store(&db, spec("a-z", "First"), AgentSource::Config, 0).await?;
+    store(&db, spec("a_b", "Second"), AgentSource::Config, 0).await?;
+    store(&db, spec("ops", "Operations"), AgentSource::Api, 5).await?;
     let stored = db.read(|tx| agents::get(tx, &agent("ops"))).await?.unwrap();
-    assert_eq!((stored.spec, stored.source), (spec("ops", "Operations"), Source::Api));
+    assert_eq!((stored.spec, stored.source), (spec("ops", "Operations"), AgentSource::Api));
     assert_eq!((stored.created_at, stored.updated_at), (NOW, NOW.plus(5)));
     assert_eq!(ids(&db).await?, ["a-z", "a_b", "ops"]);
-    let taken = store(&db, spec("other", "Operations"), Source::Api, 0).await;
+    let taken = store(&db, spec("other", "Operations"), AgentSource::Api, 0).await;
     assert!(matches!(taken, Err(Error::Conflict(_))), "{taken:?}");
     assert!(db.write(|tx| agents::delete(tx, &agent("ops"))).await?);
     assert!(!db.write(|tx| agents::delete(tx, &agent("ops"))).await?);
@@ -40,16 +40,16 @@ async fn an_agent_is_stored_changed_and_removed(db: Db) -> Result<()> {
 }
 
 async fn a_config_file_takes_away_only_its_own(db: Db) -> Result<()> {
-    store(&db, spec("kept", "kept"), Source::Config, 0).await?;
-    store(&db, spec("dropped", "dropped"), Source::Config, 0).await?;
-    store(&db, spec("made", "made"), Source::Api, 0).await?;
-    db.write(|tx| agents::keep_only(tx, &[agent("kept")])).await?;
+    store(&db, spec("kept", "kept"), AgentSource::Config, 0).await?;
+    store(&db, spec("dropped", "dropped"), AgentSource::Config, 0).await?;
+    store(&db, spec("made", "made"), AgentSource::Api, 0).await?;
+    db.write(|tx| agents::retain_configured(tx, &[agent("kept")])).await?;
     assert_eq!(ids(&db).await?, ["kept", "made"]);
     Ok(())
 }
 
 async fn an_overlay_is_kept_until_it_is_empty(db: Db) -> Result<()> {
-    let read = async |db: &Db| db.read(|tx| agents::overlay(tx, &agent("main"))).await;
+    let read = async |db: &Db| db.read(|tx| agents::get_overlay(tx, &agent("main"))).await;
     assert_eq!(read(&db).await?, None);
     for patch in [
         serde_json::json!({ "name": "One" }),

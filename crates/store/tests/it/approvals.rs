@@ -3,7 +3,7 @@ use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::ApprovalId;
 use polyclaw_domain::todo::{TodoItem, TodoState};
 use polyclaw_domain::tool::{ToolCall, ToolEffect};
-use polyclaw_store::approvals::{self, Approval};
+use polyclaw_store::approvals::{self, StoredApproval};
 use polyclaw_store::{Db, Result, Tx, intents, sessions, todos};
 use serde_json::json;
 
@@ -16,8 +16,8 @@ on_every_engine!(
     a_list_is_replaced_whole_and_goes_with_its_session
 );
 
-fn question(id: &str, call_id: &str) -> Approval {
-    Approval {
+fn question(id: &str, call_id: &str) -> StoredApproval {
+    StoredApproval {
         id: ApprovalId::new(id),
         session: key("p"),
         turn: turn("t"),
@@ -41,15 +41,15 @@ fn question(id: &str, call_id: &str) -> Approval {
     }
 }
 
-async fn ask(db: &Db, id: &'static str, call_id: &'static str) -> Result<Approval> {
-    db.write(move |tx| approvals::ask(tx, &question(id, call_id))).await.map(|(asked, _)| asked)
+async fn ask(db: &Db, id: &'static str, call_id: &'static str) -> Result<StoredApproval> {
+    db.write(move |tx| approvals::insert_once(tx, &question(id, call_id))).await.map(|(asked, _)| asked)
 }
 
 async fn a_call_is_asked_about_once(db: Db) -> Result<()> {
     assert_eq!(format!("{:?}", ask(&db, "a1", "c1").await?), format!("{:?}", question("a1", "c1")));
     assert_eq!(ask(&db, "a2", "c1").await?.id, ApprovalId::new("a1"), "a restart finds its question");
     assert_eq!(ask(&db, "a3", "c2").await?.id, ApprovalId::new("a3"));
-    let pending = db.read(approvals::pending).await?;
+    let pending = db.read(approvals::list_pending).await?;
     assert_eq!(pending.iter().map(|q| q.id.as_str()).collect::<Vec<_>>(), ["a1", "a3"]);
     assert!(db.read(|tx| approvals::get(tx, &ApprovalId::new("a2"))).await?.is_none());
     Ok(())
@@ -62,7 +62,7 @@ async fn a_question_is_answered_once_and_in_time(db: Db) -> Result<()> {
     let decide = |id: &'static str, state: ApprovalState, after| {
         db.write(move |tx| {
             let said = (Some("why"), Some("owner"));
-            approvals::decide(tx, &ApprovalId::new(id), state, said, NOW.plus(after).into())
+            approvals::record_decision(tx, &ApprovalId::new(id), state, said, NOW.plus(after).into())
         })
     };
     assert!(decide("a1", Denied, 99).await?);
@@ -75,27 +75,28 @@ async fn a_question_is_answered_once_and_in_time(db: Db) -> Result<()> {
     let told = (stored.state, stored.reason.as_deref(), stored.decided_by.as_deref());
     assert_eq!(told, (Denied, Some("why"), Some("owner")));
     assert_eq!(ask(&db, "a9", "c2").await?.state, Expired, "asking again changes nothing");
-    assert_eq!(db.read(approvals::pending).await?.len(), 1);
-    let measured = approvals::Moment { now: NOW.plus(500), counted: NOW.plus(99) };
+    assert_eq!(db.read(approvals::list_pending).await?.len(), 1);
+    let measured = approvals::DecisionTime { now: NOW.plus(500), counted: NOW.plus(99) };
     let set_forward = move |tx: &mut Tx<'_>| {
-        approvals::decide(tx, &ApprovalId::new("a3"), Approved, (None, None), measured)
+        approvals::record_decision(tx, &ApprovalId::new("a3"), Approved, (None, None), measured)
     };
     assert!(db.write(set_forward).await?, "the clock was set: the time is what was measured");
-    assert!(db.read(approvals::pending).await?.is_empty());
+    assert!(db.read(approvals::list_pending).await?.is_empty());
     Ok(())
 }
 
 async fn a_turn_waits_while_its_question_does(db: Db) -> Result<()> {
-    let waits = |after| db.read(move |tx| approvals::is_waiting(tx, &turn("t"), NOW.plus(after)));
+    let waits = |after| db.read(move |tx| approvals::is_turn_waiting(tx, &turn("t"), NOW.plus(after)));
     assert!(!waits(0).await?);
     ask(&db, "a1", "c1").await?;
     assert!(waits(0).await? && !waits(100).await?);
-    db.write(|tx| approvals::decide(tx, &ApprovalId::new("a1"), Approved, (None, None), NOW.into())).await?;
+    db.write(|tx| approvals::record_decision(tx, &ApprovalId::new("a1"), Approved, (None, None), NOW.into()))
+        .await?;
     assert!(waits(100).await?, "it has a yes to act upon");
     let call = ToolCall { id: "c1".into(), name: "shell".into(), arguments: json!({}) };
-    assert!(!db.read(|tx| intents::is_begun(tx, &turn("t"), "c1")).await?);
-    db.write(move |tx| intents::begin(tx, &turn("t"), &call, ToolEffect::Effect, NOW)).await?;
-    assert!(db.read(|tx| intents::is_begun(tx, &turn("t"), "c1")).await? && !waits(0).await?);
+    assert!(!db.read(|tx| intents::is_started(tx, &turn("t"), "c1")).await?);
+    db.write(move |tx| intents::start_call(tx, &turn("t"), &call, ToolEffect::Effect, NOW)).await?;
+    assert!(db.read(|tx| intents::is_started(tx, &turn("t"), "c1")).await? && !waits(0).await?);
     Ok(())
 }
 
@@ -105,7 +106,7 @@ async fn a_list_is_replaced_whole_and_goes_with_its_session(db: Db) -> Result<()
     assert!(db.read(|tx| todos::get(tx, &key("p"))).await?.is_empty());
     for list in [vec![item("a"), item("b \u{0}")], vec![item("c")]] {
         let stored = list.clone();
-        db.write(move |tx| todos::put(tx, &key("p"), &stored, NOW)).await?;
+        db.write(move |tx| todos::replace_list(tx, &key("p"), &stored, NOW)).await?;
         assert_eq!(db.read(|tx| todos::get(tx, &key("p"))).await?, list);
     }
     db.write(|tx| sessions::delete(tx, &key("p"))).await?;

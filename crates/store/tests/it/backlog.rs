@@ -28,17 +28,18 @@ async fn interrupted(db: &Db, count: u32) -> Result<()> {
 
 async fn interrupted_tasks_wait_in_order_and_are_taken_up_once(db: Db) -> Result<()> {
     interrupted(&db, 3).await?;
-    let waiting = db.read(|tx| backlog::waiting(tx, &key("p"))).await?;
+    let waiting = db.read(|tx| backlog::list_waiting(tx, &key("p"))).await?;
     let tasks: Vec<_> = waiting.iter().map(|row| row.task.clone()).collect();
     let expected = |n| BacklogTask { token: token(n), task: format!("text of m{n}") };
     assert_eq!(tasks, [expected(1), expected(2), expected(3)]);
-    assert!(!db.read(|tx| backlog::any_waiting(tx, &key("q"))).await?);
+    assert!(!db.read(|tx| backlog::has_waiting(tx, &key("q"))).await?);
     let first = waiting[..2].to_vec();
-    db.write(move |tx| first.iter().try_for_each(|row| backlog::take(tx, row, &turn("next")))).await?;
+    db.write(move |tx| first.iter().try_for_each(|row| backlog::assign_to_turn(tx, row, &turn("next"))))
+        .await?;
     db.read(move |tx| {
-        let taken = backlog::taken_by(tx, &turn("next"))?;
+        let taken = backlog::list_assigned_to_turn(tx, &turn("next"))?;
         assert_eq!(taken.iter().map(|row| row.task.clone()).collect::<Vec<_>>(), [expected(1), expected(2)]);
-        assert_eq!(backlog::waiting(tx, &key("p"))?.len(), 1);
+        assert_eq!(backlog::list_waiting(tx, &key("p"))?.len(), 1);
         assert_eq!(jobs::get(tx, &turn("t1"))?.unwrap().continued_by, Some(turn("next")));
         assert_eq!(jobs::get(tx, &turn("t3"))?.unwrap().continued_by, None);
         Ok(())
@@ -49,14 +50,14 @@ async fn interrupted_tasks_wait_in_order_and_are_taken_up_once(db: Db) -> Result
 async fn what_waits_can_be_given_up(db: Db) -> Result<()> {
     interrupted(&db, 3).await?;
     let given_up = db.write(|tx| {
-        let waiting = backlog::waiting(tx, &key("p"))?;
-        backlog::take(tx, &waiting[0], &turn("next"))?;
-        backlog::cancel(tx, &key("p"))
+        let waiting = backlog::list_waiting(tx, &key("p"))?;
+        backlog::assign_to_turn(tx, &waiting[0], &turn("next"))?;
+        backlog::cancel_waiting(tx, &key("p"))
     });
     assert_eq!(given_up.await?, 2);
     db.read(|tx| {
-        assert!(!backlog::any_waiting(tx, &key("p"))?);
-        assert_eq!(backlog::taken_by(tx, &turn("next"))?.len(), 1);
+        assert!(!backlog::has_waiting(tx, &key("p"))?);
+        assert_eq!(backlog::list_assigned_to_turn(tx, &turn("next"))?.len(), 1);
         let states = ["t1", "t2", "t3"].map(|id| jobs::get(tx, &turn(id)).unwrap().unwrap().state);
         assert_eq!(states, [JobState::Steered, JobState::Cancelled, JobState::Cancelled]);
         Ok(())

@@ -6,8 +6,8 @@ use polyclaw_domain::memory::{MemoryEntry, MemoryViewer};
 use polyclaw_domain::recall::MemorySeq;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::brain::{self, Filter, Quantised};
-use polyclaw_store::{Db, Error, Result, Tx, check};
+use polyclaw_store::memory::{self, MemoryListFilter, QuantizedVector};
+use polyclaw_store::{Db, Error, Result, Tx, integrity};
 use proptest::prelude::*;
 
 use crate::engines::drive;
@@ -15,7 +15,7 @@ use crate::rows::{NOW, agent};
 
 fn on_brain<F: Future<Output = Result<()>>>(check: impl FnOnce(Db) -> F) {
     let folder = tempfile::tempdir().unwrap();
-    drive(check(Db::open_brain(&folder.path().join("brain.db")).unwrap()));
+    drive(check(Db::open_memory_db(&folder.path().join("brain.db")).unwrap()));
 }
 
 fn memory(id: &str, content: &str) -> MemoryEntry {
@@ -39,15 +39,15 @@ fn viewer() -> MemoryViewer {
     MemoryViewer { agent, session, scope: MemoryScope::Agent, kinds: vec![] }
 }
 
-async fn put(db: &Db, memory: MemoryEntry) -> Result<brain::Put> {
-    db.write(move |tx| brain::put(tx, &memory)).await
+async fn put(db: &Db, memory: MemoryEntry) -> Result<memory::MemoryUpsert> {
+    db.write(move |tx| memory::upsert(tx, &memory)).await
 }
 
 /// What a viewer finds by words, through every gate.
 fn found(tx: &mut Tx<'_>, viewer: &MemoryViewer, text: &str) -> Result<Vec<String>> {
-    let owners = brain::owners(tx, viewer)?;
-    let seqs = brain::by_words(tx, &owners, text, 50)?;
-    let mut rows = brain::fetch(tx, viewer, &seqs)?;
+    let owners = memory::list_visible_owners(tx, viewer)?;
+    let seqs = memory::search_by_words(tx, &owners, text, 50)?;
+    let mut rows = memory::fetch_visible(tx, viewer, &seqs)?;
     rows.sort_by_key(|(seq, _)| seqs.iter().position(|found| found == seq));
     Ok(rows.into_iter().map(|(_, memory)| memory.id.to_string()).collect())
 }
@@ -71,11 +71,11 @@ fn the_index_follows_what_is_stored_changed_and_forgotten() {
         assert_eq!((again.seq, again.id.as_str(), again.replaced), (first.seq, "tea", true));
         assert!(finds(&db, "green morning").await?.is_empty(), "the words of before are gone");
         assert_eq!(finds(&db, "coffee").await?, ["tea"]);
-        let stored = db.read(|tx| brain::get(tx, &MemoryId::new("tea"))).await?.unwrap();
+        let stored = db.read(|tx| memory::get(tx, &MemoryId::new("tea"))).await?.unwrap();
         assert_eq!((stored.created_at, stored.updated_at), (NOW, NOW.plus(9)));
-        assert_eq!(db.write(|tx| brain::forget(tx, &MemoryId::new("tea"))).await?, Some(first.seq));
+        assert_eq!(db.write(|tx| memory::delete(tx, &MemoryId::new("tea"))).await?, Some(first.seq));
         assert!(finds(&db, "coffee").await?.is_empty());
-        assert_eq!(db.write(|tx| brain::forget(tx, &MemoryId::new("tea"))).await?, None);
+        assert_eq!(db.write(|tx| memory::delete(tx, &MemoryId::new("tea"))).await?, None);
         assert_eq!(finds(&db, "Rufus").await?, ["dog"]);
         Ok(())
     });
@@ -130,25 +130,29 @@ fn a_memory_waits_for_its_vector_until_it_has_one_of_this_text() {
     on_brain(|db| async move {
         let first = put(&db, memory("a", "one")).await?;
         put(&db, memory("b", "two")).await?;
-        let waiting = db.read(|tx| brain::pending(tx, 10)).await?;
+        let waiting = db.read(|tx| memory::list_pending_embeddings(tx, 10)).await?;
         assert_eq!(waiting.iter().map(|w| w.content.as_str()).collect::<Vec<_>>(), ["one", "two"]);
         put(&db, MemoryEntry { updated_at: NOW.plus(1), ..memory("a", "one, changed") }).await?;
         let stale = waiting[0].clone();
-        let vector = Quantised { scale: 0.5, values: vec![1, -127, 0] };
+        let vector = QuantizedVector { scale: 0.5, values: vec![1, -127, 0] };
         let kept = vector.clone();
         assert!(
-            !db.write(move |tx| brain::put_vector(tx, &stale, "m1", &kept)).await?,
+            !db.write(move |tx| memory::store_vector(tx, &stale, "m1", &kept)).await?,
             "its text has changed"
         );
-        for waiting in db.read(|tx| brain::pending(tx, 10)).await? {
+        for waiting in db.read(|tx| memory::list_pending_embeddings(tx, 10)).await? {
             let kept = vector.clone();
-            assert!(db.write(move |tx| brain::put_vector(tx, &waiting, "m1", &kept)).await?);
+            assert!(db.write(move |tx| memory::store_vector(tx, &waiting, "m1", &kept)).await?);
         }
-        assert!(db.read(|tx| brain::pending(tx, 10)).await?.is_empty());
+        assert!(db.read(|tx| memory::list_pending_embeddings(tx, 10)).await?.is_empty());
         let scanned = db.read(|tx| scanned(tx, "m1", 3)).await?;
         assert_eq!(scanned[1], (first.seq, first.owner, 0.5, vec![1, 129, 0]));
-        assert_eq!(db.write(|tx| brain::outdate(tx, "m2")).await?, 2, "another model: all are made again");
-        assert_eq!(db.read(|tx| brain::pending(tx, 10)).await?.len(), 2);
+        assert_eq!(
+            db.write(|tx| memory::requeue_other_models(tx, "m2")).await?,
+            2,
+            "another model: all are made again"
+        );
+        assert_eq!(db.read(|tx| memory::list_pending_embeddings(tx, 10)).await?.len(), 2);
         assert_eq!(db.read(|tx| scanned_count(tx, "m2", 3)).await?, 0);
         put(&db, MemoryEntry { updated_at: NOW.plus(2), ..memory("b", "two, changed") }).await?;
         assert_eq!(
@@ -156,12 +160,12 @@ fn a_memory_waits_for_its_vector_until_it_has_one_of_this_text() {
             1,
             "a vector goes with the text it was made of"
         );
-        let counts = db.read(|tx| brain::counts(tx, Some("m1"))).await?;
+        let counts = db.read(|tx| memory::get_counts(tx, Some("m1"))).await?;
         assert_eq!((counts.memories, counts.pending, counts.embedded), (2, 2, 1));
-        db.write(|tx| brain::forget(tx, &MemoryId::new("a"))).await?;
+        db.write(|tx| memory::delete(tx, &MemoryId::new("a"))).await?;
         assert_eq!(
-            db.read(|tx| brain::counts(tx, Some("m1"))).await?,
-            brain::Counts { memories: 1, pending: 1, embedded: 0 }
+            db.read(|tx| memory::get_counts(tx, Some("m1"))).await?,
+            memory::MemoryCounts { memories: 1, pending: 1, embedded: 0 }
         );
         Ok(())
     });
@@ -171,7 +175,7 @@ type Scanned = (MemorySeq, i64, f32, Vec<u8>);
 
 fn scanned(tx: &mut Tx<'_>, model: &str, dim: usize) -> Result<Vec<Scanned>> {
     let mut all = Vec::new();
-    brain::scan(tx, model, dim, 100, |seq, owner, scale, bytes| {
+    memory::scan_vectors(tx, model, dim, 100, |seq, owner, scale, bytes| {
         all.push((seq, owner, scale, bytes.to_vec()));
     })?;
     Ok(all)
@@ -195,17 +199,18 @@ fn a_list_is_paged_and_filtered() {
         let mut after = None;
         let mut seen = Vec::new();
         loop {
-            let filter = Filter { after: after.clone(), limit: 2, ..Filter::default() };
-            let page = db.read(move |tx| brain::list(tx, &filter)).await?;
+            let filter = MemoryListFilter { after: after.clone(), limit: 2, ..MemoryListFilter::default() };
+            let page = db.read(move |tx| memory::list(tx, &filter)).await?;
             let Some(last) = page.last() else { break };
             after = Some((last.updated_at, last.id.to_string()));
             seen.extend(page.iter().map(|memory| memory.id.to_string()));
         }
         assert_eq!(seen, ["m0", "m3", "m6", "m1", "m4", "m2", "m5"]);
-        let odd = Filter { kind: Some("k1".into()), limit: 9, ..Filter::default() };
-        assert_eq!(db.read(move |tx| brain::list(tx, &odd)).await?.len(), 3);
-        let others = Filter { agent: Some(agent("other")), limit: 9, ..Filter::default() };
-        assert!(db.read(move |tx| brain::list(tx, &others)).await?.is_empty());
+        let odd = MemoryListFilter { kind: Some("k1".into()), limit: 9, ..MemoryListFilter::default() };
+        assert_eq!(db.read(move |tx| memory::list(tx, &odd)).await?.len(), 3);
+        let others =
+            MemoryListFilter { agent: Some(agent("other")), limit: 9, ..MemoryListFilter::default() };
+        assert!(db.read(move |tx| memory::list(tx, &others)).await?.is_empty());
         Ok(())
     });
 }
@@ -214,12 +219,12 @@ fn a_list_is_paged_and_filtered() {
 fn nobody_forgets_everything_by_naming_nothing() {
     on_brain(|db| async move {
         put(&db, memory("a", "x")).await?;
-        assert!(db.write(|tx| brain::forget_all(tx, None, None, None)).await?.is_empty());
+        assert!(db.write(|tx| memory::delete_all(tx, None, None, None)).await?.is_empty());
         let session = SessionKey::main(&AgentId::main());
         let wanted = session.clone();
         let scope = Some(MemoryScope::Session);
-        assert!(db.write(move |tx| brain::forget_all(tx, None, Some(&wanted), scope)).await?.is_empty());
-        assert_eq!(db.write(move |tx| brain::forget_all(tx, None, Some(&session), None)).await?.len(), 1);
+        assert!(db.write(move |tx| memory::delete_all(tx, None, Some(&wanted), scope)).await?.is_empty());
+        assert_eq!(db.write(move |tx| memory::delete_all(tx, None, Some(&session), None)).await?.len(), 1);
         Ok(())
     });
 }
@@ -228,11 +233,11 @@ fn nobody_forgets_everything_by_naming_nothing() {
 fn the_database_itself_refuses_a_memory_without_an_owner() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("brain.db");
-    drop(Db::open_brain(&path).unwrap());
-    assert!(check::quick_brain(&path).unwrap().is_empty());
-    assert!(check::quick(&path).is_ok(), "an older schema number is not newer");
+    drop(Db::open_memory_db(&path).unwrap());
+    assert!(integrity::check_memory_file(&path).unwrap().is_empty());
+    assert!(integrity::check_main_file(&path).is_ok(), "an older schema number is not newer");
     drive(async {
-        let db = Db::open_brain(&path)?;
+        let db = Db::open_memory_db(&path)?;
         for bad in [
             "INSERT INTO owners (scope, agent_id, session_key) VALUES ('session', 'main', '')",
             "INSERT INTO owners (scope, agent_id, session_key) VALUES ('agent', '', '')",
@@ -254,9 +259,12 @@ fn a_rare_word_is_found_among_many_that_share_the_others() {
         db.write(|tx| {
             for n in 0..4_000_i64 {
                 let content = format!("the weekly report number {n} about sales");
-                brain::put(tx, &MemoryEntry { updated_at: Millis(n), ..memory(&format!("m{n}"), &content) })?;
+                memory::upsert(
+                    tx,
+                    &MemoryEntry { updated_at: Millis(n), ..memory(&format!("m{n}"), &content) },
+                )?;
             }
-            brain::put(tx, &memory("rare", "the weekly report about zeppelins")).map(drop)
+            memory::upsert(tx, &memory("rare", "the weekly report about zeppelins")).map(drop)
         })
         .await?;
         assert_eq!(finds(&db, "weekly report zeppelins").await?[0], "rare");
@@ -291,7 +299,7 @@ proptest! {
     #[test]
     fn a_viewer_finds_all_it_may_see_and_nothing_else(Planted(rows) in planted(), who in 0usize..3, at in 0usize..3,
                                                        scope in 0usize..3, kind in 0usize..3) {
-        let db = Db::brain_in_memory().unwrap();
+        let db = Db::memory_db_in_memory().unwrap();
         let kinds = if kind == 2 { vec![] } else { vec![format!("k{kind}")] };
         let viewer = MemoryViewer { agent: name(who), session: place(at), scope: SCOPES[scope], kinds };
         let memories: Vec<MemoryEntry> = rows.iter().enumerate().map(|(n, (agent, session, scope, kind))| MemoryEntry {
@@ -307,7 +315,7 @@ proptest! {
             let (eyes, all) = (viewer.clone(), viewer.clone());
             let mut got = db.read(move |tx| found(tx, &eyes, "canary")).await?;
             let seqs: Vec<MemorySeq> = (0..=100).collect();
-            let gate = db.read(move |tx| brain::fetch(tx, &all, &seqs)).await?;
+            let gate = db.read(move |tx| memory::fetch_visible(tx, &all, &seqs)).await?;
             got.sort();
             wanted.sort();
             assert_eq!(got, wanted);
@@ -316,7 +324,7 @@ proptest! {
             let (own, me) = (viewer.clone(), viewer.agent.clone());
             for memory in &memories {
                 let (key, eyes) = (memory.key.clone(), own.clone());
-                let gone = db.write(move |tx| brain::forget_own(tx, &eyes, &key)).await?;
+                let gone = db.write(move |tx| memory::delete_by_author(tx, &eyes, &key)).await?;
                 let may = memory.agent == me && MemoryViewer { kinds: vec![], ..own.clone() }.can_see(memory);
                 assert_eq!(gone.len(), usize::from(may), "{memory:?}");
             }

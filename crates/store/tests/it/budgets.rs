@@ -5,9 +5,9 @@ use std::sync::Arc;
 use polyclaw_domain::budget::{BudgetAmount, BudgetScope, DailyLimits};
 use polyclaw_domain::job::JobState;
 use polyclaw_domain::provider::TokenUsage;
-use polyclaw_store::budgets::{self, Allowance, Standing};
-use polyclaw_store::jobs::{self, Claim};
-use polyclaw_store::usage::{self, Call};
+use polyclaw_store::budgets::{self, BudgetLimit, BudgetUsage};
+use polyclaw_store::jobs::{self, TurnClaim};
+use polyclaw_store::usage::{self, ModelCallUsage};
 use polyclaw_store::{Db, Result, sessions};
 
 use crate::rows::{self, ENDED, NOW, agent, claim, claimer, key, session, turn};
@@ -20,9 +20,9 @@ on_every_engine!(
     every_purse_must_have_something_left,
 );
 
-fn allowance(purse: BudgetScope, tokens: i64) -> Allowance {
-    Allowance {
-        purse,
+fn allowance(purse: BudgetScope, tokens: i64) -> BudgetLimit {
+    BudgetLimit {
+        scope: purse,
         limits: DailyLimits { tokens: Some(tokens), nanos: None },
         day: 20_833,
         since: NOW.minus(1000),
@@ -33,23 +33,33 @@ fn tokens(tokens: i64) -> BudgetAmount {
     BudgetAmount { tokens, nanos: 0 }
 }
 
-async fn running(db: &Db, name: &'static str) -> Result<Claim> {
+async fn running(db: &Db, name: &'static str) -> Result<TurnClaim> {
     db.write(move |tx| sessions::ensure(tx, &session(name)).map(drop)).await?;
-    db.write(move |tx| jobs::begin(tx, &rows::job(name, name), &claimer("one/1"))).await
+    db.write(move |tx| jobs::insert_claimed(tx, &rows::job(name, name), &claimer("one/1"))).await
 }
 
-async fn reserve(db: &Db, claim: &Claim, allowances: Vec<Allowance>, amount: BudgetAmount) -> Result<bool> {
+async fn reserve(
+    db: &Db,
+    claim: &TurnClaim,
+    allowances: Vec<BudgetLimit>,
+    amount: BudgetAmount,
+) -> Result<bool> {
     let claim = claim.clone();
-    Ok(db.write(move |tx| budgets::reserve(tx, &claim, &allowances, amount, NOW)).await?.is_none())
+    Ok(db.write(move |tx| budgets::reserve_budget(tx, &claim, &allowances, amount, NOW)).await?.is_none())
 }
 
-async fn settle(db: &Db, claim: &Claim, allowances: Vec<Allowance>, amount: BudgetAmount) -> Result<usize> {
+async fn settle(
+    db: &Db,
+    claim: &TurnClaim,
+    allowances: Vec<BudgetLimit>,
+    amount: BudgetAmount,
+) -> Result<usize> {
     let turn = claim.turn.clone();
-    Ok(db.write(move |tx| budgets::settle(tx, &turn, &allowances, amount, false)).await?.len())
+    Ok(db.write(move |tx| budgets::commit_usage(tx, &turn, &allowances, amount, false)).await?.len())
 }
 
-async fn standing(db: &Db, allowance: Allowance) -> Result<Standing> {
-    db.read(move |tx| budgets::standing(tx, &allowance)).await
+async fn standing(db: &Db, allowance: BudgetLimit) -> Result<BudgetUsage> {
+    db.read(move |tx| budgets::get_usage(tx, &allowance)).await
 }
 
 /// Fifty turns, each of which asks until it is refused; a call takes what was reserved for it.
@@ -90,13 +100,13 @@ async fn a_reservation_ends_with_the_claim_it_was_made_under(db: Db) -> Result<(
     let purse = || vec![allowance(BudgetScope::Instance, 100)];
     db.write(|tx| sessions::ensure(tx, &session("p")).map(drop)).await?;
     rows::queue(&db, vec![rows::job("t", "p")]).await?;
-    let dying = polyclaw_store::jobs::Claimer { lease_ms: ENDED, ..claimer("one/1") };
+    let dying = polyclaw_store::jobs::TurnClaimer { lease_ms: ENDED, ..claimer("one/1") };
     let first = claim(&db, dying).await?.unwrap();
     assert!(reserve(&db, &first, purse(), tokens(100)).await?);
     let other = running(&db, "q").await?;
     assert!(!reserve(&db, &other, purse(), tokens(1)).await?, "all of it is reserved");
     // The process dies; another takes its turn over.
-    let next = db.write(|tx| jobs::take_over(tx, &turn("t"), &claimer("two/1"), None)).await?.unwrap();
+    let next = db.write(|tx| jobs::take_over_orphan(tx, &turn("t"), &claimer("two/1"), None)).await?.unwrap();
     assert!(reserve(&db, &other, purse(), tokens(1)).await?, "nobody will settle it");
     assert!(reserve(&db, &next, purse(), tokens(40)).await?);
     assert_eq!(standing(&db, allowance(BudgetScope::Instance, 100)).await?.reserved, tokens(41));
@@ -117,8 +127,11 @@ async fn four_fifths_are_warned_of_once_a_day(db: Db) -> Result<()> {
     assert_eq!(settle(&db, &claim, purse(), tokens(79)).await?, 0);
     assert_eq!(settle(&db, &claim, purse(), tokens(1)).await?, 1);
     assert_eq!(settle(&db, &claim, purse(), tokens(10)).await?, 0);
-    let tomorrow =
-        vec![Allowance { day: 20_834, since: NOW.plus(86_400_000), ..allowance(BudgetScope::Instance, 100) }];
+    let tomorrow = vec![BudgetLimit {
+        day: 20_834,
+        since: NOW.plus(86_400_000),
+        ..allowance(BudgetScope::Instance, 100)
+    }];
     assert!(!reserve(&db, &claim, vec![allowance(BudgetScope::Instance, 90)], tokens(1)).await?);
     assert!(reserve(&db, &claim, tomorrow.clone(), tokens(1)).await?, "a new day");
     assert_eq!(settle(&db, &claim, tomorrow, tokens(95)).await?, 1);
@@ -131,7 +144,7 @@ async fn a_budget_set_at_noon_counts_the_morning(db: Db) -> Result<()> {
         db.write(move |tx| {
             let usage = TokenUsage { input_tokens: Some(40), output_tokens: Some(10), cached_tokens: None };
             let (session, turn, agent) = (key("p"), turn("p"), agent(agent_id));
-            let call = Call {
+            let call = ModelCallUsage {
                 session: &session,
                 turn: &turn,
                 agent: &agent,
@@ -172,10 +185,10 @@ async fn every_purse_must_have_something_left(db: Db) -> Result<()> {
     );
     assert!(reserve(&db, &claim, purses(1), tokens(5)).await?);
     assert_eq!(
-        db.read(|tx| budgets::sessions_of(tx, 20_833, 10)).await?,
+        db.read(|tx| budgets::list_session_scopes(tx, 20_833, 10)).await?,
         [BudgetScope::Session(key("p").to_string())]
     );
-    db.write(|tx| budgets::release(tx, &turn("p"))).await?;
+    db.write(|tx| budgets::release_reservations(tx, &turn("p"))).await?;
     assert_eq!(standing(&db, allowance(BudgetScope::Instance, 1_000)).await?.reserved, tokens(0));
     Ok(())
 }

@@ -3,8 +3,8 @@ use std::collections::HashSet;
 use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::id::{NodeId, TurnId};
 use polyclaw_domain::job::{JobLane, JobPriority, JobState};
-use polyclaw_store::agents::{self, Source};
-use polyclaw_store::jobs::{self, Claimer, NewJob, OrphanSearch};
+use polyclaw_store::agents::{self, AgentSource};
+use polyclaw_store::jobs::{self, NewTurnJob, OrphanSearch, TurnClaimer};
 use polyclaw_store::{Db, Error, Result, sessions};
 
 use crate::rows::{
@@ -27,17 +27,17 @@ on_every_engine!(
     every_job_is_claimed_exactly_once,
 );
 
-fn of(name: &str, id: &str, peer: &str) -> NewJob {
-    NewJob { agent: agent(name), ..job(id, peer) }
+fn of(name: &str, id: &str, peer: &str) -> NewTurnJob {
+    NewTurnJob { agent: agent(name), ..job(id, peer) }
 }
 
 async fn a_lane_serves_only_its_own(db: Db) -> Result<()> {
     with_sessions(&db, &["p", "q"]).await?;
-    queue(&db, vec![NewJob { lane: JobLane::Cron, hop: 3, ..job("cron", "p") }]).await?;
+    queue(&db, vec![NewTurnJob { lane: JobLane::Cron, hop: 3, ..job("cron", "p") }]).await?;
     assert_eq!(next(&db).await?, None);
     queue(&db, vec![job("main", "q")]).await?;
     assert_eq!(next(&db).await?.as_deref(), Some("main"));
-    let claimed = db.write(|tx| jobs::claim(tx, JobLane::Cron, &claimer("two/1"))).await?.unwrap();
+    let claimed = db.write(|tx| jobs::claim_next(tx, JobLane::Cron, &claimer("two/1"))).await?.unwrap();
     assert_eq!((claimed.turn, claimed.session, claimed.node), (turn("cron"), key("p"), NodeId::new("two/1")));
     assert_eq!((claimed.attempt, claimed.hop, claimed.was_held), (1, 3, false));
     Ok(())
@@ -47,7 +47,7 @@ async fn the_agent_with_the_fewest_running_turns_goes_first(db: Db) -> Result<()
     with_sessions(&db, &["a", "b", "c", "d"]).await?;
     queue(&db, vec![of("busy", "t1", "a"), of("busy", "t2", "b"), of("busy", "t3", "c")]).await?;
     assert_eq!(next(&db).await?.as_deref(), Some("t1"));
-    queue(&db, vec![NewJob { priority: JobPriority::Background, ..of("calm", "t4", "d") }]).await?;
+    queue(&db, vec![NewTurnJob { priority: JobPriority::Background, ..of("calm", "t4", "d") }]).await?;
     assert_eq!(next(&db).await?.as_deref(), Some("t4"), "one busy agent does not starve another");
     assert_eq!(next(&db).await?.as_deref(), Some("t2"));
     assert_eq!(next(&db).await?.as_deref(), Some("t3"));
@@ -57,7 +57,7 @@ async fn the_agent_with_the_fewest_running_turns_goes_first(db: Db) -> Result<()
 
 async fn then_priority_then_ticket(db: Db) -> Result<()> {
     with_sessions(&db, &["a", "b", "c", "d", "e"]).await?;
-    let with = |priority, id, peer| NewJob { priority, ..job(id, peer) };
+    let with = |priority, id, peer| NewTurnJob { priority, ..job(id, peer) };
     queue(
         &db,
         vec![
@@ -79,9 +79,9 @@ async fn turns_of_an_agent_with_a_higher_priority_start_first(db: Db) -> Result<
     with_sessions(&db, &["a", "b", "b2", "c", "d"]).await?;
     for (name, priority) in [("calm", -5), ("keen", 10)] {
         let spec = AgentSpec { priority, ..AgentSpec::with_id(agent(name)) };
-        db.write(move |tx| agents::upsert(tx, &spec, Source::Config, NOW)).await?;
+        db.write(move |tx| agents::upsert(tx, &spec, AgentSource::Config, NOW)).await?;
     }
-    let old = NewJob { queued_at: NOW.minus(60_000), ..of("calm", "old", "d") };
+    let old = NewTurnJob { queued_at: NOW.minus(60_000), ..of("calm", "old", "d") };
     queue(&db, vec![old, of("plain", "plain", "c"), of("keen", "keen", "b")]).await?;
     assert_eq!(next(&db).await?.as_deref(), Some("old"), "what waited long is as urgent as any");
     assert_eq!(next(&db).await?.as_deref(), Some("keen"));
@@ -94,7 +94,7 @@ async fn turns_of_an_agent_with_a_higher_priority_start_first(db: Db) -> Result<
 
 async fn a_job_that_waited_long_counts_as_the_most_urgent(db: Db) -> Result<()> {
     with_sessions(&db, &["a", "b", "c", "d"]).await?;
-    let late = |name, id, peer, ms| NewJob {
+    let late = |name, id, peer, ms| NewTurnJob {
         priority: JobPriority::Background,
         queued_at: NOW.minus(ms),
         ..of(name, id, peer)
@@ -114,7 +114,7 @@ async fn a_job_that_waited_long_counts_as_the_most_urgent(db: Db) -> Result<()> 
 async fn among_equals_the_agent_served_last_waits(db: Db) -> Result<()> {
     with_sessions(&db, &["a", "b"]).await?;
     queue(&db, vec![of("one", "t1", "a"), of("two", "t2", "b")]).await?;
-    let served = Claimer { last: Some(agent("one")), ..claimer("one/1") };
+    let served = TurnClaimer { last: Some(agent("one")), ..claimer("one/1") };
     assert_eq!(claim(&db, served).await?.unwrap().turn, turn("t2"));
     assert_eq!(next(&db).await?.as_deref(), Some("t1"));
     Ok(())
@@ -124,11 +124,11 @@ async fn a_held_turn_starts_only_when_released(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
     queue(&db, vec![job("t1", "p")]).await?;
     let first = claim(&db, claimer("one/1")).await?.unwrap();
-    queue(&db, vec![NewJob { held: true, ..job("t2", "p") }]).await?;
+    queue(&db, vec![NewTurnJob { held: true, ..job("t2", "p") }]).await?;
     assert_eq!(next(&db).await?, None);
     end(&db, &first, JobState::Done).await?;
     assert_eq!(next(&db).await?, None, "the end alone does not release it");
-    let release = || db.write(|tx| jobs::release(tx, &key("p")));
+    let release = || db.write(|tx| jobs::release_held(tx, &key("p")));
     assert!(release().await?.is_some());
     assert!(release().await?.is_none());
     let second = claim(&db, claimer("one/1")).await?.unwrap();
@@ -138,7 +138,7 @@ async fn a_held_turn_starts_only_when_released(db: Db) -> Result<()> {
 
 fn search(node: &str, family: Option<&str>) -> OrphanSearch {
     let family = family.map(ToOwned::to_owned);
-    OrphanSearch { node: NodeId::new(node), family, now: NOW, suspect_after: 3 }
+    OrphanSearch { node: NodeId::new(node), node_name: family, now: NOW, suspect_after: 3 }
 }
 
 async fn orphans(
@@ -148,7 +148,7 @@ async fn orphans(
 ) -> Result<Vec<TurnId>> {
     let family = family.into();
     let search = search(node, family);
-    let found = db.read(move |tx| jobs::orphans(tx, &search)).await?;
+    let found = db.read(move |tx| jobs::list_orphans(tx, &search)).await?;
     Ok(found.into_iter().map(|(turn, _)| turn).collect())
 }
 
@@ -156,38 +156,38 @@ async fn take_over(
     db: &Db,
     node: &'static str,
     family: impl Into<Option<&'static str>>,
-) -> Result<Option<jobs::Claim>> {
+) -> Result<Option<jobs::TurnClaim>> {
     let family = family.into();
-    db.write(move |tx| jobs::take_over(tx, &turn("t"), &claimer(node), family)).await
+    db.write(move |tx| jobs::take_over_orphan(tx, &turn("t"), &claimer(node), family)).await
 }
 
 async fn only_the_holder_of_a_claim_can_renew_or_end_it(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
     queue(&db, vec![job("t", "p")]).await?;
-    let first = claim(&db, Claimer { lease_ms: ENDED, ..claimer("one/1") }).await?.unwrap();
-    let renew = |claim: &jobs::Claim, lease_ms| {
+    let first = claim(&db, TurnClaimer { lease_ms: ENDED, ..claimer("one/1") }).await?.unwrap();
+    let renew = |claim: &jobs::TurnClaim, lease_ms| {
         let claim = claim.clone();
-        db.write(move |tx| Ok(jobs::renew(tx, &claim, NOW, lease_ms)? == jobs::Renewal::Renewed))
+        db.write(move |tx| Ok(jobs::renew_claim(tx, &claim, NOW, lease_ms)? == jobs::ClaimRenewal::Renewed))
     };
-    let holds = |claim: &jobs::Claim| {
+    let holds = |claim: &jobs::TurnClaim| {
         let claim = claim.clone();
-        db.write(move |tx| jobs::holds(tx, &claim))
+        db.write(move |tx| jobs::verify_claim(tx, &claim))
     };
     assert!(renew(&first, LEASE_MS).await?);
-    assert_eq!(holds(&first).await?, jobs::Hold::Kept);
+    assert_eq!(holds(&first).await?, jobs::ClaimStatus::Valid);
     assert_eq!(take_over(&db, "two/1", "two").await?, None, "a renewed lease is respected");
     assert!(renew(&first, ENDED).await?);
     let second = take_over(&db, "two/1", "two").await?.unwrap();
     assert_eq!((second.attempt, second.node.as_str()), (2, "two/1"));
     assert_eq!(take_over(&db, "three/1", "three").await?, None, "the second was faster");
     assert!(!renew(&first, LEASE_MS).await?);
-    assert_eq!(holds(&first).await?, jobs::Hold::Lost);
-    assert_eq!(holds(&second).await?, jobs::Hold::Kept);
-    db.write(|tx| jobs::stop(tx, &key("p"))).await?;
-    assert_eq!(holds(&second).await?, jobs::Hold::Stopping);
+    assert_eq!(holds(&first).await?, jobs::ClaimStatus::Lost);
+    assert_eq!(holds(&second).await?, jobs::ClaimStatus::Valid);
+    db.write(|tx| jobs::request_stop(tx, &key("p"))).await?;
+    assert_eq!(holds(&second).await?, jobs::ClaimStatus::Stopping);
     let late = end(&db, &first, JobState::Done).await;
     assert!(matches!(late, Err(Error::Conflict(_))), "{late:?}");
-    let stale = jobs::Claim { attempt: 1, ..second.clone() };
+    let stale = jobs::TurnClaim { attempt: 1, ..second.clone() };
     assert!(!renew(&stale, LEASE_MS).await?);
     assert!(end(&db, &stale, JobState::Done).await.is_err());
     end(&db, &second, JobState::Done).await?;
@@ -204,7 +204,7 @@ async fn a_turn_of_a_live_node_is_no_orphan(db: Db) -> Result<()> {
     assert!(orphans(&db, "one/1", "one").await?.is_empty(), "not even its own");
     assert_eq!(take_over(&db, "two/1", "two").await?, None);
     assert_eq!(take_over(&db, "one/1", "one").await?, None);
-    db.write(move |tx| jobs::renew(tx, &claimed, NOW, ENDED)).await?;
+    db.write(move |tx| jobs::renew_claim(tx, &claimed, NOW, ENDED)).await?;
     assert_eq!(orphans(&db, "two/1", "two").await?, [turn("t")]);
     assert_eq!(
         orphans(&db, "one/1", "one").await?,
@@ -249,7 +249,7 @@ async fn queue_again(db: &Db) -> Result<()> {
 async fn a_session_is_hosted_where_its_last_turn_ran(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
     let hosts = |node: &'static str, family: Option<&'static str>| {
-        db.read(move |tx| jobs::hosts(tx, &key("p"), &NodeId::new(node), family))
+        db.read(move |tx| jobs::is_session_host(tx, &key("p"), &NodeId::new(node), family))
     };
     assert!(hosts("one/1", Some("one")).await? && hosts("two/1", Some("two")).await?, "none has run yet");
     queue(&db, vec![job("t", "p")]).await?;
@@ -274,7 +274,7 @@ async fn a_turn_handed_back_goes_on_elsewhere_without_a_lost_attempt(db: Db) -> 
     queue(&db, vec![job("t", "p")]).await?;
     let first = claim(&db, claimer("one/1")).await?.unwrap();
     let given = first.clone();
-    db.write(move |tx| jobs::hand_back(tx, &given)).await?;
+    db.write(move |tx| jobs::release_claim(tx, &given)).await?;
     assert!(end(&db, &first, JobState::Done).await.is_err());
     assert_eq!(orphans(&db, "two/1", "two").await?, [turn("t")]);
     let second = take_over(&db, "two/1", "two").await?.unwrap();
@@ -306,7 +306,7 @@ async fn every_job_is_claimed_exactly_once(db: Db) -> Result<()> {
 /// Claims and ends until nothing is queued.
 async fn work(db: Db, node: String) -> Result<Vec<TurnId>> {
     let mut done = Vec::new();
-    while db.read(jobs::counts).await?.iter().any(|(state, _)| state == "queued") {
+    while db.read(jobs::count_by_state).await?.iter().any(|(state, _)| state == "queued") {
         if let Some(claimed) = claim(&db, claimer(&node)).await? {
             end(&db, &claimed, JobState::Done).await?;
             done.push(claimed.turn);

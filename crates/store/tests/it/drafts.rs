@@ -1,5 +1,5 @@
 use polyclaw_domain::channel::ChatAddress;
-use polyclaw_store::drafts::Begun;
+use polyclaw_store::drafts::StoredDraft;
 use polyclaw_store::{Db, Result, drafts};
 
 use crate::rows::{NOW, turn};
@@ -12,15 +12,18 @@ fn address(peer: &str) -> ChatAddress {
 
 async fn a_draft_is_known_until_its_turn_ends(db: Db) -> Result<()> {
     for peer in ["x", "x", "y", "z"] {
-        db.write(move |tx| drafts::begin(tx, &turn("t"), &address(peer), NOW)).await?;
+        db.write(move |tx| drafts::insert(tx, &turn("t"), &address(peer), NOW)).await?;
     }
-    db.write(|tx| drafts::shown(tx, &turn("t"), &address("x"), "m1")).await?;
-    db.write(|tx| drafts::drop_one(tx, &turn("t"), &address("z"))).await?;
-    let known = db.read(|tx| drafts::of_turn(tx, &turn("t"))).await?;
-    let begun =
-        |peer, id: Option<&str>| Begun { address: address(peer), platform_id: id.map(Into::into), at: NOW };
+    db.write(|tx| drafts::set_platform_id(tx, &turn("t"), &address("x"), "m1")).await?;
+    db.write(|tx| drafts::delete(tx, &turn("t"), &address("z"))).await?;
+    let known = db.read(|tx| drafts::list_by_turn(tx, &turn("t"))).await?;
+    let begun = |peer, id: Option<&str>| StoredDraft {
+        address: address(peer),
+        platform_id: id.map(Into::into),
+        at: NOW,
+    };
     assert_eq!(known, [begun("x", Some("m1")), begun("y", None)]);
-    db.write(|tx| drafts::forget(tx, &turn("t"))).await?;
-    assert!(db.read(|tx| drafts::of_turn(tx, &turn("t"))).await?.is_empty());
+    db.write(|tx| drafts::delete_by_turn(tx, &turn("t"))).await?;
+    assert!(db.read(|tx| drafts::list_by_turn(tx, &turn("t"))).await?.is_empty());
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use polyclaw_store::{Db, Result, Target};
+use polyclaw_store::{Db, DbTarget, Result};
 use polyclaw_testkit::postgres::Cluster;
 use tempfile::TempDir;
 
@@ -46,7 +46,7 @@ impl File {
     }
 
     pub fn open(&self) -> Result<Db> {
-        Db::open(&Target::Sqlite(self.path()))
+        Db::open(&DbTarget::Sqlite(self.path()))
     }
 }
 
@@ -61,6 +61,6 @@ impl Shared {
     }
 
     pub fn open(&self) -> Result<Db> {
-        Db::open(&Target::Postgres { url: self.url.clone(), connections: 4 })
+        Db::open(&DbTarget::Postgres { url: self.url.clone(), connections: 4 })
     }
 }

@@ -25,7 +25,7 @@ async fn events_are_read_in_order_by_kind_and_session(db: Db) -> Result<()> {
     .await?;
     db.read(|tx| {
         let all = events::list(tx, 0, None, None, 99)?;
-        let last: Vec<i64> = events::last(tx, 2)?.iter().map(|event| event.seq).collect();
+        let last: Vec<i64> = events::list_latest(tx, 2)?.iter().map(|event| event.seq).collect();
         assert_eq!(last, [all[4].seq, all[5].seq], "the last ones, in order");
         let first = &all[0];
         assert_eq!((first.kind.as_str(), first.created_at), ("turn.steered", NOW));

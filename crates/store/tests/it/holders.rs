@@ -1,5 +1,5 @@
 use polyclaw_domain::id::NodeId;
-use polyclaw_store::holders::{self, Account, Taker};
+use polyclaw_store::account_leases::{self, ChannelAccount, LeaseHolder};
 use polyclaw_store::{Db, Result};
 
 use crate::rows::{ENDED, LEASE_MS, NOW};
@@ -11,19 +11,19 @@ on_every_engine!(
     many_nodes_that_want_an_account_at_once_are_one_that_gets_it,
 );
 
-fn account() -> Account {
+fn account() -> ChannelAccount {
     ("telegram".to_owned(), "main".to_owned())
 }
 
 async fn take(db: &Db, node: &'static str, lease_ms: i64) -> Result<bool> {
     let family = node.split('/').next().map(str::to_owned);
-    let taker = Taker { node: NodeId::new(node), family, now: NOW, lease_ms };
-    db.write(move |tx| holders::take(tx, &account(), &taker)).await
+    let taker = LeaseHolder { node: NodeId::new(node), node_name: family, now: NOW, lease_ms };
+    db.write(move |tx| account_leases::acquire_or_renew(tx, &account(), &taker)).await
 }
 
 /// Who has it.
 async fn holder(db: &Db) -> Result<Option<String>> {
-    let all = db.read(|tx| holders::list(tx, NOW)).await?;
+    let all = db.read(|tx| account_leases::list(tx, NOW)).await?;
     Ok(all.into_iter().find(|(known, _)| *known == account()).map(|(_, node)| node.to_string()))
 }
 
@@ -32,9 +32,9 @@ async fn an_account_is_one_node_s_until_it_lets_go(db: Db) -> Result<()> {
     assert!(!take(&db, "two/1", LEASE_MS).await?);
     assert!(take(&db, "one/1", LEASE_MS).await?, "renewed");
     assert_eq!(holder(&db).await?.as_deref(), Some("one/1"));
-    db.write(|tx| holders::release(tx, &NodeId::new("two/1"))).await?;
+    db.write(|tx| account_leases::release_all_of_node(tx, &NodeId::new("two/1"))).await?;
     assert_eq!(holder(&db).await?.as_deref(), Some("one/1"), "nobody lets go of what is another's");
-    db.write(|tx| holders::release(tx, &NodeId::new("one/1"))).await?;
+    db.write(|tx| account_leases::release_all_of_node(tx, &NodeId::new("one/1"))).await?;
     assert_eq!(holder(&db).await?, None);
     assert!(take(&db, "two/1", LEASE_MS).await?);
     Ok(())

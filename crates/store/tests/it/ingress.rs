@@ -11,9 +11,11 @@ on_every_engine!(a_platform_message_is_taken_once_in_seven_days, automatic_turns
 async fn a_platform_message_is_taken_once_in_seven_days(db: Db) -> Result<()> {
     let take = |account: &str, id: &'static str, at| {
         let address = ChatAddress { account: account.into(), ..address() };
-        db.write(move |tx| ingress::remember(tx, &address, id, &MessageId::new(format!("m-{id}")), at))
+        db.write(move |tx| {
+            ingress::record_platform_id(tx, &address, id, &MessageId::new(format!("m-{id}")), at)
+        })
     };
-    let find = |id: &'static str| db.read(move |tx| ingress::find(tx, &address(), id));
+    let find = |id: &'static str| db.read(move |tx| ingress::find_duplicate(tx, &address(), id));
     take("a", "old", NOW.minus(WEEK_MS + 1)).await?;
     take("a", "1", NOW.minus(WEEK_MS)).await?;
     let again = take("a", "1", NOW).await;
@@ -21,16 +23,17 @@ async fn a_platform_message_is_taken_once_in_seven_days(db: Db) -> Result<()> {
     take("b", "1", NOW).await?;
     assert_eq!(find("1").await?, Some(MessageId::new("m-1")));
     assert_eq!(find("2").await?, None);
-    assert_eq!(db.write(|tx| ingress::forget_old(tx, NOW)).await?, 1);
+    assert_eq!(db.write(|tx| ingress::delete_expired(tx, NOW)).await?, 1);
     assert_eq!(find("old").await?, None);
     assert_eq!(find("1").await?, Some(MessageId::new("m-1")), "seven days to the millisecond");
     Ok(())
 }
 
 async fn automatic_turns_are_counted_per_trace(db: Db) -> Result<()> {
-    let count = |trace: &'static str| db.read(move |tx| ingress::automatic_turns(tx, &TraceId::new(trace)));
+    let count =
+        |trace: &'static str| db.read(move |tx| ingress::get_automatic_turns(tx, &TraceId::new(trace)));
     for _ in 0..3 {
-        db.write(|tx| ingress::count_automatic_turn(tx, &TraceId::new("a"), NOW)).await?;
+        db.write(|tx| ingress::increment_automatic_turns(tx, &TraceId::new("a"), NOW)).await?;
     }
     assert_eq!((count("a").await?, count("b").await?), (3, 0));
     Ok(())

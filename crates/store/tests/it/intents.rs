@@ -1,5 +1,5 @@
 use polyclaw_domain::tool::{ToolCall, ToolEffect};
-use polyclaw_store::intents::{self, Begun};
+use polyclaw_store::intents::{self, ReplayDecision};
 use polyclaw_store::{Db, Result, Tx};
 use serde_json::json;
 
@@ -11,29 +11,37 @@ fn call(id: &str) -> ToolCall {
     ToolCall { id: id.into(), name: "send".into(), arguments: json!({}) }
 }
 
-async fn begin(db: &Db, of: &'static str, id: &'static str, effect: ToolEffect) -> Result<Begun> {
-    db.write(move |tx| intents::begin(tx, &turn(of), &call(id), effect, NOW)).await
+async fn begin(db: &Db, of: &'static str, id: &'static str, effect: ToolEffect) -> Result<ReplayDecision> {
+    db.write(move |tx| intents::start_call(tx, &turn(of), &call(id), effect, NOW)).await
 }
 
 async fn an_effect_never_begins_twice(db: Db) -> Result<()> {
     for effect in [ToolEffect::Pure, ToolEffect::Idempotent] {
-        assert_eq!(begin(&db, "harmless", effect.as_str(), effect).await?, Begun::Run);
-        assert_eq!(begin(&db, "harmless", effect.as_str(), effect).await?, Begun::Run);
+        assert_eq!(begin(&db, "harmless", effect.as_str(), effect).await?, ReplayDecision::Run);
+        assert_eq!(begin(&db, "harmless", effect.as_str(), effect).await?, ReplayDecision::Run);
     }
-    assert_eq!(begin(&db, "t", "c", ToolEffect::Effect).await?, Begun::Run);
-    assert_eq!(begin(&db, "t", "c", ToolEffect::Effect).await?, Begun::Unknown);
-    assert_eq!(begin(&db, "t", "c", ToolEffect::Pure).await?, Begun::Unknown, "what was stored counts");
-    let is_open = || db.read(|tx: &mut Tx<'_>| intents::is_open(tx, &turn("t"), "c"));
+    assert_eq!(begin(&db, "t", "c", ToolEffect::Effect).await?, ReplayDecision::Run);
+    assert_eq!(begin(&db, "t", "c", ToolEffect::Effect).await?, ReplayDecision::Unknown);
+    assert_eq!(
+        begin(&db, "t", "c", ToolEffect::Pure).await?,
+        ReplayDecision::Unknown,
+        "what was stored counts"
+    );
+    let is_open = || db.read(|tx: &mut Tx<'_>| intents::is_unfinished(tx, &turn("t"), "c"));
     assert!(is_open().await?);
-    let open = |of: &'static str| db.read(move |tx: &mut Tx<'_>| intents::open(tx, &turn(of)));
+    let open = |of: &'static str| db.read(move |tx: &mut Tx<'_>| intents::list_unfinished(tx, &turn(of)));
     assert_eq!(open("t").await?, [("c".to_owned(), false)]);
     let harmless = open("harmless").await?;
     assert!(harmless.len() == 2 && harmless.iter().all(|(id, reads_only)| *reads_only == (id == "pure")));
-    db.write(|tx| intents::close(tx, &turn("t"), "c", Begun::Run, NOW)).await?;
+    db.write(|tx| intents::finish_call(tx, &turn("t"), "c", ReplayDecision::Run, NOW)).await?;
     assert!(!is_open().await? && open("t").await?.is_empty(), "its result is stored");
-    assert_eq!(begin(&db, "t", "c", ToolEffect::Effect).await?, Begun::Unknown, "also when it is over");
-    assert_eq!(begin(&db, "t", "c2", ToolEffect::Effect).await?, Begun::Run);
-    assert_eq!(begin(&db, "t2", "c", ToolEffect::Effect).await?, Begun::Run);
+    assert_eq!(
+        begin(&db, "t", "c", ToolEffect::Effect).await?,
+        ReplayDecision::Unknown,
+        "also when it is over"
+    );
+    assert_eq!(begin(&db, "t", "c2", ToolEffect::Effect).await?, ReplayDecision::Run);
+    assert_eq!(begin(&db, "t2", "c", ToolEffect::Effect).await?, ReplayDecision::Run);
     Ok(())
 }
 
@@ -48,7 +56,7 @@ async fn two_nodes_never_both_begin_an_effect(db: Db) -> Result<()> {
         .collect();
     let mut ran = 0;
     for attempt in attempts {
-        ran += usize::from(matches!(attempt.await.unwrap(), Ok(Begun::Run)));
+        ran += usize::from(matches!(attempt.await.unwrap(), Ok(ReplayDecision::Run)));
     }
     assert_eq!(ran, 1);
     Ok(())

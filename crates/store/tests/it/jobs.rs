@@ -2,7 +2,7 @@ use polyclaw_domain::backlog::{ResumeToken, SessionLoad};
 use polyclaw_domain::id::{MessageId, TraceId};
 use polyclaw_domain::job::{JobLane, JobPriority, JobState};
 use polyclaw_domain::provider::TokenUsage;
-use polyclaw_store::jobs::{self, End, Joining, NewJob};
+use polyclaw_store::jobs::{self, JoiningInput, NewTurnJob, TurnJobEnd};
 use polyclaw_store::{Db, Error, Result, backlog, messages};
 
 use crate::rows::{NOW, claim, claimer, end, ended, job, key, message, next, queue, turn, with_sessions};
@@ -21,11 +21,11 @@ on_every_engine!(
 async fn an_input_joins_a_turn_only_before_it_starts(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
     let quiet =
-        NewJob { lane: JobLane::InternalAnnounce, priority: JobPriority::Background, ..job("t", "p") };
+        NewTurnJob { lane: JobLane::InternalAnnounce, priority: JobPriority::Background, ..job("t", "p") };
     queue(&db, vec![quiet]).await?;
     let join = |steers, lane, priority| {
-        let joining = Joining { steers, lane, priority, hop: 3, trace: TraceId::new("joined") };
-        db.write(move |tx| jobs::join(tx, &turn("t"), &joining))
+        let joining = JoiningInput { steers, lane, priority, hop: 3, trace: TraceId::new("joined") };
+        db.write(move |tx| jobs::add_input(tx, &turn("t"), &joining))
     };
     let stands = || async {
         let job = db.read(|tx| jobs::get(tx, &turn("t"))).await?.unwrap();
@@ -49,17 +49,17 @@ async fn an_input_joins_a_turn_only_before_it_starts(db: Db) -> Result<()> {
 
 async fn the_load_of_a_session_counts_what_waits(db: Db) -> Result<()> {
     with_sessions(&db, &["p", "q"]).await?;
-    assert_eq!(db.read(|tx| jobs::load(tx, &key("p"))).await?, SessionLoad::default());
+    assert_eq!(db.read(|tx| jobs::session_load(tx, &key("p"))).await?, SessionLoad::default());
     queue(&db, vec![job("t1", "p"), job("other", "q")]).await?;
     assert_eq!(next(&db).await?.as_deref(), Some("t1"));
     db.write(|tx| {
-        jobs::insert(tx, &NewJob { held: true, inputs: 3, ..job("t2", "p") })?;
+        jobs::insert(tx, &NewTurnJob { held: true, inputs: 3, ..job("t2", "p") })?;
         messages::insert(tx, &message("m", "p", 1, "t0"))?;
         let token = ResumeToken { message_id: MessageId::new("m"), turn_id: turn("t0"), steers: 1 };
         backlog::push(tx, &key("p"), &token, NOW)
     })
     .await?;
-    let load = db.read(|tx| jobs::load(tx, &key("p"))).await?;
+    let load = db.read(|tx| jobs::session_load(tx, &key("p"))).await?;
     assert_eq!(load, SessionLoad { running: Some(turn("t1")), queued: Some(turn("t2")), waiting: 4 });
     Ok(())
 }
@@ -80,13 +80,13 @@ async fn a_session_has_one_queued_and_one_running_turn(db: Db) -> Result<()> {
 
 async fn stopping_asks_the_running_turn_and_ends_a_queued_one(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
-    let stop = || db.write(|tx| jobs::stop(tx, &key("p")));
+    let stop = || db.write(|tx| jobs::request_stop(tx, &key("p")));
     let cancel = || db.write(|tx| jobs::cancel_queued(tx, &key("p"), NOW));
     assert_eq!((stop().await?, cancel().await?), (None, None));
     queue(&db, vec![job("t1", "p")]).await?;
     let running = claim(&db, claimer("one/1")).await?.unwrap();
     assert!(!db.read(|tx| jobs::get(tx, &turn("t1"))).await?.unwrap().cancel);
-    queue(&db, vec![NewJob { held: true, ..job("t2", "p") }]).await?;
+    queue(&db, vec![NewTurnJob { held: true, ..job("t2", "p") }]).await?;
     assert_eq!(stop().await?, Some(turn("t1")));
     assert!(db.read(|tx| jobs::get(tx, &turn("t1"))).await?.unwrap().cancel);
     assert_eq!(db.read(|tx| jobs::get(tx, &turn("t2"))).await?.unwrap().state, JobState::Queued);
@@ -103,7 +103,7 @@ async fn an_ended_turn_tells_what_it_used_and_said(db: Db) -> Result<()> {
     queue(&db, vec![job("t", "p")]).await?;
     let claimed = claim(&db, claimer("one/1")).await?.unwrap();
     let usage = TokenUsage { input_tokens: Some(5), output_tokens: None, cached_tokens: Some(0) };
-    let said = End {
+    let said = TurnJobEnd {
         model: Some("m".into()),
         usage,
         reply: Some(MessageId::new("r")),
@@ -111,7 +111,7 @@ async fn an_ended_turn_tells_what_it_used_and_said(db: Db) -> Result<()> {
         error: Some("no token for 120 s".into()),
         ..ended(JobState::Failed)
     };
-    db.write(move |tx| jobs::end(tx, &claimed, &said, NOW.plus(9))).await?;
+    db.write(move |tx| jobs::end_turn(tx, &claimed, &said, NOW.plus(9))).await?;
     let stored = db.read(|tx| jobs::get(tx, &turn("t"))).await?.unwrap();
     assert_eq!((stored.state, stored.attempt, stored.usage), (JobState::Failed, 1, usage));
     assert_eq!((stored.model.as_deref(), stored.reply), (Some("m"), Some(MessageId::new("r"))));
@@ -133,14 +133,14 @@ async fn a_steered_turn_is_answered_by_the_one_that_took_its_task_up(db: Db) -> 
         db.write(move |tx| {
             let token = ResumeToken { message_id: MessageId::new("m"), turn_id: turn(id), steers: 1 };
             backlog::push(tx, &key("p"), &token, NOW)?;
-            let waiting = backlog::waiting(tx, &key("p"))?;
-            waiting.iter().try_for_each(|row| backlog::take(tx, row, &turn(successor)))
+            let waiting = backlog::list_waiting(tx, &key("p"))?;
+            waiting.iter().try_for_each(|row| backlog::assign_to_turn(tx, row, &turn(successor)))
         })
         .await?;
     }
-    assert!(db.read(|tx| jobs::answering(tx, &turn("t1"))).await?.is_none(), "it has not begun");
+    assert!(db.read(|tx| jobs::find_answering(tx, &turn("t1"))).await?.is_none(), "it has not begun");
     queue(&db, vec![job("t3", "p")]).await?;
-    let answers = db.read(|tx| jobs::answering(tx, &turn("t1"))).await?.unwrap();
+    let answers = db.read(|tx| jobs::find_answering(tx, &turn("t1"))).await?.unwrap();
     assert_eq!(answers.turn, turn("t3"));
     Ok(())
 }
@@ -158,7 +158,7 @@ async fn turns_are_listed_newest_first(db: Db) -> Result<()> {
         assert_eq!(list(None, None, 1)?, ["t3"]);
         assert_eq!(list(Some("q"), None, 9)?, ["t2"]);
         assert_eq!(list(None, Some(JobState::Running), 9)?, ["t1"]);
-        assert_eq!(jobs::counts(tx)?, [("queued".to_owned(), 2), ("running".to_owned(), 1)]);
+        assert_eq!(jobs::count_by_state(tx)?, [("queued".to_owned(), 2), ("running".to_owned(), 1)]);
         Ok(())
     })
     .await
@@ -167,12 +167,12 @@ async fn turns_are_listed_newest_first(db: Db) -> Result<()> {
 async fn a_held_turn_waits_until_a_person_writes(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
     queue(&db, vec![job("t", "p")]).await?;
-    let waits = || db.read(|tx| jobs::waits_for_person(tx, &turn("t")));
+    let waits = || db.read(|tx| jobs::is_held_for_person(tx, &turn("t")));
     assert!(!waits().await?);
-    db.write(|tx| jobs::wait_for_person(tx, &turn("t"))).await?;
+    db.write(|tx| jobs::hold_for_person(tx, &turn("t"))).await?;
     assert!(waits().await?);
     assert_eq!(next(&db).await?, None);
-    assert!(db.write(|tx| jobs::resume(tx, &turn("t"), false)).await?);
+    assert!(db.write(|tx| jobs::resume_held(tx, &turn("t"), false)).await?);
     assert!(!waits().await?);
     assert_eq!(next(&db).await?.as_deref(), Some("t"));
     Ok(())

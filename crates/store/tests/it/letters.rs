@@ -5,7 +5,7 @@ use std::time::Duration;
 use polyclaw_domain::id::{TeamId, TeamMessageId};
 use polyclaw_domain::team::TeamStatus::{Active, Shutdown};
 use polyclaw_domain::team_message::{TeamMessage, TeamMessageKind, TeamMessageState};
-use polyclaw_store::{Db, Result, Tx, letters, teams};
+use polyclaw_store::{Db, Result, Tx, team_messages, teams};
 use tokio::sync::Notify;
 
 use crate::rows::{NOW, turn};
@@ -27,11 +27,14 @@ async fn what_is_being_read_as_its_team_ends_is_settled_by_the_turn(db: Db) -> R
     show(&db, "d", "t2").await?;
     let end = |tx: &mut Tx<'_>| {
         teams::set_status(tx, &TeamId::new("t"), (&[Active], Shutdown), NOW)?;
-        letters::give_up(tx, &TeamId::new("t"))
+        team_messages::mark_undeliverable(tx, &TeamId::new("t"))
     };
     assert_eq!(ids(&db.write(end).await?), ["c"], "what no turn shows");
-    assert_eq!(ids(&db.write(|tx| letters::close(tx, &turn("t1"), Some(NOW))).await?), [""; 0]);
-    let left = db.write(|tx| letters::close(tx, &turn("t2"), None)).await?;
+    assert_eq!(
+        ids(&db.write(|tx| team_messages::finish_by_turn(tx, &turn("t1"), Some(NOW))).await?),
+        [""; 0]
+    );
+    let left = db.write(|tx| team_messages::finish_by_turn(tx, &turn("t2"), None)).await?;
     assert_eq!(ids(&left), ["b"], "what its turn showed in vain");
     for (id, state) in [
         ("a", TeamMessageState::Read),
@@ -40,7 +43,7 @@ async fn what_is_being_read_as_its_team_ends_is_settled_by_the_turn(db: Db) -> R
         ("d", TeamMessageState::Queued),
     ] {
         assert_eq!(
-            db.read(move |tx| letters::get(tx, &TeamMessageId::new(id))).await?.unwrap().state,
+            db.read(move |tx| team_messages::get(tx, &TeamMessageId::new(id))).await?.unwrap().state,
             state,
             "{id}"
         );
@@ -54,19 +57,22 @@ async fn what_has_no_room_waits_for_the_next_turn(db: Db) -> Result<()> {
         show(&db, id, "t1").await?;
     }
     let put_back = |id: &'static str, of: &'static str| {
-        db.write(move |tx| letters::put_back(tx, &TeamMessageId::new(id), &turn(of)))
+        db.write(move |tx| team_messages::requeue(tx, &TeamMessageId::new(id), &turn(of)))
     };
     put_back("a", "t2").await?;
     put_back("b", "t1").await?;
-    let before = |at: i64| db.read(move |tx| letters::shown_before(tx, &turn("t1"), NOW.plus(at)));
+    let before =
+        |at: i64| db.read(move |tx| team_messages::list_in_prompt_before(tx, &turn("t1"), NOW.plus(at)));
     assert_eq!((before(0).await?.len(), before(1).await?.len()), (0, 2), "what t1 shows");
-    let due = |of: &'static str| db.read(move |tx| letters::due(tx, &TeamId::new("t"), "bob", &turn(of), 9));
+    let due = |of: &'static str| {
+        db.read(move |tx| team_messages::list_for_prompt(tx, &TeamId::new("t"), "bob", &turn(of), 9))
+    };
     assert_eq!(ids(&due("t2").await?), ["b"], "the other is still shown by its own turn");
     assert_eq!(ids(&due("t1").await?), ["a", "b"]);
     db.write(|tx| teams::set_status(tx, &TeamId::new("t"), (&[Active], Shutdown), NOW)).await?;
     put_back("a", "t1").await?;
     put_back("c", "t1").await?;
-    let left = db.write(|tx| letters::close(tx, &turn("t1"), None)).await?;
+    let left = db.write(|tx| team_messages::finish_by_turn(tx, &turn("t1"), None)).await?;
     assert_eq!(ids(&left), ["a"], "nobody shows it to a member any more, and the lead reads on");
     Ok(())
 }
@@ -99,18 +105,19 @@ async fn post(db: &Db, letters: Vec<TeamMessage>) -> Result<Vec<bool>> {
         if teams::get(tx, &TeamId::new("t"))?.is_none() {
             teams::insert(tx, &crate::teams::team("t", "web"))?;
         }
-        letters.iter().map(|letter| letters::push(tx, letter)).collect()
+        letters.iter().map(|letter| team_messages::insert_once(tx, letter)).collect()
     })
     .await
 }
 
 async fn due(db: &Db, to: &'static str, of: &'static str) -> Result<Vec<String>> {
-    let found = db.read(move |tx| letters::due(tx, &TeamId::new("t"), to, &turn(of), 10)).await?;
+    let found =
+        db.read(move |tx| team_messages::list_for_prompt(tx, &TeamId::new("t"), to, &turn(of), 10)).await?;
     Ok(found.into_iter().map(|letter| letter.id.to_string()).collect())
 }
 
 async fn show(db: &Db, id: &'static str, of: &'static str) -> Result<()> {
-    db.write(move |tx| letters::show(tx, &TeamMessageId::new(id), &turn(of), NOW)).await
+    db.write(move |tx| team_messages::mark_in_prompt(tx, &TeamMessageId::new(id), &turn(of), NOW)).await
 }
 
 async fn letters_come_in_order_and_are_read_by_the_turn_that_ends_well(db: Db) -> Result<()> {
@@ -119,33 +126,36 @@ async fn letters_come_in_order_and_are_read_by_the_turn_that_ends_well(db: Db) -
     show(&db, "c", "t1").await?;
     assert_eq!(due(&db, "bob", "t1").await?, ["c", "a", "b"], "its own turn shows it with every call");
     assert_eq!(due(&db, "bob", "t2").await?, ["a", "b"], "no other does");
-    assert_eq!(db.write(|tx| letters::close(tx, &turn("t1"), Some(NOW.plus(1)))).await?, []);
-    let read = db.read(|tx| letters::get(tx, &TeamMessageId::new("c"))).await?.unwrap();
+    assert_eq!(db.write(|tx| team_messages::finish_by_turn(tx, &turn("t1"), Some(NOW.plus(1)))).await?, []);
+    let read = db.read(|tx| team_messages::get(tx, &TeamMessageId::new("c"))).await?.unwrap();
     assert_eq!(
         (read.state, read.read_at, read.turn),
         (TeamMessageState::Read, Some(NOW.plus(1)), Some(turn("t1")))
     );
     assert_eq!(due(&db, "bob", "t1").await?, ["a", "b"]);
-    assert_eq!(db.read(|tx| letters::waiting(tx, &TeamId::new("t"), "cat")).await?, (1, 0));
-    assert_eq!(ids(&db.write(|tx| letters::give_up(tx, &TeamId::new("t"))).await?), ["a", "b", "d"]);
-    assert_eq!(db.read(|tx| letters::waiting(tx, &TeamId::new("t"), "cat")).await?, (0, 0));
+    assert_eq!(db.read(|tx| team_messages::count_waiting(tx, &TeamId::new("t"), "cat")).await?, (1, 0));
+    assert_eq!(
+        ids(&db.write(|tx| team_messages::mark_undeliverable(tx, &TeamId::new("t"))).await?),
+        ["a", "b", "d"]
+    );
+    assert_eq!(db.read(|tx| team_messages::count_waiting(tx, &TeamId::new("t"), "cat")).await?, (0, 0));
     Ok(())
 }
 
 async fn a_letter_is_stored_once(db: Db) -> Result<()> {
     assert_eq!(post(&db, vec![letter("a", "bob"), letter("a", "bob")]).await?, [true, false]);
     assert_eq!(due(&db, "bob", "t1").await?, ["a"]);
-    let stored = db.read(|tx| letters::get(tx, &TeamMessageId::new("a"))).await?;
+    let stored = db.read(|tx| team_messages::get(tx, &TeamMessageId::new("a"))).await?;
     assert_eq!(stored, Some(letter("a", "bob")));
     Ok(())
 }
 
 async fn a_letter_is_copied_once(db: Db) -> Result<()> {
     post(&db, vec![letter("b", "bob"), letter("a", "cat")]).await?;
-    let left = |limit| db.read(move |tx| letters::uncopied(tx, &TeamId::new("t"), limit));
+    let left = |limit| db.read(move |tx| team_messages::list_uncopied(tx, &TeamId::new("t"), limit));
     assert_eq!(ids(&left(9).await?), ["b", "a"], "in order");
     assert_eq!(ids(&left(1).await?), ["b"]);
-    db.write(|tx| letters::copied(tx, &TeamMessageId::new("b"))).await?;
+    db.write(|tx| team_messages::mark_copied(tx, &TeamMessageId::new("b"))).await?;
     post(&db, vec![letter("b", "bob")]).await?;
     assert_eq!(ids(&left(9).await?), ["a"], "the same letter, written again");
     Ok(())
@@ -156,9 +166,10 @@ async fn what_a_turn_showed_is_shown_again_if_it_did_not_end_well(db: Db) -> Res
     show(&db, "a", "t1").await?;
     show(&db, "a", "t2").await?;
     assert_eq!(due(&db, "bob", "t2").await?, Vec::<String>::new(), "one turn has it");
-    db.write(|tx| letters::close(tx, &turn("t1"), None)).await?;
+    db.write(|tx| team_messages::finish_by_turn(tx, &turn("t1"), None)).await?;
     assert_eq!(due(&db, "bob", "t2").await?, ["a"]);
-    let between = db.read(|tx| letters::between(tx, &TeamId::new("t"), "ann", NOW, 9)).await?;
+    let between =
+        db.read(|tx| team_messages::list_peer_summaries(tx, &TeamId::new("t"), "ann", NOW, 9)).await?;
     assert_eq!(between, [("bob".to_owned(), "short".to_owned())]);
     Ok(())
 }
@@ -170,7 +181,7 @@ async fn a_turn_that_fails_while_its_team_ends_leaves_nothing_queued(db: Db) -> 
     let tell = Arc::clone(&begun);
     let end = db.write(move |tx| {
         teams::set_status(tx, &TeamId::new("t"), (&[Active], Shutdown), NOW)?;
-        let left = letters::give_up(tx, &TeamId::new("t"))?;
+        let left = team_messages::mark_undeliverable(tx, &TeamId::new("t"))?;
         tell.notify_one();
         // The turn ends before this is committed, where it does not wait for it.
         thread::sleep(Duration::from_millis(300));
@@ -178,11 +189,11 @@ async fn a_turn_that_fails_while_its_team_ends_leaves_nothing_queued(db: Db) -> 
     });
     let close = async {
         begun.notified().await;
-        db.write(|tx| letters::close(tx, &turn("t1"), None)).await
+        db.write(|tx| team_messages::finish_by_turn(tx, &turn("t1"), None)).await
     };
     let (ended, closed) = tokio::join!(end, close);
     assert_eq!((ids(&ended?), ids(&closed?)), (vec![], vec!["a"]));
-    let stored = db.read(|tx| letters::get(tx, &TeamMessageId::new("a"))).await?.unwrap();
+    let stored = db.read(|tx| team_messages::get(tx, &TeamMessageId::new("a"))).await?.unwrap();
     assert_eq!(stored.state, TeamMessageState::Undeliverable);
     Ok(())
 }

@@ -1,7 +1,7 @@
 use polyclaw_domain::media::{AttachmentImage, Image, MediaHash};
 use polyclaw_domain::message::{MessageAttachment, MessagePart, attached_images, to_stored_parts};
-use polyclaw_store::messages::{self, Message};
-use polyclaw_store::rounds::{self, Round};
+use polyclaw_store::broadcasts::{self, Broadcast};
+use polyclaw_store::messages::{self, SessionMessage};
 use polyclaw_store::{Db, Result, media, sessions};
 
 use crate::rounds::round;
@@ -19,21 +19,21 @@ fn image(content: &str) -> Image {
     Image::from_bytes(format!("GIF89a{content}").into_bytes()).unwrap()
 }
 
-fn showing(id: &str, peer: &str, ticket: i64, shown: &[Image]) -> Message {
+fn showing(id: &str, peer: &str, ticket: i64, shown: &[Image]) -> SessionMessage {
     let parts = shown
         .iter()
         .map(|one| MessagePart::Attachment(MessageAttachment::from_image("a.gif", one.clone())))
         .collect();
-    Message { parts, ..message(id, peer, ticket, "t") }
+    SessionMessage { parts, ..message(id, peer, ticket, "t") }
 }
 
-async fn store(db: &Db, rows: Vec<Message>) -> Result<()> {
+async fn store(db: &Db, rows: Vec<SessionMessage>) -> Result<()> {
     db.write(move |tx| rows.iter().try_for_each(|row| messages::insert(tx, row))).await
 }
 
 async fn is_kept(db: &Db, image: &Image) -> Result<bool> {
     let hash = image.hash().clone();
-    let found = db.read(move |tx| media::load(tx, &hash)).await?;
+    let found = db.read(move |tx| media::load_image(tx, &hash)).await?;
     assert!(found.as_ref().is_none_or(|found| found == image));
     Ok(found.is_some())
 }
@@ -47,7 +47,7 @@ async fn an_image_is_kept_with_its_message_and_once(db: Db) -> Result<()> {
     ];
     store(&db, rows).await?;
     assert!(is_kept(&db, &cat).await? && is_kept(&db, &dog).await?);
-    let found = db.read(|tx| messages::all(tx, &key("p"), 0, 9)).await?;
+    let found = db.read(|tx| messages::list_all(tx, &key("p"), 0, 9)).await?;
     let hashes: Vec<MediaHash> = attached_images(&found[0].parts).map(|media| media.hash().clone()).collect();
     assert_eq!(hashes, [cat.hash().clone(), cat.hash().clone(), dog.hash().clone()]);
     assert!(attached_images(&found[0].parts).all(|media| matches!(media, AttachmentImage::Stored(_))));
@@ -88,7 +88,7 @@ async fn a_message_can_show_what_another_brought(db: Db) -> Result<()> {
     with_sessions(&db, &["p", "q"]).await?;
     let cat = image("cat");
     let first = showing("m1", "p", 1, std::slice::from_ref(&cat));
-    let again = Message { parts: to_stored_parts(&first.parts), ..message("m2", "q", 1, "t") };
+    let again = SessionMessage { parts: to_stored_parts(&first.parts), ..message("m2", "q", 1, "t") };
     store(&db, vec![first, again]).await?;
     db.write(|tx| sessions::delete(tx, &key("p"))).await?;
     assert_eq!(db.write(media::remove_unused).await?, 0);
@@ -99,16 +99,16 @@ async fn a_message_can_show_what_another_brought(db: Db) -> Result<()> {
 async fn an_image_of_a_round_is_there_for_each_of_its_agents_until_the_round_is_closed(db: Db) -> Result<()> {
     with_sessions(&db, &["p", "q"]).await?;
     let cat = image("cat");
-    let shown = Round { parts: showing("m", "p", 1, &[cat.clone(), cat.clone()]).parts, ..round("r") };
-    db.write(move |tx| rounds::insert(tx, &shown)).await?;
+    let shown = Broadcast { parts: showing("m", "p", 1, &[cat.clone(), cat.clone()]).parts, ..round("r") };
+    db.write(move |tx| broadcasts::insert(tx, &shown)).await?;
     for (id, peer) in [("m1", "p"), ("m2", "q")] {
-        let parts = db.read(|tx| rounds::get(tx, "r")).await?.unwrap().parts;
-        store(&db, vec![Message { parts, ..message(id, peer, 1, "t") }]).await?;
+        let parts = db.read(|tx| broadcasts::get(tx, "r")).await?.unwrap().parts;
+        store(&db, vec![SessionMessage { parts, ..message(id, peer, 1, "t") }]).await?;
         db.write(move |tx| sessions::delete(tx, &key(peer))).await?;
         assert_eq!(db.write(media::remove_unused).await?, 0, "{peer}");
         assert!(is_kept(&db, &cat).await?, "{peer}");
     }
-    db.write(|tx| rounds::close(tx, "r")).await?;
+    db.write(|tx| broadcasts::close(tx, "r")).await?;
     assert_eq!(db.write(media::remove_unused).await?, 1);
     Ok(())
 }

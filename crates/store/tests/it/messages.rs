@@ -2,7 +2,7 @@ use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::{MessageId, SessionId};
 use polyclaw_domain::message::{MessageAttachment, MessageOrigin, MessagePart, MessageRole};
 use polyclaw_domain::tool::ToolCall;
-use polyclaw_store::messages::{self, Message};
+use polyclaw_store::messages::{self, SessionMessage};
 use polyclaw_store::{Db, Error, Result, jobs, sessions};
 use serde_json::json;
 
@@ -20,7 +20,7 @@ on_every_engine!(
     who_has_written_from_an_address_is_known_until_the_session_begins_anew,
 );
 
-async fn store(db: &Db, rows: Vec<Message>) -> Result<()> {
+async fn store(db: &Db, rows: Vec<SessionMessage>) -> Result<()> {
     db.write(move |tx| rows.iter().try_for_each(|row| messages::insert(tx, row))).await
 }
 
@@ -38,7 +38,7 @@ async fn a_message_comes_back_whole(db: Db) -> Result<()> {
             media: None,
         }),
     ];
-    let whole = Message {
+    let whole = SessionMessage {
         role: MessageRole::Assistant,
         parts,
         origin: MessageOrigin::Agent(agent("ops")),
@@ -51,7 +51,7 @@ async fn a_message_comes_back_whole(db: Db) -> Result<()> {
     store(&db, vec![whole.clone()]).await?;
     let found = db.read(|tx| messages::get(tx, &MessageId::new("m"))).await?.unwrap();
     assert_eq!(format!("{found:?}"), format!("{whole:?}"));
-    assert_eq!(db.read(|tx| messages::of_turn(tx, &turn("t"))).await?.len(), 1);
+    assert_eq!(db.read(|tx| messages::list_by_turn(tx, &turn("t"))).await?.len(), 1);
     assert_eq!(db.read(|tx| messages::last_ticket(tx, &key("p"))).await?, 4);
     assert_eq!(db.read(|tx| messages::last_ticket(tx, &key("nobody"))).await?, 0);
     Ok(())
@@ -61,15 +61,15 @@ async fn any_text_survives(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
     let huge = "дом 家 🏠\r\n".repeat(400_000);
     let texts = [huge.as_str(), "", "'; DROP TABLE messages; --", "$1 ?1 %s \\ \u{fffd}\u{202e}", "a\u{0}b"];
-    let rows = texts.iter().zip(1..).map(|(text, ticket)| Message {
+    let rows = texts.iter().zip(1..).map(|(text, ticket)| SessionMessage {
         text: (*text).to_owned(),
         ..message(&format!("m{ticket}"), "p", ticket, "t")
     });
     store(&db, rows.collect()).await?;
-    let lines = db.read(|tx| messages::history(tx, (&key("p"), &session("p").id), 0, None)).await?;
+    let lines = db.read(|tx| messages::load_history(tx, (&key("p"), &session("p").id), 0, None)).await?;
     let found: Vec<_> = lines.into_iter().map(|line| line.text).collect();
     // The one character PostgreSQL's text can not hold.
-    let nul = if db.engine() == "postgres" { "a\u{fffd}b" } else { "a\u{0}b" };
+    let nul = if db.engine_name() == "postgres" { "a\u{fffd}b" } else { "a\u{0}b" };
     assert!(found[0] == huge, "the huge text came back changed");
     assert_eq!(found[1..4], texts[1..4]);
     assert_eq!(found[4], nul);
@@ -78,7 +78,7 @@ async fn any_text_survives(db: Db) -> Result<()> {
 
 async fn an_idempotency_key_is_taken_once_per_session(db: Db) -> Result<()> {
     with_sessions(&db, &["p", "q"]).await?;
-    let keyed = |id, peer, ticket| Message {
+    let keyed = |id, peer, ticket| SessionMessage {
         idempotency_key: Some("k".into()),
         ..message(id, peer, ticket, &format!("t-{id}"))
     };
@@ -87,9 +87,9 @@ async fn an_idempotency_key_is_taken_once_per_session(db: Db) -> Result<()> {
     let again = store(&db, vec![message("m5", "p", 4, "t"), keyed("m6", "p", 5)]).await;
     assert!(matches!(again, Err(Error::Conflict(_))), "{again:?}");
     db.read(|tx| {
-        let found = messages::by_key(tx, &key("p"), "k")?;
+        let found = messages::find_by_key(tx, &key("p"), "k")?;
         assert_eq!(found, Some((MessageId::new("m1"), turn("t-m1"))));
-        assert_eq!(messages::by_key(tx, &key("p"), "other")?, None);
+        assert_eq!(messages::find_by_key(tx, &key("p"), "other")?, None);
         assert!(messages::get(tx, &MessageId::new("m5"))?.is_none(), "its transaction was undone");
         Ok(())
     })
@@ -98,7 +98,7 @@ async fn an_idempotency_key_is_taken_once_per_session(db: Db) -> Result<()> {
 
 async fn the_newest_key_of_a_session_is_found(db: Db) -> Result<()> {
     with_sessions(&db, &["p", "q"]).await?;
-    let keyed = |id: &str, peer, ticket, begin: &str| Message {
+    let keyed = |id: &str, peer, ticket, begin: &str| SessionMessage {
         idempotency_key: Some(format!("{begin}-{id}")),
         ..message(id, peer, ticket, &format!("t-{id}"))
     };
@@ -111,9 +111,9 @@ async fn the_newest_key_of_a_session_is_found(db: Db) -> Result<()> {
     store(&db, of_p).await?;
     store(&db, vec![keyed("m5", "q", 1, "a")]).await?;
     db.read(move |tx| {
-        assert_eq!(messages::last_key(tx, &key("p"))?.as_deref(), Some("b-m3"));
-        assert_eq!(messages::last_key(tx, &key("q"))?.as_deref(), Some("a-m5"));
-        assert_eq!(messages::last_key(tx, &key("nobody"))?, None);
+        assert_eq!(messages::find_last_key(tx, &key("p"))?.as_deref(), Some("b-m3"));
+        assert_eq!(messages::find_last_key(tx, &key("q"))?.as_deref(), Some("a-m5"));
+        assert_eq!(messages::find_last_key(tx, &key("nobody"))?, None);
         Ok(())
     })
     .await
@@ -134,15 +134,15 @@ async fn what_waits_moves_behind_what_was_stored_meanwhile(db: Db) -> Result<()>
     let rows = [("a", 1, "old"), ("b", 2, "waits"), ("c", 3, "old"), ("d", 4, "waits"), ("e", 5, "old")];
     store(&db, rows.map(|(id, ticket, of)| message(id, "p", ticket, of)).to_vec()).await?;
     db.write(|tx| {
-        sessions::take_tickets(tx, &key("p"), 5, NOW)?;
-        messages::retake(tx, &key("p"), &turn("waits"), NOW)
+        sessions::allocate_tickets(tx, &key("p"), 5, NOW)?;
+        messages::move_to_end(tx, &key("p"), &turn("waits"), NOW)
     })
     .await?;
-    let lines = db.read(|tx| messages::history(tx, (&key("p"), &session("p").id), 0, None)).await?;
+    let lines = db.read(|tx| messages::load_history(tx, (&key("p"), &session("p").id), 0, None)).await?;
     let order: Vec<_> = lines.iter().map(|line| (line.text.as_str(), line.ticket)).collect();
     let expected = [("text of a", 1), ("text of c", 3), ("text of e", 5), ("text of b", 6), ("text of d", 7)];
     assert_eq!(order, expected);
-    let next = db.write(|tx| sessions::take_tickets(tx, &key("p"), 1, NOW)).await?;
+    let next = db.write(|tx| sessions::allocate_tickets(tx, &key("p"), 1, NOW)).await?;
     assert_eq!(next, Some(8));
     Ok(())
 }
@@ -153,12 +153,12 @@ async fn history_is_in_ticket_order_without_what_waits(db: Db) -> Result<()> {
         .map(|(id, n, of)| message(id, "p", n, of))
         .into();
     rows.push(message("other", "q", 1, "t1"));
-    rows.push(Message { session_id: SessionId::new("p-0"), ..message("before", "p", 5, "t0") });
+    rows.push(SessionMessage { session_id: SessionId::new("p-0"), ..message("before", "p", 5, "t0") });
     store(&db, rows).await?;
     db.read(|tx| {
         let mut tickets = |after, queued: Option<&str>| -> Result<Vec<i64>> {
             let lines =
-                messages::history(tx, (&key("p"), &session("p").id), after, queued.map(turn).as_ref())?;
+                messages::load_history(tx, (&key("p"), &session("p").id), after, queued.map(turn).as_ref())?;
             Ok(lines.iter().map(|line| line.ticket).collect())
         };
         assert_eq!(tickets(0, None)?, [1, 2, 3, 4]);
@@ -172,7 +172,7 @@ async fn history_is_in_ticket_order_without_what_waits(db: Db) -> Result<()> {
 
 async fn a_page_shows_one_id_of_a_session_without_what_waits(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
-    let old = Message { session_id: SessionId::new("p-0"), ..message("old", "p", 1, "t0") };
+    let old = SessionMessage { session_id: SessionId::new("p-0"), ..message("old", "p", 1, "t0") };
     let mut rows = vec![old];
     rows.extend((2..=6).map(|n| message(&format!("m{n}"), "p", n, "t1")));
     rows.push(message("w", "p", 7, "waits"));
@@ -180,13 +180,13 @@ async fn a_page_shows_one_id_of_a_session_without_what_waits(db: Db) -> Result<(
     db.write(|tx| jobs::insert(tx, &job("waits", "p"))).await?;
     db.read(|tx| {
         let mut page = |id: &str, after, limit| -> Result<Vec<i64>> {
-            let page = messages::page(tx, &key("p"), &SessionId::new(id), after, limit)?;
+            let page = messages::list_page(tx, &key("p"), &SessionId::new(id), after, limit)?;
             Ok(page.iter().map(|message| message.ticket).collect())
         };
         assert_eq!(page("p-1", 0, 3)?, [2, 3, 4]);
         assert_eq!(page("p-1", 4, 3)?, [5, 6]);
         assert_eq!(page("p-0", 0, 9)?, [1]);
-        let waiting = messages::waiting(tx, &key("p"))?;
+        let waiting = messages::list_waiting(tx, &key("p"))?;
         assert_eq!(waiting.iter().map(|message| message.ticket).collect::<Vec<_>>(), [7]);
         Ok(())
     })
@@ -198,15 +198,17 @@ async fn who_has_written_from_an_address_is_known_until_the_session_begins_anew(
     let from = |peer: &str| ChatAddress { peer: peer.into(), ..address() };
     let is_written = |peer: &str| {
         let from = from(peer);
-        db.read(move |tx| messages::is_written_from(tx, &key("p"), &from))
+        db.read(move |tx| messages::has_message_from(tx, &key("p"), &from))
     };
     assert!(!is_written("ann").await?);
-    let said =
-        |id: &str, ticket, peer| Message { address: Some(from(peer)), ..message(id, "p", ticket, "t") };
+    let said = |id: &str, ticket, peer| SessionMessage {
+        address: Some(from(peer)),
+        ..message(id, "p", ticket, "t")
+    };
     store(&db, vec![said("a", 1, "ann"), said("b", 2, "ann")]).await?;
     assert!(is_written("ann").await?);
     assert!(!is_written("bob").await?);
-    db.write(|tx| sessions::renew(tx, &key("p"), &SessionId::new("p-2"), NOW)).await?;
+    db.write(|tx| sessions::renew_session_id(tx, &key("p"), &SessionId::new("p-2"), NOW)).await?;
     assert!(!is_written("ann").await?, "not in this conversation");
     Ok(())
 }

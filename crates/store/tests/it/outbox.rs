@@ -1,8 +1,8 @@
 use polyclaw_domain::delivery::OutboxState;
 use polyclaw_domain::id::{NodeId, OutboxId};
 use polyclaw_domain::time::Millis;
-use polyclaw_store::holders::{self, Taker};
-use polyclaw_store::outbox::{self, Outcome, Parcel};
+use polyclaw_store::account_leases::{self, LeaseHolder};
+use polyclaw_store::outbox::{self, DeliveryOutcome, OutboxMessage};
 use polyclaw_store::{Db, Error, Result};
 
 use crate::rows::{ENDED, LEASE_MS, NOW, parcel};
@@ -17,7 +17,7 @@ on_every_engine!(
     a_part_is_due_at_the_node_that_has_its_account,
 );
 
-async fn push(db: &Db, parcels: Vec<Parcel>) -> Result<()> {
+async fn push(db: &Db, parcels: Vec<OutboxMessage>) -> Result<()> {
     db.write(move |tx| parcels.iter().try_for_each(|parcel| outbox::push(tx, parcel))).await
 }
 
@@ -26,26 +26,27 @@ async fn due(db: &Db, now: Millis) -> Result<Vec<String>> {
 }
 
 async fn due_at(db: &Db, node: &'static str, now: Millis) -> Result<Vec<String>> {
-    let found = db.read(move |tx| outbox::due(tx, &NodeId::new(node), now, 10)).await?;
+    let found = db.read(move |tx| outbox::list_due(tx, &NodeId::new(node), now, 10)).await?;
     Ok(found.iter().map(|parcel| parcel.id.to_string()).collect())
 }
 
 async fn next_due(db: &Db) -> Result<Option<Millis>> {
-    db.read(|tx| outbox::next_due(tx, &NodeId::new("one/1"), NOW)).await
+    db.read(|tx| outbox::next_due_at(tx, &NodeId::new("one/1"), NOW)).await
 }
 
 async fn begin(db: &Db, id: &'static str, node: &'static str, lease_ms: i64) -> Result<bool> {
-    db.write(move |tx| outbox::begin(tx, &OutboxId::new(id), &NodeId::new(node), NOW, lease_ms)).await
+    db.write(move |tx| outbox::mark_sending(tx, &OutboxId::new(id), &NodeId::new(node), NOW, lease_ms)).await
 }
 
 async fn settle(db: &Db, id: &'static str, state: OutboxState, next_at: Millis) -> Result<bool> {
-    let outcome = Outcome { state, platform_id: Some("77".into()), error: Some("slow".into()), next_at };
-    db.write(move |tx| outbox::settle(tx, &OutboxId::new(id), &outcome, NOW.plus(1))).await
+    let outcome =
+        DeliveryOutcome { state, platform_id: Some("77".into()), error: Some("slow".into()), next_at };
+    db.write(move |tx| outbox::record_outcome(tx, &OutboxId::new(id), &outcome, NOW.plus(1))).await
 }
 
 async fn a_session_s_parts_leave_in_order(db: Db) -> Result<()> {
     assert_eq!(next_due(&db).await?, None);
-    let later = Parcel { created_at: NOW.plus(5), ..parcel("03", "q") };
+    let later = OutboxMessage { created_at: NOW.plus(5), ..parcel("03", "q") };
     push(&db, vec![parcel("01", "p"), parcel("02", "p"), later]).await?;
     assert_eq!(due(&db, NOW.minus(1)).await?, [] as [&str; 0]);
     assert_eq!(due(&db, NOW).await?, ["01"]);
@@ -57,11 +58,11 @@ async fn a_session_s_parts_leave_in_order(db: Db) -> Result<()> {
     assert_eq!(next_due(&db).await?, Some(NOW.plus(5)), "what waits for another is not due");
     assert!(settle(&db, "01", OutboxState::Failed, NOW).await?);
     assert_eq!(due(&db, NOW).await?, ["02"]);
-    let expired = |now| db.read(move |tx| outbox::expired(tx, now));
+    let expired = |now| db.read(move |tx| outbox::list_expired(tx, now));
     let past = parcel("02", "p").expires_at.plus(1);
     assert!(expired(past.minus(1)).await?.is_empty());
     assert_eq!(expired(past).await?.len(), 2);
-    assert_eq!(db.read(outbox::unsettled).await?, 2);
+    assert_eq!(db.read(outbox::count_unsent).await?, 2);
     Ok(())
 }
 
@@ -85,7 +86,7 @@ async fn a_part_is_begun_by_one_node(db: Db) -> Result<()> {
 
 async fn a_part_is_pushed_once(db: Db) -> Result<()> {
     push(&db, vec![parcel("01", "p")]).await?;
-    let again = push(&db, vec![Parcel { part_key: "part-01".into(), ..parcel("02", "p") }]).await;
+    let again = push(&db, vec![OutboxMessage { part_key: "part-01".into(), ..parcel("02", "p") }]).await;
     assert!(matches!(again, Err(Error::Conflict(_))), "{again:?}");
     Ok(())
 }
@@ -97,7 +98,7 @@ async fn what_became_of_a_part_is_stored(db: Db) -> Result<()> {
     assert!(!settle(&db, "99", OutboxState::Sent, NOW).await?);
     assert!(!begin(&db, "01", "one/1", LEASE_MS).await?, "sent is sent");
     let stored = db.read(|tx| outbox::get(tx, &OutboxId::new("01"))).await?.unwrap();
-    let expected = Parcel {
+    let expected = OutboxMessage {
         state: OutboxState::Sent,
         attempts: 1,
         platform_id: Some("77".into()),
@@ -117,7 +118,7 @@ async fn a_part_whose_sender_died_is_found_and_no_other(db: Db) -> Result<()> {
     let orphans = |node: &'static str, family: &'static str| {
         let (db, family) = (db.clone(), (!family.is_empty()).then_some(family));
         async move {
-            let found = db.write(move |tx| outbox::orphans(tx, &NodeId::new(node), family, NOW)).await?;
+            let found = db.write(move |tx| outbox::lock_orphans(tx, &NodeId::new(node), family, NOW)).await?;
             Ok::<_, Error>(found.iter().map(|parcel| parcel.id.to_string()).collect::<Vec<_>>())
         }
     };
@@ -153,14 +154,14 @@ async fn a_part_is_due_at_the_node_that_has_its_account(db: Db) -> Result<()> {
     let account = (address.channel, address.account);
     let take = async |node: &'static str, lease_ms| {
         let (account, node, family) = (account.clone(), NodeId::new(node), Some(node.to_owned()));
-        let taker = Taker { node, family, now: NOW, lease_ms };
-        db.write(move |tx| holders::take(tx, &account, &taker)).await
+        let taker = LeaseHolder { node, node_name: family, now: NOW, lease_ms };
+        db.write(move |tx| account_leases::acquire_or_renew(tx, &account, &taker)).await
     };
     assert_eq!(due_at(&db, "two/1", NOW).await?, ["01", "02"], "nobody has it");
     assert!(take("one/1", LEASE_MS).await?);
     assert_eq!(due_at(&db, "one/1", NOW).await?, ["01", "02"]);
     assert_eq!(due_at(&db, "two/1", NOW).await?, [] as [&str; 0]);
-    let next = db.read(|tx| outbox::next_due(tx, &NodeId::new("two/1"), NOW)).await?;
+    let next = db.read(|tx| outbox::next_due_at(tx, &NodeId::new("two/1"), NOW)).await?;
     assert_eq!(next, None, "and does not wake it");
     assert!(take("one/1", ENDED).await?);
     assert_eq!(due_at(&db, "two/1", NOW).await?, ["01", "02"], "the lease has ended");

@@ -1,6 +1,6 @@
 use polyclaw_domain::pairing::{CODE_EXPIRY_MS, MAX_PENDING_CODES, PairingCode};
 use polyclaw_domain::time::Millis;
-use polyclaw_store::pairings::{self, Pairing, Sender};
+use polyclaw_store::pairings::{self, Pairing, PairingSender};
 use polyclaw_store::{Db, Error, Result};
 
 use crate::rows::{NOW, address};
@@ -13,11 +13,11 @@ on_every_engine!(
     the_database_keeps_the_number_of_places
 );
 
-fn sender(id: &str, account: &str) -> Sender {
-    Sender { channel: "test".into(), account: account.into(), id: id.into() }
+fn sender(id: &str, account: &str) -> PairingSender {
+    PairingSender { channel: "test".into(), account: account.into(), id: id.into() }
 }
 
-fn pairing(sender: Sender) -> Pairing {
+fn pairing(sender: PairingSender) -> Pairing {
     let code = PairingCode::from_nonce(&format!("{sender:?}"));
     Pairing {
         sender,
@@ -32,17 +32,17 @@ fn pairing(sender: Sender) -> Pairing {
 
 async fn begin(db: &Db, id: &str, account: &str, at: Millis) -> Result<bool> {
     let wanted = Pairing { expires_at: at.plus(CODE_EXPIRY_MS), ..pairing(sender(id, account)) };
-    db.write(move |tx| pairings::begin(tx, &wanted, at)).await
+    db.write(move |tx| pairings::insert_pending(tx, &wanted, at)).await
 }
 
 async fn a_stranger_waits_with_one_code(db: Db) -> Result<()> {
     let code = pairing(sender("1", "a")).code;
-    let waiting = |at: Millis| db.read(move |tx| pairings::waiting(tx, &sender("1", "a"), at));
+    let waiting = |at: Millis| db.read(move |tx| pairings::find_pending_code(tx, &sender("1", "a"), at));
     assert_eq!(waiting(NOW).await?, None);
     assert!(begin(&db, "1", "a", NOW).await?);
     let again = begin(&db, "1", "a", NOW).await;
     assert!(matches!(again, Err(Error::Conflict(_))), "{again:?}");
-    db.write(|tx| pairings::tell(tx, &sender("1", "a"), NOW.plus(5))).await?;
+    db.write(|tx| pairings::mark_code_sent(tx, &sender("1", "a"), NOW.plus(5))).await?;
     assert_eq!(waiting(NOW.plus(CODE_EXPIRY_MS - 1)).await?, Some((code.clone(), NOW.plus(5))));
     assert_eq!(waiting(NOW.plus(CODE_EXPIRY_MS)).await?, None, "expired");
     assert_eq!(db.read(|tx| pairings::list(tx, NOW)).await?, [pairing(sender("1", "a"))]);
@@ -68,7 +68,7 @@ async fn a_code_lets_in_once_and_in_time(db: Db) -> Result<()> {
     let codes = (pairing(one.clone()).code, pairing(two.clone()).code);
     begin(&db, "1", "a", NOW).await?;
     begin(&db, "2", "a", NOW).await?;
-    let paired = |who: Sender| db.read(move |tx| pairings::is_paired(tx, &who));
+    let paired = |who: PairingSender| db.read(move |tx| pairings::is_paired(tx, &who));
     let approve = |code: PairingCode, at: Millis| db.write(move |tx| pairings::approve(tx, &code, at));
     assert!(!paired(one.clone()).await?);
     let approved = approve(codes.0.clone(), NOW.plus(CODE_EXPIRY_MS - 1)).await?.unwrap();

@@ -7,11 +7,11 @@ use polyclaw_domain::pairing::PairingCode;
 use polyclaw_domain::run::RunKind;
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::{ToolCall, ToolEffect};
-use polyclaw_store::budgets::Allowance;
-use polyclaw_store::pairings::{self, Sender};
+use polyclaw_store::budgets::BudgetLimit;
+use polyclaw_store::pairings::{self, PairingSender};
 use polyclaw_store::{
-    Db, Result, Tx, approvals, backlog, budgets, ingress, intents, jobs, letters, messages, outbox, rounds,
-    runs, sessions, turns, usage,
+    Db, Result, Tx, approvals, backlog, broadcasts, budgets, ingress, intents, jobs, messages, outbox, runs,
+    sessions, team_messages, turns, usage,
 };
 
 use crate::engines::{File, Shared, drive};
@@ -84,66 +84,66 @@ type Body = fn(&mut Tx<'_>) -> Result<()>;
 
 /// What runs at every message, turn and look of a loop, with the indexes SQLite is to use for it.
 const HOT: &[(&str, Body, &[&str])] = &[
-    ("take tickets", |tx| sessions::take_tickets(tx, &key("7"), 1, NOW).map(drop), &["sessions"]),
-    ("ingress", |tx| ingress::find(tx, &address(), "p7").map(drop), &["PRIMARY KEY (channel=?"]),
-    ("forget", |tx| ingress::forget_old(tx, NOW).map(drop), &["ingress_age"]),
-    ("by key", |tx| messages::by_key(tx, &key("7"), "k6").map(drop), &["messages_idempotency"]),
+    ("take tickets", |tx| sessions::allocate_tickets(tx, &key("7"), 1, NOW).map(drop), &["sessions"]),
+    ("ingress", |tx| ingress::find_duplicate(tx, &address(), "p7").map(drop), &["PRIMARY KEY (channel=?"]),
+    ("forget", |tx| ingress::delete_expired(tx, NOW).map(drop), &["ingress_age"]),
+    ("by key", |tx| messages::find_by_key(tx, &key("7"), "k6").map(drop), &["messages_idempotency"]),
     (
         "history",
-        |tx| messages::history(tx, (&key("7"), &session("7").id), 3, None).map(drop),
+        |tx| messages::load_history(tx, (&key("7"), &session("7").id), 3, None).map(drop),
         &["messages_ticket"],
     ),
-    ("of turn", |tx| messages::of_turn(tx, &turn("t7")).map(drop), &["messages_turn"]),
-    ("waiting", |tx| messages::waiting(tx, &key("7")).map(drop), &["messages_turn", "jobs_one_queued"]),
-    ("retake", |tx| messages::retake(tx, &key("7"), &turn("t7"), NOW), &["messages_turn"]),
+    ("of turn", |tx| messages::list_by_turn(tx, &turn("t7")).map(drop), &["messages_turn"]),
+    ("waiting", |tx| messages::list_waiting(tx, &key("7")).map(drop), &["messages_turn", "jobs_one_queued"]),
+    ("retake", |tx| messages::move_to_end(tx, &key("7"), &turn("t7"), NOW), &["messages_turn"]),
     ("last ticket", |tx| messages::last_ticket(tx, &key("7")).map(drop), &["messages_ticket"]),
-    ("load", |tx| jobs::load(tx, &key("7")).map(drop), &["jobs_one_", "backlog_waiting"]),
+    ("load", |tx| jobs::session_load(tx, &key("7")).map(drop), &["jobs_one_", "backlog_waiting"]),
     ("is steered", |tx| jobs::is_steered(tx, &key("7")).map(drop), &["jobs_one_queued"]),
     (
         "claim",
-        |tx| jobs::claim(tx, JobLane::Main, &claimer("one/1")).map(drop),
+        |tx| jobs::claim_next(tx, JobLane::Main, &claimer("one/1")).map(drop),
         &["jobs_ready", "jobs_running"],
     ),
-    ("release", |tx| jobs::release(tx, &key("7")).map(drop), &["jobs_one_queued"]),
-    ("stop", |tx| jobs::stop(tx, &key("7")).map(drop), &["jobs_one_"]),
+    ("release", |tx| jobs::release_held(tx, &key("7")).map(drop), &["jobs_one_queued"]),
+    ("stop", |tx| jobs::request_stop(tx, &key("7")).map(drop), &["jobs_one_"]),
     ("cancel", |tx| jobs::cancel_queued(tx, &key("7"), NOW).map(drop), &["jobs_one_"]),
-    ("postpone", |tx| jobs::postpone(tx, &key("7")), &["jobs_one_"]),
-    ("answering", |tx| jobs::answering(tx, &turn("t7")).map(drop), &["turn_id=?"]),
-    ("counts", |tx| jobs::counts(tx).map(drop), &["jobs_"]),
-    ("job orphans", |tx| jobs::orphans(tx, &search()).map(drop), &["jobs_running"]),
-    ("job suspects", |tx| jobs::suspects(tx, &search()).map(drop), &["_running"]),
-    ("turn deaths", |tx| jobs::note_deaths(tx, &search()), &["_running", "messages_turn", "jobs_cut_off"]),
-    ("drained turns", |tx| jobs::note_drain(tx, &NodeId::new("one/1")), &["jobs_"]),
-    ("backlog", |tx| backlog::waiting(tx, &key("7")).map(drop), &["backlog_waiting"]),
-    ("backlog taken", |tx| backlog::taken_by(tx, &turn("t7")).map(drop), &["backlog_taken"]),
-    ("backlog given up", |tx| backlog::cancel(tx, &key("7")).map(drop), &["backlog_waiting"]),
+    ("postpone", |tx| jobs::mark_queued_as_held(tx, &key("7")), &["jobs_one_"]),
+    ("answering", |tx| jobs::find_answering(tx, &turn("t7")).map(drop), &["turn_id=?"]),
+    ("counts", |tx| jobs::count_by_state(tx).map(drop), &["jobs_"]),
+    ("job orphans", |tx| jobs::list_orphans(tx, &search()).map(drop), &["jobs_running"]),
+    ("job suspects", |tx| jobs::list_suspects(tx, &search()).map(drop), &["_running"]),
+    ("turn deaths", |tx| jobs::record_deaths(tx, &search()), &["_running", "messages_turn", "jobs_cut_off"]),
+    ("drained turns", |tx| jobs::record_drain(tx, &NodeId::new("one/1")), &["jobs_"]),
+    ("backlog", |tx| backlog::list_waiting(tx, &key("7")).map(drop), &["backlog_waiting"]),
+    ("backlog taken", |tx| backlog::list_assigned_to_turn(tx, &turn("t7")).map(drop), &["backlog_taken"]),
+    ("backlog given up", |tx| backlog::cancel_waiting(tx, &key("7")).map(drop), &["backlog_waiting"]),
     (
         "intent",
-        |tx| intents::begin(tx, &turn("t7"), &call(), ToolEffect::Pure, NOW).map(drop),
+        |tx| intents::start_call(tx, &turn("t7"), &call(), ToolEffect::Pure, NOW).map(drop),
         &["turn_id=?"],
     ),
     (
         "outbox due",
-        |tx| outbox::due(tx, &NodeId::new("one/1"), NOW, 20).map(drop),
+        |tx| outbox::list_due(tx, &NodeId::new("one/1"), NOW, 20).map(drop),
         &["outbox_pending", "outbox_order"],
     ),
     (
         "outbox next",
-        |tx| outbox::next_due(tx, &NodeId::new("one/1"), NOW).map(drop),
+        |tx| outbox::next_due_at(tx, &NodeId::new("one/1"), NOW).map(drop),
         &["outbox_pending", "outbox_order"],
     ),
     (
         "outbox orphans",
-        |tx| outbox::orphans(tx, &NodeId::new("one/1"), Some("one"), NOW).map(drop),
+        |tx| outbox::lock_orphans(tx, &NodeId::new("one/1"), Some("one"), NOW).map(drop),
         &["outbox_"],
     ),
-    ("outbox hurry", |tx| outbox::hurry(tx, NOW).map(drop), &["outbox_pending"]),
-    ("outbox expired", |tx| outbox::expired(tx, NOW).map(drop), &["outbox_pending"]),
-    ("outbox unsettled", |tx| outbox::unsettled(tx).map(drop), &["outbox_order"]),
+    ("outbox hurry", |tx| outbox::reset_future_due_times(tx, NOW).map(drop), &["outbox_pending"]),
+    ("outbox expired", |tx| outbox::list_expired(tx, NOW).map(drop), &["outbox_pending"]),
+    ("outbox unsettled", |tx| outbox::count_unsent(tx).map(drop), &["outbox_order"]),
     ("list of sessions", |tx| sessions::list(tx, &listed()).map(drop), &["sessions_recent"]),
     (
         "list of an owner's sessions",
-        |tx| sessions::list(tx, &sessions::Filter { owner: Some(key("7")), ..listed() }).map(drop),
+        |tx| sessions::list(tx, &sessions::SessionFilter { owner: Some(key("7")), ..listed() }).map(drop),
         &["sessions_owner"],
     ),
     (
@@ -159,47 +159,51 @@ const HOT: &[(&str, Body, &[&str])] = &[
     ("list of the outbox", |tx| outbox::list(tx, None, "o7", 101).map(drop), &["PRIMARY KEY (id>?)"]),
     (
         "settle",
-        |tx| budgets::settle(tx, &turn("t8"), &purses(), BudgetAmount::default(), false).map(drop),
+        |tx| budgets::commit_usage(tx, &turn("t8"), &purses(), BudgetAmount::default(), false).map(drop),
         &["reservations_turn", "PRIMARY KEY (day=? AND purse=?"],
     ),
-    ("balance", |tx| budgets::standing(tx, &purses()[0]).map(drop), &["PRIMARY KEY (purse=?", "turn_id=?"]),
+    ("balance", |tx| budgets::get_usage(tx, &purses()[0]).map(drop), &["PRIMARY KEY (purse=?", "turn_id=?"]),
     (
         "sessions that were spent from",
-        |tx| budgets::sessions_of(tx, 7, 20).map(drop),
+        |tx| budgets::list_session_scopes(tx, 7, 20).map(drop),
         &["PRIMARY KEY (day=? AND purse>?"],
     ),
-    ("usage of a turn", |tx| usage::of_turn(tx, &turn("t7")).map(drop), &["usage_turn"]),
-    ("approvals", |tx| approvals::pending(tx).map(drop), &["approvals_pending"]),
-    ("usage of a session", |tx| usage::of_session(tx, &key("7")).map(drop), &["usage_session"]),
-    ("last word", |tx| messages::last_at(tx, &key("7")).map(drop), &["messages_ticket"]),
+    ("usage of a turn", |tx| usage::sum_by_turn(tx, &turn("t7")).map(drop), &["usage_turn"]),
+    ("approvals", |tx| approvals::list_pending(tx).map(drop), &["approvals_pending"]),
+    ("usage of a session", |tx| usage::sum_by_session(tx, &key("7")).map(drop), &["usage_session"]),
+    ("last word", |tx| messages::last_message_at(tx, &key("7")).map(drop), &["messages_ticket"]),
     ("is paired", |tx| pairings::is_paired(tx, &stranger()).map(drop), &["PRIMARY KEY (channel=?"]),
-    ("code", |tx| pairings::waiting(tx, &stranger(), NOW).map(drop), &["pairings"]),
+    ("code", |tx| pairings::find_pending_code(tx, &stranger(), NOW).map(drop), &["pairings"]),
     ("approve", |tx| pairings::approve(tx, &PairingCode::from_nonce("x"), NOW).map(drop), &["pairings_code"]),
-    ("expired codes", |tx| pairings::forget_expired(tx, NOW).map(drop), &["pairings_"]),
-    ("open rounds", |tx| rounds::open(tx).map(drop), &["rounds_open"]),
-    ("round", |tx| rounds::get(tx, "r9").map(drop), &["PRIMARY KEY (round_id=?"]),
-    ("runs to put away", |tx| runs::to_put_away(tx, Millis(50), 10).map(drop), &["runs_put_away"]),
-    ("held announces", |tx| runs::held(tx, 10).map(drop), &["runs_held"]),
-    ("held announces of a session", |tx| runs::let_go_held(tx, &key("7")).map(drop), &["runs_"]),
-    ("runs of an owner", |tx| runs::of_owner(tx, &key("7"), 10).map(drop), &["runs_age"]),
-    ("last run of a child", |tx| runs::last_of_child(tx, &key("7")).map(drop), &["runs_last"]),
-    ("runs at work", |tx| runs::active(tx).map(drop), &["runs_"]),
+    ("expired codes", |tx| pairings::delete_expired(tx, NOW).map(drop), &["pairings_"]),
+    ("open rounds", |tx| broadcasts::list_open(tx).map(drop), &["rounds_open"]),
+    ("round", |tx| broadcasts::get(tx, "r9").map(drop), &["PRIMARY KEY (round_id=?"]),
+    ("runs to put away", |tx| runs::list_due_for_cleanup(tx, Millis(50), 10).map(drop), &["runs_put_away"]),
+    ("held announces", |tx| runs::list_held_announces(tx, 10).map(drop), &["runs_held"]),
+    ("held announces of a session", |tx| runs::release_all_announces(tx, &key("7")).map(drop), &["runs_"]),
+    ("runs of an owner", |tx| runs::list_by_owner(tx, &key("7"), 10).map(drop), &["runs_age"]),
+    ("last run of a child", |tx| runs::find_last_by_child(tx, &key("7")).map(drop), &["runs_last"]),
+    ("runs at work", |tx| runs::count_running_delegates(tx).map(drop), &["runs_"]),
     (
         "sub-agents of an agent",
-        |tx| runs::of_caller(tx, &AgentId::main(), RunKind::Subagent).map(drop),
+        |tx| runs::count_running_by_caller(tx, &AgentId::main(), RunKind::Subagent).map(drop),
         &["runs_caller"],
     ),
     (
         "host of a session",
-        |tx| jobs::hosts(tx, &key("7"), &NodeId::new("n/1"), Some("n")).map(drop),
+        |tx| jobs::is_session_host(tx, &key("7"), &NodeId::new("n/1"), Some("n")).map(drop),
         &["jobs_session"],
     ),
-    ("letters in no file", |tx| letters::uncopied(tx, &TeamId::new("t"), 9).map(drop), &["letters_uncopied"]),
-    ("old rounds", |tx| rounds::forget(tx, Millis(3)).map(drop), &["rounds_age"]),
+    (
+        "letters in no file",
+        |tx| team_messages::list_uncopied(tx, &TeamId::new("t"), 9).map(drop),
+        &["letters_uncopied"],
+    ),
+    ("old rounds", |tx| broadcasts::delete_closed_before(tx, Millis(3)).map(drop), &["rounds_age"]),
 ];
 
-fn stranger() -> Sender {
-    Sender { channel: "test".into(), account: "a".into(), id: "s7".into() }
+fn stranger() -> PairingSender {
+    PairingSender { channel: "test".into(), account: "a".into(), id: "s7".into() }
 }
 
 const TABLES: &[&str] = &[
@@ -221,23 +225,23 @@ const TABLES: &[&str] = &[
 ];
 
 /// One that was spent from on the eighth day.
-fn purses() -> Vec<Allowance> {
+fn purses() -> Vec<BudgetLimit> {
     let limits = DailyLimits { tokens: Some(1), nanos: None };
-    vec![Allowance { purse: BudgetScope::Agent("8".into()), limits, day: 8, since: NOW }]
+    vec![BudgetLimit { scope: BudgetScope::Agent("8".into()), limits, day: 8, since: NOW }]
 }
 
-fn listed() -> sessions::Filter {
-    let after = sessions::Place { updated_at: Millis(1500), key: key("7").to_string() };
-    sessions::Filter { after: Some(after), limit: 101, ..sessions::Filter::default() }
+fn listed() -> sessions::SessionFilter {
+    let after = sessions::SessionCursor { updated_at: Millis(1500), key: key("7").to_string() };
+    sessions::SessionFilter { after: Some(after), limit: 101, ..sessions::SessionFilter::default() }
 }
 
-fn listed_turns(peer: Option<&str>) -> turns::Filter {
-    turns::Filter { session: peer.map(key), state: None, before: Some(10_000), limit: 101 }
+fn listed_turns(peer: Option<&str>) -> turns::TurnListFilter {
+    turns::TurnListFilter { session: peer.map(key), state: None, before: Some(10_000), limit: 101 }
 }
 
 fn search() -> jobs::OrphanSearch {
     let family = Some("one".to_owned());
-    jobs::OrphanSearch { node: NodeId::new("one/1"), family, now: NOW, suspect_after: 3 }
+    jobs::OrphanSearch { node: NodeId::new("one/1"), node_name: family, now: NOW, suspect_after: 3 }
 }
 
 fn call() -> ToolCall {
@@ -249,7 +253,7 @@ async fn fill(db: &Db) -> Result<()> {
 }
 
 async fn plan(db: &Db, body: Body) -> Result<String> {
-    Ok(db.write(move |tx| tx.explained(body)).await?.join("\n"))
+    Ok(db.write(move |tx| tx.explain_queries(body)).await?.join("\n"))
 }
 
 /// A partial index over what is alive may be walked whole; a table may not.

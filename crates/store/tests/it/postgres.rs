@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use polyclaw_domain::job::{JobLane, JobState};
 use polyclaw_domain::session_key::SessionKey;
-use polyclaw_store::jobs::{self, Claimer, NewJob};
-use polyclaw_store::{Db, Error, Result, Target, messages, sessions};
+use polyclaw_store::jobs::{self, NewTurnJob, TurnClaimer};
+use polyclaw_store::{Db, DbTarget, Error, Result, messages, sessions};
 use polyclaw_testkit::chaos::{Chaos, Weather};
 use postgres::{Client, NoTls};
 
@@ -59,9 +59,9 @@ fn a_database_of_a_newer_build_is_refused() {
 fn a_server_that_is_away_is_told_as_unavailable() {
     let port = polyclaw_testkit::free_port();
     let url = format!("postgres://postgres@127.0.0.1:{port}/nothing");
-    let away = Db::open(&Target::Postgres { url, connections: 1 }).map(drop).unwrap_err();
+    let away = Db::open(&DbTarget::Postgres { url, connections: 1 }).map(drop).unwrap_err();
     assert!(away.is_transient(), "{away}");
-    let nonsense = Target::Postgres { url: "nonsense".into(), connections: 1 };
+    let nonsense = DbTarget::Postgres { url: "nonsense".into(), connections: 1 };
     assert!(matches!(Db::open(&nonsense).map(drop), Err(Error::Other(_))));
 }
 
@@ -77,11 +77,11 @@ fn a_deadlock_is_tried_again() {
             tokio::spawn(async move {
                 db.write(move |tx| {
                     runs.fetch_add(1, Ordering::SeqCst);
-                    sessions::take_tickets(tx, &key(order[0]), 1, NOW)?;
+                    sessions::allocate_tickets(tx, &key(order[0]), 1, NOW)?;
                     if !std::mem::replace(&mut met, true) {
                         meet.wait();
                     }
-                    sessions::take_tickets(tx, &key(order[1]), 1, NOW)
+                    sessions::allocate_tickets(tx, &key(order[1]), 1, NOW)
                 })
                 .await
             })
@@ -90,7 +90,7 @@ fn a_deadlock_is_tried_again() {
             one.await.unwrap()?;
         }
         assert_eq!(runs.load(Ordering::SeqCst), 3, "the loser ran twice");
-        let tickets = db.write(|tx| sessions::take_tickets(tx, &key("p"), 1, NOW)).await?;
+        let tickets = db.write(|tx| sessions::allocate_tickets(tx, &key("p"), 1, NOW)).await?;
         assert_eq!(tickets, Some(3), "and what it did first was undone");
         Ok(())
     });
@@ -169,7 +169,7 @@ fn a_commit_that_did_not_arrive_is_run_again() {
 fn a_commit_whose_answer_was_lost_is_known_to_have_happened() {
     let shared = Shared::new();
     let (chaos, url) = Chaos::before_url(&shared.url);
-    let db = Db::open(&Target::Postgres { url, connections: 2 }).unwrap();
+    let db = Db::open(&DbTarget::Postgres { url, connections: 2 }).unwrap();
     drive(async {
         chaos.lose_answers(b"COMMIT", 1, 1);
         let runs = Arc::new(AtomicUsize::new(0));
@@ -194,7 +194,7 @@ fn a_commit_whose_answer_was_lost_is_known_to_have_happened() {
 fn a_commit_in_doubt_is_settled_when_the_database_is_back() {
     let shared = Shared::new();
     let (chaos, url) = Chaos::before_url(&shared.url);
-    let db = Db::open(&Target::Postgres { url, connections: 1 }).unwrap();
+    let db = Db::open(&DbTarget::Postgres { url, connections: 1 }).unwrap();
     drive(async {
         chaos.lose_answers(b"COMMIT", 1, 1);
         let writing = {
@@ -230,7 +230,7 @@ fn a_claim_does_not_wait_for_a_session_another_node_works_on() {
             let one = one.clone();
             async move {
                 one.write(move |tx| {
-                    sessions::take_tickets(tx, &key("p"), 1, NOW)?;
+                    sessions::allocate_tickets(tx, &key("p"), 1, NOW)?;
                     taken.take().map(|taken| taken.send(()));
                     let _ = wait.recv();
                     Ok(())
@@ -239,11 +239,11 @@ fn a_claim_does_not_wait_for_a_session_another_node_works_on() {
             }
         });
         is_taken.await.unwrap();
-        let claimed = two.write(|tx| jobs::claim(tx, JobLane::Main, &claimer("two/1"))).await?;
+        let claimed = two.write(|tx| jobs::claim_next(tx, JobLane::Main, &claimer("two/1"))).await?;
         assert_eq!(claimed.unwrap().turn.as_str(), "t2");
         drop(go);
         holder.await.unwrap()?;
-        let claimed = two.write(|tx| jobs::claim(tx, JobLane::Main, &claimer("two/1"))).await?;
+        let claimed = two.write(|tx| jobs::claim_next(tx, JobLane::Main, &claimer("two/1"))).await?;
         assert_eq!(claimed.unwrap().turn.as_str(), "t1");
         Ok(())
     });
@@ -260,14 +260,14 @@ fn a_take_over_waits_for_the_step_that_is_being_stored() {
     drive(async {
         with_sessions(&one, &["p"]).await?;
         queue(&one, vec![job("t", "p")]).await?;
-        let expired = Claimer { lease_ms: ENDED, ..claimer("one/1") };
-        let claim = one.write(move |tx| jobs::claim(tx, JobLane::Main, &expired)).await?.unwrap();
+        let expired = TurnClaimer { lease_ms: ENDED, ..claimer("one/1") };
+        let claim = one.write(move |tx| jobs::claim_next(tx, JobLane::Main, &expired)).await?.unwrap();
         let (held, is_held) = tokio::sync::oneshot::channel();
         let (mut held, taken) = (Some(held), Arc::new(AtomicBool::new(false)));
         let seen = Arc::clone(&taken);
         let storing = tokio::spawn(async move {
             one.write(move |tx| {
-                assert_eq!(jobs::holds(tx, &claim)?, jobs::Hold::Kept);
+                assert_eq!(jobs::verify_claim(tx, &claim)?, jobs::ClaimStatus::Valid);
                 held.take().map(|held| held.send(()));
                 while tx.query_one(WAITING, &[], |row| row.int(0))? != Some(1) {
                     assert!(!seen.load(Ordering::SeqCst), "taken over while a step was being stored");
@@ -278,9 +278,9 @@ fn a_take_over_waits_for_the_step_that_is_being_stored() {
         });
         is_held.await.unwrap();
         let steps = two.write(move |tx| {
-            jobs::take_over(tx, &turn("t"), &claimer("two/1"), Some("two"))?.unwrap();
+            jobs::take_over_orphan(tx, &turn("t"), &claimer("two/1"), Some("two"))?.unwrap();
             taken.store(true, Ordering::SeqCst);
-            messages::of_turn(tx, &turn("t"))
+            messages::list_by_turn(tx, &turn("t"))
         });
         assert_eq!(steps.await?.len(), 1, "the new node goes on from the stored step");
         storing.await.unwrap()
@@ -292,13 +292,13 @@ fn what_one_node_says_another_hears() {
     let shared = Shared::new();
     let (one, two) = (shared.open().unwrap(), shared.open().unwrap());
     drive(async {
-        let mut signals = two.signals().unwrap();
+        let mut signals = two.subscribe_signals().unwrap();
         // Listening begins in its own time, so the word is said until it is heard.
         let say = async {
             let mut pause = tokio::time::interval(Duration::from_millis(20));
             loop {
                 pause.tick().await;
-                one.write(|tx| tx.notify("queued:main")).await.unwrap();
+                one.write(|tx| tx.notify_nodes("queued:main")).await.unwrap();
             }
         };
         let heard = tokio::select! {
@@ -306,17 +306,17 @@ fn what_one_node_says_another_hears() {
             () = say => None,
         };
         assert_eq!(heard.unwrap().0, "connected", "what was said before is to be looked for");
-        one.write(|tx| tx.notify("queued:main")).await?;
+        one.write(|tx| tx.notify_nodes("queued:main")).await?;
         let heard = async { while signals.recv().await.unwrap().0 != "queued:main" {} };
         tokio::time::timeout(Duration::from_secs(60), heard).await.expect("the signal comes");
         let failed: Result<()> = one
             .write(|tx| {
-                tx.notify("undone")?;
+                tx.notify_nodes("undone")?;
                 Err(Error::Corrupt("on purpose".into()))
             })
             .await;
         assert!(failed.is_err());
-        one.write(|tx| tx.notify("last")).await?;
+        one.write(|tx| tx.notify_nodes("last")).await?;
         while let Some(signal) = signals.recv().await {
             assert_ne!(signal.0, "undone");
             if signal.0 == "last" {
@@ -366,15 +366,15 @@ fn two_nodes_claim_every_job_once_and_never_two_of_a_session() {
     });
 }
 
-fn round(n: usize, round: usize) -> NewJob {
+fn round(n: usize, round: usize) -> NewTurnJob {
     let name = ["one", "two", "three", "four", "five"][n % 5];
-    NewJob { agent: agent(name), ..job(&format!("{n}-{round}"), &n.to_string()) }
+    NewTurnJob { agent: agent(name), ..job(&format!("{n}-{round}"), &n.to_string()) }
 }
 
 async fn work(db: Db, node: String, floor: Arc<Floor>) -> Result<()> {
     while floor.left.load(Ordering::SeqCst) > 0 {
         let claimer = claimer(&node);
-        let Some(claim) = db.write(move |tx| jobs::claim(tx, JobLane::Main, &claimer)).await? else {
+        let Some(claim) = db.write(move |tx| jobs::claim_next(tx, JobLane::Main, &claimer)).await? else {
             continue;
         };
         assert!(floor.running.lock().unwrap().insert(claim.session.clone()), "two turns of one session");
@@ -386,13 +386,13 @@ async fn work(db: Db, node: String, floor: Arc<Floor>) -> Result<()> {
         let (n, at) = claim.turn.as_str().split_once('-').unwrap();
         let (n, at): (usize, usize) = (n.parse().unwrap(), at.parse().unwrap());
         if at + 1 < ROUNDS {
-            queue(&db, vec![NewJob { held: true, ..round(n, at + 1) }]).await?;
+            queue(&db, vec![NewTurnJob { held: true, ..round(n, at + 1) }]).await?;
         }
         floor.running.lock().unwrap().remove(&claim.session);
         db.write(move |tx| {
-            sessions::take_tickets(tx, &claim.session, 1, NOW)?;
-            jobs::end(tx, &claim, &ended(JobState::Done), NOW)?;
-            jobs::release(tx, &claim.session).map(drop)
+            sessions::allocate_tickets(tx, &claim.session, 1, NOW)?;
+            jobs::end_turn(tx, &claim, &ended(JobState::Done), NOW)?;
+            jobs::release_held(tx, &claim.session).map(drop)
         })
         .await?;
         floor.left.fetch_sub(1, Ordering::SeqCst);

@@ -4,10 +4,12 @@ use polyclaw_domain::audit::{AuditChain, AuditEntry};
 use polyclaw_domain::id::InstanceId;
 use polyclaw_domain::instance::{DesiredState, InstanceName, RestartPolicy, TokenAccess};
 use polyclaw_domain::time::Millis;
-use polyclaw_store::registry::answers::{Call, Known};
-use polyclaw_store::registry::imports::{self, Done, State};
-use polyclaw_store::registry::tokens::Token;
-use polyclaw_store::registry::{self, Instance, Pid, Taken, answers, audit, tokens};
+use polyclaw_store::registry::idempotency::{IdempotencyState, IdempotentCall};
+use polyclaw_store::registry::imports::{self, ImportCompletion, ImportState};
+use polyclaw_store::registry::tokens::AccessToken;
+use polyclaw_store::registry::{
+    self, InstanceConflict, InstanceRecord, ProcessId, audit, idempotency, tokens,
+};
 use polyclaw_store::{Db, Result, Tx};
 
 use crate::engines::drive;
@@ -18,13 +20,13 @@ pub fn on_registry<F: Future<Output = Result<()>>>(check: impl FnOnce(Db) -> F) 
     drive(check(Db::open_registry(&folder.path().join("registry.db")).unwrap()));
 }
 
-pub fn instance(id: &str, name: &str, port: u16) -> Instance {
-    Instance {
+pub fn instance(id: &str, name: &str, port: u16) -> InstanceRecord {
+    InstanceRecord {
         id: InstanceId::new(id),
         name: InstanceName::parse(name).unwrap(),
         folder: format!("cp/instances/{id}"),
         port,
-        wanted: DesiredState::Stopped,
+        desired_state: DesiredState::Stopped,
         restart: RestartPolicy::OnFailure,
         broken: None,
         pid: None,
@@ -39,17 +41,23 @@ fn names_and_ports_belong_to_one_active_instance() {
     on_registry(|db| async move {
         db.write(|tx| {
             let one = instance("1", "a", 1001);
-            assert_eq!(registry::add(tx, &one)?, None);
-            assert_eq!(registry::add(tx, &instance("2", "a", 1002))?, Some(Taken::Name));
-            assert_eq!(registry::add(tx, &instance("2", "b", 1001))?, Some(Taken::Port));
+            assert_eq!(registry::insert(tx, &one)?, None);
+            assert_eq!(registry::insert(tx, &instance("2", "a", 1002))?, Some(InstanceConflict::Name));
+            assert_eq!(registry::insert(tx, &instance("2", "b", 1001))?, Some(InstanceConflict::Port));
             registry::archive(tx, &one.id, NOW)?;
-            assert_eq!(registry::add(tx, &instance("2", "a", 1001))?, None, "an archived one gives both up");
-            assert_eq!(registry::unarchive(tx, &one)?, Some(Taken::Name));
-            let ids =
-                |rows: Vec<Instance>| rows.into_iter().map(|one| one.id.to_string()).collect::<Vec<_>>();
+            assert_eq!(
+                registry::insert(tx, &instance("2", "a", 1001))?,
+                None,
+                "an archived one gives both up"
+            );
+            assert_eq!(registry::unarchive(tx, &one)?, Some(InstanceConflict::Name));
+            let ids = |rows: Vec<InstanceRecord>| {
+                rows.into_iter().map(|one| one.id.to_string()).collect::<Vec<_>>()
+            };
             assert_eq!(ids(registry::list(tx)?), ["2", "1"], "active ones first");
-            let found =
-                |tx: &mut Tx<'_>, word: &str| registry::find(tx, word).map(|one| one.map(|one| one.id));
+            let found = |tx: &mut Tx<'_>, word: &str| {
+                registry::find_by_id_or_name(tx, word).map(|one| one.map(|one| one.id))
+            };
             assert_eq!(found(tx, "a")?, Some(InstanceId::new("2")), "a name means the active one");
             assert_eq!(found(tx, "1")?, Some(InstanceId::new("1")));
             assert!(!registry::set_port(tx, &InstanceId::new("3"), 1001)?);
@@ -64,26 +72,26 @@ fn asking_for_anything_closes_the_breaker_and_forgets_the_crashes() {
     on_registry(|db| async move {
         db.write(|tx| {
             let one = instance("1", "a", 1001);
-            registry::add(tx, &one)?;
+            registry::insert(tx, &one)?;
             let old = NOW.minus(1000);
-            assert_eq!(registry::crashed(tx, &one.id, "old", old, old)?, [old]);
+            assert_eq!(registry::record_crash(tx, &one.id, "old", old, old)?, [old]);
             assert_eq!(
-                registry::crashed(tx, &one.id, "new", NOW, NOW.minus(1))?,
+                registry::record_crash(tx, &one.id, "new", NOW, NOW.minus(1))?,
                 [NOW],
                 "old ones are forgotten"
             );
-            assert_eq!(registry::last_crash(tx, &one.id)?, Some((NOW, "new".to_owned())));
-            registry::break_off(tx, &one.id, "too often")?;
-            registry::set_pid(tx, &one.id, Some(Pid { number: 7, started: 8 }))?;
+            assert_eq!(registry::find_last_crash(tx, &one.id)?, Some((NOW, "new".to_owned())));
+            registry::open_breaker(tx, &one.id, "too often")?;
+            registry::set_pid(tx, &one.id, Some(ProcessId { number: 7, started: 8 }))?;
             let row = registry::get(tx, &one.id)?.unwrap();
             assert_eq!(
                 (row.broken.as_deref(), row.pid),
-                (Some("too often"), Some(Pid { number: 7, started: 8 }))
+                (Some("too often"), Some(ProcessId { number: 7, started: 8 }))
             );
-            registry::want(tx, &one.id, DesiredState::Running)?;
+            registry::set_desired_state(tx, &one.id, DesiredState::Running)?;
             let row = registry::get(tx, &one.id)?.unwrap();
-            assert_eq!((row.broken, row.wanted), (None, DesiredState::Running));
-            assert!(registry::crashes(tx, &one.id)?.is_empty());
+            assert_eq!((row.broken, row.desired_state), (None, DesiredState::Running));
+            assert!(registry::list_crashes(tx, &one.id)?.is_empty());
             Ok(())
         })
         .await
@@ -95,8 +103,8 @@ fn a_revoked_token_is_not_found_and_an_instance_has_one() {
     on_registry(|db| async move {
         db.write(|tx| {
             let one = instance("1", "a", 1001);
-            registry::add(tx, &one)?;
-            let token = |id: &str, instance: Option<&InstanceId>| Token {
+            registry::insert(tx, &one)?;
+            let token = |id: &str, instance: Option<&InstanceId>| AccessToken {
                 id: id.to_owned(),
                 name: "x".to_owned(),
                 access: TokenAccess::Operate,
@@ -104,11 +112,14 @@ fn a_revoked_token_is_not_found_and_an_instance_has_one() {
                 created_at: NOW,
                 revoked_at: None,
             };
-            tokens::add(tx, &token("t", None), "h1")?;
-            tokens::add(tx, &token("i1", Some(&one.id)), "h2")?;
-            tokens::add(tx, &token("i2", Some(&one.id)), "h3")?;
-            assert_eq!(tokens::find(tx, "h2")?, None, "the next takes its place");
-            assert_eq!(tokens::find(tx, "h3")?.and_then(|token| token.instance), Some(one.id.clone()));
+            tokens::insert_or_replace(tx, &token("t", None), "h1")?;
+            tokens::insert_or_replace(tx, &token("i1", Some(&one.id)), "h2")?;
+            tokens::insert_or_replace(tx, &token("i2", Some(&one.id)), "h3")?;
+            assert_eq!(tokens::find_by_hash(tx, "h2")?, None, "the next takes its place");
+            assert_eq!(
+                tokens::find_by_hash(tx, "h3")?.and_then(|token| token.instance),
+                Some(one.id.clone())
+            );
             assert_eq!(tokens::list(tx, None, 9)?, [token("t", None)], "instances' own are not listed");
             let behind = Some((NOW, "t".to_owned()));
             assert_eq!(tokens::list(tx, behind, 9)?, [], "nor what comes before");
@@ -117,9 +128,9 @@ fn a_revoked_token_is_not_found_and_an_instance_has_one() {
                     && tokens::revoke(tx, "t", NOW)?.is_none()
                     && tokens::revoke(tx, "i2", NOW)?.is_none()
             );
-            assert_eq!(tokens::find(tx, "h1")?, None);
+            assert_eq!(tokens::find_by_hash(tx, "h1")?, None);
             registry::remove(tx, &one.id)?;
-            assert_eq!(tokens::find(tx, "h3")?, None, "they go with their instance");
+            assert_eq!(tokens::find_by_hash(tx, "h3")?, None, "they go with their instance");
             Ok(())
         })
         .await
@@ -130,21 +141,29 @@ fn a_revoked_token_is_not_found_and_an_instance_has_one() {
 fn a_key_is_answered_once_and_remembered_for_its_time() {
     on_registry(|db| async move {
         db.write(|tx| {
-            let call = |request: &str| Call { caller: "c".into(), key: "k".into(), request: request.into() };
+            let call = |request: &str| IdempotentCall {
+                caller: "c".into(),
+                key: "k".into(),
+                request: request.into(),
+            };
             let begin = |tx: &mut Tx<'_>, request: &str, oldest: Millis| {
-                answers::begin(tx, &call(request), NOW, oldest)
+                idempotency::begin_call(tx, &call(request), NOW, oldest)
             };
             let old = NOW.minus(1);
-            assert_eq!(begin(tx, "r", old)?, Known::Begun);
-            assert_eq!(begin(tx, "r", old)?, Known::UnderWay);
-            answers::end(tx, &call("r"), 201, "{}")?;
-            assert_eq!(begin(tx, "r", old)?, Known::Answered { status: 201, body: "{}".into() });
-            assert_eq!(begin(tx, "other", old)?, Known::Other);
-            assert_eq!(begin(tx, "other", NOW.plus(1))?, Known::Begun, "what is too old is forgotten");
-            answers::sweep(tx)?;
-            assert_eq!(begin(tx, "r", old)?, Known::Begun, "a server that died answers no more");
-            answers::give_up(tx, &call("r"))?;
-            assert_eq!(begin(tx, "r", old)?, Known::Begun);
+            assert_eq!(begin(tx, "r", old)?, IdempotencyState::Started);
+            assert_eq!(begin(tx, "r", old)?, IdempotencyState::UnderWay);
+            idempotency::record_response(tx, &call("r"), 201, "{}")?;
+            assert_eq!(begin(tx, "r", old)?, IdempotencyState::Answered { status: 201, body: "{}".into() });
+            assert_eq!(begin(tx, "other", old)?, IdempotencyState::Other);
+            assert_eq!(
+                begin(tx, "other", NOW.plus(1))?,
+                IdempotencyState::Started,
+                "what is too old is forgotten"
+            );
+            idempotency::delete_unfinished(tx)?;
+            assert_eq!(begin(tx, "r", old)?, IdempotencyState::Started, "a server that died answers no more");
+            idempotency::delete_call(tx, &call("r"))?;
+            assert_eq!(begin(tx, "r", old)?, IdempotencyState::Started);
             Ok(())
         })
         .await
@@ -168,9 +187,9 @@ fn the_audit_is_a_chain() {
                 audit::append(tx, &entry)?;
             }
             let mut chain = AuditChain::default();
-            let links = audit::after(tx, 0, 10)?;
+            let links = audit::list_after(tx, 0, 10)?;
             assert!(links.iter().try_for_each(|link| chain.verify_next(link)).is_ok() && chain.len() == 5);
-            let latest: Vec<i64> = audit::latest(tx, 5, 2)?.iter().map(|link| link.seq).collect();
+            let latest: Vec<i64> = audit::list_latest(tx, 5, 2)?.iter().map(|link| link.seq).collect();
             assert_eq!(latest, [4, 3]);
             Ok(())
         })
@@ -182,25 +201,31 @@ fn the_audit_is_a_chain() {
 fn an_import_is_known_again_while_its_instance_is_there_and_undone_where_its_maker_died() {
     on_registry(|db| async move {
         db.write(|tx| {
-            imports::begin(tx, "1", ("/x/openclaw.json", "d"), NOW)?;
-            assert_eq!(imports::last(tx, "/x/openclaw.json", "d")?, None, "it is not done");
-            assert_eq!(registry::add(tx, &instance("i", "a", 1001))?, None);
-            let done = Done { id: "1".into(), instance: InstanceId::new("i"), report: "{}".into(), now: NOW };
-            imports::finish(tx, &done)?;
-            let found = imports::last(tx, "/x/openclaw.json", "d")?.unwrap();
-            assert_eq!((found.state, found.instance), (State::Done, Some(InstanceId::new("i"))));
-            assert_eq!(imports::last(tx, "/x/openclaw.json", "other")?, None, "another config");
-            imports::begin(tx, "2", ("/y", "d"), NOW)?;
-            imports::undo_all(tx, NOW)?;
-            imports::undo(tx, "1", NOW)?;
-            let states: Vec<State> = imports::list(tx, None, 10)?.into_iter().map(|run| run.state).collect();
-            assert_eq!(states, [State::Undone, State::Done], "what is done stays done");
+            imports::insert_running(tx, "1", ("/x/openclaw.json", "d"), NOW)?;
+            assert_eq!(imports::find_last_done(tx, "/x/openclaw.json", "d")?, None, "it is not done");
+            assert_eq!(registry::insert(tx, &instance("i", "a", 1001))?, None);
+            let done = ImportCompletion {
+                id: "1".into(),
+                instance: InstanceId::new("i"),
+                report: "{}".into(),
+                now: NOW,
+            };
+            imports::finish_run(tx, &done)?;
+            let found = imports::find_last_done(tx, "/x/openclaw.json", "d")?.unwrap();
+            assert_eq!((found.state, found.instance), (ImportState::Done, Some(InstanceId::new("i"))));
+            assert_eq!(imports::find_last_done(tx, "/x/openclaw.json", "other")?, None, "another config");
+            imports::insert_running(tx, "2", ("/y", "d"), NOW)?;
+            imports::roll_back_unfinished(tx, NOW)?;
+            imports::roll_back(tx, "1", NOW)?;
+            let states: Vec<ImportState> =
+                imports::list(tx, None, 10)?.into_iter().map(|run| run.state).collect();
+            assert_eq!(states, [ImportState::Undone, ImportState::Done], "what is done stays done");
             let behind = Some((NOW, "2".to_owned()));
             let rest: Vec<String> = imports::list(tx, behind, 10)?.into_iter().map(|run| run.id).collect();
             assert_eq!(rest, ["1"], "page by page");
             registry::archive(tx, &InstanceId::new("i"), NOW)?;
             registry::remove(tx, &InstanceId::new("i"))?;
-            assert_eq!(imports::last(tx, "/x/openclaw.json", "d")?, None, "its instance is gone");
+            assert_eq!(imports::find_last_done(tx, "/x/openclaw.json", "d")?, None, "its instance is gone");
             Ok(())
         })
         .await

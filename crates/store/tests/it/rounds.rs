@@ -1,5 +1,5 @@
 use polyclaw_domain::job::JobPriority;
-use polyclaw_store::rounds::{self, Round, Seat, Taken};
+use polyclaw_store::broadcasts::{self, Broadcast, BroadcastTarget, TargetOutcome};
 use polyclaw_store::{Db, Result};
 use serde_json::json;
 
@@ -7,9 +7,9 @@ use crate::rows::{NOW, address, agent, key, turn};
 
 on_every_engine!(a_round_is_open_until_it_is_closed, a_seat_is_taken_once);
 
-pub fn round(id: &str) -> Round {
-    let seat = |name: &str| Seat { agent: agent(name), session: key(name), turn: None };
-    Round {
+pub fn round(id: &str) -> Broadcast {
+    let seat = |name: &str| BroadcastTarget { agent: agent(name), session: key(name), outcome: None };
+    Broadcast {
         id: id.into(),
         text: "what do you think?".into(),
         parts: vec![],
@@ -18,34 +18,38 @@ pub fn round(id: &str) -> Round {
         priority: JobPriority::Group,
         in_turn: true,
         see_previous: false,
-        seats: vec![seat("b"), seat("a")],
+        targets: vec![seat("b"), seat("a")],
         created_at: NOW,
     }
 }
 
 async fn a_round_is_open_until_it_is_closed(db: Db) -> Result<()> {
     for id in ["r2", "r1"] {
-        db.write(move |tx| rounds::insert(tx, &round(id))).await?;
+        db.write(move |tx| broadcasts::insert(tx, &round(id))).await?;
     }
-    assert_eq!(db.read(rounds::open).await?, ["r1", "r2"]);
-    assert_eq!(db.read(|tx| rounds::get(tx, "r1")).await?, Some(round("r1")));
-    assert_eq!(db.read(|tx| rounds::get(tx, "r3")).await?, None);
-    db.write(|tx| rounds::close(tx, "r1")).await?;
-    assert_eq!(db.read(rounds::open).await?, ["r2"]);
-    assert_eq!(db.write(|tx| rounds::forget(tx, NOW)).await?, 0, "not old enough");
-    assert_eq!(db.write(|tx| rounds::forget(tx, NOW.plus(1))).await?, 1, "the open one stays");
-    assert_eq!(db.read(|tx| rounds::get(tx, "r1")).await?, None);
+    assert_eq!(db.read(broadcasts::list_open).await?, ["r1", "r2"]);
+    assert_eq!(db.read(|tx| broadcasts::get(tx, "r1")).await?, Some(round("r1")));
+    assert_eq!(db.read(|tx| broadcasts::get(tx, "r3")).await?, None);
+    db.write(|tx| broadcasts::close(tx, "r1")).await?;
+    assert_eq!(db.read(broadcasts::list_open).await?, ["r2"]);
+    assert_eq!(db.write(|tx| broadcasts::delete_closed_before(tx, NOW)).await?, 0, "not old enough");
+    assert_eq!(
+        db.write(|tx| broadcasts::delete_closed_before(tx, NOW.plus(1))).await?,
+        1,
+        "the open one stays"
+    );
+    assert_eq!(db.read(|tx| broadcasts::get(tx, "r1")).await?, None);
     Ok(())
 }
 
 async fn a_seat_is_taken_once(db: Db) -> Result<()> {
-    db.write(|tx| rounds::insert(tx, &round("r"))).await?;
-    for taken in [Taken::Turn(turn("t1")), Taken::Turn(turn("t2")), Taken::Refused] {
-        db.write(move |tx| rounds::take_seat(tx, "r", 0, &taken)).await?;
+    db.write(|tx| broadcasts::insert(tx, &round("r"))).await?;
+    for taken in [TargetOutcome::Turn(turn("t1")), TargetOutcome::Turn(turn("t2")), TargetOutcome::Refused] {
+        db.write(move |tx| broadcasts::record_target_outcome(tx, "r", 0, &taken)).await?;
     }
-    db.write(|tx| rounds::take_seat(tx, "r", 1, &Taken::Refused)).await?;
-    let seats = db.read(|tx| rounds::get(tx, "r")).await?.unwrap().seats;
-    let taken: Vec<_> = seats.into_iter().map(|seat| seat.turn).collect();
-    assert_eq!(taken, [Some(Taken::Turn(turn("t1"))), Some(Taken::Refused)]);
+    db.write(|tx| broadcasts::record_target_outcome(tx, "r", 1, &TargetOutcome::Refused)).await?;
+    let seats = db.read(|tx| broadcasts::get(tx, "r")).await?.unwrap().targets;
+    let taken: Vec<_> = seats.into_iter().map(|seat| seat.outcome).collect();
+    assert_eq!(taken, [Some(TargetOutcome::Turn(turn("t1"))), Some(TargetOutcome::Refused)]);
     Ok(())
 }

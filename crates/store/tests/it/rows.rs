@@ -9,9 +9,9 @@ use polyclaw_domain::provider::TokenUsage;
 use polyclaw_domain::session::Session;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::jobs::{self, Claim, Claimer, End, Kind, NewJob};
-use polyclaw_store::messages::Message;
-use polyclaw_store::outbox::Parcel;
+use polyclaw_store::jobs::{self, NewTurnJob, TurnClaim, TurnClaimer, TurnJobEnd, TurnJobKind};
+use polyclaw_store::messages::SessionMessage;
+use polyclaw_store::outbox::OutboxMessage;
 use polyclaw_store::{Db, Result, sessions};
 
 pub const NOW: Millis = Millis(1_800_000_000_000);
@@ -39,8 +39,8 @@ pub fn session(peer: &str) -> Session {
     Session::new_for_person(key(peer), SessionId::new(format!("{peer}-1")), AgentId::main(), NOW)
 }
 
-pub fn message(id: &str, peer: &str, ticket: i64, of: &str) -> Message {
-    Message {
+pub fn message(id: &str, peer: &str, ticket: i64, of: &str) -> SessionMessage {
+    SessionMessage {
         id: MessageId::new(id),
         session: key(peer),
         session_id: SessionId::new(format!("{peer}-1")),
@@ -59,12 +59,12 @@ pub fn message(id: &str, peer: &str, ticket: i64, of: &str) -> Message {
     }
 }
 
-pub fn job(id: &str, peer: &str) -> NewJob {
-    NewJob {
+pub fn job(id: &str, peer: &str) -> NewTurnJob {
+    NewTurnJob {
         turn: turn(id),
         session: key(peer),
         agent: AgentId::main(),
-        kind: Kind::Turn,
+        kind: TurnJobKind::Turn,
         lane: JobLane::Main,
         priority: JobPriority::Direct,
         held: false,
@@ -76,16 +76,23 @@ pub fn job(id: &str, peer: &str) -> NewJob {
     }
 }
 
-pub fn claimer(node: &str) -> Claimer {
-    Claimer { node: NodeId::new(node), now: NOW, lease_ms: LEASE_MS, last: None }
+pub fn claimer(node: &str) -> TurnClaimer {
+    TurnClaimer { node: NodeId::new(node), now: NOW, lease_ms: LEASE_MS, last: None }
 }
 
-pub fn ended(state: JobState) -> End {
-    End { state, model: None, usage: TokenUsage::default(), reply: None, error_code: None, error: None }
+pub fn ended(state: JobState) -> TurnJobEnd {
+    TurnJobEnd {
+        state,
+        model: None,
+        usage: TokenUsage::default(),
+        reply: None,
+        error_code: None,
+        error: None,
+    }
 }
 
-pub fn parcel(id: &str, peer: &str) -> Parcel {
-    Parcel {
+pub fn parcel(id: &str, peer: &str) -> OutboxMessage {
+    OutboxMessage {
         id: OutboxId::new(id),
         part_key: format!("part-{id}"),
         session: key(peer),
@@ -109,12 +116,12 @@ pub async fn with_sessions(db: &Db, peers: &'static [&'static str]) -> Result<()
 }
 
 /// Queues jobs whose sessions exist.
-pub async fn queue(db: &Db, jobs: Vec<NewJob>) -> Result<()> {
+pub async fn queue(db: &Db, jobs: Vec<NewTurnJob>) -> Result<()> {
     db.write(move |tx| jobs.iter().try_for_each(|job| jobs::insert(tx, job))).await
 }
 
-pub async fn claim(db: &Db, claimer: Claimer) -> Result<Option<Claim>> {
-    db.write(move |tx| jobs::claim(tx, JobLane::Main, &claimer)).await
+pub async fn claim(db: &Db, claimer: TurnClaimer) -> Result<Option<TurnClaim>> {
+    db.write(move |tx| jobs::claim_next(tx, JobLane::Main, &claimer)).await
 }
 
 /// Claims as one node and names the turn.
@@ -122,7 +129,7 @@ pub async fn next(db: &Db) -> Result<Option<String>> {
     Ok(claim(db, claimer("one/1")).await?.map(|claim| claim.turn.to_string()))
 }
 
-pub async fn end(db: &Db, claim: &Claim, state: JobState) -> Result<()> {
+pub async fn end(db: &Db, claim: &TurnClaim, state: JobState) -> Result<()> {
     let claim = claim.clone();
-    db.write(move |tx| jobs::end(tx, &claim, &ended(state), NOW)).await
+    db.write(move |tx| jobs::end_turn(tx, &claim, &ended(state), NOW)).await
 }

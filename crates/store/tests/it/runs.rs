@@ -48,16 +48,16 @@ async fn a_run_is_found_from_both_ends_and_ends_once(db: Db) -> Result<()> {
     let stored = run("r1", "a", Some(NOW));
     insert(&db, stored.clone()).await?;
     insert(&db, run("r2", "b", None)).await?;
-    assert_eq!(db.read(|tx| runs::of_child(tx, &key("a"))).await?, Some(stored));
-    assert_eq!(db.read(|tx| runs::at_work(tx, &key("owner"))).await?.len(), 2);
-    let overdue = db.read(|tx| runs::overdue(tx, NOW.plus(1), 10)).await?;
+    assert_eq!(db.read(|tx| runs::find_running_by_child(tx, &key("a"))).await?, Some(stored));
+    assert_eq!(db.read(|tx| runs::list_running_by_owner(tx, &key("owner"))).await?.len(), 2);
+    let overdue = db.read(|tx| runs::list_overdue(tx, NOW.plus(1), 10)).await?;
     assert_eq!(overdue.iter().map(|run| run.id.as_str()).collect::<Vec<_>>(), ["r1"]);
-    db.write(|tx| runs::await_by(tx, &RunId::new("r1"), Some(&turn("w")))).await?;
+    db.write(|tx| runs::set_awaiting_turn(tx, &RunId::new("r1"), Some(&turn("w")))).await?;
     let is_awaiting = |of: &'static str| db.read(move |tx| runs::is_awaiting(tx, &turn(of)));
     assert!(is_awaiting("w").await? && !is_awaiting("t").await?);
     let end = |db: Db| async move {
         let outcome = RunOutcome { text: "done".into(), tokens: None, ..RunOutcome::default() };
-        db.write(move |tx| runs::end(tx, &RunId::new("r1"), RunStatus::Ok, &outcome, NOW.plus(5))).await
+        db.write(move |tx| runs::end_run(tx, &RunId::new("r1"), RunStatus::Ok, &outcome, NOW.plus(5))).await
     };
     assert!(end(db.clone()).await?);
     assert!(!end(db.clone()).await?, "only once");
@@ -68,8 +68,8 @@ async fn a_run_is_found_from_both_ends_and_ends_once(db: Db) -> Result<()> {
         (ended.awaited_by, ended.result.map(|result| result.text)),
         (Some(turn("w")), Some("done".into()))
     );
-    assert_eq!(db.read(|tx| runs::of_child(tx, &key("a"))).await?, None);
-    let newest_first = db.read(|tx| runs::of_owner(tx, &key("owner"), 10)).await?;
+    assert_eq!(db.read(|tx| runs::find_running_by_child(tx, &key("a"))).await?, None);
+    let newest_first = db.read(|tx| runs::list_by_owner(tx, &key("owner"), 10)).await?;
     assert_eq!(newest_first.iter().map(|run| run.id.as_str()).collect::<Vec<_>>(), ["r2", "r1"]);
     Ok(())
 }
@@ -77,18 +77,19 @@ async fn a_run_is_found_from_both_ends_and_ends_once(db: Db) -> Result<()> {
 async fn a_child_works_on_one_thing_at_a_time(db: Db) -> Result<()> {
     insert(&db, run("r1", "a", None)).await?;
     assert!(matches!(insert(&db, run("r2", "a", None)).await, Err(Error::Conflict(_))));
-    db.write(|tx| runs::end(tx, &RunId::new("r1"), RunStatus::Error, &RunOutcome::default(), NOW)).await?;
+    db.write(|tx| runs::end_run(tx, &RunId::new("r1"), RunStatus::Error, &RunOutcome::default(), NOW))
+        .await?;
     insert(&db, run("r3", "a", None)).await
 }
 
 async fn end(db: &Db, id: &'static str, at: Millis) -> Result<()> {
-    db.write(move |tx| runs::end(tx, &RunId::new(id), RunStatus::Ok, &RunOutcome::default(), at))
+    db.write(move |tx| runs::end_run(tx, &RunId::new(id), RunStatus::Ok, &RunOutcome::default(), at))
         .await
         .map(drop)
 }
 
 async fn due(db: &Db, at: Millis) -> Result<Vec<String>> {
-    let due = db.read(move |tx| runs::to_put_away(tx, at, 10)).await?;
+    let due = db.read(move |tx| runs::list_due_for_cleanup(tx, at, 10)).await?;
     Ok(due.into_iter().map(|run| run.id.to_string()).collect())
 }
 
@@ -102,18 +103,18 @@ async fn a_session_is_put_away_only_after_its_end_was_told(db: Db) -> Result<()>
     }
     assert!(due(&db, NOW.plus(5_000)).await?.is_empty(), "nobody was told yet");
     for id in ["gone", "kept", "ever"] {
-        db.write(move |tx| runs::announced(tx, &RunId::new(id))).await?;
+        db.write(move |tx| runs::mark_announced(tx, &RunId::new(id))).await?;
     }
     assert_eq!(due(&db, NOW).await?, ["gone"]);
     assert_eq!(due(&db, NOW.plus(1_000)).await?, ["gone", "kept"]);
-    db.write(|tx| runs::put_away(tx, &RunId::new("gone"))).await?;
-    db.write(|tx| runs::postpone(tx, &RunId::new("kept"), NOW.plus(9_000))).await?;
+    db.write(|tx| runs::mark_cleaned_up(tx, &RunId::new("gone"))).await?;
+    db.write(|tx| runs::postpone_cleanup(tx, &RunId::new("kept"), NOW.plus(9_000))).await?;
     assert!(due(&db, NOW.plus(5_000)).await?.is_empty());
     assert_eq!(due(&db, NOW.plus(9_000)).await?, ["kept"]);
-    let last = db.read(|tx| runs::last_of_child(tx, &key("a"))).await?;
+    let last = db.read(|tx| runs::find_last_by_child(tx, &key("a"))).await?;
     assert_eq!(last.map(|run| run.status), Some(RunStatus::Ok), "the run is known for as long as its owner");
-    db.write(|tx| runs::forget(tx, &key("owner"))).await?;
-    assert!(db.read(|tx| runs::of_owner(tx, &key("owner"), 9)).await?.is_empty());
+    db.write(|tx| runs::delete_ended_by_owner(tx, &key("owner"))).await?;
+    assert!(db.read(|tx| runs::list_by_owner(tx, &key("owner"), 9)).await?.is_empty());
     Ok(())
 }
 
@@ -122,14 +123,18 @@ async fn a_held_announce_is_there_until_a_person_decides(db: Db) -> Result<()> {
         insert(&db, run(id, child, None)).await?;
     }
     for id in ["r1", "r2"] {
-        db.write(move |tx| runs::hold(tx, &RunId::new(id), "too_many_hops")).await?;
+        db.write(move |tx| runs::hold_announce(tx, &RunId::new(id), "too_many_hops")).await?;
     }
-    let held = || db.read(|tx| Ok(runs::held(tx, 10)?.into_iter().map(|run| run.id.to_string()).collect()));
+    let held = || {
+        db.read(|tx| {
+            Ok(runs::list_held_announces(tx, 10)?.into_iter().map(|run| run.id.to_string()).collect())
+        })
+    };
     let names: Vec<String> = held().await?;
     assert_eq!(names, ["r1", "r2"]);
-    assert!(db.write(|tx| runs::release(tx, &RunId::new("r1"))).await?);
-    assert!(!db.write(|tx| runs::release(tx, &RunId::new("r1"))).await?, "only once");
-    assert_eq!(db.write(|tx| runs::let_go_held(tx, &key("owner"))).await?, 1);
+    assert!(db.write(|tx| runs::release_announce(tx, &RunId::new("r1"))).await?);
+    assert!(!db.write(|tx| runs::release_announce(tx, &RunId::new("r1"))).await?, "only once");
+    assert_eq!(db.write(|tx| runs::release_all_announces(tx, &key("owner"))).await?, 1);
     let names: Vec<String> = held().await?;
     assert!(names.is_empty());
     Ok(())
@@ -143,7 +148,7 @@ async fn delegates_at_work_are_counted_by_pair(db: Db) -> Result<()> {
     }
     insert(&db, run("r4", "d", None)).await?;
     end(&db, "r3", NOW).await?;
-    assert_eq!(db.read(runs::active).await?, [(AgentId::main(), other, 2)]);
+    assert_eq!(db.read(runs::count_running_delegates).await?, [(AgentId::main(), other, 2)]);
     Ok(())
 }
 
@@ -155,16 +160,16 @@ async fn a_run_knows_whether_its_owner_is_still_at_what_it_was_begun_for(db: Db)
     insert(&db, above).await?;
     insert(&db, below.clone()).await?;
     assert_eq!(db.read(|tx| runs::get(tx, &RunId::new("r2"))).await?, Some(below.clone()));
-    let outlived = |run: SubagentRun| db.read(move |tx| runs::outlived_its_owner(tx, &run));
+    let outlived = |run: SubagentRun| db.read(move |tx| runs::has_outlived_owner(tx, &run));
     assert!(!outlived(below.clone()).await?);
     let end = |tx: &mut polyclaw_store::Tx<'_>| {
-        runs::end(tx, &RunId::new("r1"), RunStatus::Cancelled, &RunOutcome::default(), NOW.plus(9))
+        runs::end_run(tx, &RunId::new("r1"), RunStatus::Cancelled, &RunOutcome::default(), NOW.plus(9))
     };
     db.write(end).await?;
     assert!(outlived(below.clone()).await?);
     // One that is begun later, because a person wrote, is for that person.
     assert!(!outlived(SubagentRun { created_at: NOW.plus(20), ..below }).await?);
-    db.write(|tx| runs::stop(tx, &RunId::new("r2"))).await?;
+    db.write(|tx| runs::mark_stopped(tx, &RunId::new("r2"))).await?;
     let stopped = |id: &'static str| db.read(move |tx| runs::is_stopped(tx, &RunId::new(id)));
     assert_eq!((stopped("r1").await?, stopped("r2").await?, stopped("none").await?), (false, true, false));
     Ok(())

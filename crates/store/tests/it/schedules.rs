@@ -1,7 +1,7 @@
 use polyclaw_domain::config::{CatchUp, CronJobConfig};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::schedules::{self, Maker};
+use polyclaw_store::cron_jobs::{self, CronJobCreator};
 use polyclaw_store::{Db, Result};
 
 use crate::rows::NOW;
@@ -12,26 +12,26 @@ on_every_engine!(
 );
 
 async fn last(db: &Db, rule: &'static str, now: Millis) -> Result<Millis> {
-    db.write(move |tx| schedules::last_due(tx, "daily", rule, now)).await
+    db.write(move |tx| cron_jobs::get_or_init_last_due(tx, "daily", rule, now)).await
 }
 
 async fn advance(db: &Db, due: Millis) -> Result<()> {
-    db.write(move |tx| schedules::advance(tx, "daily", due, NOW)).await
+    db.write(move |tx| cron_jobs::advance_last_due(tx, "daily", due, NOW)).await
 }
 
 async fn a_schedule_begins_when_it_is_first_seen_and_never_goes_back(db: Db) -> Result<()> {
-    assert_eq!(db.read(|tx| schedules::find(tx, "daily")).await?, None);
+    assert_eq!(db.read(|tx| cron_jobs::find_last_due(tx, "daily")).await?, None);
     assert_eq!(last(&db, "every 1d", NOW).await?, NOW);
     assert_eq!(last(&db, "every 1d", NOW.plus(5)).await?, NOW, "it was seen before");
     advance(&db, NOW.plus(100)).await?;
     advance(&db, NOW.plus(50)).await?;
     assert_eq!(last(&db, "every 1d", NOW.plus(200)).await?, NOW.plus(100));
     for (now, found) in [(150, 100), (40, 40)] {
-        db.write(move |tx| schedules::set_back(tx, "daily", NOW.plus(now))).await?;
+        db.write(move |tx| cron_jobs::rewind_last_due(tx, "daily", NOW.plus(now))).await?;
         assert_eq!(last(&db, "every 1d", NOW.plus(200)).await?, NOW.plus(found));
     }
     assert_eq!(last(&db, "every 2d", NOW.plus(200)).await?, NOW.plus(200), "another rule begins anew");
-    assert_eq!(db.read(|tx| schedules::find(tx, "daily")).await?, Some(NOW.plus(200)));
+    assert_eq!(db.read(|tx| cron_jobs::find_last_due(tx, "daily")).await?, Some(NOW.plus(200)));
     Ok(())
 }
 
@@ -49,31 +49,35 @@ fn job(id: &str, schedule: &str) -> CronJobConfig {
 }
 
 async fn an_errand_is_kept_as_it_was_made_until_it_is_changed_or_removed(db: Db) -> Result<()> {
-    let maker = Maker { agent: AgentId::main(), asked_by: vec!["telegram:default:5".into()] };
+    let maker = CronJobCreator { agent: AgentId::main(), on_behalf_of: vec!["telegram:default:5".into()] };
     let add = |job: CronJobConfig| {
         let maker = maker.clone();
-        db.write(move |tx| schedules::add(tx, &job, Some(&maker), NOW))
+        db.write(move |tx| cron_jobs::insert(tx, &job, Some(&maker), NOW))
     };
     assert!(add(job("daily", "every 1d")).await?);
     assert!(add(job("b", "every 2d")).await?);
     assert!(!add(job("daily", "every 3d")).await?, "the name is taken");
-    let stored = db.read(schedules::list).await?;
+    let stored = db.read(cron_jobs::list).await?;
     assert_eq!(stored.iter().map(|one| one.job.id.as_str()).collect::<Vec<_>>(), ["b", "daily"]);
-    assert_eq!((&stored[1].job, &stored[1].made_by), (&job("daily", "every 1d"), &Some(maker)));
-    assert_eq!(db.read(schedules::count).await?, 2);
+    assert_eq!((&stored[1].job, &stored[1].created_by), (&job("daily", "every 1d"), &Some(maker)));
+    assert_eq!(db.read(cron_jobs::count).await?, 2);
     let change =
-        |id: &'static str| db.write(move |tx| schedules::change(tx, &job(id, "every 4d"), NOW.plus(5)));
+        |id: &'static str| db.write(move |tx| cron_jobs::update(tx, &job(id, "every 4d"), NOW.plus(5)));
     assert!(change("daily").await?);
     assert!(!change("weekly").await?);
-    let changed = db.read(|tx| schedules::get(tx, "daily")).await?.unwrap();
+    let changed = db.read(|tx| cron_jobs::get(tx, "daily")).await?.unwrap();
     assert_eq!(
         (changed.job.schedule.as_str(), changed.created_at, changed.updated_at),
         ("every 4d", NOW, NOW.plus(5))
     );
     last(&db, "every 4d", NOW).await?;
-    let remove = || db.write(|tx| schedules::remove(tx, "daily"));
+    let remove = || db.write(|tx| cron_jobs::remove(tx, "daily"));
     assert!(remove().await? && !remove().await?);
-    assert_eq!(db.read(|tx| schedules::find(tx, "daily")).await?, None, "another of the name begins anew");
-    assert_eq!(db.read(|tx| schedules::get(tx, "daily")).await?, None);
+    assert_eq!(
+        db.read(|tx| cron_jobs::find_last_due(tx, "daily")).await?,
+        None,
+        "another of the name begins anew"
+    );
+    assert_eq!(db.read(|tx| cron_jobs::get(tx, "daily")).await?, None);
     Ok(())
 }

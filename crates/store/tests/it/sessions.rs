@@ -12,7 +12,7 @@ use polyclaw_domain::session::{Session, SessionStatus};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::team::TeamRole;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::sessions::{self, Compaction, Counts, Filter, Place};
+use polyclaw_store::sessions::{self, CompactionPoint, SessionCounts, SessionCursor, SessionFilter};
 use polyclaw_store::{Db, Result, backlog, events, jobs, messages, outbox};
 
 use crate::rows::{NOW, agent, job, key, message, parcel, session, turn, with_sessions};
@@ -43,7 +43,7 @@ async fn sessions_of_an_account_are_found_the_last_used_first(db: Db) -> Result<
     let channel = crate::rows::address().channel;
     let of = async |account: &'static str, limit| {
         let channel = channel.clone();
-        let found = db.read(move |tx| sessions::of_account(tx, &channel, account, limit)).await?;
+        let found = db.read(move |tx| sessions::list_by_account(tx, &channel, account, limit)).await?;
         Ok::<_, polyclaw_store::Error>(found.into_iter().map(|session| session.key).collect::<Vec<_>>())
     };
     assert_eq!(of("one", 9).await?, [key("c"), key("a")]);
@@ -79,7 +79,7 @@ async fn a_session_is_stored_once_and_comes_back_whole(db: Db) -> Result<()> {
     assert_eq!(db.write(move |tx| sessions::ensure(tx, &second)).await?, whole);
     assert_eq!(db.read(|tx| sessions::get(tx, &key("p"))).await?, Some(whole));
     assert_eq!(db.read(|tx| sessions::get(tx, &key("nobody"))).await?, None);
-    assert_eq!(db.read(sessions::counts).await?.sessions, 1);
+    assert_eq!(db.read(sessions::get_counts).await?.sessions, 1);
     Ok(())
 }
 
@@ -87,7 +87,7 @@ async fn tickets_are_handed_out_in_order_and_never_twice(db: Db) -> Result<()> {
     with_sessions(&db, &["p", "q"]).await?;
     let take = |peer: &'static str, count| {
         let db = db.clone();
-        async move { db.write(move |tx| sessions::take_tickets(tx, &key(peer), count, NOW)).await }
+        async move { db.write(move |tx| sessions::allocate_tickets(tx, &key(peer), count, NOW)).await }
     };
     assert_eq!(take("p", 1).await?, Some(1));
     assert_eq!(take("p", 3).await?, Some(2));
@@ -117,13 +117,16 @@ async fn the_list_keeps_to_its_filters(db: Db) -> Result<()> {
         sessions::ensure(tx, &archived).map(drop)
     })
     .await?;
-    let all = Filter { limit: 100, ..Filter::default() };
+    let all = SessionFilter { limit: 100, ..SessionFilter::default() };
     assert_eq!(keys(&db, all.clone()).await?.len(), 3);
     let only = vec!["agent:ops:main".to_owned()];
-    assert_eq!(keys(&db, Filter { agent: Some(agent("ops")), ..all.clone() }).await?, only);
-    assert_eq!(keys(&db, Filter { status: Some(SessionStatus::Archived), ..all.clone() }).await?, only);
-    assert_eq!(keys(&db, Filter { owner: Some(key("z")), ..all.clone() }).await?, only);
-    let none = Filter { agent: Some(AgentId::main()), status: Some(SessionStatus::Archived), ..all };
+    assert_eq!(keys(&db, SessionFilter { agent: Some(agent("ops")), ..all.clone() }).await?, only);
+    assert_eq!(
+        keys(&db, SessionFilter { status: Some(SessionStatus::Archived), ..all.clone() }).await?,
+        only
+    );
+    assert_eq!(keys(&db, SessionFilter { owner: Some(key("z")), ..all.clone() }).await?, only);
+    let none = SessionFilter { agent: Some(AgentId::main()), status: Some(SessionStatus::Archived), ..all };
     assert!(keys(&db, none).await?.is_empty());
     Ok(())
 }
@@ -140,27 +143,27 @@ async fn the_list_is_newest_first_and_its_pages_stay_right_while_sessions_come_a
     let mut expected: Vec<_> = ["a_b", "ab", "a-b"].map(|peer| key(peer).to_string()).to_vec();
     expected.sort_unstable_by(|a, b| b.cmp(a));
     expected.push(key("é").to_string());
-    let first = Filter { limit: 2, ..Filter::default() };
+    let first = SessionFilter { limit: 2, ..SessionFilter::default() };
     let page = db.read({
         let first = first.clone();
         move |tx| sessions::list(tx, &first)
     });
     let page = page.await?;
-    let after = page.last().map(Place::of);
+    let after = page.last().map(SessionCursor::from_session);
     db.write(|tx| {
         sessions::ensure(tx, &Session { updated_at: NOW.plus(9), ..session("came in between") })?;
-        sessions::take_tickets(tx, &key("ab"), 1, NOW.plus(9))
+        sessions::allocate_tickets(tx, &key("ab"), 1, NOW.plus(9))
     })
     .await?;
     let mut seen: Vec<_> = page.iter().map(|session| session.key.to_string()).collect();
-    seen.extend(keys(&db, Filter { after, ..first.clone() }).await?);
+    seen.extend(keys(&db, SessionFilter { after, ..first.clone() }).await?);
     assert_eq!(seen, expected, "none twice, none left out");
     assert_eq!(keys(&db, first).await?, [key("came in between").to_string(), key("ab").to_string()]);
     Ok(())
 }
 
 async fn what_runs_and_waits_is_counted_without_listing_it(db: Db) -> Result<()> {
-    assert_eq!(db.read(sessions::counts).await?, Counts::default());
+    assert_eq!(db.read(sessions::get_counts).await?, SessionCounts::default());
     with_sessions(&db, &["p", "q"]).await?;
     db.write(|tx| {
         jobs::insert(tx, &job("1", "p"))?;
@@ -168,11 +171,11 @@ async fn what_runs_and_waits_is_counted_without_listing_it(db: Db) -> Result<()>
         backlog::push(tx, &key("q"), &token, NOW)
     })
     .await?;
-    assert_eq!(db.read(sessions::counts).await?, Counts { sessions: 2, running: 0, waiting: 2 });
+    assert_eq!(db.read(sessions::get_counts).await?, SessionCounts { sessions: 2, running: 0, waiting: 2 });
     Ok(())
 }
 
-async fn keys(db: &Db, filter: Filter) -> Result<Vec<String>> {
+async fn keys(db: &Db, filter: SessionFilter) -> Result<Vec<String>> {
     let found = db.read(move |tx| sessions::list(tx, &filter)).await?;
     Ok(found.into_iter().map(|session| session.key.to_string()).collect())
 }
@@ -198,25 +201,28 @@ async fn a_person_can_switch_agent_and_model_and_back(db: Db) -> Result<()> {
 
 async fn a_new_id_leaves_the_old_history_behind(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
-    let summary = Compaction { summary: Some("so far".into()), through: 3 };
+    let summary = CompactionPoint { summary: Some("so far".into()), through: 3 };
     let stored = summary.clone();
     db.write(move |tx| {
-        sessions::take_tickets(tx, &key("p"), 7, NOW)?;
-        sessions::set_compaction(tx, &key("p"), &SessionId::new("another"), &Compaction::default())?;
+        sessions::allocate_tickets(tx, &key("p"), 7, NOW)?;
+        sessions::set_compaction(tx, &key("p"), &SessionId::new("another"), &CompactionPoint::default())?;
         sessions::set_compaction(tx, &key("p"), &session("p").id, &stored)
     })
     .await?;
-    let stands = |tx: &mut polyclaw_store::Tx<'_>| Ok(sessions::standing(tx, &key("p"))?.unwrap());
+    let stands = |tx: &mut polyclaw_store::Tx<'_>| Ok(sessions::get_snapshot(tx, &key("p"))?.unwrap());
     let folded = db.read(stands).await?;
-    assert_eq!((folded.uncompacted(), folded.compaction), (5, summary));
-    assert!(db.write(|tx| sessions::renew(tx, &key("p"), &SessionId::new("p-2"), NOW)).await?);
+    assert_eq!((folded.uncompacted_tickets(), folded.compaction), (5, summary));
+    assert!(db.write(|tx| sessions::renew_session_id(tx, &key("p"), &SessionId::new("p-2"), NOW)).await?);
     let fresh = db.read(stands).await?;
-    assert_eq!((fresh.uncompacted(), fresh.compaction), (1, Compaction { summary: None, through: 7 }));
+    assert_eq!(
+        (fresh.uncompacted_tickets(), fresh.compaction),
+        (1, CompactionPoint { summary: None, through: 7 })
+    );
     assert_eq!(db.read(|tx| sessions::get(tx, &key("p"))).await?.unwrap().id, SessionId::new("p-2"));
-    assert!(db.read(|tx| sessions::standing(tx, &key("nobody"))).await?.is_none());
-    let entered = db.write(|tx| sessions::enter(tx, &key("p"), 2, NOW)).await?.unwrap();
+    assert!(db.read(|tx| sessions::get_snapshot(tx, &key("nobody"))).await?.is_none());
+    let entered = db.write(|tx| sessions::allocate_and_get_snapshot(tx, &key("p"), 2, NOW)).await?.unwrap();
     assert_eq!((entered.next_ticket, entered.session.id.as_str()), (10, "p-2"));
-    assert!(db.write(|tx| sessions::enter(tx, &key("nobody"), 2, NOW)).await?.is_none());
+    assert!(db.write(|tx| sessions::allocate_and_get_snapshot(tx, &key("nobody"), 2, NOW)).await?.is_none());
     Ok(())
 }
 
@@ -250,18 +256,18 @@ async fn a_deleted_session_takes_what_is_its_own_and_leaves_the_record(db: Db) -
     db.read(|tx| {
         assert!(messages::get(tx, &MessageId::new("m-p"))?.is_none());
         assert!(jobs::get(tx, &turn("p"))?.is_none());
-        assert!(!backlog::any_waiting(tx, &key("p"))?);
+        assert!(!backlog::has_waiting(tx, &key("p"))?);
         assert_eq!(outbox::list(tx, None, "", 9)?.len(), 2);
         assert_eq!(events::list(tx, 0, None, Some(&key("p")), 9)?.len(), 1);
         assert!(messages::get(tx, &MessageId::new("m-q"))?.is_some());
-        assert!(backlog::any_waiting(tx, &key("q"))?);
+        assert!(backlog::has_waiting(tx, &key("q"))?);
         Ok(())
     })
     .await
 }
 
 async fn unused(db: &Db, before: i64, kept: usize) -> Result<Vec<String>> {
-    let found = db.read(move |tx| sessions::unused(tx, Millis(before), kept, 100)).await?;
+    let found = db.read(move |tx| sessions::list_unused(tx, Millis(before), kept, 100)).await?;
     Ok(found.into_iter().map(|one| one.key.parts().pop().unwrap_or_default()).collect())
 }
 
@@ -291,11 +297,11 @@ async fn only_sessions_at_rest_are_unused(db: Db) -> Result<()> {
 
 async fn what_is_used_again_is_not_deleted(db: Db) -> Result<()> {
     db.write(|tx| sessions::ensure(tx, &session("p"))).await?;
-    let seen = db.read(|tx| sessions::unused(tx, NOW.plus(1), 100, 100)).await?.remove(0);
-    db.write(|tx| sessions::take_tickets(tx, &key("p"), 1, NOW.plus(5))).await?;
+    let seen = db.read(|tx| sessions::list_unused(tx, NOW.plus(1), 100, 100)).await?.remove(0);
+    db.write(|tx| sessions::allocate_tickets(tx, &key("p"), 1, NOW.plus(5))).await?;
     let again = seen.clone();
     assert!(!db.write(move |tx| sessions::delete_unused(tx, &again)).await?, "something was said meanwhile");
-    let seen = sessions::Unused { updated_at: NOW.plus(5), ..seen };
+    let seen = sessions::UnusedSession { updated_at: NOW.plus(5), ..seen };
     db.write(|tx| jobs::insert(tx, &job("t", "p"))).await?;
     let again = seen.clone();
     assert!(!db.write(move |tx| sessions::delete_unused(tx, &again)).await?, "something waits there");

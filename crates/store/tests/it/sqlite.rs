@@ -4,7 +4,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
-use polyclaw_store::{Db, Error, Result, Target, Tx, messages, sessions};
+use polyclaw_store::{Db, DbTarget, Error, Result, Tx, messages, sessions};
 use rusqlite::Connection;
 use tokio::task::{JoinHandle, yield_now};
 
@@ -115,7 +115,7 @@ fn what_was_written_is_there_after_a_restart() {
     let db = file.open().unwrap();
     drive(async move { with_sessions(&db, &["p", "q"]).await });
     let again = file.open().unwrap();
-    assert_eq!(again.file(), Some(file.path().as_path()));
+    assert_eq!(again.sqlite_path(), Some(file.path().as_path()));
     drive(async move {
         assert_eq!(count(&again).await?, 2);
         with_sessions(&again, &["r"]).await
@@ -132,7 +132,7 @@ const ENOUGH_PAGES: &str = "PRAGMA max_page_count = 1000000";
 fn huge(id: &'static str, ticket: i64) -> Closure<()> {
     Box::new(move |tx| {
         let text = "x".repeat(1 << 20);
-        messages::insert(tx, &messages::Message { text, ..message(id, "p", ticket, "t") })
+        messages::insert(tx, &messages::SessionMessage { text, ..message(id, "p", ticket, "t") })
     })
 }
 
@@ -147,7 +147,9 @@ fn a_full_disk_is_told_and_writing_works_again_when_there_is_room() {
         assert!(matches!(full, Err(Error::Full(_))), "{full:?}");
         assert_eq!(full.unwrap_err().code(), "disk_full");
         assert!(
-            db.read(|tx| messages::history(tx, (&key("p"), &session("p").id), 0, None)).await?.is_empty(),
+            db.read(|tx| messages::load_history(tx, (&key("p"), &session("p").id), 0, None))
+                .await?
+                .is_empty(),
             "reading goes on"
         );
         db.write(limit_pages(ENOUGH_PAGES)).await?;
@@ -233,7 +235,7 @@ fn a_file_that_can_not_be_written_is_told_as_such() {
     let db = file.open().unwrap();
     drive(async { with_sessions(&db, &["p"]).await });
     // Also root, who may write any file, is bound by this.
-    let locked = Target::Sqlite(format!("file:{}?mode=ro", file.path().display()).into());
+    let locked = DbTarget::Sqlite(format!("file:{}?mode=ro", file.path().display()).into());
     let locked = Db::open(&locked).unwrap();
     drive(async {
         let refused = with_sessions(&locked, &["q"]).await;
@@ -291,7 +293,7 @@ fn deleted_text_is_not_in_the_file_afterwards() {
         db.write(|tx| tx.execute("DELETE FROM said", &[])).await?;
         Ok(())
     });
-    db.settle().unwrap();
+    db.checkpoint_all().unwrap();
     drop(db);
     assert!(!is_on_disk(&file, secret));
 }

@@ -43,7 +43,9 @@ use polyclaw_domain::run::Artifact;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::task::{TaskMember, TaskNo, TaskRefusal, TaskVerification, TeamTask, TeamTaskState};
 use polyclaw_domain::time::Millis;
-use polyclaw_store::tasks::{self, Change, Claim, Ending, Filter, Kind, NewTask};
+use polyclaw_store::tasks::{
+    self, TaskChange, TaskClaimRequest, TaskEnding, TaskEventKind, TaskInsert, TaskListFilter,
+};
 use polyclaw_store::{Db, Result};
 use serde_json::json;
 
@@ -89,8 +91,8 @@ pub fn worker(name: &str) -> TaskMember {
 }
 
 /// What such a worker asks.
-fn asked(name: &str, key: &str) -> Claim {
-    Claim { team: team(), key: key.into(), worker: worker(name), now: NOW, lease_ms: LEASE }
+fn asked(name: &str, key: &str) -> TaskClaimRequest {
+    TaskClaimRequest { team: team(), key: key.into(), worker: worker(name), now: NOW, lease_ms: LEASE }
 }
 
 fn lead() -> TaskMember {
@@ -106,7 +108,7 @@ pub fn task(subject: &str, needs: &[i64]) -> TeamTask {
 }
 
 pub async fn create(db: &Db, task: TeamTask) -> Result<std::result::Result<TaskNo, TaskRefusal>> {
-    let new = NewTask { task, key: None, max_open: 100_000 };
+    let new = TaskInsert { task, key: None, max_open: 100_000 };
     db.write(move |tx| tasks::create(tx, &new)).await
 }
 
@@ -117,17 +119,17 @@ async fn some(db: &Db, tasks: &[(&str, &[i64])]) -> Result<()> {
     Ok(())
 }
 
-pub async fn claim(db: &Db, who: &TaskMember, no: Option<i64>) -> Result<tasks::Claimed> {
+pub async fn claim(db: &Db, who: &TaskMember, no: Option<i64>) -> Result<tasks::TaskClaimResult> {
     claim_at(db, who, no, NOW).await
 }
 
-async fn claim_at(db: &Db, who: &TaskMember, no: Option<i64>, now: Millis) -> Result<tasks::Claimed> {
+async fn claim_at(db: &Db, who: &TaskMember, no: Option<i64>, now: Millis) -> Result<tasks::TaskClaimResult> {
     let (who, wanted) = (who.clone(), no.map(TaskNo));
     let key = format!("{}-{no:?}-{now:?}-{}", who.name, call_number());
-    let asked = Claim { team: team(), key, worker: who, now, lease_ms: LEASE };
+    let asked = TaskClaimRequest { team: team(), key, worker: who, now, lease_ms: LEASE };
     match wanted {
-        Some(no) => db.write(move |tx| tasks::claim(tx, no, &asked)).await,
-        None => db.claim(asked).await,
+        Some(no) => db.write(move |tx| tasks::claim_task(tx, no, &asked)).await,
+        None => db.claim_oldest_task(asked).await,
     }
 }
 
@@ -160,13 +162,21 @@ async fn end_with(
     fence: i64,
 ) -> Result<std::result::Result<Vec<TaskNo>, TaskRefusal>> {
     let artifacts = vec![Artifact { kind: "file".into(), path: "a.txt".into() }];
-    let (who, ending) =
-        (who.clone(), Ending { state, summary: Some("done".into()), artifacts, fence, call: String::new() });
-    db.write(move |tx| tasks::end(tx, &team(), TaskNo(no), &who, (&ending, NOW))).await
+    let (who, ending) = (
+        who.clone(),
+        TaskEnding {
+            state,
+            summary: Some("done".into()),
+            artifacts,
+            fencing_token: fence,
+            call: String::new(),
+        },
+    );
+    db.write(move |tx| tasks::end_task(tx, &team(), TaskNo(no), &who, (&ending, NOW))).await
 }
 
-async fn list(db: &Db, filter: Filter) -> Result<Vec<i64>> {
-    let filter = Filter { limit: 100, ..filter };
+async fn list(db: &Db, filter: TaskListFilter) -> Result<Vec<i64>> {
+    let filter = TaskListFilter { limit: 100, ..filter };
     Ok(db
         .read(move |tx| tasks::list(tx, &team(), &filter))
         .await?
@@ -176,7 +186,7 @@ async fn list(db: &Db, filter: Filter) -> Result<Vec<i64>> {
 }
 
 async fn kinds(db: &Db) -> Result<Vec<&'static str>> {
-    let all = db.read(|tx| tasks::events(tx, &team(), 0, 1_000)).await?;
+    let all = db.read(|tx| tasks::list_events(tx, &team(), 0, 1_000)).await?;
     Ok(all.into_iter().map(|event| event.kind.as_str()).collect())
 }
 
@@ -202,13 +212,15 @@ async fn a_task_is_stored_with_all_it_was_given(db: Db) -> Result<()> {
 }
 
 async fn the_same_call_makes_one_task(db: Db) -> Result<()> {
-    let new = NewTask { task: task("once", &[]), key: Some("turn-call".into()), max_open: 10 };
-    let make = |new: NewTask| db.write(move |tx| tasks::create(tx, &new));
+    let new = TaskInsert { task: task("once", &[]), key: Some("turn-call".into()), max_open: 10 };
+    let make = |new: TaskInsert| db.write(move |tx| tasks::create(tx, &new));
     assert_eq!((make(new.clone()).await?, make(new).await?), (Ok(TaskNo(1)), Ok(TaskNo(1))));
-    assert_eq!(list(&db, Filter::default()).await?, [1]);
+    assert_eq!(list(&db, TaskListFilter::default()).await?, [1]);
     let who = worker("ann");
     let again = |who: TaskMember| {
-        db.write(move |tx| tasks::claim_oldest(tx, &Claim { worker: who.clone(), ..asked("", "turn-claim") }))
+        db.write(move |tx| {
+            tasks::claim_oldest(tx, &TaskClaimRequest { worker: who.clone(), ..asked("", "turn-claim") })
+        })
     };
     some(&db, &[("other", &[])]).await?;
     assert_eq!(again(who.clone()).await?.unwrap().no, TaskNo(1));
@@ -221,18 +233,23 @@ async fn tasks_are_listed_open_ones_first_and_by_what_is_asked(db: Db) -> Result
     claim(&db, &worker("ann"), Some(1)).await?.unwrap();
     claim(&db, &worker("bob"), Some(3)).await?.unwrap();
     end(&db, &worker("bob"), 3, TeamTaskState::Completed).await?.unwrap();
-    let all = Filter { with_ended: true, ..Filter::default() };
-    let by = |state| Filter { state: Some(state), ..Filter::default() };
+    let all = TaskListFilter { with_ended: true, ..TaskListFilter::default() };
+    let by = |state| TaskListFilter { state: Some(state), ..TaskListFilter::default() };
     assert_eq!(list(&db, all.clone()).await?, [2, 1, 3], "what has ended comes last");
-    let behind = |has_ended, no| Filter { after: Some((has_ended, TaskNo(no))), ..all.clone() };
+    let behind = |has_ended, no| TaskListFilter { after: Some((has_ended, TaskNo(no))), ..all.clone() };
     assert_eq!(list(&db, behind(false, 2)).await?, [1, 3]);
     assert_eq!(list(&db, behind(false, 1)).await?, [3]);
     assert_eq!(list(&db, behind(true, 3)).await?, [0; 0], "and nothing twice");
-    assert_eq!(list(&db, Filter::default()).await?, [2, 1], "what has ended is left out");
+    assert_eq!(list(&db, TaskListFilter::default()).await?, [2, 1], "what has ended is left out");
     assert_eq!(list(&db, by(TeamTaskState::Pending)).await?, [2]);
     assert_eq!(list(&db, by(TeamTaskState::Completed)).await?, [3], "unless it is asked for");
-    assert_eq!(list(&db, Filter { owner: Some("ann".into()), ..Filter::default() }).await?, [1]);
-    let waiting = db.read(|tx| tasks::list(tx, &team(), &Filter { limit: 9, ..Filter::default() })).await?;
+    assert_eq!(
+        list(&db, TaskListFilter { owner: Some("ann".into()), ..TaskListFilter::default() }).await?,
+        [1]
+    );
+    let waiting = db
+        .read(|tx| tasks::list(tx, &team(), &TaskListFilter { limit: 9, ..TaskListFilter::default() }))
+        .await?;
     assert_eq!(waiting[0].blocked_by, [TaskNo(1)]);
     assert!(waiting[1].blocked_by.is_empty());
     Ok(())
@@ -248,7 +265,8 @@ async fn a_claimed_task_has_an_owner_a_time_and_its_active_form(db: Db) -> Resul
     assert_eq!((lease.owner.as_str(), &lease.session, lease.fence), ("ann", &key("ann"), 1));
     assert!((before.plus(LEASE)..=after.plus(LEASE)).contains(&lease.until), "by whichever clock");
     assert_eq!(claimed.display_title(), "Writing");
-    let started = db.write(|tx| tasks::start(tx, &team(), TaskNo(1), &worker("ann"), (NOW, LEASE))).await?;
+    let started =
+        db.write(|tx| tasks::start_task(tx, &team(), TaskNo(1), &worker("ann"), (NOW, LEASE))).await?;
     assert_eq!(started.unwrap().state, TeamTaskState::InProgress);
     assert_eq!(kinds(&db).await?, ["created", "claimed", "started"]);
     Ok(())
@@ -322,8 +340,8 @@ async fn a_chain_is_freed_link_by_link(db: Db) -> Result<()> {
 async fn what_closes_a_circle_is_refused(db: Db) -> Result<()> {
     some(&db, &[("a", &[]), ("b", &[1]), ("c", &[2])]).await?;
     let wait = |no: i64, need: i64| {
-        let change = Change { needs: vec![TaskNo(need)], ..Change::default() };
-        db.write(move |tx| tasks::update(tx, &team(), TaskNo(no), &change, (&lead(), NOW)))
+        let change = TaskChange { needs: vec![TaskNo(need)], ..TaskChange::default() };
+        db.write(move |tx| tasks::update_task(tx, &team(), TaskNo(no), &change, (&lead(), NOW)))
     };
     assert_eq!(code(wait(1, 3).await?), "dependency_cycle");
     assert_eq!(code(wait(1, 1).await?), "self_dependency");
@@ -331,7 +349,7 @@ async fn what_closes_a_circle_is_refused(db: Db) -> Result<()> {
     assert_eq!(code(create(&db, task("d", &[4])).await?), "self_dependency");
     assert_eq!(code(create(&db, task("d", &[99])).await?), "unknown_dependency");
     assert!(get(&db, 1).await?.needs.is_empty(), "nothing of it was stored");
-    assert_eq!(list(&db, Filter::default()).await?, [3, 2, 1]);
+    assert_eq!(list(&db, TaskListFilter::default()).await?, [3, 2, 1]);
     assert_eq!(code(wait(3, 1).await?), "ok");
     assert_eq!(get(&db, 3).await?.needs, [TaskNo(1), TaskNo(2)]);
     Ok(())
@@ -384,13 +402,13 @@ async fn the_oldest_that_fits_is_taken(db: Db) -> Result<()> {
 async fn the_lead_may_release_and_end_what_others_hold(db: Db) -> Result<()> {
     some(&db, &[("a", &[]), ("b", &[])]).await?;
     claim(&db, &worker("ann"), Some(1)).await?.unwrap();
-    let freed = db.write(|tx| tasks::release(tx, &team(), TaskNo(1), &lead(), NOW)).await?.unwrap();
+    let freed = db.write(|tx| tasks::release_task(tx, &team(), TaskNo(1), &lead(), NOW)).await?.unwrap();
     assert_eq!((freed.state, freed.lease), (TeamTaskState::Pending, None));
     claim(&db, &worker("ann"), Some(1)).await?.unwrap();
     assert_eq!(code(end(&db, &lead(), 1, TeamTaskState::Failed).await?), "ok");
     assert_eq!(get(&db, 1).await?.ended_by.as_deref(), Some("ann"));
     claim(&db, &worker("ann"), Some(2)).await?.unwrap();
-    let left = db.write(|tx| tasks::free_all(tx, &team(), "ann", "its session was closed", NOW)).await?;
+    let left = db.write(|tx| tasks::release_all(tx, &team(), "ann", "its session was closed", NOW)).await?;
     assert_eq!(left, [TaskNo(2)]);
     assert_eq!(get(&db, 2).await?.note.as_deref(), Some("its session was closed"));
     Ok(())
@@ -402,7 +420,7 @@ async fn the_lead_ends_what_nobody_holds_unless_somebody_was_faster(db: Db) -> R
     claim(&db, &worker("ann"), Some(1)).await?.unwrap();
     let looked_before = end_with(&db, &lead(), 1, TeamTaskState::Failed, 0).await?;
     assert_eq!(code(looked_before), "task_late", "it was free when the lead looked, and is not");
-    db.write(|tx| tasks::release(tx, &team(), TaskNo(1), &worker("ann"), NOW)).await?.unwrap();
+    db.write(|tx| tasks::release_task(tx, &team(), TaskNo(1), &worker("ann"), NOW)).await?.unwrap();
     assert_eq!(end(&db, &lead(), 1, TeamTaskState::Completed).await?, Ok(vec![TaskNo(2)]));
     assert_eq!(get(&db, 1).await?.ended_by.as_deref(), Some("lead"));
     Ok(())
@@ -416,7 +434,8 @@ async fn what_was_done_is_found_by_who_did_it(db: Db) -> Result<()> {
     claim(&db, &ann, Some(2)).await?.unwrap();
     claim(&db, &worker("bob"), Some(3)).await?.unwrap();
     for (with_ended, expected) in [(false, vec![2]), (true, vec![2, 1])] {
-        let filter = Filter { owner: Some("ann".into()), with_ended, limit: 9, ..Filter::default() };
+        let filter =
+            TaskListFilter { owner: Some("ann".into()), with_ended, limit: 9, ..TaskListFilter::default() };
         let found = db.read(move |tx| tasks::list(tx, &team(), &filter)).await?;
         assert_eq!(found.iter().map(|task| task.no.0).collect::<Vec<_>>(), expected);
     }
@@ -427,16 +446,18 @@ async fn a_task_can_be_let_go_of_what_it_waits_for(db: Db) -> Result<()> {
     some(&db, &[("a", &[]), ("b", &[]), ("c", &[1, 2])]).await?;
     let drop_one = |needs: &[i64], drops: &[i64]| {
         let of = |list: &[i64]| list.iter().copied().map(TaskNo).collect();
-        let change = Change { needs: of(needs), drops: of(drops), ..Change::default() };
-        db.write(move |tx| tasks::update(tx, &team(), TaskNo(3), &change, (&lead(), NOW)))
+        let change = TaskChange { needs: of(needs), drops: of(drops), ..TaskChange::default() };
+        db.write(move |tx| tasks::update_task(tx, &team(), TaskNo(3), &change, (&lead(), NOW)))
     };
     assert_eq!(drop_one(&[], &[1]).await?.unwrap().blocked_by, [TaskNo(2)]);
     assert_eq!(drop_one(&[1], &[2]).await?.unwrap().blocked_by, [TaskNo(1)], "one for the other");
     assert_eq!(drop_one(&[], &[1, 7]).await?.unwrap().blocked_by, [], "what it does not wait for is nothing");
     claim(&db, &worker("ann"), Some(3)).await?.unwrap();
-    let events = db.read(|tx| tasks::events(tx, &team(), 0, 99)).await?;
-    let dropped =
-        events.iter().filter(|event| event.kind == Kind::Updated).map(|event| event.data["drops"].clone());
+    let events = db.read(|tx| tasks::list_events(tx, &team(), 0, 99)).await?;
+    let dropped = events
+        .iter()
+        .filter(|event| event.kind == TaskEventKind::Updated)
+        .map(|event| event.data["drops"].clone());
     assert_eq!(dropped.collect::<Vec<_>>(), [json!([1]), json!([2]), json!([1, 7])]);
     Ok(())
 }
@@ -444,8 +465,8 @@ async fn a_task_can_be_let_go_of_what_it_waits_for(db: Db) -> Result<()> {
 async fn a_task_that_nobody_has_can_be_given_to_another(db: Db) -> Result<()> {
     some(&db, &[("a", &[])]).await?;
     let give = |name: &str| {
-        let change = Change { assignee: Some(name.to_owned()), ..Change::default() };
-        db.write(move |tx| tasks::update(tx, &team(), TaskNo(1), &change, (&lead(), NOW)))
+        let change = TaskChange { assignee: Some(name.to_owned()), ..TaskChange::default() };
+        db.write(move |tx| tasks::update_task(tx, &team(), TaskNo(1), &change, (&lead(), NOW)))
     };
     assert_eq!(give("bob").await?.unwrap().assignee.as_deref(), Some("bob"));
     assert_eq!(code(claim(&db, &worker("ann"), Some(1)).await?), "task_assigned");
@@ -460,7 +481,7 @@ async fn a_task_that_nobody_has_can_be_given_to_another(db: Db) -> Result<()> {
 
 async fn the_number_of_open_tasks_is_bounded(db: Db) -> Result<()> {
     let make = || {
-        let new = NewTask { task: task("x", &[]), key: None, max_open: 2 };
+        let new = TaskInsert { task: task("x", &[]), key: None, max_open: 2 };
         db.write(move |tx| tasks::create(tx, &new))
     };
     assert!(make().await?.is_ok() && make().await?.is_ok());
@@ -473,16 +494,19 @@ async fn the_number_of_open_tasks_is_bounded(db: Db) -> Result<()> {
 
 async fn two_teams_in_one_database_do_not_meet(db: Db) -> Result<()> {
     some(&db, &[("a", &[])]).await?;
-    let other =
-        NewTask { task: TeamTask { team: TeamId::new("team-2"), ..task("b", &[]) }, key: None, max_open: 10 };
+    let other = TaskInsert {
+        task: TeamTask { team: TeamId::new("team-2"), ..task("b", &[]) },
+        key: None,
+        max_open: 10,
+    };
     assert_eq!(db.write(move |tx| tasks::create(tx, &other)).await?, Ok(TaskNo(1)), "each counts from one");
-    assert_eq!(list(&db, Filter::default()).await?, [1]);
-    let due = db.read(|tx| tasks::unrelayed(tx, &team(), 10)).await?;
+    assert_eq!(list(&db, TaskListFilter::default()).await?, [1]);
+    let due = db.read(|tx| tasks::list_unrelayed(tx, &team(), 10)).await?;
     assert_eq!(due.len(), 1);
     let seq = due[0].seq;
-    db.write(move |tx| tasks::relayed(tx, seq)).await?;
-    assert!(db.read(|tx| tasks::unrelayed(tx, &team(), 10)).await?.is_empty());
-    assert_eq!(db.read(|tx| tasks::unrelayed(tx, &TeamId::new("team-2"), 10)).await?.len(), 1);
+    db.write(move |tx| tasks::mark_relayed(tx, seq)).await?;
+    assert!(db.read(|tx| tasks::list_unrelayed(tx, &team(), 10)).await?.is_empty());
+    assert_eq!(db.read(|tx| tasks::list_unrelayed(tx, &TeamId::new("team-2"), 10)).await?.len(), 1);
     Ok(())
 }
 
@@ -492,9 +516,9 @@ fn a_list_sorts_nothing() {
     let db = Db::ledger_in_memory().unwrap();
     crate::engines::drive(async {
         some(&db, &[("a", &[])]).await?;
-        let filter = Filter { with_ended: true, limit: 9, ..Filter::default() };
+        let filter = TaskListFilter { with_ended: true, limit: 9, ..TaskListFilter::default() };
         let body = move |tx: &mut polyclaw_store::Tx<'_>| tasks::list(tx, &team(), &filter).map(drop);
-        let plans = db.write(move |tx| tx.explained(body.clone())).await?;
+        let plans = db.write(move |tx| tx.explain_queries(body.clone())).await?;
         assert!(plans[0].contains("tasks_open (team_id=? AND task_no<?)"), "{plans:?}");
         assert!(plans[1].contains("PRIMARY KEY (team_id=? AND task_no<?)"), "{plans:?}");
         assert!(!plans[0].contains("TEMP B-TREE") && !plans[1].contains("TEMP B-TREE"), "{plans:?}");
@@ -506,8 +530,8 @@ fn a_list_sorts_nothing() {
 async fn a_task_at_work_that_has_to_wait_stays_with_its_owner(db: Db) -> Result<()> {
     some(&db, &[("a", &[]), ("b", &[])]).await?;
     let fence = claim(&db, &worker("ann"), Some(2)).await?.unwrap().lease.unwrap().fence;
-    let change = Change { needs: vec![TaskNo(1)], ..Change::default() };
-    db.write(move |tx| tasks::update(tx, &team(), TaskNo(2), &change, (&lead(), NOW))).await?.unwrap();
+    let change = TaskChange { needs: vec![TaskNo(1)], ..TaskChange::default() };
+    db.write(move |tx| tasks::update_task(tx, &team(), TaskNo(2), &change, (&lead(), NOW))).await?.unwrap();
     claim(&db, &worker("bob"), Some(1)).await?.unwrap();
     assert_eq!(
         end(&db, &worker("bob"), 1, TeamTaskState::Completed).await?.unwrap(),

@@ -59,48 +59,48 @@ async fn who_fails_is_tried_again_once_at_each_moment(db: Db) -> Result<()> {
     insert(&db, team("t", "web")).await?;
     db.write(|tx| teams::add_member(tx, &member("ann", "a"))).await?;
     let fail = |name: &'static str, at: i64| {
-        db.write(move |tx| teams::note_failure(tx, &id(), name, "provider_down", NOW.plus(at)))
+        db.write(move |tx| teams::record_failure(tx, &id(), name, "provider_down", NOW.plus(at)))
     };
     fail("ann", 0).await?;
     fail("lead", 1).await?;
     fail("ann", 2).await?;
-    let ann = db.read(move |tx| teams::setback(tx, &id(), "ann")).await?.unwrap();
+    let ann = db.read(move |tx| teams::get_failure_streak(tx, &id(), "ann")).await?.unwrap();
     assert_eq!((ann.since, ann.failures, ann.retry_at), (NOW, 2, Some(NOW.plus(60_002))));
-    let retries = db.read(teams::retries).await?;
+    let retries = db.read(teams::list_retries).await?;
     assert_eq!(retries.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["lead", "ann"], "in order");
     let take = |at: usize| {
         let retry = retries[at].clone();
-        db.write(move |tx| teams::take_retry(tx, &retry, None))
+        db.write(move |tx| teams::claim_retry(tx, &retry, None))
     };
     assert!(take(0).await? && !take(0).await?, "one of those who look takes it");
-    assert_eq!(db.write(|tx| teams::drop_retries(tx, &key("a"))).await?, 1, "a member that is stopped");
-    assert_eq!(db.write(|tx| teams::retry_led_by(tx, &key("lead"), NOW)).await?, 2);
-    assert_eq!(db.write(|tx| teams::drop_retries(tx, &key("lead"))).await?, 2, "a lead that is stopped");
-    assert!(!take(1).await? && db.read(teams::retries).await?.is_empty());
+    assert_eq!(db.write(|tx| teams::cancel_retries(tx, &key("a"))).await?, 1, "a member that is stopped");
+    assert_eq!(db.write(|tx| teams::retry_teams_led_by(tx, &key("lead"), NOW)).await?, 2);
+    assert_eq!(db.write(|tx| teams::cancel_retries(tx, &key("lead"))).await?, 2, "a lead that is stopped");
+    assert!(!take(1).await? && db.read(teams::list_retries).await?.is_empty());
     db.write(|tx| teams::replace_member(tx, &member("ann", "b"))).await?;
-    let left = db.read(move |tx| teams::setbacks(tx, &id())).await?;
+    let left = db.read(move |tx| teams::list_failure_streaks(tx, &id())).await?;
     assert_eq!(left.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["lead"]);
-    db.write(move |tx| teams::forget_failures(tx, &id(), "lead")).await?;
-    assert!(db.read(move |tx| teams::setbacks(tx, &id())).await?.is_empty());
+    db.write(move |tx| teams::clear_failures(tx, &id(), "lead")).await?;
+    assert!(db.read(move |tx| teams::list_failure_streaks(tx, &id())).await?.is_empty());
     Ok(())
 }
 
 async fn a_name_is_taken_until_its_team_has_ended(db: Db) -> Result<()> {
     insert(&db, team("t", "web")).await?;
     assert!(matches!(insert(&db, team("u", "web")).await, Err(Error::Conflict(_))));
-    assert_eq!(db.read(|tx| teams::named(tx, "web")).await?, Some(team("t", "web")));
+    assert_eq!(db.read(|tx| teams::find_open_by_name(tx, "web")).await?, Some(team("t", "web")));
     let end = |from: TeamStatus, to: TeamStatus| {
         db.write(move |tx| teams::set_status(tx, &TeamId::new("t"), (&[from], to), NOW))
     };
     assert!(!end(TeamStatus::ShuttingDown, TeamStatus::Shutdown).await?, "it is not there yet");
     assert!(end(TeamStatus::Active, TeamStatus::Shutdown).await?);
     insert(&db, team("u", "web")).await?;
-    assert_eq!(db.read(|tx| teams::named(tx, "web")).await?.unwrap().id, TeamId::new("u"));
-    assert_eq!(db.read(teams::open).await?.len(), 1);
-    assert_eq!(db.read(|tx| teams::ended(tx, 9)).await?.len(), 1);
-    assert_eq!(db.read(|tx| teams::led_by(tx, &key("lead"))).await?.len(), 2);
-    db.write(|tx| teams::set_asked(tx, &key("lead"), &TraceId::new("y"), &[])).await?;
-    let asked = db.read(|tx| teams::named(tx, "web")).await?.unwrap();
+    assert_eq!(db.read(|tx| teams::find_open_by_name(tx, "web")).await?.unwrap().id, TeamId::new("u"));
+    assert_eq!(db.read(teams::list_open).await?.len(), 1);
+    assert_eq!(db.read(|tx| teams::list_ended(tx, 9)).await?.len(), 1);
+    assert_eq!(db.read(|tx| teams::list_led_by(tx, &key("lead"))).await?.len(), 2);
+    db.write(|tx| teams::set_request_origin(tx, &key("lead"), &TraceId::new("y"), &[])).await?;
+    let asked = db.read(|tx| teams::find_open_by_name(tx, "web")).await?.unwrap();
     assert_eq!((asked.trace.as_str(), asked.reply_to.len()), ("y", 0));
     Ok(())
 }
@@ -109,12 +109,12 @@ async fn a_member_is_its_name_and_its_sessions_are_its_lives(db: Db) -> Result<(
     insert(&db, team("t", "web")).await?;
     db.write(|tx| teams::add_member(tx, &member("ann", "a"))).await?;
     assert!(db.write(|tx| teams::add_member(tx, &member("ann", "b"))).await.is_err());
-    assert_eq!(db.read(|tx| teams::member_of(tx, &key("a"))).await?, Some(member("ann", "a")));
+    assert_eq!(db.read(|tx| teams::find_member_by_session(tx, &key("a"))).await?, Some(member("ann", "a")));
     db.write(|tx| teams::replace_member(tx, &member("ann", "b"))).await?;
-    assert_eq!(db.read(|tx| teams::member_of(tx, &key("a"))).await?, None);
+    assert_eq!(db.read(|tx| teams::find_member_by_session(tx, &key("a"))).await?, None);
     db.write(|tx| teams::set_member_state(tx, &TeamId::new("t"), "ann", MemberState::Lost, NOW.plus(1)))
         .await?;
-    let now = db.read(|tx| teams::members(tx, &TeamId::new("t"))).await?;
+    let now = db.read(|tx| teams::list_members(tx, &TeamId::new("t"))).await?;
     let lost = TeamMember { state: MemberState::Lost, last_active_at: NOW.plus(1), ..member("ann", "b") };
     assert_eq!(now, [lost]);
     Ok(())
@@ -126,16 +126,19 @@ async fn a_request_has_one_answer(db: Db) -> Result<()> {
     let request =
         ShutdownRequest { id: "r1".into(), member: "ann".into(), deadline: NOW.plus(60), answer: None };
     let (asked, of) = (request.clone(), id.clone());
-    db.write(move |tx| teams::ask(tx, &of, &asked, NOW)).await?;
-    assert!(db.write(|tx| teams::answer(tx, "r1", &ShutdownAnswer::Approved)).await?);
-    assert!(!db.write(|tx| teams::answer(tx, "r1", &ShutdownAnswer::Idle)).await?, "the first stands");
-    assert!(!db.write(|tx| teams::answer(tx, "r9", &ShutdownAnswer::Idle)).await?);
+    db.write(move |tx| teams::insert_shutdown_request(tx, &of, &asked, NOW)).await?;
+    assert!(db.write(|tx| teams::record_shutdown_answer(tx, "r1", &ShutdownAnswer::Approved)).await?);
+    assert!(
+        !db.write(|tx| teams::record_shutdown_answer(tx, "r1", &ShutdownAnswer::Idle)).await?,
+        "the first stands"
+    );
+    assert!(!db.write(|tx| teams::record_shutdown_answer(tx, "r9", &ShutdownAnswer::Idle)).await?);
     let of = id.clone();
-    let answered = db.read(move |tx| teams::requests(tx, &of)).await?;
+    let answered = db.read(move |tx| teams::list_shutdown_requests(tx, &of)).await?;
     assert_eq!(answered, [ShutdownRequest { answer: Some(ShutdownAnswer::Approved), ..request }]);
     let of = id.clone();
-    db.write(move |tx| teams::drop_requests(tx, &of)).await?;
-    assert!(db.read(move |tx| teams::requests(tx, &id)).await?.is_empty());
+    db.write(move |tx| teams::delete_shutdown_requests(tx, &of)).await?;
+    assert!(db.read(move |tx| teams::list_shutdown_requests(tx, &id)).await?.is_empty());
     Ok(())
 }
 
@@ -143,16 +146,19 @@ async fn a_call_means_the_team_that_it_ended(db: Db) -> Result<()> {
     const END: (&[TeamStatus], TeamStatus) = (&[TeamStatus::Active], TeamStatus::Shutdown);
     for (at, id) in (0_i64..).zip(["t1", "t2", "t3"]) {
         insert(&db, team(id, "web")).await?;
-        let is_meant = db.write(move |tx| teams::note_call(tx, "c", &TeamId::new(id))).await?;
+        let is_meant = db.write(move |tx| teams::record_shutdown_call(tx, "c", &TeamId::new(id))).await?;
         assert_eq!(is_meant, id == "t1");
         if id != "t3" {
             db.write(move |tx| teams::set_status(tx, &TeamId::new(id), END, NOW.plus(at))).await?;
         }
     }
     let id = |team: &Team| team.id.to_string();
-    assert_eq!(db.read(|tx| teams::of_call(tx, "c")).await?.as_ref().map(id).as_deref(), Some("t1"));
-    assert_eq!(db.read(|tx| teams::of_call(tx, "d")).await?, None);
-    let ended = db.read(|tx| teams::ended_of(tx, "web")).await?;
+    assert_eq!(
+        db.read(|tx| teams::find_by_shutdown_call(tx, "c")).await?.as_ref().map(id).as_deref(),
+        Some("t1")
+    );
+    assert_eq!(db.read(|tx| teams::find_by_shutdown_call(tx, "d")).await?, None);
+    let ended = db.read(|tx| teams::list_ended_by_name(tx, "web")).await?;
     assert_eq!(ended.iter().map(id).collect::<Vec<_>>(), ["t2", "t1"], "the newest first");
     Ok(())
 }
@@ -168,14 +174,14 @@ async fn who_is_at_work_is_known_from_the_turns(db: Db) -> Result<()> {
     .await?;
     queue(&db, vec![crate::rows::job("t1", "b"), crate::rows::job("t2", "a")]).await?;
     claim(&db, claimer("n/1")).await?.unwrap();
-    assert_eq!(db.read(|tx| teams::at_work(tx, &TeamId::new("t"))).await?, ["ann", "bob"]);
-    let waiting = db.read(|tx| jobs::load(tx, &key("a"))).await?.queued.unwrap();
-    db.write(move |tx| jobs::wait_for_person(tx, &waiting)).await?;
+    assert_eq!(db.read(|tx| teams::list_members_at_work(tx, &TeamId::new("t"))).await?, ["ann", "bob"]);
+    let waiting = db.read(|tx| jobs::session_load(tx, &key("a"))).await?.queued.unwrap();
+    db.write(move |tx| jobs::hold_for_person(tx, &waiting)).await?;
     let team = TeamId::new("t");
     let (at_work, with_runs) = db
         .write(move |tx| {
             runs::insert(tx, &SubagentRun { owner: key("c"), ..run("r", "child", None) })?;
-            Ok((teams::at_work(tx, &team)?, teams::with_runs(tx, &team)?))
+            Ok((teams::list_members_at_work(tx, &team)?, teams::list_members_with_runs(tx, &team)?))
         })
         .await?;
     assert_eq!(at_work, ["bob"], "whose turn waits for a person is not at work");

@@ -6,8 +6,8 @@ use polyclaw_domain::delivery::OutboxState;
 use polyclaw_domain::job::JobState;
 use polyclaw_domain::message::{MessagePart, MessageRole, tool_calls};
 use polyclaw_engine::ingress::Accepted;
-use polyclaw_store::messages::Message;
-use polyclaw_store::outbox::Parcel;
+use polyclaw_store::messages::SessionMessage;
+use polyclaw_store::outbox::OutboxMessage;
 use polyclaw_store::{Tx, jobs, messages, outbox, sessions};
 
 use crate::simulator::letters::{self, Answered, Post, each_answers_once};
@@ -38,10 +38,10 @@ impl std::fmt::Display for Broken {
 impl std::error::Error for Broken {}
 
 struct Facts {
-    jobs: Vec<jobs::Job>,
-    transcripts: Vec<Vec<Message>>,
-    parcels: Vec<Parcel>,
-    answers: Vec<(String, Option<jobs::Job>, Option<Message>)>,
+    jobs: Vec<jobs::TurnJob>,
+    transcripts: Vec<Vec<SessionMessage>>,
+    parcels: Vec<OutboxMessage>,
+    answers: Vec<(String, Option<jobs::TurnJob>, Option<SessionMessage>)>,
     rounds: Vec<Answered>,
 }
 
@@ -110,16 +110,16 @@ fn read(
 ) -> polyclaw_store::Result<Facts> {
     let groups = letters::transcripts(tx)?;
     let rounds = letters::answered(tx, posts, &groups)?;
-    let mut transcripts: Vec<Vec<Message>> = groups.into_iter().map(|(_, lines)| lines).collect();
+    let mut transcripts: Vec<Vec<SessionMessage>> = groups.into_iter().map(|(_, lines)| lines).collect();
     for name in names {
         let key = World::key(name);
         if let Some(session) = sessions::get(tx, &key)? {
-            transcripts.push(messages::page(tx, &key, &session.id, 0, 10_000)?);
+            transcripts.push(messages::list_page(tx, &key, &session.id, 0, 10_000)?);
         }
     }
     let mut answers = Vec::new();
     for (name, accepted) in acks {
-        let job = jobs::answering(tx, &accepted.turn_id)?;
+        let job = jobs::find_answering(tx, &accepted.turn_id)?;
         let reply = match job.as_ref().and_then(|job| job.reply.as_ref()) {
             Some(id) => messages::get(tx, id)?,
             None => None,
@@ -163,7 +163,7 @@ fn answered_once(facts: &Facts) -> Result<(), String> {
 
 /// A task is named by exactly one answer: not by none, and not by another turn's as well.
 fn replies_name_their_tasks(facts: &Facts) -> Result<(), String> {
-    let finals: Vec<&Message> = facts.transcripts.iter().flatten().filter(|m| is_final(m)).collect();
+    let finals: Vec<&SessionMessage> = facts.transcripts.iter().flatten().filter(|m| is_final(m)).collect();
     for (name, job, reply) in &facts.answers {
         let naming = finals.iter().filter(|m| names(&m.text, name)).count();
         let failed = job.as_ref().is_some_and(|job| job.state == JobState::Failed);
@@ -179,7 +179,7 @@ fn replies_name_their_tasks(facts: &Facts) -> Result<(), String> {
     Ok(())
 }
 
-pub(super) fn is_final(message: &Message) -> bool {
+pub(super) fn is_final(message: &SessionMessage) -> bool {
     message.role == MessageRole::Assistant && tool_calls(&message.parts).next().is_none()
 }
 

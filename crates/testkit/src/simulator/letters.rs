@@ -10,8 +10,8 @@ use polyclaw_domain::channel::{InboundMessage, InboundSink, IngestOutcome};
 use polyclaw_domain::job::JobState;
 use polyclaw_domain::message::MessageRole;
 use polyclaw_domain::session_key::SessionKey;
-use polyclaw_store::messages::Message;
-use polyclaw_store::{Tx, jobs, messages, rounds, sessions};
+use polyclaw_store::messages::SessionMessage;
+use polyclaw_store::{Tx, broadcasts, jobs, messages, sessions};
 use tokio::task::JoinSet;
 
 use super::check::{is_final, names};
@@ -96,7 +96,7 @@ pub(super) async fn quiet(world: &World, posts: &[Post], taken: &TakenNames) {
     while taken.lock().unwrap_or_else(PoisonError::into_inner).len() < posts.len() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    while !world.engine.db().read(rounds::open).await.is_ok_and(|open| open.is_empty()) {
+    while !world.engine.db().read(broadcasts::list_open).await.is_ok_and(|open| open.is_empty()) {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
@@ -110,12 +110,14 @@ pub(super) struct Answered {
     naming: usize,
 }
 
-pub(super) fn transcripts(tx: &mut Tx<'_>) -> polyclaw_store::Result<Vec<(&'static str, Vec<Message>)>> {
+pub(super) fn transcripts(
+    tx: &mut Tx<'_>,
+) -> polyclaw_store::Result<Vec<(&'static str, Vec<SessionMessage>)>> {
     let mut found = Vec::new();
     for agent in AGENTS {
         let Ok(key) = SessionKey::parse(&format!("agent:{agent}:telegram:group:{GROUP}")) else { continue };
         if let Some(session) = sessions::get(tx, &key)? {
-            found.push((agent, messages::page(tx, &key, &session.id, 0, 10_000)?));
+            found.push((agent, messages::list_page(tx, &key, &session.id, 0, 10_000)?));
         }
     }
     Ok(found)
@@ -124,19 +126,22 @@ pub(super) fn transcripts(tx: &mut Tx<'_>) -> polyclaw_store::Result<Vec<(&'stat
 pub(super) fn answered(
     tx: &mut Tx<'_>,
     posts: &[Post],
-    transcripts: &[(&'static str, Vec<Message>)],
+    transcripts: &[(&'static str, Vec<SessionMessage>)],
 ) -> polyclaw_store::Result<Vec<Answered>> {
     let mut found = Vec::new();
     for (agent, post) in AGENTS.iter().flat_map(|agent| posts.iter().map(move |post| (*agent, post))) {
         if post.kind != Kind::Round {
             continue;
         }
-        let lines =
-            transcripts.iter().find(|(of, _)| *of == agent).map_or(&[] as &[Message], |(_, lines)| lines);
-        let asked = |m: &&Message| m.role == MessageRole::User && m.address.is_some() && m.text == post.text;
-        let copies: Vec<&Message> = lines.iter().filter(asked).collect();
+        let lines = transcripts
+            .iter()
+            .find(|(of, _)| *of == agent)
+            .map_or(&[] as &[SessionMessage], |(_, lines)| lines);
+        let asked =
+            |m: &&SessionMessage| m.role == MessageRole::User && m.address.is_some() && m.text == post.text;
+        let copies: Vec<&SessionMessage> = lines.iter().filter(asked).collect();
         let job = match copies.first() {
-            Some(message) => jobs::answering(tx, &message.turn)?,
+            Some(message) => jobs::find_answering(tx, &message.turn)?,
             None => None,
         };
         let naming = lines.iter().filter(|m| is_final(m) && names(&m.text, &post.name)).count();

@@ -33,7 +33,7 @@ impl Watch {
     }
 
     async fn look(&self, point: KillPoint) {
-        let running = match self.db.read(jobs::running).await {
+        let running = match self.db.read(jobs::list_running).await {
             Ok(running) => running,
             Err(error) => return self.note(format!("at {}: {error}", point.as_str())),
         };

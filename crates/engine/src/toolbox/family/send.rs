@@ -7,7 +7,7 @@ use polyclaw_domain::job::JobState;
 use polyclaw_domain::message::MessageOrigin;
 use polyclaw_domain::session::{Session, SessionStatus};
 use polyclaw_domain::session_key::SessionKey;
-use polyclaw_store::jobs::Job;
+use polyclaw_store::jobs::TurnJob;
 use polyclaw_store::{Tx, jobs, sessions};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -35,7 +35,7 @@ pub(super) struct Send {
 
 /// The turn that sends, and the session it sends to, where that is there.
 struct Ends {
-    from: Job,
+    from: TurnJob,
     to: Option<Session>,
     is_own: bool,
     asked_by: Vec<String>,

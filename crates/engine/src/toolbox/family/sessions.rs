@@ -5,7 +5,7 @@ use polyclaw_domain::message::MessageRole;
 use polyclaw_domain::sanitize;
 use polyclaw_domain::session::{Session, SessionStatus};
 use polyclaw_domain::session_key::SessionKey;
-use polyclaw_store::sessions::Filter;
+use polyclaw_store::sessions::SessionFilter;
 use polyclaw_store::{Tx, messages, sessions};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -48,7 +48,8 @@ async fn others(engine: &Engine, asked: Asked<'_>) -> Result<Vec<Value>, Refused
     if !engine.settings().agent_to_agent.enabled {
         return Ok(Vec::new());
     }
-    let filter = Filter { status: Some(SessionStatus::Active), limit: LOOKED_AT, ..Filter::default() };
+    let filter =
+        SessionFilter { status: Some(SessionStatus::Active), limit: LOOKED_AT, ..SessionFilter::default() };
     let found = engine.db().read(move |tx| sessions::list(tx, &filter)).await.map_err(Error::from)?;
     let is_open = |session: &&Session| {
         session.owner.is_none()
@@ -68,11 +69,11 @@ pub(super) async fn history(engine: &Engine, asked: Asked<'_>, given: History) -
             return Ok(None);
         }
         let Some(session) = sessions::get(tx, &wanted)? else { return Ok(None) };
-        messages::newest(tx, &wanted, &session.id, limit).map(Some)
+        messages::list_newest(tx, &wanted, &session.id, limit).map(Some)
     };
     let found = engine.db().read(read).await.map_err(Error::from)?;
     let found = found.ok_or_else(|| Error::UnknownSession(key.to_string()))?;
-    let line = |message: &messages::Message| -> Value {
+    let line = |message: &messages::SessionMessage| -> Value {
         let role = match message.role {
             MessageRole::User => message.origin.to_string(),
             other => other.as_str().to_owned(),

@@ -118,11 +118,11 @@ pub(super) async fn spawn(engine: &Engine, asked: Asked<'_>, given: Spawn) -> Do
 pub(super) async fn rest(engine: &Engine, asked: Asked<'_>) -> Done {
     let owner = asked.scope.session.clone();
     let read = move |tx: &mut Tx<'_>| {
-        let is_due = match jobs::queued(tx, &owner)? {
-            Some(queued) => !jobs::waits_for_person(tx, &queued.turn)?,
+        let is_due = match jobs::find_queued(tx, &owner)? {
+            Some(queued) => !jobs::is_held_for_person(tx, &queued.turn)?,
             None => false,
         };
-        Ok((runs::at_work(tx, &owner)?.len(), is_due))
+        Ok((runs::list_running_by_owner(tx, &owner)?.len(), is_due))
     };
     match engine.db().read(read).await.map_err(Error::from)? {
         (0, false) => Err(Refused("Nothing you began is at work: there is nothing to wait for.".to_owned())),

@@ -101,7 +101,7 @@ pub(super) async fn spawn(engine: &Engine, asked: Asked<'_>, given: Spawn) -> Do
 /// Stopping everybody without a word is for people: a turn that members or the clock began does not do it.
 async fn has_person(engine: &Engine, asked: Asked<'_>) -> Result<bool, Refused> {
     let turn = asked.turn.clone();
-    let stored = engine.db().read(move |tx| messages::of_turn(tx, &turn)).await.map_err(Error::from)?;
+    let stored = engine.db().read(move |tx| messages::list_by_turn(tx, &turn)).await.map_err(Error::from)?;
     Ok(stored.iter().any(|line| line.role == MessageRole::User && line.origin.is_person()))
 }
 

@@ -2,7 +2,7 @@
 
 use polyclaw_domain::run::Artifact;
 use polyclaw_domain::task::{TaskNo, TaskVerification, TeamTask, TeamTaskState};
-use polyclaw_store::tasks::Change;
+use polyclaw_store::tasks::TaskChange;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -196,7 +196,7 @@ pub(super) async fn update(engine: &Engine, asked: Asked<'_>, given: Update) -> 
         }
         None => None,
     };
-    let change = Change {
+    let change = TaskChange {
         active_form: given.active_form,
         note: given.note,
         needs: given.depends_on.unwrap_or_default(),

@@ -2,7 +2,7 @@
 
 use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::delivery::{DeliveryPolicy, apply_gate, is_silence};
-use polyclaw_store::outbox::Parcel;
+use polyclaw_store::outbox::OutboxMessage;
 use polyclaw_store::{Tx, drafts, outbox};
 
 use super::{Last, pass_gate};
@@ -56,7 +56,7 @@ pub(in crate::turn) async fn release_drafts(
     let write = move |tx: &mut Tx<'_>| {
         check_claim(tx, &claim)?;
         for (address, parcels) in &last_words {
-            drafts::drop_one(tx, &claim.turn, address)?;
+            drafts::delete(tx, &claim.turn, address)?;
             parcels.iter().try_for_each(|parcel| outbox::push(tx, parcel))?;
         }
         Ok(())
@@ -67,7 +67,12 @@ pub(in crate::turn) async fn release_drafts(
 }
 
 /// A draft as it is to stand: with all that was said in the step, which the draft may be behind of.
-fn stand(engine: &Engine, running: &Running, context: &Context, draft: Draft) -> (ChatAddress, Vec<Parcel>) {
+fn stand(
+    engine: &Engine,
+    running: &Running,
+    context: &Context,
+    draft: Draft,
+) -> (ChatAddress, Vec<OutboxMessage>) {
     let claim = &running.claim;
     let said = context.last_step().map(|step| step.text.as_str()).filter(|text| !text.is_empty());
     let text = said.map_or(draft.text, |said| context.signed(said));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use polyclaw_domain::job::{JobLane, JobState};
 use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_store::Tx;
-use polyclaw_store::messages::Message;
+use polyclaw_store::messages::SessionMessage;
 
 use super::Last;
 use crate::budget;
@@ -117,7 +117,7 @@ fn publish_end(engine: &Engine, last: &Last) {
             model: last.end.model.clone(),
             usage: last.end.usage,
             error_code: last.end.error_code.map(str::to_owned),
-            truncated: reply.is_some_and(Message::is_truncated),
+            truncated: reply.is_some_and(SessionMessage::is_truncated),
         },
     );
     engine.turn_ended.notify_one();

@@ -9,8 +9,8 @@ use polyclaw_domain::message::MessageOrigin;
 use polyclaw_domain::run::{self, RunStatus, shown_reply_meta};
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome};
-use polyclaw_store::jobs::{Claim, End, Hold, Kind, NewJob};
-use polyclaw_store::messages::Message;
+use polyclaw_store::jobs::{ClaimStatus, NewTurnJob, TurnClaim, TurnJobEnd, TurnJobKind};
+use polyclaw_store::messages::SessionMessage;
 use polyclaw_store::{
     Tx, approvals, backlog, drafts, events, intents, jobs, messages, outbox, runs, sessions,
 };
@@ -24,14 +24,15 @@ use crate::turn::{is_unreadable, open_calls, result_message, why_unreadable};
 /// The last transaction. The session's row is taken first, then the claim is checked, then all or nothing.
 /// Returns the first ticket, what people are to be told, and the lane in which the session's next turn is ready, if there is one.
 pub(super) fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Stored> {
-    let first = sessions::take_tickets(tx, &last.claim.session, last.steps.len(), last.now)?;
+    let first = sessions::allocate_tickets(tx, &last.claim.session, last.steps.len(), last.now)?;
     let first = first.unwrap_or_default();
-    let given_up = !last.tokens.is_empty() && jobs::holds(tx, &last.claim)? == Hold::Stopping;
+    let given_up = !last.tokens.is_empty() && jobs::verify_claim(tx, &last.claim)? == ClaimStatus::Stopping;
     let end = if given_up { stopped(&last.end) } else { last.end.clone() };
-    jobs::end(tx, &last.claim, &end, last.now)?;
+    jobs::end_turn(tx, &last.claim, &end, last.now)?;
     let mut lines = close_calls(tx, last)?;
     if last.waited {
-        let line = Message::internal(MessageId::new(""), &last.claim, last.session_id.clone(), last.now);
+        let line =
+            SessionMessage::new_internal(MessageId::new(""), &last.claim, last.session_id.clone(), last.now);
         let mut told = family::told_late(tx, &last.claim.turn, &line, last.now)?;
         if end.state == JobState::Done {
             // The results of its calls have said it already.
@@ -41,11 +42,12 @@ pub(super) fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Stor
     }
     // Nothing may stand between a call and the result that its caller brings.
     if last.in_team.is_some() && end.state == JobState::Done && last.for_client.is_empty() {
-        let line = Message::internal(MessageId::new(""), &last.claim, last.session_id.clone(), last.now);
+        let line =
+            SessionMessage::new_internal(MessageId::new(""), &last.claim, last.session_id.clone(), last.now);
         lines.extend(team::mail_line(tx, &last.claim.turn, line)?);
     }
     if !lines.is_empty() {
-        sessions::take_tickets(tx, &last.claim.session, lines.len(), last.now)?;
+        sessions::allocate_tickets(tx, &last.claim.session, lines.len(), last.now)?;
     }
     let steps = with_words_cut_off(tx, last)?;
     for (ticket, step) in (first..).zip(lines.iter().chain(steps.iter())) {
@@ -54,13 +56,13 @@ pub(super) fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Stor
     let spent = last.final_call.as_ref();
     let notices = spent.map_or(Ok(Vec::new()), |spent| spent.store(tx, &last.claim, last.now))?;
     if last.end.state != JobState::Done {
-        approvals::close(tx, &last.claim.turn, last.now)?;
+        approvals::expire_by_turn(tx, &last.claim.turn, last.now)?;
     }
     for parcel in &last.parcels {
         outbox::push(tx, parcel)?;
     }
     if !last.drafts.is_empty() {
-        drafts::forget(tx, &last.claim.turn)?;
+        drafts::delete_by_turn(tx, &last.claim.turn)?;
     }
     for event in &last.events {
         events::record(tx, event, last.now)?;
@@ -70,11 +72,11 @@ pub(super) fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Stor
     }
     if end.state == JobState::Cancelled {
         // What was given up together with it moves out from between its lines.
-        for turn in jobs::cancelled_behind(tx, &last.claim.session, &last.claim.turn)? {
-            messages::retake(tx, &last.claim.session, &turn, last.now)?;
+        for turn in jobs::list_cancelled_behind(tx, &last.claim.session, &last.claim.turn)? {
+            messages::move_to_end(tx, &last.claim.session, &turn, last.now)?;
         }
     }
-    let mut next = match jobs::release(tx, &last.claim.session)? {
+    let mut next = match jobs::release_held(tx, &last.claim.session)? {
         Some(lane) => Some(lane),
         None => queue_resume(tx, &last.claim, &last.next_turn, last.now)?,
     };
@@ -88,7 +90,7 @@ pub(super) fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Stor
         next = next.or(woken);
     }
     if next.is_some() {
-        tx.notify("jobs")?;
+        tx.notify_nodes("jobs")?;
     }
     let closed = match &last.closing {
         Some(closing) => {
@@ -98,7 +100,7 @@ pub(super) fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Stor
         None => None,
     };
     show_reply(tx, last)?;
-    tx.notify(&format!("session {}", last.claim.session))?;
+    tx.notify_nodes(&format!("session {}", last.claim.session))?;
     Ok(Stored { first, notices, next, closed })
 }
 
@@ -110,9 +112,9 @@ fn show_reply(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<()> {
     let label = sessions::get(tx, &last.claim.session)?.and_then(|session| session.title);
     let label = label.unwrap_or_else(|| last.claim.agent.to_string());
     for (n, key) in last.shown_in.iter().enumerate() {
-        let Some(ticket) = sessions::take_tickets(tx, key, 1, last.now)? else { continue };
+        let Some(ticket) = sessions::allocate_tickets(tx, key, 1, last.now)? else { continue };
         let Some(session) = sessions::get(tx, key)? else { continue };
-        let line = Message {
+        let line = SessionMessage {
             id: MessageId::new(format!("{}-shown-{n}", last.claim.turn)),
             session: key.clone(),
             session_id: session.id,
@@ -124,22 +126,22 @@ fn show_reply(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<()> {
             ..reply.clone()
         };
         messages::insert_at(tx, &line, ticket)?;
-        tx.notify(&format!("session {key}"))?;
+        tx.notify_nodes(&format!("session {key}"))?;
     }
     Ok(())
 }
 
 /// A turn that gave way after a person had given its task up does not come back.
-fn stopped(end: &End) -> End {
-    End { state: JobState::Cancelled, error_code: Some("stopped"), ..end.clone() }
+fn stopped(end: &TurnJobEnd) -> TurnJobEnd {
+    TurnJobEnd { state: JobState::Cancelled, error_code: Some("stopped"), ..end.clone() }
 }
 
 /// A result for every call that has none. They are looked for here, under the session's row: a step that was
 /// being stored when the turn was halted is there by now, or never will be.
-fn close_calls(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Vec<Message>> {
+fn close_calls(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Vec<SessionMessage>> {
     let Some(why) = last.unanswered else { return Ok(Vec::new()) };
-    let begun: HashMap<String, bool> = intents::open(tx, &last.claim.turn)?.into_iter().collect();
-    let open = open_calls(&messages::of_turn(tx, &last.claim.turn)?);
+    let begun: HashMap<String, bool> = intents::list_unfinished(tx, &last.claim.turn)?.into_iter().collect();
+    let open = open_calls(&messages::list_by_turn(tx, &last.claim.turn)?);
     let ours = open.iter().filter(|call| !last.for_client.contains(&call.name) || is_unreadable(call));
     let mut closed = Vec::new();
     for (n, call) in ours.enumerate() {
@@ -150,7 +152,7 @@ fn close_calls(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Vec<Messa
         };
         // Derived, so that a transaction that is run again makes the same row.
         let id = MessageId::new(format!("{}-closed-{n}", last.claim.turn));
-        let step = Message::internal(id, &last.claim, last.session_id.clone(), last.now);
+        let step = SessionMessage::new_internal(id, &last.claim, last.session_id.clone(), last.now);
         closed.push(result_message(step, call, &ToolOutcome::error(why)));
     }
     Ok(closed)
@@ -176,16 +178,19 @@ fn cut_off(
 }
 
 /// The line that says why a turn ended early keeps what was heard of its answer until then.
-fn with_words_cut_off<'a>(tx: &mut Tx<'_>, last: &'a Last) -> polyclaw_store::Result<Cow<'a, [Message]>> {
+fn with_words_cut_off<'a>(
+    tx: &mut Tx<'_>,
+    last: &'a Last,
+) -> polyclaw_store::Result<Cow<'a, [SessionMessage]>> {
     let is_cut_off = matches!(last.end.state, JobState::Cancelled | JobState::Failed);
     if !is_cut_off || last.steps.is_empty() || last.said.unstored(&[]).is_empty() {
         return Ok(Cow::Borrowed(&last.steps));
     }
-    let stored = messages::of_turn(tx, &last.claim.turn)?;
+    let stored = messages::list_by_turn(tx, &last.claim.turn)?;
     let mut steps = last.steps.clone();
     let words = last.said.unstored(&stored);
     if let Some(line) = steps.last_mut().filter(|_| !words.is_empty()) {
-        line.keep_said(words);
+        line.set_partial_text(words);
     }
     Ok(Cow::Owned(steps))
 }
@@ -193,19 +198,19 @@ fn with_words_cut_off<'a>(tx: &mut Tx<'_>, last: &'a Last) -> polyclaw_store::Re
 /// With nobody waiting, an interrupted task gets the next turn.
 fn queue_resume(
     tx: &mut Tx<'_>,
-    claim: &Claim,
+    claim: &TurnClaim,
     turn: &TurnId,
     now: Millis,
 ) -> polyclaw_store::Result<Option<JobLane>> {
-    if !backlog::any_waiting(tx, &claim.session)? {
+    if !backlog::has_waiting(tx, &claim.session)? {
         return Ok(None);
     }
     let Some(session) = sessions::get(tx, &claim.session)? else { return Ok(None) };
-    let job = NewJob {
+    let job = NewTurnJob {
         turn: turn.clone(),
         session: claim.session.clone(),
         agent: session.active_agent,
-        kind: Kind::Turn,
+        kind: TurnJobKind::Turn,
         lane: session.lane,
         priority: JobPriority::Direct,
         held: false,

@@ -55,7 +55,7 @@ async fn busy(hall: &Hall, tasks: usize) -> Arc<Semaphore> {
 
 async fn waiting(hall: &Hall) -> usize {
     let key = World::key("me");
-    hall.world.engine.db().read(move |tx| messages::waiting(tx, &key)).await.unwrap().len()
+    hall.world.engine.db().read(move |tx| messages::list_waiting(tx, &key)).await.unwrap().len()
 }
 
 async fn is_heard(hall: Hall, tasks: usize) {
@@ -117,7 +117,7 @@ async fn other_internal_senders_have_a_bound_that_announces_do_not_fill(hall: Ha
     let hall = hall.with_team().await;
     let gate = busy(&hall, 60).await;
     let key = World::key("me");
-    let counts = hall.world.engine.db().read(move |tx| jobs::waiting_counts(tx, &key)).await.unwrap();
+    let counts = hall.world.engine.db().read(move |tx| jobs::count_waiting(tx, &key)).await.unwrap();
     assert_eq!((counts.people, counts.internal), (0, 0));
     for n in 0..50 {
         hall.world.sends("me", &format!("word {n}")).await.expect("people have a bound of their own");

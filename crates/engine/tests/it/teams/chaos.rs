@@ -11,7 +11,7 @@ use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::task::{TaskNo, TeamTaskState};
 use polyclaw_domain::team_message::{self, TeamMessageKind, TeamMessageState};
 use polyclaw_engine::team::{Actor, Finish, NewMember, NewTask, NewTeam, Outgoing, Wanted};
-use polyclaw_store::{Db, events, letters, teams};
+use polyclaw_store::{Db, events, team_messages, teams};
 use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Line, Script, Scripted};
 use serde_json::json;
@@ -83,7 +83,7 @@ async fn died_at(point: KillPoint, n: u64) -> (World, Arc<Scripted>, bool) {
 /// Wherever it dies: one task with one owner that ended once, each letter read, the team ended, the person answered.
 async fn is_sound(world: &World, at: &str) {
     let db = world.engine.db();
-    let ended = db.read(|tx| teams::ended(tx, 9)).await.unwrap();
+    let ended = db.read(|tx| teams::list_ended(tx, 9)).await.unwrap();
     assert_eq!(ended.len(), 1, "{at}: one team, and it has ended");
     let (id, name) = (ended[0].id.clone(), ended[0].name.clone());
     let ledger = world.ground.ledgers.open(&id, &name).unwrap();
@@ -92,12 +92,13 @@ async fn is_sound(world: &World, at: &str) {
         ledger.read(move |tx| polyclaw_store::tasks::get(tx, &wanted, TaskNo(1))).await.unwrap().unwrap();
     assert_eq!((task.state, task.ended_by.as_deref()), (TeamTaskState::Completed, Some("ann")), "{at}");
     let wanted = id.clone();
-    let log = ledger.read(move |tx| polyclaw_store::tasks::events(tx, &wanted, 0, 99)).await.unwrap();
-    let count = |kind: polyclaw_store::tasks::Kind| log.iter().filter(|event| event.kind == kind).count();
-    use polyclaw_store::tasks::Kind;
-    assert_eq!((count(Kind::Created), count(Kind::Completed)), (1, 1), "{at}: {log:?}");
-    assert_eq!(count(Kind::Claimed), 1 + count(Kind::Expired), "{at}: {log:?}");
-    let all = db.read(move |tx| letters::newest(tx, &id, 99)).await.unwrap();
+    let log = ledger.read(move |tx| polyclaw_store::tasks::list_events(tx, &wanted, 0, 99)).await.unwrap();
+    let count =
+        |kind: polyclaw_store::tasks::TaskEventKind| log.iter().filter(|event| event.kind == kind).count();
+    use polyclaw_store::tasks::TaskEventKind;
+    assert_eq!((count(TaskEventKind::Created), count(TaskEventKind::Completed)), (1, 1), "{at}: {log:?}");
+    assert_eq!(count(TaskEventKind::Claimed), 1 + count(TaskEventKind::Expired), "{at}: {log:?}");
+    let all = db.read(move |tx| team_messages::list_newest(tx, &id, 99)).await.unwrap();
     let word = all.iter().filter(|one| one.content == "I have it").collect::<Vec<_>>();
     assert_eq!(word.len(), 1, "{at}: a letter is sent once");
     assert!(
@@ -243,7 +244,7 @@ fn in_order_and_really_shown(prompts: &HashMap<String, String>, sent: &HashMap<(
 
 async fn every_letter(world: &World) -> Vec<polyclaw_domain::team_message::TeamMessage> {
     let team = world.engine.teams(false).await.unwrap().remove(0);
-    world.engine.db().read(move |tx| letters::newest(tx, &team.id, 1_000_000)).await.unwrap()
+    world.engine.db().read(move |tx| team_messages::list_newest(tx, &team.id, 1_000_000)).await.unwrap()
 }
 
 pub async fn team(world: &World) {

@@ -6,7 +6,7 @@ use polyclaw_domain::sandbox::{SandboxFacts, WorkerFault};
 use polyclaw_domain::task::{TaskNo, TaskVerification, TeamTaskState};
 use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
 use polyclaw_engine::team::{Actor, NewMember, NewTask, Wanted};
-use polyclaw_store::tasks::Kind;
+use polyclaw_store::tasks::TaskEventKind;
 
 use super::fixture::{Hall, TEAM, actor, code, lead};
 use super::lead::finish;
@@ -94,7 +94,7 @@ async fn with_check(hall: Hall, outcome: ToolOutcome) -> (Hall, Actor) {
 
 async fn failed_checks(hall: &Hall) -> usize {
     let log = hall.world.engine.team_log(TEAM, 0, 99).await.unwrap();
-    log.iter().filter(|event| event.kind == Kind::Unverified).count()
+    log.iter().filter(|event| event.kind == TaskEventKind::Unverified).count()
 }
 
 async fn a_check_that_could_not_be_made_is_no_failed_one(hall: Hall) {

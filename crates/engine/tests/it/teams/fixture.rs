@@ -12,7 +12,7 @@ use polyclaw_domain::task::TaskNo;
 use polyclaw_domain::team_message::TeamMessageKind;
 use polyclaw_engine::team::{Actor, NewMember, NewTask, NewTeam, Outgoing, Spawned};
 use polyclaw_engine::{Error, Result, Settings};
-use polyclaw_store::{Db, Ledgers, Target};
+use polyclaw_store::{Db, DbTarget, TeamDatabases};
 use polyclaw_testkit::postgres::Cluster;
 use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Line, Script, Scripted};
@@ -80,19 +80,19 @@ pub fn drive_within<F: Future<Output = ()>>(limit: Duration, check: F) {
 
 pub fn on_sqlite<F: Future<Output = ()>>(check: impl FnOnce(Hall) -> F) {
     let folder = tempfile::tempdir().unwrap();
-    let db = Db::open(&Target::Sqlite(folder.path().join("sessions.db"))).unwrap();
+    let db = Db::open(&DbTarget::Sqlite(folder.path().join("sessions.db"))).unwrap();
     drive(async { check(Hall::on(db, folder).await).await });
 }
 
 pub fn long_on_sqlite<F: Future<Output = ()>>(check: impl FnOnce(Hall) -> F) {
     let folder = tempfile::tempdir().unwrap();
-    let db = Db::open(&Target::Sqlite(folder.path().join("sessions.db"))).unwrap();
+    let db = Db::open(&DbTarget::Sqlite(folder.path().join("sessions.db"))).unwrap();
     drive_within(LONG, async { check(Hall::on(db, folder).await).await });
 }
 
 pub fn long_on_postgres<F: Future<Output = ()>>(check: impl FnOnce(Hall) -> F) {
     let url = Cluster::of_process().fresh_database().unwrap();
-    let db = Db::open(&Target::Postgres { url, connections: 4 }).unwrap();
+    let db = Db::open(&DbTarget::Postgres { url, connections: 4 }).unwrap();
     drive_within(LONG, async { check(Hall::on(db, tempfile::tempdir().unwrap()).await).await });
 }
 
@@ -100,7 +100,7 @@ const LONG: Duration = Duration::from_secs(600);
 
 pub fn on_postgres<F: Future<Output = ()>>(check: impl FnOnce(Hall) -> F) {
     let url = Cluster::of_process().fresh_database().unwrap();
-    let db = Db::open(&Target::Postgres { url, connections: 4 }).unwrap();
+    let db = Db::open(&DbTarget::Postgres { url, connections: 4 }).unwrap();
     drive(async { check(Hall::on(db, tempfile::tempdir().unwrap()).await).await });
 }
 
@@ -122,7 +122,7 @@ impl Hall {
         let window = Arc::new(AtomicUsize::new(usize::MAX));
         let model = scripted(&scripts, &window);
         let mut ground = Ground::on(db.clone(), Arc::clone(&model) as _).await;
-        ground.ledgers = Arc::new(Ledgers::beside(&db, folder.path().join("teams")));
+        ground.ledgers = Arc::new(TeamDatabases::for_db(&db, folder.path().join("teams")));
         ground.settings.teams_folder = Some(folder.path().join("teams"));
         ground.settings.teams.shutdown_seconds = 3;
         ground.settings.teams.max_open_tasks = OPEN;

@@ -5,7 +5,7 @@ use polyclaw_domain::session::SessionStatus;
 use polyclaw_domain::task::{TaskNo, TeamTaskState};
 use polyclaw_domain::team_message::{TeamMessageKind, TeamMessageState};
 use polyclaw_engine::team::{Actor, Finish, NewMember, NewTask, NewTeam, Outgoing, Update};
-use polyclaw_store::tasks::Change;
+use polyclaw_store::tasks::TaskChange;
 use polyclaw_store::{events, sessions, tasks};
 use polyclaw_testkit::Line;
 use polyclaw_testkit::world::World;
@@ -186,7 +186,7 @@ async fn only_the_lead_gives_a_task_to_another(hall: Hall) {
     hall.task("draw", &[]).await;
     let engine = &hall.world.engine;
     let give = |by: Actor, name: &str, state: Option<TeamTaskState>| {
-        let change = Change { assignee: Some(name.to_owned()), ..Change::default() };
+        let change = TaskChange { assignee: Some(name.to_owned()), ..TaskChange::default() };
         async move { engine.update_task(&by, TEAM, TaskNo(1), Update { state, change }).await }
     };
     assert_eq!(code(&give(actor(&bob.session_key), "bob", None).await), "not_lead");
@@ -377,7 +377,7 @@ async fn a_failed_task_tells_the_lead_and_keeps_what_waits(hall: Hall) {
     assert!(hall.times("lead", "stays blocked") > 0);
     assert_eq!(code(&engine.claim_task(&by, TEAM, Some(TaskNo(2))).await), "task_blocked");
     let log = engine.team_log(TEAM, 0, 99).await.unwrap();
-    assert!(log.iter().any(|event| event.kind == tasks::Kind::Failed));
+    assert!(log.iter().any(|event| event.kind == tasks::TaskEventKind::Failed));
 }
 
 async fn whoever_never_had_a_task_is_told_who_has_it(hall: Hall) {
@@ -473,7 +473,7 @@ async fn a_note_is_of_whoever_holds_the_task(hall: Hall) {
     engine.claim_task(&actor(&ann.session_key), TEAM, Some(TaskNo(1))).await.unwrap();
     let note = |text: &str| Update {
         state: None,
-        change: Change { note: Some(text.to_owned()), ..Change::default() },
+        change: TaskChange { note: Some(text.to_owned()), ..TaskChange::default() },
     };
     let add = async |by, text| engine.update_task(&by, TEAM, TaskNo(1), note(text)).await;
     assert_eq!(code(&add(actor(&bob.session_key), "never mind").await), "task_taken");

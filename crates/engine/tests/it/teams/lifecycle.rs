@@ -153,7 +153,7 @@ async fn a_member_that_agreed_does_nothing_more(hall: Hall) {
     hall.rest().await;
     assert_eq!(hall.shown("ann").len(), 1, "its turn has ended with its consent");
     let session = ann.session_key.clone();
-    let load = hall.world.engine.db().read(move |tx| jobs::load(tx, &session)).await.unwrap();
+    let load = hall.world.engine.db().read(move |tx| jobs::session_load(tx, &session)).await.unwrap();
     assert!(load.running.is_none() && load.queued.is_none());
     assert_eq!(status(&hall).await, None);
 }
@@ -227,7 +227,7 @@ async fn children_at_work_keep_the_team(hall: Hall) {
     own.add_permits(1);
     hall.until("ann rests", async || {
         let ann = ann.clone();
-        hall.world.engine.db().read(move |tx| jobs::load(tx, &ann)).await.unwrap().is_idle()
+        hall.world.engine.db().read(move |tx| jobs::session_load(tx, &ann)).await.unwrap().is_idle()
     })
     .await;
     shut(&hall, false).await;

@@ -76,8 +76,13 @@ async fn a_letter_is_shown_at_the_next_inference(hall: Hall) {
     let mine = read.iter().find(|one| one.to == "ann").unwrap();
     assert_eq!(mine.state, TeamMessageState::Read);
     let key = ann.session_key.clone();
-    let stored =
-        hall.world.engine.db().read(move |tx| polyclaw_store::messages::all(tx, &key, 0, 100)).await.unwrap();
+    let stored = hall
+        .world
+        .engine
+        .db()
+        .read(move |tx| polyclaw_store::messages::list_all(tx, &key, 0, 100))
+        .await
+        .unwrap();
     assert!(stored.iter().all(|line| !line.text.contains("please look")), "its text is in no history");
 }
 

@@ -12,7 +12,7 @@ use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
 use polyclaw_engine::decide;
 use polyclaw_engine::hub::FrameKind;
 use polyclaw_engine::team::{Finish, NewMember};
-use polyclaw_store::agents::{self, Source};
+use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_store::jobs;
 use polyclaw_testkit::world::World;
 use serde_json::json;
@@ -42,7 +42,12 @@ fn named(name: &str) -> NewMember {
 
 pub async fn agent(hall: &Hall, spec: AgentSpec) {
     let now = hall.world.engine.now();
-    hall.world.engine.db().write(move |tx| agents::upsert(tx, &spec, Source::Config, now)).await.unwrap();
+    hall.world
+        .engine
+        .db()
+        .write(move |tx| agents::upsert(tx, &spec, AgentSource::Config, now))
+        .await
+        .unwrap();
 }
 
 async fn a_member_is_a_session_of_its_own(hall: Hall) {

@@ -3,7 +3,7 @@
 use polyclaw_domain::job::JobState;
 use polyclaw_domain::task::TeamTaskState;
 use polyclaw_engine::team::Finish;
-use polyclaw_store::messages::Message;
+use polyclaw_store::messages::SessionMessage;
 use polyclaw_store::{jobs, messages, sessions};
 use serde_json::json;
 
@@ -50,7 +50,7 @@ async fn every_result_is_in_later_turns_of_the_lead(hall: Hall) {
     assert!(told.text.contains("ann"), "{}", told.text);
 }
 
-async fn transcript(hall: &Hall) -> Vec<Message> {
+async fn transcript(hall: &Hall) -> Vec<SessionMessage> {
     hall.world.transcript("me").await
 }
 
@@ -67,7 +67,7 @@ async fn mail_of_a_turn_that_failed_is_kept_once(hall: Hall) {
     let key = ann.session_key.clone();
     let kept = hall.world.engine.db().read(move |tx| {
         let session = sessions::get(tx, &key)?.unwrap();
-        messages::page(tx, &key, &session.id, 0, 1_000)
+        messages::list_page(tx, &key, &session.id, 0, 1_000)
     });
     let kept = kept.await.unwrap();
     let mail = kept.iter().filter(|line| line.text.contains("mail from lead")).count();

@@ -201,7 +201,7 @@ async fn a_name_given_to_another_begins_without_failures(hall: Hall) {
         view.members[0].failures.clone()
     };
     hall.until("it failed", async || setback().await.is_some()).await;
-    let retries = hall.world.engine.db().read(teams::retries).await.unwrap();
+    let retries = hall.world.engine.db().read(teams::list_retries).await.unwrap();
     assert!(
         retries
             .iter()
@@ -225,7 +225,7 @@ async fn a_member_that_was_closed_is_not_tried_any_more() {
     outage.write("ann", "look").await;
     seconds(6).await;
     let db = outage.world.engine.db();
-    let waits = async || db.read(teams::retries).await.unwrap().iter().any(|retry| retry.name == "ann");
+    let waits = async || db.read(teams::list_retries).await.unwrap().iter().any(|retry| retry.name == "ann");
     assert!(waits().await);
     let team = outage.world.engine.team_view(&lead(), TEAM).await.unwrap().team;
     let now = outage.world.engine.now();

@@ -6,7 +6,7 @@ use polyclaw_domain::event::EventKind;
 use polyclaw_domain::task::{TaskNo, TeamTaskState};
 use polyclaw_domain::team::TeamStatus;
 use polyclaw_domain::team_message::{TeamMessageKind, TeamMessageState};
-use polyclaw_engine::team::{Actor, Change, Finish, NewMember, NewTask, Outgoing, Update};
+use polyclaw_engine::team::{Actor, Finish, NewMember, NewTask, Outgoing, TaskChange, Update};
 use polyclaw_store::events;
 use polyclaw_testkit::Line;
 use serde_json::{Value, json};
@@ -135,7 +135,8 @@ async fn the_lead_ends_what_nobody_holds_and_lets_go_of_what_is_waited_for(hall:
     let ended = task(1).await;
     assert_eq!((ended.state, ended.ended_by.as_deref()), (TeamTaskState::Failed, Some("lead")));
     assert_eq!(task(2).await.blocked_by, [TaskNo(1)], "what failed blocks");
-    let drops = |no| Update { state: None, change: Change { drops: vec![TaskNo(no)], ..Change::default() } };
+    let drops =
+        |no| Update { state: None, change: TaskChange { drops: vec![TaskNo(no)], ..TaskChange::default() } };
     assert_eq!(code(&engine.update_task(&ann, TEAM, TaskNo(2), drops(1)).await), "not_lead");
     let changed = engine.update_task(&lead(), TEAM, TaskNo(2), drops(1)).await.unwrap();
     assert!(changed.needs.is_empty() && changed.blocked_by.is_empty());
@@ -154,11 +155,11 @@ async fn an_update_that_is_refused_changes_nothing(hall: Hall) {
     }
     let engine = &hall.world.engine;
     engine.claim_task(&lead(), TEAM, Some(TaskNo(1))).await.unwrap();
-    let no_such = Change { needs: vec![TaskNo(99)], note: Some("begun".into()), ..Change::default() };
+    let no_such = TaskChange { needs: vec![TaskNo(99)], note: Some("begun".into()), ..TaskChange::default() };
     let update = Update { state: Some(TeamTaskState::InProgress), change: no_such };
     let refused = engine.update_task(&lead(), TEAM, TaskNo(1), update).await;
     assert_eq!(code(&refused), "unknown_dependency");
-    let swap = Change { needs: vec![TaskNo(99)], drops: vec![TaskNo(2)], ..Change::default() };
+    let swap = TaskChange { needs: vec![TaskNo(99)], drops: vec![TaskNo(2)], ..TaskChange::default() };
     let update = Update { state: None, change: swap };
     assert!(engine.update_task(&lead(), TEAM, TaskNo(3), update).await.is_err());
     let all = engine.list_tasks(&lead(), TEAM, polyclaw_engine::team::Wanted::default()).await.unwrap();
@@ -293,7 +294,8 @@ async fn whoever_wrote_what_nobody_will_read_can_see_so(hall: Hall) {
     assert_eq!((&mine[0].data["to"], whose), (&json!("bob"), Some(ann.session_key.as_str())));
     let id = mine[0].data["message_id"].as_str().unwrap().to_owned();
     let id = polyclaw_domain::id::TeamMessageId::new(id);
-    let stored = hall.world.engine.db().read(move |tx| polyclaw_store::letters::get(tx, &id)).await.unwrap();
+    let stored =
+        hall.world.engine.db().read(move |tx| polyclaw_store::team_messages::get(tx, &id)).await.unwrap();
     assert_eq!(stored.unwrap().state, TeamMessageState::Undeliverable);
     assert!(hall.world.engine.session(&bob.session_key).await.is_ok());
 }

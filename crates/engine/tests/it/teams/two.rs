@@ -13,7 +13,7 @@ use polyclaw_domain::task::TaskNo;
 use polyclaw_domain::team::TeamStatus;
 use polyclaw_domain::team_message::{TeamMessage, TeamMessageKind};
 use polyclaw_engine::team::{NewMember, NewTask, Outgoing, Spawned, Wanted};
-use polyclaw_store::{Db, Ledgers, Target, letters};
+use polyclaw_store::{Db, DbTarget, TeamDatabases, team_messages};
 use polyclaw_testkit::postgres::Cluster;
 use polyclaw_testkit::world::Ground;
 use polyclaw_testkit::{Faulty, Scripted};
@@ -49,7 +49,7 @@ async fn id(hall: &Hall, name: &str) -> TeamId {
 
 async fn mail_of(hall: &Hall, name: &str) -> Vec<TeamMessage> {
     let id = id(hall, name).await;
-    hall.world.engine.db().read(move |tx| letters::newest(tx, &id, 99)).await.unwrap()
+    hall.world.engine.db().read(move |tx| team_messages::list_newest(tx, &id, 99)).await.unwrap()
 }
 
 async fn mail_goes_to_the_namesake_in_its_own_team(hall: Hall) {
@@ -157,10 +157,10 @@ async fn whoever_reads_a_config_reads_all_of_it(hall: Hall) {
 fn a_node_looks_after_a_team_that_began_on_another() {
     let url = Cluster::of_process().fresh_database().unwrap();
     let [here, there] =
-        [(); 2].map(|()| Db::open(&Target::Postgres { url: url.clone(), connections: 4 }).unwrap());
+        [(); 2].map(|()| Db::open(&DbTarget::Postgres { url: url.clone(), connections: 4 }).unwrap());
     let node = async |db: Db, family: &str| {
         let mut ground = Ground::on(db.clone(), Scripted::new(|_| say("noted")) as _).await;
-        ground.ledgers = Arc::new(Ledgers::beside(&db, PathBuf::new()));
+        ground.ledgers = Arc::new(TeamDatabases::for_db(&db, PathBuf::new()));
         ground.settings.teams.lease_seconds = 1;
         ground.family = family.to_owned();
         ground.wake(Faulty::never())

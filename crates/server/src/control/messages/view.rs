@@ -3,7 +3,7 @@
 use polyclaw_domain::envelope;
 use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::registry::envelopes::{Envelope, Event};
+use polyclaw_store::registry::envelopes::{EnvelopeEvent, StoredEnvelope};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -41,8 +41,8 @@ pub struct MessageView {
     expires_at: Millis,
 }
 
-impl From<&Envelope> for MessageView {
-    fn from(one: &Envelope) -> Self {
+impl From<&StoredEnvelope> for MessageView {
+    fn from(one: &StoredEnvelope) -> Self {
         Self {
             id: one.id.to_string(),
             from: one.from.to_string(),
@@ -67,7 +67,7 @@ impl From<&Envelope> for MessageView {
 }
 
 /// What a message says, as it is stored.
-pub fn payload(one: &Envelope) -> Value {
+pub fn payload(one: &StoredEnvelope) -> Value {
     serde_json::from_str(&one.payload).unwrap_or(Value::Null)
 }
 
@@ -102,19 +102,19 @@ pub struct MessageEvent {
     at: Millis,
 }
 
-impl From<&Event> for MessageEvent {
-    fn from(event: &Event) -> Self {
+impl From<&EnvelopeEvent> for MessageEvent {
+    fn from(event: &EnvelopeEvent) -> Self {
         Self {
-            message_id: event.about.id.to_string(),
+            message_id: event.envelope.id.to_string(),
             kind: event.kind.as_str(),
             state: event.state.as_str(),
             detail: event.detail.clone(),
-            from: event.about.from.to_string(),
-            to: event.about.to.to_string(),
-            from_name: event.about.from_name.clone(),
-            to_name: event.about.to_name.clone(),
-            message_type: event.about.kind.clone(),
-            correlation_id: event.about.correlation.clone(),
+            from: event.envelope.from.to_string(),
+            to: event.envelope.to.to_string(),
+            from_name: event.envelope.from_name.clone(),
+            to_name: event.envelope.to_name.clone(),
+            message_type: event.envelope.kind.clone(),
+            correlation_id: event.envelope.correlation.clone(),
             at: event.at,
         }
     }
@@ -122,7 +122,7 @@ impl From<&Event> for MessageEvent {
 
 impl MessageDetail {
     /// What is stored was cleaned before; what another program wrote into the file was not.
-    pub fn of(one: &Envelope, events: &[Event], redactor: &Redactor) -> Self {
+    pub fn of(one: &StoredEnvelope, events: &[EnvelopeEvent], redactor: &Redactor) -> Self {
         let mut payload = payload(one);
         redactor.redact_json(&mut payload);
         Self {

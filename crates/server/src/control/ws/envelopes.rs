@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::response::Response;
-use polyclaw_store::registry::envelopes::Reader;
+use polyclaw_store::registry::envelopes::EnvelopeEventFilter;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
@@ -52,16 +52,16 @@ pub async fn open(
 }
 
 /// Whose messages are told of.
-async fn begun(app: &ControlState, which: Result<Query<Which>>) -> Result<Reader> {
+async fn begun(app: &ControlState, which: Result<Query<Which>>) -> Result<EnvelopeEventFilter> {
     let Query(which) = which?;
     let instance = match &which.instance {
         Some(word) => Some(app.control.get(word).await?.id),
         None => None,
     };
-    Ok(Reader { instance, correlation: which.correlation_id })
+    Ok(EnvelopeEventFilter { instance, correlation: which.correlation_id })
 }
 
-async fn run(app: ControlState, reader: Reader, mut line: Line) {
+async fn run(app: ControlState, reader: EnvelopeEventFilter, mut line: Line) {
     // Listened to before the first look: what happens in between is told twice rather than not at all.
     let mut news = app.control.watch_messages();
     let mut behind = true;
@@ -74,7 +74,7 @@ async fn run(app: ControlState, reader: Reader, mut line: Line) {
             }
         }
         match line.next(news.recv()).await {
-            Some(Next::News(Ok(event))) if !reader.wants(&event) => {}
+            Some(Next::News(Ok(event))) if !reader.matches_event(&event) => {}
             Some(Next::News(Ok(event))) if line.say(&told(&MessageEvent::from(&*event))).await => {}
             Some(Next::News(Err(RecvError::Lagged(_)))) => {
                 tokio::time::sleep(CATCH_UP).await;
@@ -88,7 +88,7 @@ async fn run(app: ControlState, reader: Reader, mut line: Line) {
     }
 }
 
-async fn snapshot(app: &ControlState, reader: &Reader) -> Result<Value> {
+async fn snapshot(app: &ControlState, reader: &EnvelopeEventFilter) -> Result<Value> {
     let recent = app.control.recent_messages(reader).await?;
     let events: Vec<MessageEvent> = recent.iter().map(MessageEvent::from).collect();
     Ok(json!({ "type": "snapshot", "recent_events": events, "timestamp": app.control.now() }))

@@ -7,7 +7,7 @@ use polyclaw_domain::team::{PlanApproval, Team};
 use polyclaw_domain::team_message::TeamMessage;
 use polyclaw_domain::time::Millis;
 use polyclaw_engine::team::{Ended, Receipt, Spawned, View};
-use polyclaw_store::tasks::Happened;
+use polyclaw_store::tasks::TaskEvent;
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -319,8 +319,8 @@ pub struct LineView {
     created_at: Millis,
 }
 
-impl From<Happened> for LineView {
-    fn from(event: Happened) -> Self {
+impl From<TaskEvent> for LineView {
+    fn from(event: TaskEvent) -> Self {
         Self {
             seq: event.seq,
             task_id: event.task.0,

@@ -5,7 +5,7 @@ use axum::Json;
 use axum::extract::State;
 use polyclaw_domain::run::Artifact;
 use polyclaw_domain::task::{TaskNo, TeamTaskState};
-use polyclaw_engine::team::{Actor, Change, Finish, Update};
+use polyclaw_engine::team::{Actor, Finish, TaskChange, Update};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -96,7 +96,7 @@ pub async fn start(
     Ids((team, no)): Ids<Which>,
     Body(body): Body<InNameOf>,
 ) -> Result<Json<TaskView>> {
-    let update = Update { state: Some(TeamTaskState::InProgress), change: Change::default() };
+    let update = Update { state: Some(TeamTaskState::InProgress), change: TaskChange::default() };
     let task = app.engine.update_task(&actor(&app, body.member), &team, TaskNo(no), update).await?;
     Ok(Json(task.into()))
 }
@@ -111,7 +111,7 @@ pub async fn release(
     Ids((team, no)): Ids<Which>,
     Body(body): Body<ReleaseTask>,
 ) -> Result<Json<TaskView>> {
-    let change = Change { note: body.note, ..Change::default() };
+    let change = TaskChange { note: body.note, ..TaskChange::default() };
     let update = Update { state: Some(TeamTaskState::Pending), change };
     let task = app.engine.update_task(&actor(&app, body.member), &team, TaskNo(no), update).await?;
     Ok(Json(task.into()))
@@ -157,7 +157,7 @@ pub async fn assign(
     Ids((team, no)): Ids<Which>,
     Body(body): Body<AssignTask>,
 ) -> Result<Json<TaskView>> {
-    let change = Change { assignee: Some(body.assignee), ..Change::default() };
+    let change = TaskChange { assignee: Some(body.assignee), ..TaskChange::default() };
     let update = Update { state: None, change };
     let task = app.engine.update_task(&actor(&app, None), &team, TaskNo(no), update).await?;
     Ok(Json(task.into()))

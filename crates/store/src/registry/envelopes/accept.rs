@@ -6,22 +6,22 @@ use polyclaw_domain::instance::InstanceName;
 use polyclaw_domain::relay::MAX_HOPS;
 use polyclaw_domain::time::Millis;
 
-use super::events::{self, About, Event};
+use super::events::{self, EnvelopeEvent, EnvelopeRef};
 use crate::error::Result;
 use crate::params;
-use crate::registry::rules::{self, Rule};
-use crate::registry::{self, Instance};
+use crate::registry::rules::{self, RoutingRule};
+use crate::registry::{self, InstanceRecord};
 use crate::tx::Tx;
 
 /// A message as its sender hands it in.
 #[derive(Clone, Debug)]
-pub struct Draft {
+pub struct EnvelopeDraft {
     pub id: EnvelopeId,
     /// By id or name.
     pub from: String,
     pub to: String,
     pub kind: String,
-    pub payload: Payload,
+    pub payload: EnvelopePayload,
     pub correlation: Option<String>,
     pub key: Option<String>,
     /// Through how many the sender knows it to have gone; never less than what is known here.
@@ -31,7 +31,7 @@ pub struct Draft {
 }
 
 #[derive(Clone, Debug)]
-pub enum Payload {
+pub enum EnvelopePayload {
     /// Without the secrets that were in it; whether there were any.
     Clean { json: String, redacted: bool },
     /// Too large: so many bytes.
@@ -39,7 +39,7 @@ pub enum Payload {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Accepted {
+pub struct AcceptedEnvelope {
     pub id: EnvelopeId,
     /// Both with their names.
     pub from: (InstanceId, InstanceName),
@@ -52,16 +52,16 @@ pub struct Accepted {
 }
 
 #[derive(Clone, Debug)]
-pub enum Verdict {
-    Accepted(Accepted, Vec<Event>),
+pub enum EnvelopeVerdict {
+    Accepted(AcceptedEnvelope, Vec<EnvelopeEvent>),
     /// The sender's key stands for this one.
     Repeated(EnvelopeId, EnvelopeState),
-    Refused(Refused),
+    Refused(EnvelopeRefusal),
 }
 
 /// Why a message is not taken, in the order in which it is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum EnvelopeRefusal {
     Unknown(String),
     Archived(String),
     TooLarge(usize),
@@ -69,28 +69,30 @@ pub enum Refused {
     NoRule { from: String, to: String, kind: String },
 }
 
-pub fn accept(tx: &mut Tx<'_>, draft: &Draft) -> Result<Verdict> {
-    let (from, to) = (active(tx, &draft.from)?, active(tx, &draft.to)?);
+pub fn accept_envelope(tx: &mut Tx<'_>, draft: &EnvelopeDraft) -> Result<EnvelopeVerdict> {
+    let (from, to) = (find_active_instance(tx, &draft.from)?, find_active_instance(tx, &draft.to)?);
     let (from, to) = match (from, to) {
         (Ok(from), Ok(to)) => (from, to),
-        (Err(refused), _) | (_, Err(refused)) => return Ok(Verdict::Refused(refused)),
+        (Err(refused), _) | (_, Err(refused)) => return Ok(EnvelopeVerdict::Refused(refused)),
     };
     let (json, redacted) = match &draft.payload {
-        Payload::Clean { json, redacted } => (json, *redacted),
-        Payload::TooLarge(bytes) => return Ok(Verdict::Refused(Refused::TooLarge(*bytes))),
+        EnvelopePayload::Clean { json, redacted } => (json, *redacted),
+        EnvelopePayload::TooLarge(bytes) => {
+            return Ok(EnvelopeVerdict::Refused(EnvelopeRefusal::TooLarge(*bytes)));
+        }
     };
-    let hop = hop(tx, draft, &from)?;
+    let hop = compute_hop(tx, draft, &from)?;
     if hop >= MAX_HOPS {
-        return Ok(Verdict::Refused(Refused::TooManyHops(hop)));
+        return Ok(EnvelopeVerdict::Refused(EnvelopeRefusal::TooManyHops(hop)));
     }
-    let Some(rule) = rules::find(tx, &from.id, &to.id, &draft.kind)? else {
+    let Some(rule) = rules::find_best_match(tx, &from.id, &to.id, &draft.kind)? else {
         let (from, to) = (from.name.to_string(), to.name.to_string());
-        return Ok(Verdict::Refused(Refused::NoRule { from, to, kind: draft.kind.clone() }));
+        return Ok(EnvelopeVerdict::Refused(EnvelopeRefusal::NoRule { from, to, kind: draft.kind.clone() }));
     };
-    if let Some((id, state)) = repeated(tx, draft, &from.id)? {
-        return Ok(Verdict::Repeated(id, state));
+    if let Some((id, state)) = find_repeated(tx, draft, &from.id)? {
+        return Ok(EnvelopeVerdict::Repeated(id, state));
     }
-    let accepted = Accepted {
+    let accepted = AcceptedEnvelope {
         id: draft.id.clone(),
         from: (from.id, from.name),
         to: (to.id, to.name),
@@ -99,26 +101,30 @@ pub fn accept(tx: &mut Tx<'_>, draft: &Draft) -> Result<Verdict> {
         redacted,
         auto_start: rule.auto_start,
     };
-    let events = insert(tx, draft, json, &accepted, &rule)?;
-    Ok(Verdict::Accepted(accepted, events))
+    let events = insert_envelope(tx, draft, json, &accepted, &rule)?;
+    Ok(EnvelopeVerdict::Accepted(accepted, events))
 }
 
-fn active(tx: &mut Tx<'_>, word: &str) -> Result<std::result::Result<Instance, Refused>> {
-    Ok(match registry::find(tx, word)? {
-        None => Err(Refused::Unknown(word.to_owned())),
-        Some(one) if one.archived_at.is_some() => Err(Refused::Archived(one.name.to_string())),
+fn find_active_instance(
+    tx: &mut Tx<'_>,
+    word: &str,
+) -> Result<std::result::Result<InstanceRecord, EnvelopeRefusal>> {
+    Ok(match registry::find_by_id_or_name(tx, word)? {
+        None => Err(EnvelopeRefusal::Unknown(word.to_owned())),
+        Some(one) if one.archived_at.is_some() => Err(EnvelopeRefusal::Archived(one.name.to_string())),
         Some(one) => Ok(one),
     })
 }
 
 /// One more than the longest way of anything the sender was sent under the same correlation: what it passes on or
 /// answers has come at least that far, whatever it says.
-fn hop(tx: &mut Tx<'_>, draft: &Draft, from: &Instance) -> Result<u32> {
-    const TOGETHER: &str = "SELECT MAX(hop_count) FROM messages WHERE correlation_id = $1 AND recipient = $2";
-    const NAMED: &str = "SELECT hop_count FROM messages WHERE id = $1 AND recipient = $2";
+fn compute_hop(tx: &mut Tx<'_>, draft: &EnvelopeDraft, from: &InstanceRecord) -> Result<u32> {
+    const HOP_BY_CORRELATION: &str =
+        "SELECT MAX(hop_count) FROM messages WHERE correlation_id = $1 AND recipient = $2";
+    const HOP_BY_ID: &str = "SELECT hop_count FROM messages WHERE id = $1 AND recipient = $2";
     let Some(correlation) = &draft.correlation else { return Ok(draft.hop) };
     let mut known = draft.hop;
-    for sql in [TOGETHER, NAMED] {
+    for sql in [HOP_BY_CORRELATION, HOP_BY_ID] {
         let found = tx.query_one(sql, params![correlation, &from.id], |row| row.opt_int(0))?;
         let found = found.flatten().and_then(|hop| u32::try_from(hop).ok());
         known = known.max(found.map_or(0, |hop| hop + 1));
@@ -126,9 +132,9 @@ fn hop(tx: &mut Tx<'_>, draft: &Draft, from: &Instance) -> Result<u32> {
     Ok(known)
 }
 
-fn repeated(
+fn find_repeated(
     tx: &mut Tx<'_>,
-    draft: &Draft,
+    draft: &EnvelopeDraft,
     from: &InstanceId,
 ) -> Result<Option<(EnvelopeId, EnvelopeState)>> {
     const SQL: &str = "SELECT message_id, state FROM message_keys JOIN messages ON messages.id = message_id
@@ -136,22 +142,22 @@ fn repeated(
     let Some(key) = &draft.key else { return Ok(None) };
     let oldest = draft.now.minus(IDEMPOTENCY_KEY_TTL_MS);
     tx.query_one(SQL, params![from, key, oldest], |row| {
-        Ok((EnvelopeId::new(row.text(0)?), row.parsed(1, EnvelopeState::parse)?))
+        Ok((EnvelopeId::new(row.text(0)?), row.parse_column(1, EnvelopeState::parse)?))
     })
 }
 
-fn insert(
+fn insert_envelope(
     tx: &mut Tx<'_>,
-    draft: &Draft,
+    draft: &EnvelopeDraft,
     json: &str,
-    accepted: &Accepted,
-    rule: &Rule,
-) -> Result<Vec<Event>> {
+    accepted: &AcceptedEnvelope,
+    rule: &RoutingRule,
+) -> Result<Vec<EnvelopeEvent>> {
     const SQL: &str = "INSERT INTO messages (id, sender, recipient, type, payload, redacted, correlation_id,
           idempotency_key, hop_count, state, max_retries, ttl_ms, auto_start, due_at, expires_at, created_at, updated_at,
           trace_id)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'queued', $10, $11, $12, $13, $14, $13, $13, $15) RETURNING seq";
-    const KEY: &str = "INSERT INTO message_keys (sender, key, message_id, created_at) VALUES ($1, $2, $3, $4)
+    const UPSERT_KEY: &str = "INSERT INTO message_keys (sender, key, message_id, created_at) VALUES ($1, $2, $3, $4)
         ON CONFLICT (sender, key) DO UPDATE SET message_id = excluded.message_id, created_at = excluded.created_at";
     let ((from, from_name), (to, to_name)) = (&accepted.from, &accepted.to);
     let params = params![
@@ -173,9 +179,9 @@ fn insert(
     ];
     let seq = tx.query_one(SQL, params, |row| row.int(0))?.unwrap_or_default();
     if let Some(key) = &draft.key {
-        tx.execute(KEY, params![from, key, &draft.id, draft.now])?;
+        tx.execute(UPSERT_KEY, params![from, key, &draft.id, draft.now])?;
     }
-    let about = About {
+    let about = EnvelopeRef {
         seq,
         id: draft.id.clone(),
         from: from.clone(),
@@ -185,12 +191,12 @@ fn insert(
         kind: draft.kind.clone(),
         correlation: draft.correlation.clone(),
     };
-    let mut note = |kind| events::note(tx, &about, (kind, EnvelopeState::Queued), None, draft.now);
+    let mut note = |kind| events::record_event(tx, &about, (kind, EnvelopeState::Queued), None, draft.now);
     Ok(vec![note(EnvelopeEventKind::Created)?, note(EnvelopeEventKind::Queued)?])
 }
 
 /// Keys that stand for nothing any more.
-pub fn forget_keys(tx: &mut Tx<'_>, now: Millis) -> Result<()> {
+pub fn delete_expired_keys(tx: &mut Tx<'_>, now: Millis) -> Result<()> {
     const SQL: &str = "DELETE FROM message_keys WHERE created_at <= $1";
     tx.execute(SQL, params![now.minus(IDEMPOTENCY_KEY_TTL_MS)]).map(drop)
 }

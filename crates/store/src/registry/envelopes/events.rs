@@ -4,14 +4,14 @@ use polyclaw_domain::envelope::{EnvelopeEventKind, EnvelopeState};
 use polyclaw_domain::id::{EnvelopeId, InstanceId};
 use polyclaw_domain::time::Millis;
 
-use super::Envelope;
+use super::StoredEnvelope;
 use crate::error::Result;
 use crate::params;
 use crate::tx::{Row, Tx};
 
 /// Which message an event is about. Of what it says nothing is here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct About {
+pub struct EnvelopeRef {
     pub seq: i64,
     pub id: EnvelopeId,
     pub from: InstanceId,
@@ -23,8 +23,8 @@ pub struct About {
     pub correlation: Option<String>,
 }
 
-impl From<&Envelope> for About {
-    fn from(one: &Envelope) -> Self {
+impl From<&StoredEnvelope> for EnvelopeRef {
+    fn from(one: &StoredEnvelope) -> Self {
         Self {
             seq: one.seq,
             id: one.id.clone(),
@@ -39,8 +39,8 @@ impl From<&Envelope> for About {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
-    pub about: About,
+pub struct EnvelopeEvent {
+    pub envelope: EnvelopeRef,
     pub kind: EnvelopeEventKind,
     /// The state it left the message in.
     pub state: EnvelopeState,
@@ -50,43 +50,43 @@ pub struct Event {
 
 /// Whose events somebody reads; all where nothing is said.
 #[derive(Clone, Debug, Default)]
-pub struct Reader {
+pub struct EnvelopeEventFilter {
     /// As sender or as recipient.
     pub instance: Option<InstanceId>,
     pub correlation: Option<String>,
 }
 
-impl Reader {
-    pub fn wants(&self, event: &Event) -> bool {
-        let about = &event.about;
+impl EnvelopeEventFilter {
+    pub fn matches_event(&self, event: &EnvelopeEvent) -> bool {
+        let about = &event.envelope;
         let of_instance = self.instance.as_ref().is_none_or(|id| [&about.from, &about.to].contains(&id));
         let together = |id: &String| about.correlation.as_ref() == Some(id) || about.id.as_str() == id;
         of_instance && self.correlation.as_ref().is_none_or(together)
     }
 }
 
-pub(super) fn note(
+pub(super) fn record_event(
     tx: &mut Tx<'_>,
-    about: &About,
+    about: &EnvelopeRef,
     (kind, state): (EnvelopeEventKind, EnvelopeState),
     detail: Option<&str>,
     now: Millis,
-) -> Result<Event> {
+) -> Result<EnvelopeEvent> {
     const SQL: &str =
         "INSERT INTO message_events (message, kind, state, detail, created_at) VALUES ($1, $2, $3, $4, $5)";
     tx.execute(SQL, params![about.seq, kind.as_str(), state.as_str(), detail, now])?;
-    Ok(Event { about: about.clone(), kind, state, detail: detail.map(str::to_owned), at: now })
+    Ok(EnvelopeEvent { envelope: about.clone(), kind, state, detail: detail.map(str::to_owned), at: now })
 }
 
 /// Everything that happened to one message, in order.
-pub fn history(tx: &mut Tx<'_>, one: &Envelope) -> Result<Vec<Event>> {
+pub fn list_events(tx: &mut Tx<'_>, one: &StoredEnvelope) -> Result<Vec<EnvelopeEvent>> {
     const SQL: &str =
         "SELECT kind, state, detail, created_at FROM message_events WHERE message = $1 ORDER BY seq";
     tx.query(SQL, params![one.seq], |row| {
-        Ok(Event {
-            about: About::from(one),
-            kind: row.parsed(0, EnvelopeEventKind::parse)?,
-            state: row.parsed(1, EnvelopeState::parse)?,
+        Ok(EnvelopeEvent {
+            envelope: EnvelopeRef::from(one),
+            kind: row.parse_column(0, EnvelopeEventKind::parse)?,
+            state: row.parse_column(1, EnvelopeState::parse)?,
             detail: row.opt_text(2)?,
             at: row.time(3)?,
         })
@@ -94,7 +94,11 @@ pub fn history(tx: &mut Tx<'_>, one: &Envelope) -> Result<Vec<Event>> {
 }
 
 /// What happened last, in order.
-pub fn recent(tx: &mut Tx<'_>, reader: &Reader, limit: usize) -> Result<Vec<Event>> {
+pub fn list_recent_events(
+    tx: &mut Tx<'_>,
+    reader: &EnvelopeEventFilter,
+    limit: usize,
+) -> Result<Vec<EnvelopeEvent>> {
     const SQL: &str =
         "SELECT e.kind, e.state, e.detail, e.created_at, m.seq, m.id, m.sender, m.recipient, m.type,
           m.correlation_id, (SELECT name FROM instances WHERE instances.id = m.sender),
@@ -104,13 +108,13 @@ pub fn recent(tx: &mut Tx<'_>, reader: &Reader, limit: usize) -> Result<Vec<Even
           AND ($2 IS NULL OR m.correlation_id = $2 OR m.id = $2)
         ORDER BY e.seq DESC LIMIT $3";
     let params = params![reader.instance.as_ref(), reader.correlation.as_ref(), limit];
-    let mut found = tx.query(SQL, params, read)?;
+    let mut found = tx.query(SQL, params, envelope_event_from_row)?;
     found.reverse();
     Ok(found)
 }
 
-fn read(row: &Row<'_>) -> Result<Event> {
-    let about = About {
+fn envelope_event_from_row(row: &Row<'_>) -> Result<EnvelopeEvent> {
+    let about = EnvelopeRef {
         seq: row.int(4)?,
         id: EnvelopeId::new(row.text(5)?),
         from: InstanceId::new(row.text(6)?),
@@ -120,10 +124,10 @@ fn read(row: &Row<'_>) -> Result<Event> {
         kind: row.text(8)?,
         correlation: row.opt_text(9)?,
     };
-    Ok(Event {
-        about,
-        kind: row.parsed(0, EnvelopeEventKind::parse)?,
-        state: row.parsed(1, EnvelopeState::parse)?,
+    Ok(EnvelopeEvent {
+        envelope: about,
+        kind: row.parse_column(0, EnvelopeEventKind::parse)?,
+        state: row.parse_column(1, EnvelopeState::parse)?,
         detail: row.opt_text(2)?,
         at: row.time(3)?,
     })

@@ -4,18 +4,18 @@ use polyclaw_domain::envelope::EnvelopeState;
 use polyclaw_domain::id::{EnvelopeId, InstanceId};
 use polyclaw_domain::time::Millis;
 
-use super::{Envelope, read};
+use super::{StoredEnvelope, envelope_from_row};
 use crate::error::Result;
 use crate::params;
 use crate::tx::Tx;
 
 /// Which messages are meant; what is not said is any.
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
+pub struct EnvelopeFilter {
     pub from: Option<InstanceId>,
     pub to: Option<InstanceId>,
     /// From it or to it.
-    pub of: Option<InstanceId>,
+    pub participant: Option<InstanceId>,
     pub kind: Option<String>,
     pub state: Option<EnvelopeState>,
     /// Also the message with this id: what others follow from need not name itself.
@@ -24,11 +24,11 @@ pub struct Filter {
     pub before: Option<Millis>,
     pub hop: Option<u32>,
     /// Behind this place.
-    pub place: Option<i64>,
+    pub after_seq: Option<i64>,
 }
 
-pub fn get(tx: &mut Tx<'_>, id: &EnvelopeId) -> Result<Option<Envelope>> {
-    tx.query_one(select!("WHERE id = $1"), params![id], read)
+pub fn get(tx: &mut Tx<'_>, id: &EnvelopeId) -> Result<Option<StoredEnvelope>> {
+    tx.query_one(select!("WHERE id = $1"), params![id], envelope_from_row)
 }
 
 macro_rules! filtered {
@@ -46,9 +46,9 @@ macro_rules! filtered {
     };
 }
 
-impl Filter {
+impl EnvelopeFilter {
     /// The query that begins with the narrowest index there is for what is asked.
-    fn query(&self) -> &'static str {
+    fn select_sql(&self) -> &'static str {
         match self {
             Self { correlation: Some(_), .. } => {
                 filtered!("(correlation_id = $5 OR id = $5) AND ($9 IS NULL OR seq > $9)", "ASC")
@@ -64,7 +64,7 @@ impl Filter {
 }
 
 /// The newest first; those of one correlation in the order they were written.
-pub fn search(tx: &mut Tx<'_>, filter: &Filter, limit: usize) -> Result<Vec<Envelope>> {
+pub fn search(tx: &mut Tx<'_>, filter: &EnvelopeFilter, limit: usize) -> Result<Vec<StoredEnvelope>> {
     // `task.*` is all below `task.`, as in a rule.
     let prefix = filter.kind.as_deref().and_then(|kind| kind.strip_suffix('*'));
     let params = params![
@@ -76,10 +76,10 @@ pub fn search(tx: &mut Tx<'_>, filter: &Filter, limit: usize) -> Result<Vec<Enve
         filter.after,
         filter.before,
         filter.hop,
-        filter.place,
+        filter.after_seq,
         limit,
-        filter.of.as_ref(),
+        filter.participant.as_ref(),
         prefix
     ];
-    tx.query(filter.query(), params, read)
+    tx.query(filter.select_sql(), params, envelope_from_row)
 }

@@ -4,23 +4,23 @@ use polyclaw_domain::envelope::{ENVELOPE_LEASE_MS, EnvelopeEventKind, EnvelopeSt
 use polyclaw_domain::id::{EnvelopeId, InstanceId};
 use polyclaw_domain::time::Millis;
 
-use super::events::{self, About, Event};
-use super::settle::give_back;
-use super::{Envelope, read};
+use super::events::{self, EnvelopeEvent, EnvelopeRef};
+use super::outcome::retry_or_dead_letter;
+use super::{StoredEnvelope, envelope_from_row};
 use crate::error::Result;
 use crate::params;
 use crate::tx::Tx;
 
 /// Somebody who asks for messages.
 #[derive(Clone, Debug)]
-pub struct Poll {
+pub struct EnvelopePoll {
     pub to: InstanceId,
     /// By which they are known again.
     pub lease: String,
     /// They chose that word themselves, and may have asked with it before.
     pub asks_again: bool,
     /// Names one life of the process that asks, where it says so.
-    pub life: Option<String>,
+    pub process_epoch: Option<String>,
     /// Only what answers something: it must not wait behind what asks for more work.
     pub only_answers: bool,
     pub limit: usize,
@@ -28,8 +28,9 @@ pub struct Poll {
 }
 
 /// Takes what is due, the oldest first. Who asks again under the same lease gets the same.
-pub fn lease(tx: &mut Tx<'_>, poll: &Poll) -> Result<(Vec<Envelope>, Vec<Event>)> {
-    const AGAIN: &str = select!("WHERE state = 'delivered' AND recipient = $1 AND lease = $2 ORDER BY seq");
+pub fn lease_due(tx: &mut Tx<'_>, poll: &EnvelopePoll) -> Result<(Vec<StoredEnvelope>, Vec<EnvelopeEvent>)> {
+    const FIND_LEASED: &str =
+        select!("WHERE state = 'delivered' AND recipient = $1 AND lease = $2 ORDER BY seq");
     const SQL: &str = concat!(
         "UPDATE messages SET state = 'delivered', attempts = attempts + 1, lease = $2, life = $3, due_at = $4,
            updated_at = $5
@@ -41,50 +42,62 @@ pub fn lease(tx: &mut Tx<'_>, poll: &Poll) -> Result<(Vec<Envelope>, Vec<Event>)
         columns!()
     );
     if poll.asks_again {
-        let held = tx.query(AGAIN, params![&poll.to, &poll.lease], read)?;
+        let held = tx.query(FIND_LEASED, params![&poll.to, &poll.lease], envelope_from_row)?;
         if !held.is_empty() {
             return Ok((held, Vec::new()));
         }
     }
     let until = poll.now.plus(ENVELOPE_LEASE_MS);
-    let params =
-        params![&poll.to, &poll.lease, poll.life.as_ref(), until, poll.now, poll.limit, poll.only_answers];
-    let mut taken = tx.query(SQL, params, read)?;
+    let params = params![
+        &poll.to,
+        &poll.lease,
+        poll.process_epoch.as_ref(),
+        until,
+        poll.now,
+        poll.limit,
+        poll.only_answers
+    ];
+    let mut taken = tx.query(SQL, params, envelope_from_row)?;
     taken.sort_by_key(|one| one.seq);
     let mut told = Vec::with_capacity(2 * taken.len());
     for one in &taken {
         let attempt = format!("attempt {} of {}", one.attempts, one.max_retries);
-        let about = About::from(one);
+        let about = EnvelopeRef::from(one);
         for (kind, detail) in [
             (EnvelopeEventKind::DeliveryAttempted, Some(attempt.as_str())),
             (EnvelopeEventKind::Delivered, None),
         ] {
-            told.push(events::note(tx, &about, (kind, EnvelopeState::Delivered), detail, poll.now)?);
+            told.push(events::record_event(tx, &about, (kind, EnvelopeState::Delivered), detail, poll.now)?);
         }
     }
     Ok((taken, told))
 }
 
 /// What an earlier life of the process that asks still holds is nobody's: it can be handed out again at once.
-pub fn take_over(tx: &mut Tx<'_>, to: &InstanceId, life: &str, now: Millis) -> Result<Vec<Event>> {
+pub fn requeue_earlier_epochs(
+    tx: &mut Tx<'_>,
+    to: &InstanceId,
+    life: &str,
+    now: Millis,
+) -> Result<Vec<EnvelopeEvent>> {
     const SQL: &str =
         select!("WHERE state = 'delivered' AND recipient = $1 AND life IS NOT NULL AND life <> $2");
     let mut told = Vec::new();
-    for one in tx.query(SQL, params![to, life], read)? {
-        told.extend(give_back(tx, &one, "the process that had it ended", Some(now), now)?);
+    for one in tx.query(SQL, params![to, life], envelope_from_row)? {
+        told.extend(retry_or_dead_letter(tx, &one, "the process that had it ended", Some(now), now)?);
     }
     Ok(told)
 }
 
 /// When the next message of a recipient is due, if one waits.
-pub fn next_due(tx: &mut Tx<'_>, to: &InstanceId) -> Result<Option<Millis>> {
+pub fn next_due_at(tx: &mut Tx<'_>, to: &InstanceId) -> Result<Option<Millis>> {
     const SQL: &str = "SELECT due_at FROM messages WHERE recipient = $1 AND state IN ('queued', 'failed')
         ORDER BY due_at, seq LIMIT 1";
     tx.query_one(SQL, params![to], |row| row.time(0))
 }
 
 /// Whoever works on it longer than a lease lasts says so. Until when it is theirs; `None`: it is not.
-pub fn renew(tx: &mut Tx<'_>, id: &EnvelopeId, lease: &str, now: Millis) -> Result<Option<Millis>> {
+pub fn renew_lease(tx: &mut Tx<'_>, id: &EnvelopeId, lease: &str, now: Millis) -> Result<Option<Millis>> {
     const SQL: &str = "UPDATE messages SET due_at = $3, updated_at = $4
         WHERE id = $1 AND state = 'delivered' AND lease = $2";
     let until = now.plus(ENVELOPE_LEASE_MS);

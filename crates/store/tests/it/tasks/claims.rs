@@ -6,7 +6,7 @@ use std::process::{Child, Command};
 use std::time::Instant;
 
 use polyclaw_domain::task::{TaskNo, TaskRefusal};
-use polyclaw_store::tasks::{self, Filter};
+use polyclaw_store::tasks::{self, TaskListFilter};
 use polyclaw_store::{Db, Error, Result, Tx};
 use serde_json::json;
 
@@ -48,7 +48,7 @@ async fn claims_of_many_tasks_in_any_order_never_deadlock(db: Db) -> Result<()> 
                 let mut got = 0;
                 for no in &order {
                     let asked = asked(name, &format!("{name}-{no}"));
-                    got += usize::from(tasks::claim(tx, TaskNo(*no), &asked)?.is_ok());
+                    got += usize::from(tasks::claim_task(tx, TaskNo(*no), &asked)?.is_ok());
                 }
                 Ok(got)
             })
@@ -71,7 +71,11 @@ async fn what_is_cut_off_leaves_nothing_behind(db: Db) -> Result<()> {
         .await;
     assert!(cut.is_err());
     assert!(get(&db, 1).await?.lease.is_none());
-    assert_eq!(db.read(|tx| tasks::events(tx, &team(), 0, 9)).await?.len(), 1, "created, and nothing else");
+    assert_eq!(
+        db.read(|tx| tasks::list_events(tx, &team(), 0, 9)).await?.len(),
+        1,
+        "created, and nothing else"
+    );
     Ok(())
 }
 
@@ -167,13 +171,14 @@ fn claimers_in_processes(place: &str, db: &Db) {
         assert!(child.wait().unwrap().success());
     }
     drive(async {
-        let filter = Filter { with_ended: true, limit: usize::from(u16::MAX), ..Filter::default() };
+        let filter =
+            TaskListFilter { with_ended: true, limit: usize::from(u16::MAX), ..TaskListFilter::default() };
         let all = db.read(move |tx| tasks::list(tx, &team(), &filter)).await?;
         assert_eq!(all.len(), count);
         assert!(all.iter().all(|task| task.lease.as_ref().is_some_and(|lease| lease.fence == 1)));
-        let events = db.read(|tx| tasks::events(tx, &team(), 0, 1_000_000)).await?;
+        let events = db.read(|tx| tasks::list_events(tx, &team(), 0, 1_000_000)).await?;
         let mut claims: HashMap<TaskNo, usize> = HashMap::new();
-        for event in events.iter().filter(|event| event.kind == tasks::Kind::Claimed) {
+        for event in events.iter().filter(|event| event.kind == tasks::TaskEventKind::Claimed) {
             *claims.entry(event.task).or_default() += 1;
         }
         assert!(claims.len() == count && claims.values().all(|times| *times == 1), "each has one owner");
@@ -209,7 +214,7 @@ fn a_claim_finds_its_task_by_an_index() {
     drive(async {
         some(&db, &[("a", &[])]).await?;
         let body = |tx: &mut Tx<'_>| tasks::claim_oldest(tx, &asked("ann", "k")).map(drop);
-        let plans = db.write(move |tx| tx.explained(body)).await?.join("\n");
+        let plans = db.write(move |tx| tx.explain_queries(body)).await?.join("\n");
         for index in ["tasks_by_state (team_id=? AND state=?)", "tasks_claimed_once"] {
             assert!(plans.contains(index), "{index} is not used:\n{plans}");
         }
@@ -259,9 +264,11 @@ fn a_call_that_is_made_twice_at_once_takes_one_task() {
     let shared = Shared::new();
     let first = shared.open().unwrap();
     drive(some(&first, &[("a", &[]), ("b", &[])]));
-    let held = hold(first, |tx| tx.alone(&format!("claims of {}", team())));
+    let held = hold(first, |tx| tx.lock_advisory(&format!("claims of {}", team())));
     // Each on a node of its own, so that neither knows of the other.
-    let call = |db: Db| std::thread::spawn(move || answer(db.claim(asked("bob", "k"))).unwrap().unwrap().no);
+    let call = |db: Db| {
+        std::thread::spawn(move || answer(db.claim_oldest_task(asked("bob", "k"))).unwrap().unwrap().no)
+    };
     let calls = [(); 2].map(|()| call(shared.open().unwrap()));
     let place = Place::Server(shared);
     let began = Instant::now();

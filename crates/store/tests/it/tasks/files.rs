@@ -52,7 +52,7 @@ fn readers_see_one_picture_while_others_write() {
 
 fn make_two(tx: &mut Tx<'_>) -> Result<()> {
     for _ in 0..2 {
-        let new = tasks::NewTask { task: task("x", &[]), key: None, max_open: usize::MAX };
+        let new = tasks::TaskInsert { task: task("x", &[]), key: None, max_open: usize::MAX };
         tasks::create(tx, &new)?.unwrap();
     }
     Ok(())
@@ -61,7 +61,7 @@ fn make_two(tx: &mut Tx<'_>) -> Result<()> {
 async fn look_at_many(db: &Db) -> Result<()> {
     let mut pictures = HashSet::new();
     while pictures.len() < PICTURES {
-        let seen = db.read(|tx| tasks::open_count(tx, &team())).await?;
+        let seen = db.read(|tx| tasks::count_open(tx, &team())).await?;
         assert_eq!(seen % 2, 0, "half a transaction was seen");
         pictures.insert(seen);
     }
@@ -85,7 +85,7 @@ fn one_who_writes_keeps_out_others_who_write_and_nobody_else() {
     };
     let all = || ["DEFERRED", "IMMEDIATE", "EXCLUSIVE"].map(begins);
     assert_eq!(all(), [true, true, true]);
-    let held = hold(db.clone(), |tx| tasks::open_count(tx, &team()));
+    let held = hold(db.clone(), |tx| tasks::count_open(tx, &team()));
     assert_eq!(all(), [true, false, false], "it has only looked so far");
     held.let_go();
     let held = hold(db.clone(), make_two);
@@ -93,7 +93,7 @@ fn one_who_writes_keeps_out_others_who_write_and_nobody_else() {
     held.let_go();
     assert_eq!(all(), [true, true, true]);
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let seen = crate::engines::answer(db.read(|tx| tasks::open_count(tx, &team()))).unwrap();
+    let seen = crate::engines::answer(db.read(|tx| tasks::count_open(tx, &team()))).unwrap();
     assert_eq!(seen, 2, "and the other way round nobody who reads waits");
 }
 
@@ -107,7 +107,7 @@ fn a_second_writer_waits_and_sees_no_error() {
         drive(async {
             first
                 .write(move |tx| {
-                    let new = tasks::NewTask { task: task("slow", &[]), key: None, max_open: 9 };
+                    let new = tasks::TaskInsert { task: task("slow", &[]), key: None, max_open: 9 };
                     tasks::create(tx, &new)?.unwrap();
                     let _ = begun.send(());
                     std::thread::sleep(std::time::Duration::from_millis(300));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use polyclaw_domain::task::{TaskMember, TaskNo, TeamTaskState};
 use polyclaw_domain::time::Millis;
-use polyclaw_store::tasks::{self, Kind};
+use polyclaw_store::tasks::{self, TaskEventKind};
 use polyclaw_store::{Db, Result, Tx};
 use serde_json::json;
 use tokio::sync::Notify;
@@ -36,7 +36,7 @@ fn expire(tx: &mut Tx<'_>, is_shared: bool) -> Result<Vec<i64>> {
     if is_shared {
         tx.execute("UPDATE tasks SET lease_until = 1 WHERE owner IS NOT NULL", &[])?;
     }
-    let freed = tasks::expire(tx, &team(), late())?;
+    let freed = tasks::expire_leases(tx, &team(), late())?;
     Ok(freed.into_iter().map(|freed| freed.no.0).collect())
 }
 
@@ -44,21 +44,22 @@ async fn a_lease_that_ends_frees_the_task_and_fences_its_owner(db: Db) -> Result
     some(&db, &[("a", &[])]).await?;
     let (ann, bob) = (worker("ann"), worker("bob"));
     claim(&db, &ann, Some(1)).await?.unwrap();
-    assert_eq!(db.write(|tx| tasks::expire(tx, &team(), NOW)).await?, []);
+    assert_eq!(db.write(|tx| tasks::expire_leases(tx, &team(), NOW)).await?, []);
     assert_eq!(expired(&db).await?, [1]);
     assert_eq!(get(&db, 1).await?.state, TeamTaskState::Pending);
     assert_eq!(code(end_with(&db, &ann, 1, TeamTaskState::Completed, 1).await?), "task_not_yours");
     assert_eq!(code(end_with(&db, &worker("eve"), 1, TeamTaskState::Completed, 1).await?), "task_not_yours");
-    let late = db.read(|tx| tasks::events(tx, &team(), 0, 99)).await?;
-    let late: Vec<_> = late.iter().filter(|event| event.kind == Kind::Late).collect();
+    let late = db.read(|tx| tasks::list_events(tx, &team(), 0, 99)).await?;
+    let late: Vec<_> = late.iter().filter(|event| event.kind == TaskEventKind::Late).collect();
     assert_eq!(late.len(), 1, "what ann did is kept though nobody has the task; eve never had it");
     assert_eq!((late[0].actor.as_str(), &late[0].data["artifacts"][0]["path"]), ("ann", &json!("a.txt")));
     assert_eq!(claim(&db, &bob, Some(1)).await?.unwrap().lease.unwrap().fence, 2);
     assert_eq!(code(end_with(&db, &ann, 1, TeamTaskState::Completed, 1).await?), "task_late");
     assert_eq!(code(end_with(&db, &bob, 1, TeamTaskState::Completed, 1).await?), "task_late", "an old check");
     assert_eq!(code(end_with(&db, &bob, 1, TeamTaskState::Completed, 2).await?), "ok");
-    let events = db.read(|tx| tasks::events(tx, &team(), 0, 99)).await?;
-    let late = events.iter().filter(|event| event.kind == Kind::Late).map(|event| event.actor.as_str());
+    let events = db.read(|tx| tasks::list_events(tx, &team(), 0, 99)).await?;
+    let late =
+        events.iter().filter(|event| event.kind == TaskEventKind::Late).map(|event| event.actor.as_str());
     assert_eq!(late.collect::<Vec<_>>(), ["ann", "ann", "bob"]);
     Ok(())
 }
@@ -71,10 +72,10 @@ async fn a_sign_of_life_keeps_a_task(db: Db) -> Result<()> {
     claim(&db, &worker("bob"), Some(2)).await?.unwrap();
     assert_eq!(db.write(|tx| tx.execute(ENDED, &[])).await?, 2);
     let before = db.read(|tx| Ok(tx.lease_clock(NOW))).await?;
-    let renewed = db.write(|tx| tasks::renew(tx, &team(), &key("ann"), (NOW, LEASE))).await?;
+    let renewed = db.write(|tx| tasks::renew_leases(tx, &team(), &key("ann"), (NOW, LEASE))).await?;
     assert_eq!(renewed, 1);
     assert!(get(&db, 1).await?.lease.unwrap().until >= before.plus(LEASE));
-    let freed = db.write(|tx| tasks::expire(tx, &team(), NOW)).await?;
+    let freed = db.write(|tx| tasks::expire_leases(tx, &team(), NOW)).await?;
     assert_eq!(freed.into_iter().map(|freed| freed.no.0).collect::<Vec<_>>(), [2]);
     assert_eq!(get(&db, 1).await?.lease.unwrap().fence, 1, "ann has it as before");
     Ok(())
@@ -86,9 +87,11 @@ async fn the_next_life_of_a_member_has_its_tasks(db: Db) -> Result<()> {
     let new = TaskMember { session: key("ann2"), ..worker("ann") };
     claim(&db, &old, Some(1)).await?.unwrap();
     claim(&db, &worker("bob"), Some(2)).await?.unwrap();
-    let given = db.write(|tx| tasks::inherit(tx, &team(), "ann", &key("ann2"), (NOW, LEASE))).await?;
+    let given =
+        db.write(|tx| tasks::reassign_to_session(tx, &team(), "ann", &key("ann2"), (NOW, LEASE))).await?;
     assert_eq!(given, [TaskNo(1)]);
-    let again = db.write(|tx| tasks::inherit(tx, &team(), "ann", &key("ann2"), (NOW, LEASE))).await?;
+    let again =
+        db.write(|tx| tasks::reassign_to_session(tx, &team(), "ann", &key("ann2"), (NOW, LEASE))).await?;
     assert_eq!(again, [], "once");
     assert_eq!(code(end_with(&db, &old, 1, TeamTaskState::Completed, 1).await?), "task_late");
     assert_eq!(code(end(&db, &new, 1, TeamTaskState::Completed).await?), "ok");
@@ -109,7 +112,7 @@ async fn a_task_that_is_released_as_its_lease_ends_is_freed_once(db: Db) -> Resu
     });
     let release = async {
         begun.notified().await;
-        db.write(|tx| tasks::release(tx, &team(), TaskNo(1), &worker("ann"), NOW)).await
+        db.write(|tx| tasks::release_task(tx, &team(), TaskNo(1), &worker("ann"), NOW)).await
     };
     let (freed, released) = tokio::join!(ends, release);
     assert_eq!(freed?, [1]);

@@ -4,8 +4,8 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
 use polyclaw_domain::task::TaskNo;
-use polyclaw_store::tasks::Claimed;
-use polyclaw_store::{Db, Result, Target, Tx, tasks};
+use polyclaw_store::tasks::TaskClaimResult;
+use polyclaw_store::{Db, DbTarget, Result, Tx, tasks};
 
 use super::{asked, some, team};
 use crate::engines::{Shared, answer, drive};
@@ -39,11 +39,11 @@ impl Held {
 
 fn node() -> Db {
     let url = Shared::new().url;
-    Db::open(&Target::Postgres { url, connections: 1 }).unwrap()
+    Db::open(&DbTarget::Postgres { url, connections: 1 }).unwrap()
 }
 
-async fn claim(db: &Db, name: &str) -> Result<Claimed> {
-    db.claim(asked(name, name)).await
+async fn claim(db: &Db, name: &str) -> Result<TaskClaimResult> {
+    db.claim_oldest_task(asked(name, name)).await
 }
 
 /// The numbers of the transactions that wrote the tasks.
@@ -87,11 +87,13 @@ fn one_that_fails_takes_nobody_along() {
             .for_each(|n: u64| key.push_str(&format!("{:x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 17)));
         let too_long = asked("bob", &key);
         let (ann, bob, cat, ()) =
-            tokio::join!(claim(&db, "ann"), db.claim(too_long), claim(&db, "cat"), async { held.let_go() });
+            tokio::join!(claim(&db, "ann"), db.claim_oldest_task(too_long), claim(&db, "cat"), async {
+                held.let_go()
+            });
         assert!(bob.is_err(), "{bob:?}");
         assert_eq!([ann?, cat?].map(|claimed| claimed.unwrap().no), [1, 2].map(TaskNo));
-        let claimed = db.read(|tx| tasks::events(tx, &team(), 0, 9)).await?;
-        let claimed = claimed.iter().filter(|event| event.kind == tasks::Kind::Claimed);
+        let claimed = db.read(|tx| tasks::list_events(tx, &team(), 0, 9)).await?;
+        let claimed = claimed.iter().filter(|event| event.kind == tasks::TaskEventKind::Claimed);
         assert_eq!(claimed.map(|event| event.actor.as_str()).collect::<Vec<_>>(), ["ann", "cat"]);
         Ok(())
     });

@@ -8,7 +8,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use polyclaw_domain::task::{TaskNo, TaskRefusal, TeamTaskState};
-use polyclaw_store::tasks::{self, Change, Claimed, Ending, Filter, Kind, NewTask};
+use polyclaw_store::tasks::{
+    self, TaskChange, TaskClaimResult, TaskEnding, TaskEventKind, TaskInsert, TaskListFilter,
+};
 use polyclaw_store::{Db, Result, Tx};
 use postgres::{Client, NoTls};
 use serde_json::json;
@@ -122,7 +124,7 @@ pub fn hold<T: Send + 'static>(
 }
 
 fn make(tx: &mut Tx<'_>, subject: &str) -> Result<()> {
-    let new = NewTask { task: task(subject, &[]), key: None, max_open: 100 };
+    let new = TaskInsert { task: task(subject, &[]), key: None, max_open: 100 };
     tasks::create(tx, &new)?.map(drop).map_err(|refusal| panic!("{refusal}"))
 }
 
@@ -134,7 +136,7 @@ fn nobody_who_reads_waits_for_one_who_writes(place: &Place) {
     let (tell, told) = mpsc::channel();
     for db in (0..8).map(|_| place.open()) {
         let tell = tell.clone();
-        thread::spawn(move || tell.send(answer(list(&db, Filter::default())).unwrap()));
+        thread::spawn(move || tell.send(answer(list(&db, TaskListFilter::default())).unwrap()));
     }
     for _ in 0..8 {
         assert_eq!(
@@ -144,13 +146,13 @@ fn nobody_who_reads_waits_for_one_who_writes(place: &Place) {
         );
     }
     held.let_go();
-    assert_eq!(answer(list(&place.open(), Filter::default())).unwrap(), [2, 1]);
+    assert_eq!(answer(list(&place.open(), TaskListFilter::default())).unwrap(), [2, 1]);
 }
 
 type Look = (Receiver<Vec<TaskNo>>, Sender<()>, JoinHandle<Vec<TaskNo>>);
 
 fn numbers(tx: &mut Tx<'_>) -> Result<Vec<TaskNo>> {
-    let filter = Filter { limit: 100, ..Filter::default() };
+    let filter = TaskListFilter { limit: 100, ..TaskListFilter::default() };
     Ok(tasks::list(tx, &team(), &filter)?.into_iter().map(|task| task.no).collect())
 }
 
@@ -177,13 +179,13 @@ fn readers_keep_the_picture_they_began_with(place: &Place) {
         drop(go);
         assert_eq!(reader.join().unwrap(), [TaskNo(1)], "others wrote, and its picture is the same");
     }
-    assert_eq!(answer(list(&place.open(), Filter::default())).unwrap(), [3, 2, 1]);
+    assert_eq!(answer(list(&place.open(), TaskListFilter::default())).unwrap(), [3, 2, 1]);
 }
 
 fn who_comes_second_is_told_who_was_first(place: &Place) {
     let (first, second) = (place.open(), place.open());
     drive(some(&first, &[("a", &[])]));
-    let held = hold(first.clone(), |tx| tasks::claim(tx, TaskNo(1), &asked("ann", "k")));
+    let held = hold(first.clone(), |tx| tasks::claim_task(tx, TaskNo(1), &asked("ann", "k")));
     let bob = thread::spawn(move || answer(claim(&second, &worker("bob"), Some(1))).unwrap());
     place.until_waiting(&bob);
     assert!(held.let_go().is_ok());
@@ -196,8 +198,8 @@ fn two_who_close_a_circle_together_do_not(place: &Place) {
     let (first, second) = (place.open(), place.open());
     drive(some(&first, &[("a", &[]), ("b", &[])]));
     let wait = |no: i64, need: i64| {
-        let change = Change { needs: vec![TaskNo(need)], ..Change::default() };
-        move |tx: &mut Tx<'_>| tasks::update(tx, &team(), TaskNo(no), &change, (&lead(), NOW))
+        let change = TaskChange { needs: vec![TaskNo(need)], ..TaskChange::default() };
+        move |tx: &mut Tx<'_>| tasks::update_task(tx, &team(), TaskNo(no), &change, (&lead(), NOW))
     };
     let held = hold(first.clone(), wait(1, 2));
     let other = wait(2, 1);
@@ -213,14 +215,14 @@ fn two_that_end_together_free_what_waits_for_both(place: &Place) {
     let (first, second) = (place.open(), place.open());
     drive(some(&first, &[("a", &[]), ("b", &[]), ("c", &[1, 2])]));
     let end = |no: i64| {
-        let ending = Ending {
+        let ending = TaskEnding {
             state: TeamTaskState::Completed,
             summary: None,
             artifacts: Vec::new(),
-            fence: 0,
+            fencing_token: 0,
             call: String::new(),
         };
-        move |tx: &mut Tx<'_>| tasks::end(tx, &team(), TaskNo(no), &lead(), (&ending, NOW))
+        move |tx: &mut Tx<'_>| tasks::end_task(tx, &team(), TaskNo(no), &lead(), (&ending, NOW))
     };
     let held = hold(first.clone(), end(1));
     let other = end(2);
@@ -228,7 +230,7 @@ fn two_that_end_together_free_what_waits_for_both(place: &Place) {
     place.until_waiting(&other);
     assert_eq!(held.let_go().unwrap(), []);
     assert_eq!(other.join().unwrap().unwrap(), [TaskNo(3)]);
-    let events = answer(first.read(|tx| tasks::events(tx, &team(), 0, 99))).unwrap();
+    let events = answer(first.read(|tx| tasks::list_events(tx, &team(), 0, 99))).unwrap();
     let told = events.iter().filter(|event| event.data["unblocked"] == json!([3]));
     assert_eq!(told.count(), 1);
 }
@@ -237,14 +239,17 @@ fn two_that_end_together_free_what_waits_for_both(place: &Place) {
 fn who_is_refused_one_task_keeps_the_other(place: &Place) {
     let (first, second) = (place.open(), place.open());
     drive(some(&first, &[("a", &[]), ("b", &[])]));
-    let held = hold(first.clone(), |tx| tasks::claim(tx, TaskNo(1), &asked("ann", "k")));
+    let held = hold(first.clone(), |tx| tasks::claim_task(tx, TaskNo(1), &asked("ann", "k")));
     let both = |tx: &mut Tx<'_>| {
-        [2, 1].into_iter().map(|no| tasks::claim(tx, TaskNo(no), &asked("bob", &no.to_string()))).collect()
+        [2, 1]
+            .into_iter()
+            .map(|no| tasks::claim_task(tx, TaskNo(no), &asked("bob", &no.to_string())))
+            .collect()
     };
     let bob = thread::spawn(move || answer(second.write(both)).unwrap());
     place.until_waiting(&bob);
     assert!(held.let_go().is_ok());
-    let got: Vec<Claimed> = bob.join().unwrap();
+    let got: Vec<TaskClaimResult> = bob.join().unwrap();
     assert_eq!(got[0].as_ref().unwrap().no, TaskNo(2));
     assert_eq!(got[1].as_ref().unwrap_err(), &TaskRefusal::Taken(TaskNo(1), "ann".into()));
     let owner = |no: i64| answer(get(&first, no)).unwrap().lease.unwrap().owner;
@@ -279,12 +284,12 @@ fn who_dies_in_a_transaction_leaves_nothing_behind(place: &Place) {
         .unwrap();
     assert!(!died.success() && died.code().is_none(), "it died of a signal: {died}");
     drive(async {
-        assert_eq!(list(&db, Filter::default()).await?, [1]);
+        assert_eq!(list(&db, TaskListFilter::default()).await?, [1]);
         let bob = claim(&db, &worker("bob"), Some(1)).await?.expect("the lock died with it");
         assert_eq!(bob.lease.unwrap().fence, 1);
-        let events = db.read(|tx| tasks::events(tx, &team(), 0, 9)).await?;
+        let events = db.read(|tx| tasks::list_events(tx, &team(), 0, 9)).await?;
         let kinds: Vec<_> = events.iter().map(|event| (event.kind, event.actor.as_str())).collect();
-        assert_eq!(kinds, [(Kind::Created, "lead"), (Kind::Claimed, "bob")]);
+        assert_eq!(kinds, [(TaskEventKind::Created, "lead"), (TaskEventKind::Claimed, "bob")]);
         Ok(())
     });
 }

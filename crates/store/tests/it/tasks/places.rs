@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use polyclaw_domain::id::TeamId;
-use polyclaw_store::{Db, Error, Ledgers, Target};
+use polyclaw_store::{Db, DbTarget, Error, TeamDatabases};
 use postgres::{Client, NoTls};
 
 use super::some;
@@ -20,8 +20,8 @@ fn open_at(path: &Path) -> usize {
 #[test]
 fn a_team_has_one_connection_however_often_it_is_opened() {
     let folder = tempfile::tempdir().unwrap();
-    let db = Db::open(&Target::Sqlite(folder.path().join("sessions.db"))).unwrap();
-    let ledgers = Ledgers::beside(&db, folder.path().join("teams"));
+    let db = Db::open(&DbTarget::Sqlite(folder.path().join("sessions.db"))).unwrap();
+    let ledgers = TeamDatabases::for_db(&db, folder.path().join("teams"));
     let (web, app) = (TeamId::new("team-1"), TeamId::new("team-2"));
     let file = folder.path().canonicalize().unwrap().join("teams/web/ledger.db");
     drive(some(&ledgers.open(&web, "web").unwrap(), &[("a", &[])]));
@@ -34,7 +34,7 @@ fn a_team_has_one_connection_however_often_it_is_opened() {
     drive(some(&ledgers.open(&app, "app").unwrap(), &[("a", &[])]));
     assert_eq!(open_at(&file), once, "another team has its own file");
     assert!(folder.path().join("teams/app/ledger.db").exists());
-    ledgers.close(&web);
+    ledgers.close_for_good(&web);
     assert!(matches!(ledgers.open(&web, "web").map(drop), Err(Error::Closed)));
     ledgers.open(&app, "app").unwrap();
 }
@@ -43,9 +43,9 @@ fn a_team_has_one_connection_however_often_it_is_opened() {
 fn ledgers_on_a_server_have_the_connections_that_are_there() {
     const CONNECTED: &str = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
     let shared = Shared::new();
-    let db = Db::open(&Target::Postgres { url: shared.url.clone(), connections: 1 }).unwrap();
+    let db = Db::open(&DbTarget::Postgres { url: shared.url.clone(), connections: 1 }).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let ledgers = Ledgers::beside(&db, folder.path().join("teams"));
+    let ledgers = TeamDatabases::for_db(&db, folder.path().join("teams"));
     let mut client = Client::connect(&shared.url, NoTls).unwrap();
     for n in 0..5 {
         let team = TeamId::new(format!("team-{n}"));

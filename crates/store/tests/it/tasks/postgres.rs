@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Instant;
 
 use polyclaw_domain::task::{TaskNo, TaskRefusal};
-use polyclaw_store::tasks::{self, Kind};
+use polyclaw_store::tasks::{self, TaskEventKind};
 use polyclaw_store::{Db, Tx};
 use postgres::{Client, NoTls};
 
@@ -60,7 +60,7 @@ fn two_who_take_tasks_crosswise_both_come_through() {
             runs.fetch_add(1, Ordering::SeqCst);
             let take = |tx: &mut Tx<'_>, no: i64| {
                 let key = format!("{name}-{no}");
-                tasks::claim(tx, TaskNo(no), &asked(name, &key))
+                tasks::claim_task(tx, TaskNo(no), &asked(name, &key))
             };
             let first = take(tx, order[0])?.is_ok();
             if !std::mem::replace(&mut met, true) {
@@ -77,8 +77,8 @@ fn two_who_take_tasks_crosswise_both_come_through() {
         let owners = [get(&db, 1).await?, get(&db, 2).await?].map(|task| task.lease.unwrap());
         assert_eq!(owners[0].owner, owners[1].owner);
         assert!(owners.iter().all(|lease| lease.fence == 1), "what was undone left nothing");
-        let events = db.read(|tx| tasks::events(tx, &team(), 0, 9)).await?;
-        assert_eq!(events.iter().filter(|event| event.kind == Kind::Claimed).count(), 2);
+        let events = db.read(|tx| tasks::list_events(tx, &team(), 0, 9)).await?;
+        assert_eq!(events.iter().filter(|event| event.kind == TaskEventKind::Claimed).count(), 2);
         Ok(())
     });
 }
@@ -107,7 +107,7 @@ fn who_stands_still_in_a_transaction_is_cut_off() {
     let ann = answer(still.write(move |tx| {
         let patience = tx.query_one(PATIENCE, &[], |row| row.text(0))?;
         assert_eq!(patience.as_deref(), Some("30s"), "that is how long others wait at the most");
-        let claimed = tasks::claim(tx, TaskNo(1), &asked("ann", "k"))?;
+        let claimed = tasks::claim_task(tx, TaskNo(1), &asked("ann", "k"))?;
         if !std::mem::replace(&mut stood, true) {
             let pid = tx.query_one(PID, &[], |row| row.int(0))?.unwrap();
             tx.execute(LESS, &[])?;

@@ -2,7 +2,7 @@
 
 use polyclaw_domain::id::TeamId;
 use polyclaw_domain::task::{TaskNo, TaskRefusal, TeamTask};
-use polyclaw_store::tasks::{self, Claim, Claimed, Kind};
+use polyclaw_store::tasks::{self, TaskClaimRequest, TaskClaimResult, TaskEventKind};
 use polyclaw_store::{Db, Result};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -16,10 +16,10 @@ on_every_ledger!(
     together_is_as_one_after_the_other,
 );
 
-async fn together(db: &Db, claims: Vec<Claim>) -> Result<Vec<Claimed>> {
+async fn together(db: &Db, claims: Vec<TaskClaimRequest>) -> Result<Vec<TaskClaimResult>> {
     let ask = |claim| {
         let db = db.clone();
-        tokio::spawn(async move { db.claim(claim).await })
+        tokio::spawn(async move { db.claim_oldest_task(claim).await })
     };
     let asked: Vec<_> = claims.into_iter().map(ask).collect();
     let mut got = Vec::new();
@@ -41,8 +41,8 @@ async fn those_who_ask_together_get_the_oldest_in_their_order(db: Db) -> Result<
     let numbers: Vec<i64> = firsts.iter().map(|got| got.as_ref().unwrap().no.0).collect();
     assert_eq!(numbers, (1..=20).filter(|no| *no != 5).collect::<Vec<_>>(), "the fifth waits for the fourth");
     assert_eq!(last.as_ref().unwrap_err(), &TaskRefusal::NothingFree);
-    let events = db.read(|tx| tasks::events(tx, &team(), 0, 99)).await?;
-    let claimed = events.iter().filter(|event| event.kind == Kind::Claimed);
+    let events = db.read(|tx| tasks::list_events(tx, &team(), 0, 99)).await?;
+    let claimed = events.iter().filter(|event| event.kind == TaskEventKind::Claimed);
     for ((event, got), n) in claimed.zip(firsts).zip(0..) {
         let (task, name) = (got.as_ref().unwrap(), format!("w{n:02}"));
         let lease = task.lease.as_ref().unwrap();
@@ -57,7 +57,7 @@ async fn those_who_ask_together_get_the_oldest_in_their_order(db: Db) -> Result<
 async fn who_asks_again_among_others_gets_what_they_had(db: Db) -> Result<()> {
     some(&db, &[("a", &[]), ("b", &[]), ("c", &[])]).await?;
     let claim = |name: &str| asked(name, name);
-    let numbers = |got: Vec<Claimed>| got.into_iter().map(|got| got.unwrap().no).collect::<Vec<_>>();
+    let numbers = |got: Vec<TaskClaimResult>| got.into_iter().map(|got| got.unwrap().no).collect::<Vec<_>>();
     let first = together(&db, vec![claim("ann"), claim("bob"), claim("ann")]).await?;
     assert_eq!(numbers(first), [1, 2, 1].map(TaskNo), "twice in one go, too");
     let again = together(&db, vec![claim("cat"), claim("bob"), claim("ann")]).await?;
@@ -100,7 +100,7 @@ async fn together_is_as_one_after_the_other(db: Db) -> Result<()> {
             let claim = |(name, capability, key): &(usize, Option<usize>, usize)| {
                 let mut claim = asked(&format!("w{name}"), &format!("k{key}"));
                 claim.worker.capabilities.extend(capability.map(|n| format!("c{n}")));
-                Claim { team: team.clone(), ..claim }
+                TaskClaimRequest { team: team.clone(), ..claim }
             };
             claims.iter().map(claim).collect::<Vec<_>>()
         };
@@ -109,7 +109,7 @@ async fn together_is_as_one_after_the_other(db: Db) -> Result<()> {
         for claim in asked(&other) {
             in_turn.push(db.write(move |tx| tasks::claim_oldest(tx, &claim)).await?);
         }
-        let told = |got: &[Claimed]| {
+        let told = |got: &[TaskClaimResult]| {
             let facts =
                 |task: &TeamTask| (task.no, task.lease.as_ref().unwrap().owner.clone(), task.needs.clone());
             got.iter().map(|got| got.as_ref().map(facts).map_err(ToString::to_string)).collect::<Vec<_>>()

@@ -6,44 +6,44 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use polyclaw_domain::id::TeamId;
 use tokio::sync::oneshot;
 
-use super::together::hand_out;
-use super::{Claim, Claimed, claim_oldest};
+use super::claim_batch::claim_many;
+use super::{TaskClaimRequest, TaskClaimResult, claim_oldest};
 use crate::db::Db;
 use crate::error::{Error, Result};
 use crate::tx::Tx;
 
 /// Served in one go at most.
-const MOST: usize = 64;
+const MAX_CLAIMS_PER_BATCH: usize = 64;
 
 /// A line is there for as long as somebody serves it.
 #[derive(Default)]
-pub(crate) struct Lines(Mutex<HashMap<TeamId, Vec<Waiting>>>);
+pub(crate) struct ClaimQueues(Mutex<HashMap<TeamId, Vec<WaitingClaim>>>);
 
-struct Waiting {
-    asked: Asked,
-    answer: oneshot::Sender<Result<Claimed>>,
+struct WaitingClaim {
+    asked: PendingClaim,
+    answer: oneshot::Sender<Result<TaskClaimResult>>,
 }
 
 /// A claim, and whether somebody still waits for it: what nobody does is not written, however late that is.
 #[derive(Clone)]
-struct Asked {
-    claim: Claim,
+struct PendingClaim {
+    claim: TaskClaimRequest,
     caller: Weak<()>,
 }
 
-impl Asked {
-    fn is_waited_for(&self) -> bool {
+impl PendingClaim {
+    fn has_caller(&self) -> bool {
         self.caller.strong_count() > 0
     }
 }
 
-impl Lines {
-    pub async fn join(&self, db: &Db, claim: Claim) -> Result<Claimed> {
+impl ClaimQueues {
+    pub async fn enqueue_claim(&self, db: &Db, claim: TaskClaimRequest) -> Result<TaskClaimResult> {
         let (here, team) = (Arc::new(()), claim.team.clone());
         let (answer, answered) = oneshot::channel();
-        let asked = Asked { claim, caller: Arc::downgrade(&here) };
-        if self.is_first(Waiting { asked, answer }) {
-            tokio::spawn(Served { db: db.clone(), team, is_left: false }.serve());
+        let asked = PendingClaim { claim, caller: Arc::downgrade(&here) };
+        if self.push_is_first(WaitingClaim { asked, answer }) {
+            tokio::spawn(ClaimQueueWorker { db: db.clone(), team, is_left: false }.serve_queue());
         }
         let answered = answered.await;
         drop(here);
@@ -51,7 +51,7 @@ impl Lines {
     }
 
     /// Whether nobody serves the line.
-    fn is_first(&self, one: Waiting) -> bool {
+    fn push_is_first(&self, one: WaitingClaim) -> bool {
         let mut lines = self.lock();
         let team = &one.asked.claim.team;
         let is_first = !lines.contains_key(team);
@@ -60,40 +60,40 @@ impl Lines {
     }
 
     /// Those who wait. Where nobody does, the line is left.
-    fn next(&self, team: &TeamId) -> Vec<Waiting> {
+    fn next_batch(&self, team: &TeamId) -> Vec<WaitingClaim> {
         let mut lines = self.lock();
         let Some(waiting) = lines.get_mut(team).filter(|waiting| !waiting.is_empty()) else {
             lines.remove(team);
             return Vec::new();
         };
-        waiting.drain(..waiting.len().min(MOST)).collect()
+        waiting.drain(..waiting.len().min(MAX_CLAIMS_PER_BATCH)).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<TeamId, Vec<Waiting>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<TeamId, Vec<WaitingClaim>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A line that is served. Should whoever serves it be ended in the middle, those who wait are told, and the next who comes
 /// serves it anew.
-struct Served {
+struct ClaimQueueWorker {
     db: Db,
     team: TeamId,
     /// Nobody waited any more: whoever came since has begun a line of their own.
     is_left: bool,
 }
 
-impl Served {
-    async fn serve(mut self) {
+impl ClaimQueueWorker {
+    async fn serve_queue(mut self) {
         loop {
-            let waiting = self.db.claims().next(&self.team);
+            let waiting = self.db.claim_queues().next_batch(&self.team);
             if waiting.is_empty() {
                 self.is_left = true;
                 return;
             }
             let (asked, callers): (Vec<_>, Vec<_>) =
                 waiting.into_iter().map(|one| (one.asked, one.answer)).unzip();
-            let answers = self.answers(asked).await;
+            let answers = self.answer_claims(asked).await;
             for (caller, answer) in callers.into_iter().zip(answers) {
                 let _ = caller.send(answer);
             }
@@ -103,8 +103,8 @@ impl Served {
     }
 
     /// Hands out to all; where each has to look for itself, all in one transaction; where that fails, each by itself.
-    async fn answers(&self, asked: Vec<Asked>) -> Vec<Result<Claimed>> {
-        let mut last = match self.served(&asked).await {
+    async fn answer_claims(&self, asked: Vec<PendingClaim>) -> Vec<Result<TaskClaimResult>> {
+        let mut last = match self.claim_for_callers(&asked).await {
             Ok(claimed) => return claimed.into_iter().map(|claimed| claimed.ok_or(Error::Closed)).collect(),
             Err(error) => error,
         };
@@ -112,8 +112,8 @@ impl Served {
         let is_one = asked.len() == 1;
         for one in asked {
             // Where the database is away, it is away for the rest, too.
-            if !is_one && one.is_waited_for() && !matches!(last, Error::Unavailable { .. }) {
-                answers.push(self.alone(one).await);
+            if !is_one && one.has_caller() && !matches!(last, Error::Unavailable { .. }) {
+                answers.push(self.claim_single(one).await);
             } else {
                 answers.push(Err(last.clone()));
             }
@@ -125,22 +125,22 @@ impl Served {
     }
 
     /// What each gets who is still there.
-    async fn served(&self, asked: &[Asked]) -> Result<Vec<Option<Claimed>>> {
-        if let Some(handed) = self.db.once(self.to_those_there(asked, hand_out)).await? {
+    async fn claim_for_callers(&self, asked: &[PendingClaim]) -> Result<Vec<Option<TaskClaimResult>>> {
+        if let Some(handed) = self.db.run_autocommit(self.for_present_callers(asked, claim_many)).await? {
             return Ok(handed);
         }
-        self.db.write(self.to_those_there(asked, each)).await.map(Option::unwrap_or_default)
+        self.db.write(self.for_present_callers(asked, claim_each)).await.map(Option::unwrap_or_default)
     }
 
     /// Serves those who are still waited for, and leaves the places of the others empty.
-    fn to_those_there(
+    fn for_present_callers(
         &self,
-        asked: &[Asked],
-        serve: Serve,
-    ) -> impl FnMut(&mut Tx<'_>) -> Result<Option<Vec<Option<Claimed>>>> + use<> {
+        asked: &[PendingClaim],
+        serve: ClaimBatchFn,
+    ) -> impl FnMut(&mut Tx<'_>) -> Result<Option<Vec<Option<TaskClaimResult>>>> + use<> {
         let (team, asked) = (self.team.clone(), asked.to_vec());
         move |tx| {
-            let there: Vec<bool> = asked.iter().map(Asked::is_waited_for).collect();
+            let there: Vec<bool> = asked.iter().map(PendingClaim::has_caller).collect();
             let claims =
                 asked.iter().zip(&there).filter(|(_, there)| **there).map(|(one, _)| one.claim.clone());
             let Some(got) = serve(tx, &team, &claims.collect::<Vec<_>>())? else { return Ok(None) };
@@ -149,25 +149,29 @@ impl Served {
         }
     }
 
-    async fn alone(&self, one: Asked) -> Result<Claimed> {
-        let served = self.db.write(self.to_those_there(&[one], each)).await?;
+    async fn claim_single(&self, one: PendingClaim) -> Result<TaskClaimResult> {
+        let served = self.db.write(self.for_present_callers(&[one], claim_each)).await?;
         served.into_iter().flatten().flatten().next().ok_or(Error::Closed)
     }
 }
 
-impl Drop for Served {
+impl Drop for ClaimQueueWorker {
     fn drop(&mut self) {
         if !self.is_left {
-            self.db.claims().lock().remove(&self.team);
+            self.db.claim_queues().lock().remove(&self.team);
         }
     }
 }
 
 /// What each gets. `None`: they cannot be served this way.
-type Serve = fn(&mut Tx<'_>, &TeamId, &[Claim]) -> Result<Option<Vec<Claimed>>>;
+type ClaimBatchFn = fn(&mut Tx<'_>, &TeamId, &[TaskClaimRequest]) -> Result<Option<Vec<TaskClaimResult>>>;
 
-fn each(tx: &mut Tx<'_>, team: &TeamId, claims: &[Claim]) -> Result<Option<Vec<Claimed>>> {
+fn claim_each(
+    tx: &mut Tx<'_>,
+    team: &TeamId,
+    claims: &[TaskClaimRequest],
+) -> Result<Option<Vec<TaskClaimResult>>> {
     // Behind one that was handed to them in vain, and may still be on its way: it has their keys.
-    tx.alone(&format!("claims of {team}"))?;
+    tx.lock_advisory(&format!("claims of {team}"))?;
     claims.iter().map(|claim| claim_oldest(tx, claim)).collect::<Result<Vec<_>>>().map(Some)
 }

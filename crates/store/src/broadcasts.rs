@@ -14,7 +14,7 @@ use crate::tx::{Row, Tx};
 use crate::{media, params};
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Round {
+pub struct Broadcast {
     pub id: String,
     pub text: String,
     pub parts: Vec<MessagePart>,
@@ -25,39 +25,40 @@ pub struct Round {
     pub in_turn: bool,
     /// Each is shown what those before it said.
     pub see_previous: bool,
-    pub seats: Vec<Seat>,
+    pub targets: Vec<BroadcastTarget>,
     pub created_at: Millis,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Seat {
+pub struct BroadcastTarget {
     pub agent: AgentId,
     pub session: SessionKey,
     /// What the message became there; `None` until it is there.
-    pub turn: Option<Taken>,
+    pub outcome: Option<TargetOutcome>,
 }
 
 /// What a message became in one of the sessions of its round.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum TargetOutcome {
     Turn(TurnId),
     /// The session did not take it; whoever wrote was told.
     Refused,
 }
 
 /// Turns have ids, so an empty one stands for none.
-const REFUSED: &str = "";
+const REFUSED_TURN_ID: &str = "";
 
-pub fn insert(tx: &mut Tx<'_>, round: &Round) -> Result<()> {
-    const ROUND: &str =
+pub fn insert(tx: &mut Tx<'_>, round: &Broadcast) -> Result<()> {
+    const INSERT_BROADCAST: &str =
         "INSERT INTO rounds (round_id, text, parts_json, address_json, meta_json, priority, in_turn,
           see_previous, is_open, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 1, $9)";
-    const SEAT: &str = "INSERT INTO seats (round_id, seat, agent_id, session_key) VALUES ($1, $2, $3, $4)";
+    const INSERT_TARGET: &str =
+        "INSERT INTO seats (round_id, seat, agent_id, session_key) VALUES ($1, $2, $3, $4)";
     let (parts, address) = (to_json(&round.parts)?, to_json(&round.address)?);
     let meta = round.meta.as_ref().map(to_json).transpose()?;
     let (priority, created_at) = (round.priority as i64, round.created_at);
     tx.execute(
-        ROUND,
+        INSERT_BROADCAST,
         params![
             &round.id,
             &round.text,
@@ -70,55 +71,57 @@ pub fn insert(tx: &mut Tx<'_>, round: &Round) -> Result<()> {
             created_at
         ],
     )?;
-    for (at, seat) in round.seats.iter().enumerate() {
-        tx.execute(SEAT, params![&round.id, at, &seat.agent, &seat.session])?;
+    for (at, seat) in round.targets.iter().enumerate() {
+        tx.execute(INSERT_TARGET, params![&round.id, at, &seat.agent, &seat.session])?;
     }
-    attached_images(&round.parts).try_for_each(|image| media::hold(tx, &round.id, image, created_at))
+    attached_images(&round.parts)
+        .try_for_each(|image| media::attach_to_broadcast(tx, &round.id, image, created_at))
 }
 
-pub fn get(tx: &mut Tx<'_>, id: &str) -> Result<Option<Round>> {
+pub fn get(tx: &mut Tx<'_>, id: &str) -> Result<Option<Broadcast>> {
     const SQL: &str =
         "SELECT round_id, text, parts_json, address_json, meta_json, priority, in_turn, see_previous,
           created_at FROM rounds WHERE round_id = $1";
-    const SEATS: &str = "SELECT agent_id, session_key, turn_id FROM seats WHERE round_id = $1 ORDER BY seat";
-    let Some(round) = tx.query_one(SQL, params![id], read)? else { return Ok(None) };
-    let seats = tx.query(SEATS, params![id], |row| {
+    const FIND_TARGETS: &str =
+        "SELECT agent_id, session_key, turn_id FROM seats WHERE round_id = $1 ORDER BY seat";
+    let Some(round) = tx.query_one(SQL, params![id], broadcast_from_row)? else { return Ok(None) };
+    let seats = tx.query(FIND_TARGETS, params![id], |row| {
         let turn = row.opt_text(2)?.map(|turn| match turn.as_str() {
-            REFUSED => Taken::Refused,
-            _ => Taken::Turn(TurnId::new(turn)),
+            REFUSED_TURN_ID => TargetOutcome::Refused,
+            _ => TargetOutcome::Turn(TurnId::new(turn)),
         });
-        Ok(Seat { agent: row.agent(0)?, session: row.key(1)?, turn })
+        Ok(BroadcastTarget { agent: row.agent_id(0)?, session: row.session_key(1)?, outcome: turn })
     })?;
-    Ok(Some(Round { seats, ..round }))
+    Ok(Some(Broadcast { targets: seats, ..round }))
 }
 
 /// Rounds in which not every agent has had its turn, oldest first.
-pub fn open(tx: &mut Tx<'_>) -> Result<Vec<String>> {
+pub fn list_open(tx: &mut Tx<'_>) -> Result<Vec<String>> {
     tx.query("SELECT round_id FROM rounds WHERE is_open = 1 ORDER BY round_id", &[], |row| row.text(0))
 }
 
 /// Notes what the message became at one seat. The first word stands: two nodes that look at once say the same.
-pub fn take_seat(tx: &mut Tx<'_>, round: &str, seat: usize, taken: &Taken) -> Result<()> {
+pub fn record_target_outcome(tx: &mut Tx<'_>, round: &str, seat: usize, taken: &TargetOutcome) -> Result<()> {
     const SQL: &str = "UPDATE seats SET turn_id = $3 WHERE round_id = $1 AND seat = $2 AND turn_id IS NULL";
     let turn = match taken {
-        Taken::Turn(turn) => turn.as_str(),
-        Taken::Refused => REFUSED,
+        TargetOutcome::Turn(turn) => turn.as_str(),
+        TargetOutcome::Refused => REFUSED_TURN_ID,
     };
     tx.execute(SQL, params![round, seat, turn]).map(drop)
 }
 
 pub fn close(tx: &mut Tx<'_>, round: &str) -> Result<()> {
     tx.execute("UPDATE rounds SET is_open = 0 WHERE round_id = $1", params![round])?;
-    media::let_go(tx, round)
+    media::detach_from_broadcast(tx, round)
 }
 
 /// Forgets rounds that ended and began before this.
-pub fn forget(tx: &mut Tx<'_>, before: Millis) -> Result<usize> {
+pub fn delete_closed_before(tx: &mut Tx<'_>, before: Millis) -> Result<usize> {
     tx.execute("DELETE FROM rounds WHERE is_open = 0 AND created_at < $1", params![before])
 }
 
-fn read(row: &Row<'_>) -> Result<Round> {
-    Ok(Round {
+fn broadcast_from_row(row: &Row<'_>) -> Result<Broadcast> {
+    Ok(Broadcast {
         id: row.text(0)?,
         text: row.text(1)?,
         parts: row.opt_text(2)?.map(|json| from_json(&json)).transpose()?.unwrap_or_default(),
@@ -127,7 +130,7 @@ fn read(row: &Row<'_>) -> Result<Round> {
         priority: JobPriority::ALL.get(row.count(5)?).copied().unwrap_or(JobPriority::Background),
         in_turn: row.flag(6)?,
         see_previous: row.flag(7)?,
-        seats: Vec::new(),
+        targets: Vec::new(),
         created_at: row.time(8)?,
     })
 }

@@ -10,12 +10,12 @@ use crate::tx::Tx;
 
 /// As much as a message with its job takes in the log. Less would fit into what the log has to spare, and say nothing of
 /// the disk.
-const BYTES: usize = 128 * 1024;
+const PROBE_BYTES: usize = 128 * 1024;
 
 /// Writes beside the database, where it is a file, and into it. Neither is left.
-pub(crate) fn write(tx: &mut Tx<'_>, file: Option<&Path>) -> Result<()> {
+pub(crate) fn write_probe(tx: &mut Tx<'_>, file: Option<&Path>) -> Result<()> {
     if let Some(file) = file {
-        beside(&file.with_extension("probe"))?;
+        write_probe_file(&file.with_extension("probe"))?;
     }
     tx.execute(
         "INSERT INTO holders (channel, account, node, lease_until) VALUES ('', '', 'probe', 0)",
@@ -25,16 +25,16 @@ pub(crate) fn write(tx: &mut Tx<'_>, file: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-fn beside(path: &Path) -> Result<()> {
+fn write_probe_file(path: &Path) -> Result<()> {
     let written = fs::File::create(path).and_then(|mut file| {
-        file.write_all(&vec![0; BYTES])?;
+        file.write_all(&vec![0; PROBE_BYTES])?;
         file.sync_data()
     });
     let removed = fs::remove_file(path);
-    written.and(removed).map_err(|error| refused(path, &error))
+    written.and(removed).map_err(|error| from_io_error(path, &error))
 }
 
-fn refused(path: &Path, error: &io::Error) -> Error {
+fn from_io_error(path: &Path, error: &io::Error) -> Error {
     let text = format!("{}: {error}", path.display());
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::Full(text),
@@ -46,13 +46,13 @@ fn refused(path: &Path, error: &io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Db, Target};
+    use crate::{Db, DbTarget};
 
     #[tokio::test]
     async fn a_refused_write_is_remembered_until_one_works() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.db");
-        let db = Db::open(&Target::Sqlite(file.clone())).unwrap();
+        let db = Db::open(&DbTarget::Sqlite(file.clone())).unwrap();
         db.check_writes().await.unwrap();
         let full = |_: &mut Tx<'_>| Err::<(), _>(Error::Full("so it is".into()));
         assert!(db.write(full).await.is_err());
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn what_the_system_says_becomes_the_word_the_store_has_for_it() {
-        let code = |kind: io::ErrorKind| refused(Path::new("x"), &kind.into()).code();
+        let code = |kind: io::ErrorKind| from_io_error(Path::new("x"), &kind.into()).code();
         assert_eq!(code(io::ErrorKind::StorageFull), "disk_full");
         assert_eq!(code(io::ErrorKind::QuotaExceeded), "disk_full");
         assert_eq!(code(io::ErrorKind::ReadOnlyFilesystem), "store_read_only");

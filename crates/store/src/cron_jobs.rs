@@ -11,72 +11,77 @@ use crate::tx::{Row, Tx};
 
 /// An errand that was made while the instance runs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stored {
+pub struct StoredCronJob {
     pub job: CronJobConfig,
     /// None where a person made it.
-    pub made_by: Option<Maker>,
+    pub created_by: Option<CronJobCreator>,
     pub created_at: Millis,
     pub updated_at: Millis,
 }
 
 /// The agent that made an errand.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Maker {
+pub struct CronJobCreator {
     pub agent: AgentId,
     /// For whom it did, as the rules about senders name them.
-    pub asked_by: Vec<String>,
+    pub on_behalf_of: Vec<String>,
 }
 
 /// Up to when a schedule has been looked after. One that is new, or has another rule than before, begins now.
-pub fn last_due(tx: &mut Tx<'_>, id: &str, rule: &str, now: Millis) -> Result<Millis> {
-    const FIND: &str = "SELECT last_due FROM schedules WHERE schedule_id = $1 AND rule = $2";
-    const BEGIN: &str =
+pub fn get_or_init_last_due(tx: &mut Tx<'_>, id: &str, rule: &str, now: Millis) -> Result<Millis> {
+    const FIND_SAME_RULE: &str = "SELECT last_due FROM schedules WHERE schedule_id = $1 AND rule = $2";
+    const INSERT_OR_RESET: &str =
         "INSERT INTO schedules (schedule_id, rule, last_due, updated_at) VALUES ($1, $2, $3, $3)
         ON CONFLICT (schedule_id) DO UPDATE SET rule = excluded.rule, last_due = excluded.last_due,
             updated_at = excluded.updated_at";
-    if let Some(last) = tx.query_one(FIND, params![id, rule], |row| row.int(0))? {
+    if let Some(last) = tx.query_one(FIND_SAME_RULE, params![id, rule], |row| row.int(0))? {
         return Ok(Millis(last));
     }
-    tx.execute(BEGIN, params![id, rule, now])?;
+    tx.execute(INSERT_OR_RESET, params![id, rule, now])?;
     Ok(now)
 }
 
 /// Up to when it has been looked after, without beginning it.
-pub fn find(tx: &mut Tx<'_>, id: &str) -> Result<Option<Millis>> {
+pub fn find_last_due(tx: &mut Tx<'_>, id: &str) -> Result<Option<Millis>> {
     const SQL: &str = "SELECT last_due FROM schedules WHERE schedule_id = $1";
     Ok(tx.query_one(SQL, params![id], |row| row.int(0))?.map(Millis))
 }
 
 /// The clock was set back: it goes on from now.
-pub fn set_back(tx: &mut Tx<'_>, id: &str, now: Millis) -> Result<()> {
+pub fn rewind_last_due(tx: &mut Tx<'_>, id: &str, now: Millis) -> Result<()> {
     const SQL: &str =
         "UPDATE schedules SET last_due = $2, updated_at = $2 WHERE schedule_id = $1 AND last_due > $2";
     tx.execute(SQL, params![id, now]).map(drop)
 }
 
 /// A due time has been run or left out. Never goes back.
-pub fn advance(tx: &mut Tx<'_>, id: &str, due: Millis, now: Millis) -> Result<()> {
+pub fn advance_last_due(tx: &mut Tx<'_>, id: &str, due: Millis, now: Millis) -> Result<()> {
     const SQL: &str = "UPDATE schedules SET last_due = $2, updated_at = $3
         WHERE schedule_id = $1 AND last_due < $2";
     tx.execute(SQL, params![id, due, now]).map(drop)
 }
 
 /// Stores a new errand; false where there is one of the name.
-pub fn add(tx: &mut Tx<'_>, job: &CronJobConfig, made_by: Option<&Maker>, now: Millis) -> Result<bool> {
+pub fn insert(
+    tx: &mut Tx<'_>,
+    job: &CronJobConfig,
+    made_by: Option<&CronJobCreator>,
+    now: Millis,
+) -> Result<bool> {
     const SQL: &str = "INSERT INTO errands (errand_id, job_json, made_by, asked_by, created_at, updated_at)
         VALUES ($1, $2, $3, $4, $5, $5) ON CONFLICT (errand_id) DO NOTHING";
-    let (agent, asked_by) = made_by.map(|by| (&by.agent, to_json(&by.asked_by))).unzip();
+    let (agent, asked_by) = made_by.map(|by| (&by.agent, to_json(&by.on_behalf_of))).unzip();
     let (json, asked_by) = (to_json(job)?, asked_by.transpose()?);
     let added = tx.execute(SQL, params![&job.id, &json, agent, asked_by.as_deref(), now])? > 0;
-    tx.notify(CHANGED)?;
+    tx.notify_nodes(CRON_JOBS_SIGNAL)?;
     Ok(added)
 }
 
 /// Replaces an errand; false where there is none of the name.
-pub fn change(tx: &mut Tx<'_>, job: &CronJobConfig, now: Millis) -> Result<bool> {
+pub fn update(tx: &mut Tx<'_>, job: &CronJobConfig, now: Millis) -> Result<bool> {
     const SQL: &str = "UPDATE errands SET job_json = $2, updated_at = $3 WHERE errand_id = $1";
     let changed = tx.execute(SQL, params![&job.id, &to_json(job)?, now])? > 0;
-    tx.notify(CHANGED)?;
+    tx.notify_nodes(CRON_JOBS_SIGNAL)?;
     Ok(changed)
 }
 
@@ -86,31 +91,32 @@ pub fn remove(tx: &mut Tx<'_>, id: &str) -> Result<bool> {
     if removed {
         tx.execute("DELETE FROM schedules WHERE schedule_id = $1", params![id])?;
     }
-    tx.notify(CHANGED)?;
+    tx.notify_nodes(CRON_JOBS_SIGNAL)?;
     Ok(removed)
 }
 
 /// Forgets what was made for somebody, and says how much it was.
-pub fn remove_asked_by(tx: &mut Tx<'_>, sender: &str) -> Result<usize> {
-    let is_theirs =
-        |one: &Stored| one.made_by.as_ref().is_some_and(|maker| maker.asked_by.iter().any(|by| by == sender));
-    let theirs: Vec<Stored> = list(tx)?.into_iter().filter(is_theirs).collect();
+pub fn remove_by_requester(tx: &mut Tx<'_>, sender: &str) -> Result<usize> {
+    let is_theirs = |one: &StoredCronJob| {
+        one.created_by.as_ref().is_some_and(|maker| maker.on_behalf_of.iter().any(|by| by == sender))
+    };
+    let theirs: Vec<StoredCronJob> = list(tx)?.into_iter().filter(is_theirs).collect();
     for one in &theirs {
         remove(tx, &one.job.id)?;
     }
     Ok(theirs.len())
 }
 
-pub fn get(tx: &mut Tx<'_>, id: &str) -> Result<Option<Stored>> {
+pub fn get(tx: &mut Tx<'_>, id: &str) -> Result<Option<StoredCronJob>> {
     const SQL: &str =
         "SELECT job_json, made_by, asked_by, created_at, updated_at FROM errands WHERE errand_id = $1";
-    tx.query_one(SQL, params![id], read)
+    tx.query_one(SQL, params![id], cron_job_from_row)
 }
 
-pub fn list(tx: &mut Tx<'_>) -> Result<Vec<Stored>> {
+pub fn list(tx: &mut Tx<'_>) -> Result<Vec<StoredCronJob>> {
     const SQL: &str =
         "SELECT job_json, made_by, asked_by, created_at, updated_at FROM errands ORDER BY errand_id";
-    tx.query(SQL, &[], read)
+    tx.query(SQL, &[], cron_job_from_row)
 }
 
 pub fn count(tx: &mut Tx<'_>) -> Result<usize> {
@@ -118,14 +124,14 @@ pub fn count(tx: &mut Tx<'_>) -> Result<usize> {
 }
 
 /// What other nodes hear when errands are others.
-pub const CHANGED: &str = "errands";
+pub const CRON_JOBS_SIGNAL: &str = "errands";
 
-fn read(row: &Row<'_>) -> Result<Stored> {
-    let agent = row.opt_parsed(1, |id| AgentId::parse(id).ok())?;
+fn cron_job_from_row(row: &Row<'_>) -> Result<StoredCronJob> {
+    let agent = row.parse_opt_column(1, |id| AgentId::parse(id).ok())?;
     let asked_by = row.opt_text(2)?.map(|json| from_json(&json)).transpose()?.unwrap_or_default();
-    Ok(Stored {
+    Ok(StoredCronJob {
         job: from_json(&row.text(0)?)?,
-        made_by: agent.map(|agent| Maker { agent, asked_by }),
+        created_by: agent.map(|agent| CronJobCreator { agent, on_behalf_of: asked_by }),
         created_at: row.time(3)?,
         updated_at: row.time(4)?,
     })

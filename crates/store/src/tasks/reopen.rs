@@ -5,7 +5,7 @@ use polyclaw_domain::task::{TaskMember, TaskNo, TaskRefusal, TeamTask};
 use polyclaw_domain::time::Millis;
 use serde_json::json;
 
-use super::{Kind, get, lock, note_event};
+use super::{TaskEventKind, get, lock_ledger, record_event};
 use crate::error::Result;
 use crate::params;
 use crate::tx::Tx;
@@ -20,13 +20,13 @@ pub fn reopen(
     const SQL: &str = "UPDATE tasks SET state = 'pending', ended_by = NULL, ended_at = NULL, summary = NULL,
           artifacts_json = NULL, claimed_at = NULL
         WHERE team_id = $1 AND task_no = $2 AND state IN ('completed', 'failed')";
-    lock(tx, team)?;
+    lock_ledger(tx, team)?;
     let Some(task) = get(tx, team, no)? else { return Ok(Err(TaskRefusal::Unknown(no))) };
     if tx.execute(SQL, params![team, no.0])? == 0 {
         return Ok(Err(TaskRefusal::NotEnded(no)));
     }
     let data = json!({ "was": task.state, "summary": task.summary });
-    note_event(tx, team, no, Kind::Reopened, &worker.name, &data, now)?;
+    record_event(tx, team, no, TaskEventKind::Reopened, &worker.name, &data, now)?;
     Ok(get(tx, team, no)?.ok_or(TaskRefusal::Unknown(no)))
 }
 
@@ -37,23 +37,33 @@ pub fn delete(
     no: TaskNo,
     (worker, now): (&TaskMember, Millis),
 ) -> Result<std::result::Result<TeamTask, TaskRefusal>> {
-    const WAITING: &str = "SELECT task_no FROM task_needs WHERE team_id = $1 AND needs = $2 ORDER BY task_no";
-    const EDGES: &str = "DELETE FROM task_needs WHERE team_id = $1 AND (needs = $2 OR task_no = $2)";
-    const TASK: &str = "DELETE FROM tasks WHERE team_id = $1 AND task_no = $2";
+    const FIND_DEPENDENTS: &str =
+        "SELECT task_no FROM task_needs WHERE team_id = $1 AND needs = $2 ORDER BY task_no";
+    const DELETE_DEPENDENCIES: &str =
+        "DELETE FROM task_needs WHERE team_id = $1 AND (needs = $2 OR task_no = $2)";
+    const DELETE_TASK: &str = "DELETE FROM tasks WHERE team_id = $1 AND task_no = $2";
     // There is no task left to tell of.
-    const TOLD: &str = "UPDATE task_events SET is_relayed = 1 WHERE team_id = $1 AND task_no = $2";
-    lock(tx, team)?;
+    const MARK_RELAYED: &str = "UPDATE task_events SET is_relayed = 1 WHERE team_id = $1 AND task_no = $2";
+    lock_ledger(tx, team)?;
     let Some(task) = get(tx, team, no)? else { return Ok(Err(TaskRefusal::Unknown(no))) };
     if let Some(lease) = &task.lease {
         return Ok(Err(TaskRefusal::Taken(no, lease.owner.clone())));
     }
-    let waiting = tx.query(WAITING, params![team, no.0], |row| row.int(0).map(TaskNo))?;
-    tx.execute(EDGES, params![team, no.0])?;
-    tx.execute(TASK, params![team, no.0])?;
-    note_event(tx, team, no, Kind::Deleted, &worker.name, &json!({ "subject": task.subject }), now)?;
-    tx.execute(TOLD, params![team, no.0])?;
+    let waiting = tx.query(FIND_DEPENDENTS, params![team, no.0], |row| row.int(0).map(TaskNo))?;
+    tx.execute(DELETE_DEPENDENCIES, params![team, no.0])?;
+    tx.execute(DELETE_TASK, params![team, no.0])?;
+    record_event(
+        tx,
+        team,
+        no,
+        TaskEventKind::Deleted,
+        &worker.name,
+        &json!({ "subject": task.subject }),
+        now,
+    )?;
+    tx.execute(MARK_RELAYED, params![team, no.0])?;
     for other in waiting {
-        note_event(tx, team, other, Kind::Updated, &worker.name, &json!({ "drops": [no] }), now)?;
+        record_event(tx, team, other, TaskEventKind::Updated, &worker.name, &json!({ "drops": [no] }), now)?;
     }
     Ok(Ok(task))
 }

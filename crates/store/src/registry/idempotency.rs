@@ -8,9 +8,9 @@ use crate::tx::Tx;
 
 /// What is known of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Known {
+pub enum IdempotencyState {
     /// It is new, and from now on under way.
-    Begun,
+    Started,
     /// The first call with it is still under way.
     UnderWay,
     /// It was used for another call.
@@ -23,7 +23,7 @@ pub enum Known {
 
 /// A call: whose, under which key, and what it asks for.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct IdempotentCall {
     pub caller: String,
     pub key: String,
     /// A hash of the method, path and body.
@@ -31,38 +31,44 @@ pub struct Call {
 }
 
 /// Looks a key up, and takes it if it is free. Answers from before `oldest` are forgotten.
-pub fn begin(tx: &mut Tx<'_>, call: &Call, now: Millis, oldest: Millis) -> Result<Known> {
-    const FORGET: &str = "DELETE FROM answers WHERE created_at < $1";
+pub fn begin_call(
+    tx: &mut Tx<'_>,
+    call: &IdempotentCall,
+    now: Millis,
+    oldest: Millis,
+) -> Result<IdempotencyState> {
+    const DELETE_OLD: &str = "DELETE FROM answers WHERE created_at < $1";
     const FIND: &str = "SELECT request, status, body FROM answers WHERE caller = $1 AND key = $2";
-    const TAKE: &str = "INSERT INTO answers (caller, key, request, created_at) VALUES ($1, $2, $3, $4)";
-    tx.execute(FORGET, params![oldest])?;
+    const INSERT_CALL: &str =
+        "INSERT INTO answers (caller, key, request, created_at) VALUES ($1, $2, $3, $4)";
+    tx.execute(DELETE_OLD, params![oldest])?;
     let found = tx.query_one(FIND, params![&call.caller, &call.key], |row| {
         Ok((row.text(0)?, row.opt_int(1)?, row.opt_text(2)?))
     })?;
     let Some((request, status, body)) = found else {
-        tx.execute(TAKE, params![&call.caller, &call.key, &call.request, now])?;
-        return Ok(Known::Begun);
+        tx.execute(INSERT_CALL, params![&call.caller, &call.key, &call.request, now])?;
+        return Ok(IdempotencyState::Started);
     };
     Ok(match status.and_then(|status| u16::try_from(status).ok()) {
-        _ if request != call.request => Known::Other,
-        Some(status) => Known::Answered { status, body: body.unwrap_or_default() },
-        None => Known::UnderWay,
+        _ if request != call.request => IdempotencyState::Other,
+        Some(status) => IdempotencyState::Answered { status, body: body.unwrap_or_default() },
+        None => IdempotencyState::UnderWay,
     })
 }
 
-pub fn end(tx: &mut Tx<'_>, call: &Call, status: u16, body: &str) -> Result<()> {
+pub fn record_response(tx: &mut Tx<'_>, call: &IdempotentCall, status: u16, body: &str) -> Result<()> {
     const SQL: &str = "UPDATE answers SET status = $3, body = $4 WHERE caller = $1 AND key = $2";
     tx.execute(SQL, params![&call.caller, &call.key, u32::from(status), body]).map(drop)
 }
 
 /// The call came to nothing that should be remembered: whoever asks again is heard.
-pub fn give_up(tx: &mut Tx<'_>, call: &Call) -> Result<()> {
+pub fn delete_call(tx: &mut Tx<'_>, call: &IdempotentCall) -> Result<()> {
     const SQL: &str = "DELETE FROM answers WHERE caller = $1 AND key = $2";
     tx.execute(SQL, params![&call.caller, &call.key]).map(drop)
 }
 
 /// Calls of a server that died are not under way any more.
-pub fn sweep(tx: &mut Tx<'_>) -> Result<()> {
+pub fn delete_unfinished(tx: &mut Tx<'_>) -> Result<()> {
     const SQL: &str = "DELETE FROM answers WHERE status IS NULL";
     tx.execute(SQL, &[]).map(drop)
 }

@@ -8,10 +8,10 @@ use crate::params;
 use crate::tx::{Row, Tx};
 
 /// What of a text is shown.
-const SHOWN: usize = 200;
+const MAX_EXCERPT_CHARS: usize = 200;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Past {
+pub struct PastTurn {
     pub turn: String,
     pub session: String,
     pub agent: String,
@@ -20,9 +20,9 @@ pub struct Past {
     pub model: Option<String>,
     pub trace: String,
     /// How the message began that the turn is about.
-    pub asked: Option<String>,
+    pub request_excerpt: Option<String>,
     /// How the reply began.
-    pub replied: Option<String>,
+    pub reply_excerpt: Option<String>,
     pub error_code: Option<String>,
     pub error: Option<String>,
     pub queued_at: Millis,
@@ -31,7 +31,7 @@ pub struct Past {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
+pub struct PastTurnFilter {
     pub state: Option<JobState>,
     pub channel: Option<String>,
     pub after: Option<Millis>,
@@ -42,7 +42,7 @@ pub struct Filter {
 }
 
 /// The newest first; of those queued in the same moment, by id.
-pub fn history(tx: &mut Tx<'_>, filter: &Filter) -> Result<Vec<Past>> {
+pub fn list_past_turns(tx: &mut Tx<'_>, filter: &PastTurnFilter) -> Result<Vec<PastTurn>> {
     const SQL: &str = "SELECT j.turn_id, j.session_key, j.agent_id, s.channel, j.state, j.model, j.trace_id,
           (SELECT m.text FROM messages m WHERE m.turn_id = j.turn_id AND m.role = 'user' ORDER BY m.ticket LIMIT 1),
           (SELECT r.text FROM messages r WHERE r.id = j.reply_id),
@@ -63,23 +63,23 @@ pub fn history(tx: &mut Tx<'_>, filter: &Filter) -> Result<Vec<Past>> {
         &id,
         filter.limit
     ];
-    tx.query(SQL, params, past)
+    tx.query(SQL, params, past_turn_from_row)
 }
 
-fn past(row: &Row<'_>) -> Result<Past> {
+fn past_turn_from_row(row: &Row<'_>) -> Result<PastTurn> {
     let beginning = |at| -> Result<Option<String>> {
-        Ok(row.opt_text(at)?.map(|text| text.chars().take(SHOWN).collect()))
+        Ok(row.opt_text(at)?.map(|text| text.chars().take(MAX_EXCERPT_CHARS).collect()))
     };
-    Ok(Past {
+    Ok(PastTurn {
         turn: row.text(0)?,
         session: row.text(1)?,
         agent: row.text(2)?,
         channel: row.opt_text(3)?,
-        state: row.parsed(4, JobState::parse)?,
+        state: row.parse_column(4, JobState::parse)?,
         model: row.opt_text(5)?,
         trace: row.text(6)?,
-        asked: beginning(7)?,
-        replied: beginning(8)?,
+        request_excerpt: beginning(7)?,
+        reply_excerpt: beginning(8)?,
         error_code: row.opt_text(9)?,
         error: row.opt_text(10)?,
         queued_at: row.time(11)?,

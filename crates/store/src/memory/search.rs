@@ -4,35 +4,45 @@
 use polyclaw_domain::memory::words;
 use polyclaw_domain::recall::MemorySeq;
 
-use super::Share;
+use super::MemoryOwnerCount;
 use crate::error::{Error, Result};
 use crate::params;
 use crate::tx::Tx;
 
 /// Rows that are ranked at the most, about: 2,000 take two to five milliseconds.
-const RANKED: usize = 1_500;
+const MAX_RANKED_ROWS: usize = 1_500;
 
 /// Memories of these owners that share words with a question, best first.
-pub fn by_words(tx: &mut Tx<'_>, owners: &[Share], text: &str, limit: usize) -> Result<Vec<MemorySeq>> {
+pub fn search_by_words(
+    tx: &mut Tx<'_>,
+    owners: &[MemoryOwnerCount],
+    text: &str,
+    limit: usize,
+) -> Result<Vec<MemorySeq>> {
     let words = words::query_words(text);
     if words.is_empty() || owners.is_empty() {
         return Ok(Vec::new());
     }
     let theirs: i64 = owners.iter().map(|share| share.memories).sum();
-    if usize::try_from(theirs).is_ok_and(|theirs| theirs <= RANKED) {
-        return of_few(tx, owners, &words, limit);
+    if usize::try_from(theirs).is_ok_and(|theirs| theirs <= MAX_RANKED_ROWS) {
+        return search_few_owners(tx, owners, &words, limit);
     }
     let ids: Vec<i64> = owners.iter().map(|share| share.owner).collect();
     let ids = serde_json::to_string(&ids).map_err(|e| Error::Other(e.to_string()))?;
-    let chosen = telling(tx, words)?;
+    let chosen = select_search_terms(tx, words)?;
     match chosen.is_empty() {
         true => Ok(Vec::new()),
-        false => of_many(tx, &ids, &chosen, limit),
+        false => search_many_owners(tx, &ids, &chosen, limit),
     }
 }
 
 /// The owners' own rows are few: the index is asked for those alone.
-fn of_few(tx: &mut Tx<'_>, owners: &[Share], words: &[String], limit: usize) -> Result<Vec<MemorySeq>> {
+fn search_few_owners(
+    tx: &mut Tx<'_>,
+    owners: &[MemoryOwnerCount],
+    words: &[String],
+    limit: usize,
+) -> Result<Vec<MemorySeq>> {
     const SQL: &str = "SELECT rowid FROM words WHERE words MATCH $1 AND rank MATCH 'bm25(1.0, 0.0)'
         ORDER BY rank LIMIT $2";
     let names: Vec<String> = owners.iter().map(|share| format!("o{}", share.owner)).collect();
@@ -41,7 +51,12 @@ fn of_few(tx: &mut Tx<'_>, owners: &[Share], words: &[String], limit: usize) -> 
 }
 
 /// They have much: the words are few, and what is not theirs is left out as it comes.
-fn of_many(tx: &mut Tx<'_>, owners: &str, chosen: &Chosen, limit: usize) -> Result<Vec<MemorySeq>> {
+fn search_many_owners(
+    tx: &mut Tx<'_>,
+    owners: &str,
+    chosen: &SearchTerms,
+    limit: usize,
+) -> Result<Vec<MemorySeq>> {
     macro_rules! sql {
         ($rank:literal, $order:literal) => {
             concat!(
@@ -54,49 +69,50 @@ fn of_many(tx: &mut Tx<'_>, owners: &str, chosen: &Chosen, limit: usize) -> Resu
         };
     }
     let (sql, wanted) = match chosen {
-        Chosen::Rare(words) => (sql!("AND w.rank MATCH 'bm25(1.0, 0.0)'", "w.rank"), words.join(" OR ")),
-        Chosen::Frequent(words) => (sql!("", "w.rowid DESC"), words.join(" AND ")),
+        SearchTerms::Rare(words) => (sql!("AND w.rank MATCH 'bm25(1.0, 0.0)'", "w.rank"), words.join(" OR ")),
+        SearchTerms::Frequent(words) => (sql!("", "w.rowid DESC"), words.join(" AND ")),
     };
     tx.query(sql, params![&format!("terms : ({wanted})"), owners, limit], |row| row.int(0))
 }
 
-enum Chosen {
+enum SearchTerms {
     /// Any of these; together few rows have one.
     Rare(Vec<String>),
     /// Each of them is everywhere: those that have all, newest first, for ranks would hardly differ.
     Frequent(Vec<String>),
 }
 
-impl Chosen {
+impl SearchTerms {
     fn is_empty(&self) -> bool {
         matches!(self, Self::Rare(words) | Self::Frequent(words) if words.is_empty())
     }
 }
 
 /// The words that tell most, rarest first, as long as what they find is little enough to rank.
-fn telling(tx: &mut Tx<'_>, words: Vec<String>) -> Result<Chosen> {
+fn select_search_terms(tx: &mut Tx<'_>, words: Vec<String>) -> Result<SearchTerms> {
     let mut counted = Vec::with_capacity(words.len());
     for word in words {
-        match rows_with(tx, &word)? {
+        match count_rows_with(tx, &word)? {
             0 => {}
             rows => counted.push((rows, word)),
         }
     }
     counted.sort();
-    if counted.first().is_some_and(|(rows, _)| *rows >= RANKED) {
-        return Ok(Chosen::Frequent(counted.into_iter().take(2).map(|(_, word)| word).collect()));
+    if counted.first().is_some_and(|(rows, _)| *rows >= MAX_RANKED_ROWS) {
+        return Ok(SearchTerms::Frequent(counted.into_iter().take(2).map(|(_, word)| word).collect()));
     }
     let mut total = 0;
     let few = counted.into_iter().take_while(|(rows, _)| {
         total += rows;
-        total <= RANKED
+        total <= MAX_RANKED_ROWS
     });
-    Ok(Chosen::Rare(few.map(|(_, word)| word).collect()))
+    Ok(SearchTerms::Rare(few.map(|(_, word)| word).collect()))
 }
 
 /// How many rows have a word; no more than would be ranked are counted.
-fn rows_with(tx: &mut Tx<'_>, word: &str) -> Result<usize> {
+fn count_rows_with(tx: &mut Tx<'_>, word: &str) -> Result<usize> {
     const SQL: &str = "SELECT COUNT(*) FROM (SELECT 1 FROM words WHERE words MATCH $1 LIMIT $2)";
-    let count = tx.query_one(SQL, params![&format!("terms : {word}"), RANKED], |row| row.count(0))?;
+    let count =
+        tx.query_one(SQL, params![&format!("terms : {word}"), MAX_RANKED_ROWS], |row| row.count(0))?;
     Ok(count.unwrap_or(0))
 }

@@ -4,48 +4,52 @@ use polyclaw_domain::id::NodeId;
 use polyclaw_domain::time::Millis;
 
 use crate::error::Result;
-use crate::jobs::earlier_lives;
+use crate::jobs::earlier_epoch_prefix;
 use crate::params;
 use crate::tx::Tx;
 
 /// What other nodes are told when an account is free.
-pub const FREED: &str = "accounts";
+pub const ACCOUNTS_SIGNAL: &str = "accounts";
 
 /// A channel and one of its accounts.
-pub type Account = (String, String);
+pub type ChannelAccount = (String, String);
 
 /// Who takes, and until when it may keep silent.
 #[derive(Clone, Debug)]
-pub struct Taker {
+pub struct LeaseHolder {
     pub node: NodeId,
     /// What names the earlier lives of this node: their leases are its own.
-    pub family: Option<String>,
+    pub node_name: Option<String>,
     pub now: Millis,
     pub lease_ms: i64,
 }
 
 /// Takes an account that nobody has, or renews the lease of one; `false` if another node has it.
-pub fn take(tx: &mut Tx<'_>, (channel, account): &Account, taker: &Taker) -> Result<bool> {
+pub fn acquire_or_renew(
+    tx: &mut Tx<'_>,
+    (channel, account): &ChannelAccount,
+    taker: &LeaseHolder,
+) -> Result<bool> {
     const SQL: &str = "INSERT INTO holders (channel, account, node, lease_until) VALUES ($1, $2, $3, $4)
         ON CONFLICT (channel, account) DO UPDATE SET node = excluded.node, lease_until = excluded.lease_until
         WHERE holders.node = excluded.node OR holders.lease_until < $5
           OR substr(holders.node, 1, length($6)) = $6";
     let now = tx.lease_clock(taker.now);
-    let earlier = earlier_lives(taker.family.as_deref());
+    let earlier = earlier_epoch_prefix(taker.node_name.as_deref());
     let until = now.plus(taker.lease_ms);
     Ok(tx.execute(SQL, params![channel, account, &taker.node, until, now, &earlier])? == 1)
 }
 
 /// Gives up all that a node has. Other nodes are told.
-pub fn release(tx: &mut Tx<'_>, node: &NodeId) -> Result<()> {
+pub fn release_all_of_node(tx: &mut Tx<'_>, node: &NodeId) -> Result<()> {
     if tx.execute("DELETE FROM holders WHERE node = $1", params![node])? > 0 {
-        tx.notify(FREED)?;
+        tx.notify_nodes(ACCOUNTS_SIGNAL)?;
     }
     Ok(())
 }
 
 /// The accounts that a node has, each with that node. A lease that has ended is none.
-pub fn list(tx: &mut Tx<'_>, now: Millis) -> Result<Vec<(Account, NodeId)>> {
+pub fn list(tx: &mut Tx<'_>, now: Millis) -> Result<Vec<(ChannelAccount, NodeId)>> {
     const SQL: &str = "SELECT channel, account, node FROM holders WHERE lease_until >= $1
         ORDER BY channel, account";
     let now = tx.lease_clock(now);

@@ -23,7 +23,7 @@ macro_rules! select {
 }
 
 /// Stores a letter unless it is there; `false` if it was.
-pub fn push(tx: &mut Tx<'_>, letter: &TeamMessage) -> Result<bool> {
+pub fn insert_once(tx: &mut Tx<'_>, letter: &TeamMessage) -> Result<bool> {
     const SQL: &str = "INSERT INTO letters (letter_id, team_id, sender, recipient, kind, content, summary,
           request_id, approve, reason, state, created_at, is_copied)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'queued', $11, 0)
@@ -45,26 +45,26 @@ pub fn push(tx: &mut Tx<'_>, letter: &TeamMessage) -> Result<bool> {
 }
 
 pub fn get(tx: &mut Tx<'_>, id: &TeamMessageId) -> Result<Option<TeamMessage>> {
-    tx.query_one(select!("WHERE letter_id = $1"), params![id], read)
+    tx.query_one(select!("WHERE letter_id = $1"), params![id], team_message_from_row)
 }
 
 /// The plan that a request asks to approve.
-pub fn plan(tx: &mut Tx<'_>, team: &TeamId, request: &str) -> Result<Option<TeamMessage>> {
+pub fn find_plan_request(tx: &mut Tx<'_>, team: &TeamId, request: &str) -> Result<Option<TeamMessage>> {
     const SQL: &str = select!(
         "WHERE team_id = $1 AND kind = 'plan_approval_request' AND request_id = $2 ORDER BY seq LIMIT 1"
     );
-    tx.query_one(SQL, params![team, request], read)
+    tx.query_one(SQL, params![team, request], team_message_from_row)
 }
 
 /// Whether a letter whose id begins so waits to be read.
-pub fn is_on_offer(tx: &mut Tx<'_>, team: &TeamId, prefix: &str) -> Result<bool> {
+pub fn has_unread_with_prefix(tx: &mut Tx<'_>, team: &TeamId, prefix: &str) -> Result<bool> {
     const SQL: &str = "SELECT 1 FROM letters WHERE team_id = $1 AND state IN ('queued', 'in_prompt')
         AND substr(letter_id, 1, length($2)) = $2 LIMIT 1";
     Ok(tx.query_one(SQL, params![team, prefix], |_| Ok(()))?.is_some())
 }
 
 /// What a turn is to show: what it shows already, and what has come since, in order.
-pub fn due(
+pub fn list_for_prompt(
     tx: &mut Tx<'_>,
     team: &TeamId,
     name: &str,
@@ -75,31 +75,35 @@ pub fn due(
         "WHERE team_id = $1 AND recipient = $2 AND state IN ('queued', 'in_prompt')
            AND (state = 'queued' OR turn_id = $3) ORDER BY seq LIMIT $4"
     );
-    tx.query(SQL, params![team, name, turn, limit], read)
+    tx.query(SQL, params![team, name, turn, limit], team_message_from_row)
 }
 
 /// From here on the turn's prompts hold it.
-pub fn show(tx: &mut Tx<'_>, id: &TeamMessageId, turn: &TurnId, now: Millis) -> Result<()> {
+pub fn mark_in_prompt(tx: &mut Tx<'_>, id: &TeamMessageId, turn: &TurnId, now: Millis) -> Result<()> {
     const SQL: &str = "UPDATE letters SET state = 'in_prompt', turn_id = $2, shown_at = $3
         WHERE letter_id = $1 AND state = 'queued'";
     tx.execute(SQL, params![id, turn, now]).map(drop)
 }
 
 /// What a turn shows, and showed already at a moment.
-pub fn shown_before(tx: &mut Tx<'_>, turn: &TurnId, at: Millis) -> Result<Vec<TeamMessageId>> {
+pub fn list_in_prompt_before(tx: &mut Tx<'_>, turn: &TurnId, at: Millis) -> Result<Vec<TeamMessageId>> {
     const SQL: &str =
         "SELECT letter_id FROM letters WHERE turn_id = $1 AND state = 'in_prompt' AND shown_at < $2";
     tx.query(SQL, params![turn, at], |row| row.text(0).map(TeamMessageId::new))
 }
 
 /// What the prompts of a turn hold, in order.
-pub fn shown(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<TeamMessage>> {
-    tx.query(select!("WHERE turn_id = $1 AND state = 'in_prompt' ORDER BY seq"), params![turn], read)
+pub fn list_in_prompt(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<TeamMessage>> {
+    tx.query(
+        select!("WHERE turn_id = $1 AND state = 'in_prompt' ORDER BY seq"),
+        params![turn],
+        team_message_from_row,
+    )
 }
 
 /// The turn's prompts have no room for it: the next turn shows it. Nobody shows one of a team that has ended to a member,
 /// so there it stays with its turn.
-pub fn put_back(tx: &mut Tx<'_>, id: &TeamMessageId, turn: &TurnId) -> Result<()> {
+pub fn requeue(tx: &mut Tx<'_>, id: &TeamMessageId, turn: &TurnId) -> Result<()> {
     const SQL: &str = "UPDATE letters SET state = 'queued', turn_id = NULL
         WHERE letter_id = $1 AND turn_id = $2 AND state = 'in_prompt' AND (recipient = 'lead' OR NOT EXISTS
           (SELECT 1 FROM teams t WHERE t.team_id = letters.team_id AND t.status = 'shutdown'))";
@@ -107,23 +111,24 @@ pub fn put_back(tx: &mut Tx<'_>, id: &TeamMessageId, turn: &TurnId) -> Result<()
 }
 
 /// The turn has ended: with `read_at`, what it showed is read; without, it is shown again. Returns what nobody will read.
-pub fn close(tx: &mut Tx<'_>, turn: &TurnId, read_at: Option<Millis>) -> Result<Vec<TeamMessage>> {
-    const READ: &str =
+pub fn finish_by_turn(tx: &mut Tx<'_>, turn: &TurnId, read_at: Option<Millis>) -> Result<Vec<TeamMessage>> {
+    const MARK_READ: &str =
         "UPDATE letters SET state = 'read', read_at = $2 WHERE turn_id = $1 AND state = 'in_prompt'";
     // Nobody will be shown it again where the team has ended meanwhile.
-    const AGAIN: &str = "UPDATE letters SET turn_id = NULL, state = CASE WHEN recipient <> 'lead' AND EXISTS
+    const REQUEUE_UNREAD: &str =
+        "UPDATE letters SET turn_id = NULL, state = CASE WHEN recipient <> 'lead' AND EXISTS
           (SELECT 1 FROM teams t WHERE t.team_id = letters.team_id AND t.status = 'shutdown')
           THEN 'undeliverable' ELSE 'queued' END
         WHERE turn_id = $1 AND state = 'in_prompt'";
     if let Some(now) = read_at {
-        return tx.execute(READ, params![turn, now]).map(|_| Vec::new());
+        return tx.execute(MARK_READ, params![turn, now]).map(|_| Vec::new());
     }
-    let shown = shown(tx, turn)?;
+    let shown = list_in_prompt(tx, turn)?;
     // A team that ends in this moment has ended when they are looked at, or finds them queued.
     for team in shown.iter().map(|letter| &letter.team).collect::<BTreeSet<_>>() {
-        teams::lock(tx, team)?;
+        teams::lock_team(tx, team)?;
     }
-    tx.execute(AGAIN, params![turn])?;
+    tx.execute(REQUEUE_UNREAD, params![turn])?;
     let mut lost = Vec::new();
     for letter in shown {
         lost.extend(get(tx, &letter.id)?.filter(|letter| letter.state == TeamMessageState::Undeliverable));
@@ -132,7 +137,7 @@ pub fn close(tx: &mut Tx<'_>, turn: &TurnId, read_at: Option<Millis>) -> Result<
 }
 
 /// A request was answered, so it was read, whatever becomes of the turn that answered.
-pub fn note_answered(
+pub fn mark_request_read(
     tx: &mut Tx<'_>,
     team: &TeamId,
     (name, request): (&str, &str),
@@ -145,7 +150,7 @@ pub fn note_answered(
 
 /// The name is another's from here on: what prompts of its earlier life held is shown to that one. Whoever gives a
 /// name away calls this with it, for the earlier life's turns are not asked any more what they have read.
-pub(crate) fn give_back(tx: &mut Tx<'_>, team: &TeamId, name: &str) -> Result<()> {
+pub(crate) fn requeue_by_recipient(tx: &mut Tx<'_>, team: &TeamId, name: &str) -> Result<()> {
     const SQL: &str =
         "UPDATE letters SET state = 'queued', turn_id = NULL WHERE team_id = $1 AND recipient = $2
         AND state IN ('queued', 'in_prompt') AND state = 'in_prompt'";
@@ -153,7 +158,7 @@ pub(crate) fn give_back(tx: &mut Tx<'_>, team: &TeamId, name: &str) -> Result<()
 }
 
 /// What waits for a name: letters, and mere notices that somebody is idle.
-pub fn waiting(tx: &mut Tx<'_>, team: &TeamId, name: &str) -> Result<(usize, usize)> {
+pub fn count_waiting(tx: &mut Tx<'_>, team: &TeamId, name: &str) -> Result<(usize, usize)> {
     const SQL: &str = "SELECT COUNT(*), COALESCE(CAST(SUM(CASE WHEN kind = 'idle' THEN 1 ELSE 0 END) AS BIGINT), 0)
         FROM letters WHERE team_id = $1 AND recipient = $2 AND state IN ('queued', 'in_prompt') AND state = 'queued'";
     let counts = tx.query_one(SQL, params![team, name], |row| Ok((row.count(0)?, row.count(1)?)))?;
@@ -162,53 +167,57 @@ pub fn waiting(tx: &mut Tx<'_>, team: &TeamId, name: &str) -> Result<(usize, usi
 }
 
 /// How many letters of a team nobody has read yet, by whom they are for.
-pub fn unread(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<(String, usize)>> {
+pub fn count_unread(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<(String, usize)>> {
     const SQL: &str = "SELECT recipient, COUNT(*) FROM letters
         WHERE team_id = $1 AND state IN ('queued', 'in_prompt') GROUP BY recipient";
     tx.query(SQL, params![team], |row| Ok((row.text(0)?, row.count(1)?)))
 }
 
 /// What nobody will ever read is said to be so, and returned; what a turn shows right now is settled by its end.
-pub fn give_up(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<TeamMessage>> {
-    const LEFT: &str = select!(
+pub fn mark_undeliverable(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<TeamMessage>> {
+    const FIND_QUEUED: &str = select!(
         "WHERE team_id = $1 AND recipient <> 'lead' AND state IN ('queued', 'in_prompt') AND state = 'queued'
          ORDER BY seq"
     );
     const SQL: &str = "UPDATE letters SET state = 'undeliverable' WHERE team_id = $1 AND recipient <> 'lead'
         AND state IN ('queued', 'in_prompt') AND state = 'queued'";
-    let left = tx.query(LEFT, params![team], read)?;
+    let left = tx.query(FIND_QUEUED, params![team], team_message_from_row)?;
     tx.execute(SQL, params![team])?;
     Ok(left)
 }
 
 /// Letters of a team that are in no file yet, in order.
-pub fn uncopied(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<TeamMessage>> {
+pub fn list_uncopied(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<TeamMessage>> {
     tx.query(
         select!("WHERE team_id = $1 AND is_copied = 0 ORDER BY seq LIMIT $2"),
         params![team, limit],
-        read,
+        team_message_from_row,
     )
 }
 
 /// It is in its file.
-pub fn copied(tx: &mut Tx<'_>, id: &TeamMessageId) -> Result<()> {
+pub fn mark_copied(tx: &mut Tx<'_>, id: &TeamMessageId) -> Result<()> {
     tx.execute("UPDATE letters SET is_copied = 1 WHERE letter_id = $1", params![id]).map(drop)
 }
 
 /// Letters of a team, the newest first.
-pub fn newest(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<TeamMessage>> {
-    tx.query(select!("WHERE team_id = $1 ORDER BY seq DESC LIMIT $2"), params![team, limit], read)
+pub fn list_newest(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<TeamMessage>> {
+    tx.query(
+        select!("WHERE team_id = $1 ORDER BY seq DESC LIMIT $2"),
+        params![team, limit],
+        team_message_from_row,
+    )
 }
 
 /// When the lead was last told that somebody is idle.
-pub fn last_idle(tx: &mut Tx<'_>, team: &TeamId, sender: &str) -> Result<Option<Millis>> {
+pub fn last_idle_at(tx: &mut Tx<'_>, team: &TeamId, sender: &str) -> Result<Option<Millis>> {
     const SQL: &str = "SELECT created_at FROM letters WHERE team_id = $1 AND sender = $2 AND kind = 'idle'
         ORDER BY seq DESC LIMIT 1";
     tx.query_one(SQL, params![team, sender], |row| row.time(0))
 }
 
 /// What members wrote to each other since a moment, for the lead: it sees summaries.
-pub fn between(
+pub fn list_peer_summaries(
     tx: &mut Tx<'_>,
     team: &TeamId,
     sender: &str,
@@ -221,19 +230,19 @@ pub fn between(
     tx.query(SQL, params![team, sender, since, limit], |row| Ok((row.text(0)?, row.text(1)?)))
 }
 
-fn read(row: &Row<'_>) -> Result<TeamMessage> {
+fn team_message_from_row(row: &Row<'_>) -> Result<TeamMessage> {
     Ok(TeamMessage {
         id: TeamMessageId::new(row.text(0)?),
         team: TeamId::new(row.text(1)?),
         from: row.text(2)?,
         to: row.text(3)?,
-        kind: row.parsed(4, TeamMessageKind::parse)?,
+        kind: row.parse_column(4, TeamMessageKind::parse)?,
         content: row.text(5)?,
         summary: row.text(6)?,
         request_id: row.opt_text(7)?,
         approve: row.opt_int(8)?.map(|n| n != 0),
         reason: row.opt_text(9)?,
-        state: row.parsed(10, TeamMessageState::parse)?,
+        state: row.parse_column(10, TeamMessageState::parse)?,
         turn: row.opt_text(11)?.map(TurnId::new),
         created_at: row.time(12)?,
         read_at: row.opt_time(13)?,

@@ -6,16 +6,16 @@ use polyclaw_domain::id::{NodeId, TurnId};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 
-use super::claim::earlier_lives;
+use super::claim::earlier_epoch_prefix;
 use crate::error::Result;
 use crate::params;
 use crate::tx::{Row, Tx};
 
 /// How many orphans one look finds at most.
-pub const ORPHANS: usize = 64;
+pub const ORPHAN_BATCH_SIZE: usize = 64;
 
 /// In company a turn is blamed only after this many times the deaths that are enough when it runs alone.
-const COMPANY_FACTOR: u32 = 2;
+const SHARED_DEATH_FACTOR: u32 = 2;
 
 /// Turns that always die together are blamed all the same after this many times those deaths: a process is not started for ever.
 const LAST_RESORT_FACTOR: u32 = 10;
@@ -25,60 +25,60 @@ const LAST_RESORT_FACTOR: u32 = 10;
 pub struct OrphanSearch {
     pub node: NodeId,
     /// What the names of this node's earlier lives begin with; `None` where no other node can be.
-    pub family: Option<String>,
+    pub node_name: Option<String>,
     pub now: Millis,
     /// A turn that died as often as this without a step is a suspect: suspects are started one at a time.
     pub suspect_after: u32,
 }
 
 impl OrphanSearch {
-    fn earlier(&self) -> String {
-        earlier_lives(self.family.as_deref())
+    fn earlier_epoch_prefix(&self) -> String {
+        earlier_epoch_prefix(self.node_name.as_deref())
     }
 }
 
 /// Running turns whose node has gone: its lease has ended, or it is an earlier life of this one. In the order of
 /// the index of running turns: by `seq` SQLite would read every turn there ever was. Suspects are left out.
-pub fn orphans(tx: &mut Tx<'_>, search: &OrphanSearch) -> Result<Vec<(TurnId, SessionKey)>> {
+pub fn list_orphans(tx: &mut Tx<'_>, search: &OrphanSearch) -> Result<Vec<(TurnId, SessionKey)>> {
     const SQL: &str = "SELECT turn_id, session_key FROM jobs
         WHERE state = 'running' AND deaths_without_step < $5
           AND (lease_until < $2 OR node <> $1 AND substr(node, 1, length($3)) = $3)
         ORDER BY lane, agent_id, started_at LIMIT $4";
     let now = tx.lease_clock(search.now);
-    let earlier = search.earlier();
-    let params = params![&search.node, now, &earlier, ORPHANS, search.suspect_after];
-    tx.query(SQL, params, |row| Ok((TurnId::new(row.text(0)?), row.key(1)?)))
+    let earlier = search.earlier_epoch_prefix();
+    let params = params![&search.node, now, &earlier, ORPHAN_BATCH_SIZE, search.suspect_after];
+    tx.query(SQL, params, |row| Ok((TurnId::new(row.text(0)?), row.session_key(1)?)))
 }
 
 /// Orphans that died often without a step, the least blamed first, so that each gets its chance to run alone.
-pub fn suspects(tx: &mut Tx<'_>, search: &OrphanSearch) -> Result<Vec<TurnId>> {
+pub fn list_suspects(tx: &mut Tx<'_>, search: &OrphanSearch) -> Result<Vec<TurnId>> {
     const SQL: &str = "SELECT turn_id FROM jobs
         WHERE state = 'running' AND deaths_without_step >= $4
           AND (lease_until < $2 OR node <> $1 AND substr(node, 1, length($3)) = $3)
         ORDER BY blamed_deaths, seq";
     let now = tx.lease_clock(search.now);
-    let earlier = search.earlier();
+    let earlier = search.earlier_epoch_prefix();
     let params = params![&search.node, now, &earlier, search.suspect_after];
     tx.query(SQL, params, |row| Ok(TurnId::new(row.text(0)?)))
 }
 
 /// Counts the deaths of processes that nobody has counted yet. Claims that were handed back died with nobody.
-pub fn note_deaths(tx: &mut Tx<'_>, search: &OrphanSearch) -> Result<()> {
+pub fn record_deaths(tx: &mut Tx<'_>, search: &OrphanSearch) -> Result<()> {
     const SQL: &str = "SELECT DISTINCT node FROM jobs
         WHERE state = 'running' AND node <> 'handed-back'
           AND (cut_off_node IS NULL OR cut_off_node <> node)
           AND (lease_until < $2 OR node <> $1 AND substr(node, 1, length($3)) = $3)";
     let now = tx.lease_clock(search.now);
-    let earlier = search.earlier();
+    let earlier = search.earlier_epoch_prefix();
     let params = params![&search.node, now, &earlier];
     for dead in tx.query(SQL, params, |row| row.text(0))? {
-        note_death(tx, &dead, search)?;
+        record_death(tx, &dead, search)?;
     }
     Ok(())
 }
 
 /// A running turn of a process that died.
-struct Victim {
+struct CrashedTurn {
     turn: TurnId,
     steps: u32,
     /// Deaths in a row without a step, this one included.
@@ -88,18 +88,19 @@ struct Victim {
     is_orphan: bool,
 }
 
-fn note_death(tx: &mut Tx<'_>, dead: &str, search: &OrphanSearch) -> Result<()> {
-    const NOTE: &str = "UPDATE jobs SET deaths_without_step = $2, blamed_deaths = $3, steps_at_death = $4,
+fn record_death(tx: &mut Tx<'_>, dead: &str, search: &OrphanSearch) -> Result<()> {
+    const RECORD_DEATH: &str =
+        "UPDATE jobs SET deaths_without_step = $2, blamed_deaths = $3, steps_at_death = $4,
           cut_off_node = node
         WHERE turn_id = $1";
-    let victims = victims(tx, dead, search)?;
-    let gone = taken_over_since(tx, dead)?;
+    let victims = list_crashed_turns(tx, dead, search)?;
+    let gone = list_taken_over_deaths(tx, dead)?;
     for victim in victims.iter().filter(|victim| victim.is_orphan && !victim.is_counted) {
         let others = victims.iter().filter(|other| other.turn != victim.turn).map(|other| other.deaths);
         let others: Vec<u32> = others.chain(gone.iter().copied()).collect();
         let blamed = victim.blamed + u32::from(is_blamed(victim.deaths, &others, search.suspect_after));
         let blamed = if victim.deaths == 0 { 0 } else { blamed };
-        tx.execute(NOTE, params![&victim.turn, victim.deaths, blamed, victim.steps])?;
+        tx.execute(RECORD_DEATH, params![&victim.turn, victim.deaths, blamed, victim.steps])?;
     }
     Ok(())
 }
@@ -110,32 +111,32 @@ fn is_blamed(deaths: u32, others: &[u32], enough: u32) -> bool {
     match deaths {
         0 => false,
         _ if others.is_empty() => true,
-        _ if is_worst => deaths > enough.saturating_mul(COMPANY_FACTOR),
+        _ if is_worst => deaths > enough.saturating_mul(SHARED_DEATH_FACTOR),
         _ => deaths > enough.saturating_mul(LAST_RESORT_FACTOR),
     }
 }
 
-fn victims(tx: &mut Tx<'_>, dead: &str, search: &OrphanSearch) -> Result<Vec<Victim>> {
+fn list_crashed_turns(tx: &mut Tx<'_>, dead: &str, search: &OrphanSearch) -> Result<Vec<CrashedTurn>> {
     const SQL: &str = "SELECT turn_id, deaths_without_step, blamed_deaths, steps_at_death,
           (SELECT COUNT(*) FROM messages WHERE messages.turn_id = jobs.turn_id
              AND role IN ('assistant', 'tool')), cut_off_node, lease_until
         FROM jobs WHERE state = 'running' AND node = $1";
     let now = tx.lease_clock(search.now);
-    let is_earlier_life = search.node.as_str() != dead && dead.starts_with(&search.earlier());
+    let is_earlier_life = search.node.as_str() != dead && dead.starts_with(&search.earlier_epoch_prefix());
     let read = |row: &Row<'_>| {
-        let (before, steps) = (row.small(1)?, row.small(4)?);
+        let (before, steps) = (row.as_u32(1)?, row.as_u32(4)?);
         let is_counted = row.opt_text(5)?.as_deref() == Some(dead);
-        let has_new_step = steps > row.small(3)?;
+        let has_new_step = steps > row.as_u32(3)?;
         let deaths = match (is_counted, has_new_step) {
             (true, _) => before,
             (false, true) => 0,
             (false, false) => before.saturating_add(1),
         };
-        Ok(Victim {
+        Ok(CrashedTurn {
             turn: TurnId::new(row.text(0)?),
             steps,
             deaths,
-            blamed: row.small(2)?,
+            blamed: row.as_u32(2)?,
             is_counted,
             is_orphan: is_earlier_life || row.opt_time(6)?.is_some_and(|until| until < now),
         })
@@ -144,14 +145,14 @@ fn victims(tx: &mut Tx<'_>, dead: &str, search: &OrphanSearch) -> Result<Vec<Vic
 }
 
 /// The deaths of turns that died with this process and run elsewhere by now, or have ended.
-fn taken_over_since(tx: &mut Tx<'_>, dead: &str) -> Result<Vec<u32>> {
+fn list_taken_over_deaths(tx: &mut Tx<'_>, dead: &str) -> Result<Vec<u32>> {
     const SQL: &str = "SELECT deaths_without_step FROM jobs
         WHERE cut_off_node = $1 AND (state <> 'running' OR node <> $1)";
-    tx.query(SQL, params![dead], |row| row.small(0))
+    tx.query(SQL, params![dead], |row| row.as_u32(0))
 }
 
 /// A process that is asked to stop dies in good order: whatever it does not finish was not killed by any turn.
-pub fn note_drain(tx: &mut Tx<'_>, node: &NodeId) -> Result<()> {
+pub fn record_drain(tx: &mut Tx<'_>, node: &NodeId) -> Result<()> {
     const SQL: &str = "UPDATE jobs SET cut_off_node = node WHERE state = 'running' AND node = $1";
     tx.execute(SQL, params![node]).map(drop)
 }

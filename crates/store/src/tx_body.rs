@@ -6,25 +6,25 @@ use std::any::Any;
 use crate::error::{Error, Result};
 use crate::tx::Tx;
 
-pub(crate) type Value = Box<dyn Any + Send>;
+pub(crate) type TxOutput = Box<dyn Any + Send>;
 
-type Run = dyn FnMut(&mut Tx<'_>) -> Result<Value> + Send;
+type TxClosure = dyn FnMut(&mut Tx<'_>) -> Result<TxOutput> + Send;
 
-pub(crate) struct Body(Box<Run>);
+pub(crate) struct TxBody(Box<TxClosure>);
 
-impl Body {
+impl TxBody {
     pub fn new<T: Send + 'static>(mut body: impl FnMut(&mut Tx<'_>) -> Result<T> + Send + 'static) -> Self {
         Self(Box::new(move |tx| Ok(Box::new(body(tx)?))))
     }
 
     /// `Err` means that nothing of it may be committed.
-    pub fn run(&mut self, mut tx: Tx<'_>) -> Result<Value> {
+    pub fn run(&mut self, mut tx: Tx<'_>) -> Result<TxOutput> {
         tx.run(&mut self.0)
     }
 }
 
 /// The value of a body that was made to return this type.
-pub(crate) fn opened<T: 'static>(value: Value) -> Result<T> {
+pub(crate) fn downcast_output<T: 'static>(value: TxOutput) -> Result<T> {
     let same = value.downcast().map_err(|_| Error::Other("a transaction came to something else".into()))?;
     Ok(*same)
 }

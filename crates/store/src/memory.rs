@@ -15,12 +15,15 @@ use crate::tx::{Row, Tx};
 mod search;
 mod vectors;
 
-pub use search::by_words;
-pub use vectors::{Quantised, Stored as StoredVector, outdate, pending, put_vector, quantise, scan};
+pub use search::search_by_words;
+pub use vectors::{
+    PendingEmbedding as StoredVector, QuantizedVector, list_pending_embeddings, quantize_vector,
+    requeue_other_models, scan_vectors, store_vector,
+};
 
 /// A memory as it was stored.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Put {
+pub struct MemoryUpsert {
     pub seq: MemorySeq,
     pub id: MemoryId,
     pub owner: i64,
@@ -29,8 +32,8 @@ pub struct Put {
 }
 
 /// Stores a memory; one of the same owner under the same key is replaced and keeps its id and the time it was made.
-pub fn put(tx: &mut Tx<'_>, memory: &MemoryEntry) -> Result<Put> {
-    const KNOWN: &str = "SELECT seq, id FROM memories WHERE owner = $1 AND key = $2";
+pub fn upsert(tx: &mut Tx<'_>, memory: &MemoryEntry) -> Result<MemoryUpsert> {
+    const FIND_EXISTING: &str = "SELECT seq, id FROM memories WHERE owner = $1 AND key = $2";
     const SQL: &str =
         "INSERT INTO memories (id, owner, scope, agent_id, session_key, key, kind, content, metadata,
           terms, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
@@ -38,8 +41,8 @@ pub fn put(tx: &mut Tx<'_>, memory: &MemoryEntry) -> Result<Put> {
           content = excluded.content, metadata = excluded.metadata, terms = excluded.terms,
           updated_at = excluded.updated_at
         RETURNING seq, id";
-    let owner = owner(tx, memory)?;
-    let known = tx.query_one(KNOWN, params![owner, &memory.key], |row| row.int(0))?;
+    let owner = ensure_owner(tx, memory)?;
+    let known = tx.query_one(FIND_EXISTING, params![owner, &memory.key], |row| row.int(0))?;
     let metadata = serde_json::to_string(&memory.metadata).map_err(|e| Error::Other(e.to_string()))?;
     let terms = words::index_text(&memory.content);
     let values = params![
@@ -58,19 +61,20 @@ pub fn put(tx: &mut Tx<'_>, memory: &MemoryEntry) -> Result<Put> {
     ];
     let stored = tx.query_one(SQL, values, |row| Ok((row.int(0)?, MemoryId::new(row.text(1)?))))?;
     let (seq, id) = stored.ok_or_else(|| Error::Other("a memory was not stored".into()))?;
-    Ok(Put { seq, id, owner, replaced: known.is_some() })
+    Ok(MemoryUpsert { seq, id, owner, replaced: known.is_some() })
 }
 
 /// Whoever it belongs to, made at the first memory.
-fn owner(tx: &mut Tx<'_>, memory: &MemoryEntry) -> Result<i64> {
-    const FIND: &str = "SELECT id FROM owners WHERE scope = $1 AND agent_id = $2 AND session_key = $3";
-    const MAKE: &str = "INSERT INTO owners (scope, agent_id, session_key) VALUES ($1, $2, $3) RETURNING id";
+fn ensure_owner(tx: &mut Tx<'_>, memory: &MemoryEntry) -> Result<i64> {
+    const FIND_OWNER: &str = "SELECT id FROM owners WHERE scope = $1 AND agent_id = $2 AND session_key = $3";
+    const INSERT_OWNER: &str =
+        "INSERT INTO owners (scope, agent_id, session_key) VALUES ($1, $2, $3) RETURNING id";
     let session = if memory.scope == MemoryScope::Session { memory.session.as_str() } else { "" };
     let values = params![memory.scope.as_str(), &memory.agent, session];
-    if let Some(known) = tx.query_one(FIND, values, |row| row.int(0))? {
+    if let Some(known) = tx.query_one(FIND_OWNER, values, |row| row.int(0))? {
         return Ok(known);
     }
-    let made = tx.query_one(MAKE, values, |row| row.int(0))?;
+    let made = tx.query_one(INSERT_OWNER, values, |row| row.int(0))?;
     made.ok_or_else(|| Error::Other("an owner was not stored".into()))
 }
 
@@ -90,14 +94,14 @@ macro_rules! seen {
     };
 }
 
-struct Eyes<'a> {
+struct VisibilityFilter<'a> {
     agent: &'a AgentId,
     session: &'a SessionKey,
     sees_shared: bool,
     sees_agent: bool,
 }
 
-impl<'a> From<&'a MemoryViewer> for Eyes<'a> {
+impl<'a> From<&'a MemoryViewer> for VisibilityFilter<'a> {
     fn from(viewer: &'a MemoryViewer) -> Self {
         Self {
             agent: &viewer.agent,
@@ -110,27 +114,27 @@ impl<'a> From<&'a MemoryViewer> for Eyes<'a> {
 
 /// Somebody's memories: an owner, and how many it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
+pub struct MemoryOwnerCount {
     pub owner: i64,
     pub memories: i64,
 }
 
 /// The owners whose memories a viewer may see; of these alone anything is looked up.
-pub fn owners(tx: &mut Tx<'_>, viewer: &MemoryViewer) -> Result<Vec<Share>> {
+pub fn list_visible_owners(tx: &mut Tx<'_>, viewer: &MemoryViewer) -> Result<Vec<MemoryOwnerCount>> {
     const SQL: &str = concat!("SELECT o.id, o.memories FROM owners o WHERE o.memories > 0 AND ", seen!());
-    let eyes = Eyes::from(viewer);
-    let read = |row: &Row<'_>| Ok(Share { owner: row.int(0)?, memories: row.int(1)? });
+    let eyes = VisibilityFilter::from(viewer);
+    let read = |row: &Row<'_>| Ok(MemoryOwnerCount { owner: row.int(0)?, memories: row.int(1)? });
     tx.query(SQL, params![eyes.agent, eyes.session, eyes.sees_shared, eyes.sees_agent], read)
 }
 
 /// Everybody, for the operator.
-pub fn all_owners(tx: &mut Tx<'_>) -> Result<Vec<Share>> {
+pub fn list_owners(tx: &mut Tx<'_>) -> Result<Vec<MemoryOwnerCount>> {
     const SQL: &str = "SELECT id, memories FROM owners WHERE memories > 0";
-    tx.query(SQL, &[], |row| Ok(Share { owner: row.int(0)?, memories: row.int(1)? }))
+    tx.query(SQL, &[], |row| Ok(MemoryOwnerCount { owner: row.int(0)?, memories: row.int(1)? }))
 }
 
 /// The memories with these numbers that a viewer may see and wants to: the last gate, whoever found them.
-pub fn fetch(
+pub fn fetch_visible(
     tx: &mut Tx<'_>,
     viewer: &MemoryViewer,
     seqs: &[MemorySeq],
@@ -144,12 +148,12 @@ pub fn fetch(
         "
            AND ($6 = '[]' OR m.kind IN (SELECT value FROM json_each($6)))"
     );
-    let eyes = Eyes::from(viewer);
-    let (seqs, kinds) = (json(&seqs)?, json(&viewer.kinds)?);
+    let eyes = VisibilityFilter::from(viewer);
+    let (seqs, kinds) = (encode_json(&seqs)?, encode_json(&viewer.kinds)?);
     tx.query(
         SQL,
         params![eyes.agent, eyes.session, eyes.sees_shared, eyes.sees_agent, &seqs, &kinds],
-        |row| Ok((row.int(0)?, read(row)?)),
+        |row| Ok((row.int(0)?, memory_from_row(row)?)),
     )
 }
 
@@ -157,16 +161,16 @@ pub fn fetch(
 pub fn fetch_all(tx: &mut Tx<'_>, seqs: &[MemorySeq]) -> Result<Vec<(MemorySeq, MemoryEntry)>> {
     const SQL: &str =
         concat!("SELECT ", columns!(), " FROM memories m WHERE m.seq IN (SELECT value FROM json_each($1))");
-    tx.query(SQL, params![&json(&seqs)?], |row| Ok((row.int(0)?, read(row)?)))
+    tx.query(SQL, params![&encode_json(&seqs)?], |row| Ok((row.int(0)?, memory_from_row(row)?)))
 }
 
-fn json<T: serde::Serialize>(value: &T) -> Result<String> {
+fn encode_json<T: serde::Serialize>(value: &T) -> Result<String> {
     serde_json::to_string(value).map_err(|e| Error::Other(e.to_string()))
 }
 
 /// Which memories an operator wants to see.
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
+pub struct MemoryListFilter {
     pub agent: Option<AgentId>,
     pub session: Option<SessionKey>,
     pub scope: Option<MemoryScope>,
@@ -177,7 +181,7 @@ pub struct Filter {
 }
 
 /// Oldest change first, so that a page stays right while memories are added.
-pub fn list(tx: &mut Tx<'_>, filter: &Filter) -> Result<Vec<MemoryEntry>> {
+pub fn list(tx: &mut Tx<'_>, filter: &MemoryListFilter) -> Result<Vec<MemoryEntry>> {
     const SQL: &str = concat!(
         "SELECT ",
         columns!(),
@@ -198,36 +202,36 @@ pub fn list(tx: &mut Tx<'_>, filter: &Filter) -> Result<Vec<MemoryEntry>> {
         filter.kind.as_deref(),
         filter.limit
     ];
-    tx.query(SQL, values, read)
+    tx.query(SQL, values, memory_from_row)
 }
 
 pub fn get(tx: &mut Tx<'_>, id: &MemoryId) -> Result<Option<MemoryEntry>> {
     const SQL: &str = concat!("SELECT ", columns!(), " FROM memories m WHERE m.id = $1");
-    tx.query_one(SQL, params![id], read)
+    tx.query_one(SQL, params![id], memory_from_row)
 }
 
 /// Removes one memory; its words and its vector go with it.
-pub fn forget(tx: &mut Tx<'_>, id: &MemoryId) -> Result<Option<MemorySeq>> {
+pub fn delete(tx: &mut Tx<'_>, id: &MemoryId) -> Result<Option<MemorySeq>> {
     const SQL: &str = "DELETE FROM memories WHERE id = $1 RETURNING seq";
     tx.query_one(SQL, params![id], |row| row.int(0))
 }
 
 /// Removes what an agent itself stored and may see: never what another agent shares with it.
-pub fn forget_own(tx: &mut Tx<'_>, viewer: &MemoryViewer, name: &str) -> Result<Vec<MemorySeq>> {
+pub fn delete_by_author(tx: &mut Tx<'_>, viewer: &MemoryViewer, name: &str) -> Result<Vec<MemorySeq>> {
     const SQL: &str = concat!(
         "DELETE FROM memories WHERE (id = $5 OR key = $5) AND agent_id = $1 AND owner IN
            (SELECT o.id FROM owners o WHERE ",
         seen!(),
         ") RETURNING seq"
     );
-    let eyes = Eyes::from(viewer);
+    let eyes = VisibilityFilter::from(viewer);
     tx.query(SQL, params![eyes.agent, eyes.session, eyes.sees_shared, eyes.sees_agent, name], |row| {
         row.int(0)
     })
 }
 
 /// Removes all that an agent or a session brought; at least one of them must be named.
-pub fn forget_all(
+pub fn delete_all(
     tx: &mut Tx<'_>,
     agent: Option<&AgentId>,
     session: Option<&SessionKey>,
@@ -241,26 +245,27 @@ pub fn forget_all(
 
 /// How many there are, how many wait for their vector, and how many have one of this model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct MemoryCounts {
     pub memories: i64,
     pub pending: i64,
     pub embedded: i64,
 }
 
-pub fn counts(tx: &mut Tx<'_>, model: Option<&str>) -> Result<Counts> {
+pub fn get_counts(tx: &mut Tx<'_>, model: Option<&str>) -> Result<MemoryCounts> {
     const SQL: &str = "SELECT (SELECT COUNT(*) FROM memories), (SELECT COUNT(*) FROM pending),
         (SELECT COUNT(*) FROM vectors WHERE model_id = $1)";
-    let read =
-        |row: &Row<'_>| Ok(Counts { memories: row.int(0)?, pending: row.int(1)?, embedded: row.int(2)? });
+    let read = |row: &Row<'_>| {
+        Ok(MemoryCounts { memories: row.int(0)?, pending: row.int(1)?, embedded: row.int(2)? })
+    };
     Ok(tx.query_one(SQL, params![model], read)?.unwrap_or_default())
 }
 
-fn read(row: &Row<'_>) -> Result<MemoryEntry> {
+fn memory_from_row(row: &Row<'_>) -> Result<MemoryEntry> {
     Ok(MemoryEntry {
         id: MemoryId::new(row.text(1)?),
-        agent: row.agent(2)?,
-        session: row.key(3)?,
-        scope: row.parsed(4, MemoryScope::parse)?,
+        agent: row.agent_id(2)?,
+        session: row.session_key(3)?,
+        scope: row.parse_column(4, MemoryScope::parse)?,
         key: row.text(5)?,
         kind: row.text(6)?,
         content: row.text(7)?,

@@ -11,20 +11,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use super::{PATIENCE, spawn};
+use super::{BUSY_TIMEOUT, spawn_thread};
 use crate::error::{Error, Result};
 
 /// The place at the head of the queue.
-pub(super) struct Turn {
+pub(super) struct FileWriteLock {
     file: Arc<File>,
     /// A thread stands in the queue.
     is_waited_for: Arc<AtomicBool>,
-    patience: Duration,
+    timeout: Duration,
 }
 
-impl Turn {
+impl FileWriteLock {
     /// Of the database at `path`: a file beside it.
-    pub fn beside(path: &Path) -> Result<Self> {
+    pub fn for_database(path: &Path) -> Result<Self> {
         let mut name = OsString::from(path);
         name.push("-turn");
         let mut options = File::options();
@@ -33,13 +33,13 @@ impl Turn {
         let open = options.create(true).truncate(false).write(true).open(&name);
         let file =
             open.map_err(|error| Error::Other(format!("{} could not be made: {error}", name.display())))?;
-        Ok(Self { file: Arc::new(file), is_waited_for: Arc::default(), patience: PATIENCE })
+        Ok(Self { file: Arc::new(file), is_waited_for: Arc::default(), timeout: BUSY_TIMEOUT })
     }
 
     /// Runs `begin` at the head of the queue. Where a file system knows no locks, or nothing moves ahead, order is lost and
     /// nothing else.
-    pub fn take<T>(&self, begin: impl FnOnce() -> T) -> T {
-        let is_held = self.reach();
+    pub fn run_locked<T>(&self, begin: impl FnOnce() -> T) -> T {
+        let is_held = self.acquire_in_time();
         let begun = begin();
         if is_held {
             let _ = self.file.unlock();
@@ -48,20 +48,20 @@ impl Turn {
     }
 
     /// Whether the head of the queue was reached in time.
-    fn reach(&self) -> bool {
+    fn acquire_in_time(&self) -> bool {
         match self.file.try_lock() {
             Ok(()) => true,
             Err(TryLockError::Error(_)) => false,
             // Where one was waited for in vain, the next is not waited for until the queue moves.
             Err(TryLockError::WouldBlock) => {
-                !self.is_waited_for.swap(true, Ordering::SeqCst) && self.stand_in_line()
+                !self.is_waited_for.swap(true, Ordering::SeqCst) && self.wait_in_queue()
             }
         }
     }
 
     /// Another thread waits, and lets go of what it gets when nobody wants it any more. Asking again and again instead,
     /// one would be served by chance.
-    fn stand_in_line(&self) -> bool {
+    fn wait_in_queue(&self) -> bool {
         let (file, is_waited_for) = (Arc::clone(&self.file), Arc::clone(&self.is_waited_for));
         let (hand_over, reached) = mpsc::sync_channel(0);
         let wait = move || {
@@ -71,11 +71,11 @@ impl Turn {
                 let _ = file.unlock();
             }
         };
-        if spawn("sqlite-turn", wait).is_err() {
+        if spawn_thread("sqlite-turn", wait).is_err() {
             self.is_waited_for.store(false, Ordering::SeqCst);
             return false;
         }
-        reached.recv_timeout(self.patience).unwrap_or(false)
+        reached.recv_timeout(self.timeout).unwrap_or(false)
     }
 }
 
@@ -88,8 +88,8 @@ mod tests {
 
     const PATIENT: Duration = Duration::from_millis(300);
 
-    fn turn(folder: &Path) -> Turn {
-        Turn { patience: PATIENT, ..Turn::beside(&folder.join("ledger.db")).unwrap() }
+    fn turn(folder: &Path) -> FileWriteLock {
+        FileWriteLock { timeout: PATIENT, ..FileWriteLock::for_database(&folder.join("ledger.db")).unwrap() }
     }
 
     #[test]
@@ -107,17 +107,17 @@ mod tests {
         let (own, stopped) = (turn(folder.path()), turn(folder.path()));
         stopped.file.lock().unwrap();
         let began = Instant::now();
-        assert_eq!(own.take(|| "written"), "written");
+        assert_eq!(own.run_locked(|| "written"), "written");
         assert!(began.elapsed() >= PATIENT, "it stands in line at first");
         let began = Instant::now();
-        own.take(|| ());
+        own.run_locked(|| ());
         assert!(began.elapsed() < PATIENT, "and does not do so again for each that it writes");
         stopped.file.unlock().unwrap();
         while own.is_waited_for.load(Ordering::SeqCst) {
             thread::sleep(Duration::from_millis(1));
         }
         thread::sleep(Duration::from_millis(20));
-        let is_in_order = own.take(|| stopped.file.try_lock().is_err());
+        let is_in_order = own.run_locked(|| stopped.file.try_lock().is_err());
         assert!(is_in_order, "when the queue moves there is order again");
         assert!(stopped.file.try_lock().is_ok(), "and nothing is held that nobody wants");
     }
@@ -128,7 +128,7 @@ mod tests {
         let (own, other) = (turn(folder.path()), turn(folder.path()));
         other.file.lock().unwrap();
         thread::scope(|scope| {
-            let waiting = scope.spawn(|| own.take(|| other.file.try_lock().is_err()));
+            let waiting = scope.spawn(|| own.run_locked(|| other.file.try_lock().is_err()));
             thread::sleep(Duration::from_millis(50));
             other.file.unlock().unwrap();
             assert!(waiting.join().unwrap(), "it holds the place it waited for");

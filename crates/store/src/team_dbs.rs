@@ -10,7 +10,7 @@ use polyclaw_domain::id::TeamId;
 use crate::db::Db;
 use crate::error::{Error, Result};
 
-enum Place {
+enum LedgerLocation {
     /// `<folder>/<team>/ledger.db`.
     Folder(PathBuf),
     /// Beside everything else.
@@ -19,7 +19,7 @@ enum Place {
     Memory,
 }
 
-enum Entry {
+enum LedgerState {
     Open {
         db: Db,
         used: Instant,
@@ -29,54 +29,55 @@ enum Entry {
 }
 
 /// Ledgers that are open.
-pub struct Ledgers {
-    place: Place,
-    open: Mutex<HashMap<TeamId, Entry>>,
+pub struct TeamDatabases {
+    location: LedgerLocation,
+    open: Mutex<HashMap<TeamId, LedgerState>>,
 }
 
-impl Ledgers {
+impl TeamDatabases {
     /// A database that several nodes share has the ledgers, too; else each is a file below `folder`.
-    pub fn beside(db: &Db, folder: PathBuf) -> Self {
-        let place = if db.is_shared() { Place::Shared(db.clone()) } else { Place::Folder(folder) };
-        Self { place, open: Mutex::default() }
+    pub fn for_db(db: &Db, folder: PathBuf) -> Self {
+        let location =
+            if db.is_shared() { LedgerLocation::Shared(db.clone()) } else { LedgerLocation::Folder(folder) };
+        Self { location, open: Mutex::default() }
     }
 
     pub fn in_memory() -> Self {
-        Self { place: Place::Memory, open: Mutex::default() }
+        Self { location: LedgerLocation::Memory, open: Mutex::default() }
     }
 
     /// The ledger of a team, made if it is not there. Opening a file blocks for a moment.
     pub fn open(&self, id: &TeamId, name: &str) -> Result<Db> {
-        let folder = match &self.place {
-            Place::Shared(db) => return Ok(db.clone()),
-            Place::Folder(folder) => Some(folder.join(name)),
-            Place::Memory => None,
+        let folder = match &self.location {
+            LedgerLocation::Shared(db) => return Ok(db.clone()),
+            LedgerLocation::Folder(folder) => Some(folder.join(name)),
+            LedgerLocation::Memory => None,
         };
         let mut open = self.lock();
         match open.get_mut(id) {
-            Some(Entry::Open { db, used }) => {
+            Some(LedgerState::Open { db, used }) => {
                 *used = Instant::now();
                 return Ok(db.clone());
             }
-            Some(Entry::Closed) => return Err(Error::Closed),
+            Some(LedgerState::Closed) => return Err(Error::Closed),
             None => {}
         }
         let db = match folder {
             Some(folder) => open_file(&folder)?,
             None => Db::ledger_in_memory()?,
         };
-        open.insert(id.clone(), Entry::Open { db: db.clone(), used: Instant::now() });
+        open.insert(id.clone(), LedgerState::Open { db: db.clone(), used: Instant::now() });
         Ok(db)
     }
 
     /// Nobody needs it any more, and nobody opens it again: its file may move. Its log is moved into the database first.
-    pub fn close(&self, id: &TeamId) {
-        if !matches!(self.place, Place::Folder(_)) {
+    pub fn close_for_good(&self, id: &TeamId) {
+        if !matches!(self.location, LedgerLocation::Folder(_)) {
             return;
         }
-        let closed = self.lock().insert(id.clone(), Entry::Closed);
-        if let Some(Entry::Open { db, .. }) = closed
-            && let Err(error) = db.settle()
+        let closed = self.lock().insert(id.clone(), LedgerState::Closed);
+        if let Some(LedgerState::Open { db, .. }) = closed
+            && let Err(error) = db.checkpoint_all()
         {
             tracing::warn!(%error, "the log of a ledger could not be moved into it");
         }
@@ -86,33 +87,35 @@ impl Ledgers {
     /// asks for one again opens it again. Returns how many are left open.
     pub fn close_idle(&self, idle: Duration) -> usize {
         let mut open = self.lock();
-        if matches!(self.place, Place::Folder(_)) {
+        if matches!(self.location, LedgerLocation::Folder(_)) {
             open.retain(|_, entry| match entry {
-                Entry::Open { used, .. } => used.elapsed() < idle,
-                Entry::Closed => true,
+                LedgerState::Open { used, .. } => used.elapsed() < idle,
+                LedgerState::Closed => true,
             });
         }
-        open.values().filter(|entry| matches!(entry, Entry::Open { .. })).count()
+        open.values().filter(|entry| matches!(entry, LedgerState::Open { .. })).count()
     }
 
     /// Closes the file of one team now. Whoever uses it keeps it open until they are done.
-    pub fn release(&self, id: &TeamId) {
+    pub fn close_if_open(&self, id: &TeamId) {
         let mut open = self.lock();
-        if matches!(self.place, Place::Folder(_)) && matches!(open.get(id), Some(Entry::Open { .. })) {
+        if matches!(self.location, LedgerLocation::Folder(_))
+            && matches!(open.get(id), Some(LedgerState::Open { .. }))
+        {
             open.remove(id);
         }
     }
 
     /// The tasks of a team that has ended, from the folder that it was moved to.
-    pub fn open_past(&self, folder: &Path) -> Result<Db> {
-        match &self.place {
-            Place::Shared(db) => Ok(db.clone()),
-            Place::Folder(_) if folder.join("ledger.db").exists() => open_file(folder),
-            Place::Folder(_) | Place::Memory => Err(Error::Closed),
+    pub fn open_archived(&self, folder: &Path) -> Result<Db> {
+        match &self.location {
+            LedgerLocation::Shared(db) => Ok(db.clone()),
+            LedgerLocation::Folder(_) if folder.join("ledger.db").exists() => open_file(folder),
+            LedgerLocation::Folder(_) | LedgerLocation::Memory => Err(Error::Closed),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<TeamId, Entry>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<TeamId, LedgerState>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

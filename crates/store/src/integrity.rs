@@ -5,30 +5,30 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::{Error, Result};
-use crate::migrate::{self, BRAIN, MAIN, Schema};
+use crate::migrate::{self, MAIN_SCHEMA, MEMORY_SCHEMA, SqliteSchema};
 use crate::sqlite;
 
 /// The linked SQLite, if it is one we trust.
-pub fn linked() -> Result<String> {
-    sqlite::check_version(rusqlite::version(), rusqlite::version_number())?;
+pub fn check_linked_sqlite() -> Result<String> {
+    sqlite::check_sqlite_version(rusqlite::version(), rusqlite::version_number())?;
     Ok(rusqlite::version().to_owned())
 }
 
 /// What is wrong with a SQLite file; empty if nothing is. Reads only.
-pub fn quick(path: &Path) -> Result<Vec<String>> {
-    look(path, MAIN)
+pub fn check_main_file(path: &Path) -> Result<Vec<String>> {
+    run_quick_check(path, MAIN_SCHEMA)
 }
 
 /// The same for the file of memories.
-pub fn quick_brain(path: &Path) -> Result<Vec<String>> {
-    look(path, BRAIN)
+pub fn check_memory_file(path: &Path) -> Result<Vec<String>> {
+    run_quick_check(path, MEMORY_SCHEMA)
 }
 
-fn look(path: &Path, schema: Schema) -> Result<Vec<String>> {
+fn run_quick_check(path: &Path, schema: SqliteSchema) -> Result<Vec<String>> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    migrate::check_sqlite(found, schema)?;
+    migrate::check_schema_version(found, schema)?;
     let mut statement = connection.prepare("PRAGMA quick_check(20)")?;
     let lines = statement.query_map([], |row| row.get::<_, String>(0))?;
     let lines: Vec<String> = lines.collect::<rusqlite::Result<_>>().map_err(Error::from)?;

@@ -6,13 +6,13 @@ use polyclaw_domain::id::TeamId;
 use polyclaw_domain::task::{TaskRefusal, TeamTask};
 use serde_json::{Value, json};
 
-use super::{Claim, Claimed, columns, read, with_needs};
+use super::{TaskClaimRequest, TaskClaimResult, columns, task_from_row, with_dependencies};
 use crate::error::Result;
 use crate::messages::to_json;
 use crate::params;
 use crate::tx::{Row, Tx};
 
-const SQL: &str = concat!(
+const CLAIM_MANY: &str = concat!(
     "SELECT ",
     columns!(),
     ", claim_key, (SELECT COUNT(*) FROM task_needs n WHERE n.team_id = t.team_id AND n.task_no = t.task_no)
@@ -20,32 +20,36 @@ const SQL: &str = concat!(
 );
 
 /// Where these are in what it returns.
-const KEY: usize = 22;
-const HAS_NEEDS: usize = 23;
+const KEY_COLUMN: usize = 22;
+const HAS_NEEDS_COLUMN: usize = 23;
 
 /// What each gets of one team's tasks, in their order. `None`: there is nothing, or not all may take the same, so each looks
 /// for itself.
-pub(super) fn hand_out(tx: &mut Tx<'_>, team: &TeamId, claims: &[Claim]) -> Result<Option<Vec<Claimed>>> {
+pub(super) fn claim_many(
+    tx: &mut Tx<'_>,
+    team: &TeamId,
+    claims: &[TaskClaimRequest],
+) -> Result<Option<Vec<TaskClaimResult>>> {
     let keys: HashSet<&str> = claims.iter().map(|claim| claim.key.as_str()).collect();
     // What PostgreSQL would give back as another is no key to find anything by.
     if keys.len() < claims.len() || keys.iter().any(|key| key.contains('\0')) {
         return Ok(None);
     }
     let are_able = claims.iter().any(|claim| !claim.worker.capabilities.is_empty());
-    let asked = to_json(&claims.iter().map(told).collect::<Value>())?;
-    let taken = |row: &Row<'_>| Ok((row.text(KEY)?, row.flag(HAS_NEEDS)?, read(row)?));
+    let asked = to_json(&claims.iter().map(claim_to_json).collect::<Value>())?;
+    let taken = |row: &Row<'_>| Ok((row.text(KEY_COLUMN)?, row.flag(HAS_NEEDS_COLUMN)?, task_from_row(row)?));
     let mut by_key: HashMap<String, TeamTask> = HashMap::new();
-    for (key, has_needs, task) in tx.query(SQL, params![team, are_able, &asked], taken)? {
-        by_key.insert(key, if has_needs { with_needs(tx, task)? } else { task });
+    for (key, has_needs, task) in tx.query(CLAIM_MANY, params![team, are_able, &asked], taken)? {
+        by_key.insert(key, if has_needs { with_dependencies(tx, task)? } else { task });
     }
     if by_key.is_empty() {
         return Ok(None);
     }
-    let got = |claim: &Claim| by_key.remove(claim.key.as_str()).ok_or(TaskRefusal::NothingFree);
+    let got = |claim: &TaskClaimRequest| by_key.remove(claim.key.as_str()).ok_or(TaskRefusal::NothingFree);
     Ok(Some(claims.iter().map(got).collect()))
 }
 
-fn told(claim: &Claim) -> Value {
-    let Claim { key, worker, now, lease_ms, .. } = claim;
+fn claim_to_json(claim: &TaskClaimRequest) -> Value {
+    let TaskClaimRequest { key, worker, now, lease_ms, .. } = claim;
     json!({ "key": key, "name": worker.name, "session": worker.session, "at": now.0, "lease_ms": lease_ms })
 }

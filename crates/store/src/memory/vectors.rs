@@ -9,24 +9,24 @@ use crate::tx::Tx;
 
 /// A vector of length one, in bytes: `value = scale * byte`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Quantised {
+pub struct QuantizedVector {
     pub scale: f32,
     pub values: Vec<i8>,
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "the values are rounded into the range of a byte")]
-pub fn quantise(vector: &[f32]) -> Quantised {
+pub fn quantize_vector(vector: &[f32]) -> QuantizedVector {
     let largest = vector.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
     if largest == 0.0 || !largest.is_finite() {
-        return Quantised { scale: 0.0, values: vec![0; vector.len()] };
+        return QuantizedVector { scale: 0.0, values: vec![0; vector.len()] };
     }
     let scale = largest / 127.0;
-    Quantised { scale, values: vector.iter().map(|value| (value / scale).round() as i8).collect() }
+    QuantizedVector { scale, values: vector.iter().map(|value| (value / scale).round() as i8).collect() }
 }
 
 /// A memory that waits for its vector.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stored {
+pub struct PendingEmbedding {
     pub seq: MemorySeq,
     pub owner: i64,
     pub content: String,
@@ -34,23 +34,33 @@ pub struct Stored {
 }
 
 /// Those that wait, oldest first.
-pub fn pending(tx: &mut Tx<'_>, limit: usize) -> Result<Vec<Stored>> {
+pub fn list_pending_embeddings(tx: &mut Tx<'_>, limit: usize) -> Result<Vec<PendingEmbedding>> {
     const SQL: &str = "SELECT m.seq, m.owner, m.content, m.updated_at FROM pending p
         JOIN memories m ON m.seq = p.memory ORDER BY p.memory LIMIT $1";
     tx.query(SQL, params![limit], |row| {
-        Ok(Stored { seq: row.int(0)?, owner: row.int(1)?, content: row.text(2)?, updated_at: row.time(3)? })
+        Ok(PendingEmbedding {
+            seq: row.int(0)?,
+            owner: row.int(1)?,
+            content: row.text(2)?,
+            updated_at: row.time(3)?,
+        })
     })
 }
 
 /// Vectors of any other model wait to be made again.
-pub fn outdate(tx: &mut Tx<'_>, model: &str) -> Result<usize> {
+pub fn requeue_other_models(tx: &mut Tx<'_>, model: &str) -> Result<usize> {
     const SQL: &str =
         "INSERT OR IGNORE INTO pending (memory) SELECT memory FROM vectors WHERE model_id <> $1";
     tx.execute(SQL, params![model])
 }
 
 /// Keeps the vector of a memory, unless it was changed or forgotten since it was read.
-pub fn put_vector(tx: &mut Tx<'_>, of: &Stored, model: &str, vector: &Quantised) -> Result<bool> {
+pub fn store_vector(
+    tx: &mut Tx<'_>,
+    of: &PendingEmbedding,
+    model: &str,
+    vector: &QuantizedVector,
+) -> Result<bool> {
     const SQL: &str = "INSERT OR REPLACE INTO vectors (memory, owner, model_id, dim, embedding)
         SELECT seq, owner, $3, $4, $5 FROM memories WHERE seq = $1 AND updated_at = $2 AND content = $6";
     let mut bytes = vector.scale.to_le_bytes().to_vec();
@@ -60,7 +70,7 @@ pub fn put_vector(tx: &mut Tx<'_>, of: &Stored, model: &str, vector: &Quantised)
 }
 
 /// Goes through the vectors of one model, newest memory first. A row is its number, its owner, its scale and its bytes.
-pub fn scan(
+pub fn scan_vectors(
     tx: &mut Tx<'_>,
     model: &str,
     dim: usize,

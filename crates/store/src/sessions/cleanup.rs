@@ -9,12 +9,12 @@ use crate::params;
 use crate::tx::{Row, Tx};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unused {
+pub struct UnusedSession {
     pub key: SessionKey,
     pub agent: AgentId,
     pub updated_at: Millis,
     /// Its place among those of its agent, the one used last being 1.
-    pub place: usize,
+    pub rank: usize,
 }
 
 /// Nothing runs, waits or is on its way out, there or in what was begun from there.
@@ -31,7 +31,7 @@ macro_rules! at_rest {
 
 /// Sessions at rest that were last used before `before`, or after which `kept` others of their agent were; those
 /// used longest ago first.
-pub fn unused(tx: &mut Tx<'_>, before: Millis, kept: usize, limit: usize) -> Result<Vec<Unused>> {
+pub fn list_unused(tx: &mut Tx<'_>, before: Millis, kept: usize, limit: usize) -> Result<Vec<UnusedSession>> {
     const SQL: &str = concat!(
         "SELECT s.session_key, s.agent_id, s.updated_at, s.place FROM (SELECT session_key, agent_id, updated_at,
            ROW_NUMBER() OVER (PARTITION BY agent_id ORDER BY updated_at DESC, session_key DESC) AS place
@@ -40,21 +40,27 @@ pub fn unused(tx: &mut Tx<'_>, before: Millis, kept: usize, limit: usize) -> Res
         at_rest!(),
         " ORDER BY s.updated_at, s.session_key LIMIT $3"
     );
-    tx.query(SQL, params![before, kept, limit], read)
+    tx.query(SQL, params![before, kept, limit], unused_session_from_row)
 }
 
 /// Deletes a session if it is still at rest and as it was when it was looked at.
-pub fn delete_unused(tx: &mut Tx<'_>, unused: &Unused) -> Result<bool> {
-    const LOCK: &str = "SELECT updated_at FROM sessions WHERE session_key = $1 /* lock */";
-    const AT_REST: &str =
+pub fn delete_unused(tx: &mut Tx<'_>, unused: &UnusedSession) -> Result<bool> {
+    const LOCK_SESSION: &str = "SELECT updated_at FROM sessions WHERE session_key = $1 /* lock */";
+    const FIND_IDLE: &str =
         concat!("SELECT s.session_key FROM sessions s WHERE s.session_key = $1 AND ", at_rest!());
-    let as_it_was = tx.query_one(LOCK, params![&unused.key], |row| row.time(0))? == Some(unused.updated_at);
-    if !as_it_was || tx.query_one(AT_REST, params![&unused.key], |row| row.text(0))?.is_none() {
+    let as_it_was =
+        tx.query_one(LOCK_SESSION, params![&unused.key], |row| row.time(0))? == Some(unused.updated_at);
+    if !as_it_was || tx.query_one(FIND_IDLE, params![&unused.key], |row| row.text(0))?.is_none() {
         return Ok(false);
     }
     super::delete(tx, &unused.key)
 }
 
-fn read(row: &Row<'_>) -> Result<Unused> {
-    Ok(Unused { key: row.key(0)?, agent: row.agent(1)?, updated_at: row.time(2)?, place: row.count(3)? })
+fn unused_session_from_row(row: &Row<'_>) -> Result<UnusedSession> {
+    Ok(UnusedSession {
+        key: row.session_key(0)?,
+        agent: row.agent_id(1)?,
+        updated_at: row.time(2)?,
+        rank: row.count(3)?,
+    })
 }

@@ -4,20 +4,20 @@ use std::thread;
 use std::time::Duration;
 
 /// How long, before its caller is told that the file is taken.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// SQLite asks this each time it finds the file taken: whether to try again.
-pub(super) fn wait(tried: i32) -> bool {
-    wait_within(tried, PATIENCE)
+pub(super) fn on_busy(tried: i32) -> bool {
+    wait_within(tried, BUSY_TIMEOUT)
 }
 
 pub(super) fn wait_within(tried: i32, patience: Duration) -> bool {
-    let pause = pause(tried, patience);
+    let pause = busy_pause(tried, patience);
     pause.inspect(|pause| thread::sleep(*pause)).is_some()
 }
 
 /// SQLite's own pauses grow to a tenth of a second, in which nobody writes: these stay short.
-fn pause(tried: i32, patience: Duration) -> Option<Duration> {
+fn busy_pause(tried: i32, patience: Duration) -> Option<Duration> {
     let tried = u32::try_from(tried).ok()?;
     let pause = Duration::from_micros(if tried < 20 { 200 } else { 2_000 });
     (pause * tried < patience).then_some(pause)
@@ -28,26 +28,26 @@ mod tests {
     use rusqlite::Connection;
 
     use super::*;
-    use crate::body::{Body, opened};
     use crate::error::{Error, Result};
-    use crate::migrate::LEDGER;
-    use crate::sqlite::Sqlite;
+    use crate::migrate::LEDGER_SCHEMA;
+    use crate::sqlite::SqliteEngine;
+    use crate::tx_body::{TxBody, downcast_output};
 
     #[test]
     fn pauses_stay_short_and_end_with_patience() {
-        let pauses: Vec<Duration> = (0..).map_while(|tried| pause(tried, PATIENCE)).collect();
+        let pauses: Vec<Duration> = (0..).map_while(|tried| busy_pause(tried, BUSY_TIMEOUT)).collect();
         assert_eq!(pauses[..20], [Duration::from_micros(200); 20]);
         assert!(pauses[20..].iter().all(|pause| *pause == Duration::from_millis(2)));
         let all: Duration = pauses.iter().sum();
-        assert!(all > PATIENCE - Duration::from_secs(1) && all <= PATIENCE, "{all:?}");
-        assert_eq!(pause(i32::MAX, PATIENCE), None);
+        assert!(all > BUSY_TIMEOUT - Duration::from_secs(1) && all <= BUSY_TIMEOUT, "{all:?}");
+        assert_eq!(busy_pause(i32::MAX, BUSY_TIMEOUT), None);
     }
 
-    fn write(sqlite: &Sqlite, team: &'static str) -> Result<usize> {
+    fn write(sqlite: &SqliteEngine, team: &'static str) -> Result<usize> {
         const SQL: &str = "INSERT INTO ledgers (team_id, next_task) VALUES ($1, 2)";
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let body = Body::new(move |tx| tx.execute(SQL, &[team.into()]));
-        runtime.block_on(sqlite.write(body)).and_then(opened)
+        let body = TxBody::new(move |tx| tx.execute(SQL, &[team.into()]));
+        runtime.block_on(sqlite.write(body)).and_then(downcast_output)
     }
 
     #[test]
@@ -55,7 +55,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ledger.db");
         let impatient = |tried| wait_within(tried, Duration::from_millis(50));
-        let sqlite = Sqlite::open_waiting(&path, LEDGER, impatient).unwrap();
+        let sqlite = SqliteEngine::open_with_busy_handler(&path, LEDGER_SCHEMA, impatient).unwrap();
         let other = Connection::open(&path).unwrap();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
         let told = write(&sqlite, "a").unwrap_err();

@@ -18,11 +18,11 @@ pub struct FreeTask {
     /// How often it was claimed: one that was given back is offered anew.
     pub claims: i64,
     /// Who gave it back last.
-    pub given_back_by: Option<String>,
+    pub released_by: Option<String>,
 }
 
 /// The oldest free tasks.
-fn free(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<FreeTask>> {
+fn list_free(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<FreeTask>> {
     const SQL: &str = "SELECT t.task_no, t.fence FROM tasks t
         WHERE t.team_id = $1 AND t.state = 'pending' AND NOT EXISTS (SELECT 1 FROM task_needs n
           JOIN tasks d ON d.team_id = n.team_id AND d.task_no = n.needs
@@ -30,53 +30,53 @@ fn free(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<FreeTask>> {
         ORDER BY t.task_no LIMIT $2";
     let mut found = Vec::new();
     for (no, claims) in tx.query(SQL, params![team, limit], |row| Ok((TaskNo(row.int(0)?), row.int(1)?)))? {
-        let given_back_by = if claims > 0 { given_back_by(tx, team, no)? } else { None };
-        found.extend(get(tx, team, no)?.map(|task| FreeTask { task, claims, given_back_by }));
+        let given_back_by = if claims > 0 { find_last_releaser(tx, team, no)? } else { None };
+        found.extend(get(tx, team, no)?.map(|task| FreeTask { task, claims, released_by: given_back_by }));
     }
     Ok(found)
 }
 
 /// How often a task was claimed.
-pub fn claims(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo) -> Result<i64> {
+pub fn count_claims(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo) -> Result<i64> {
     const SQL: &str = "SELECT fence FROM tasks WHERE team_id = $1 AND task_no = $2";
     Ok(tx.query_one(SQL, params![team, no.0], |row| row.int(0))?.unwrap_or_default())
 }
 
 /// What could be offered, and to whom not.
 #[derive(Clone, Debug)]
-pub struct Offerable {
+pub struct OfferableTasks {
     pub free: Vec<FreeTask>,
     /// Names that hold a task.
     pub holders: Vec<String>,
     /// How many tasks each name has taken so far.
-    pub taken: HashMap<String, i64>,
+    pub claims_by_member: HashMap<String, i64>,
 }
 
-pub fn offerable(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Offerable> {
-    let free = free(tx, team, limit)?;
-    let taken = if free.is_empty() { HashMap::new() } else { taken(tx, team)? };
-    Ok(Offerable { holders: holders(tx, team)?, taken, free })
+pub fn list_offerable(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<OfferableTasks> {
+    let free = list_free(tx, team, limit)?;
+    let taken = if free.is_empty() { HashMap::new() } else { count_claims_by_member(tx, team)? };
+    Ok(OfferableTasks { holders: list_holders(tx, team)?, claims_by_member: taken, free })
 }
 
 /// How many tasks each name has taken so far.
-pub fn taken(tx: &mut Tx<'_>, team: &TeamId) -> Result<HashMap<String, i64>> {
+pub fn count_claims_by_member(tx: &mut Tx<'_>, team: &TeamId) -> Result<HashMap<String, i64>> {
     const SQL: &str = "SELECT actor, COUNT(*) FROM task_events WHERE team_id = $1 AND kind = 'claimed'
         GROUP BY actor";
     Ok(tx.query(SQL, params![team], |row| Ok((row.text(0)?, row.int(1)?)))?.into_iter().collect())
 }
 
-fn holders(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<String>> {
+fn list_holders(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<String>> {
     const SQL: &str = "SELECT DISTINCT owner FROM tasks WHERE team_id = $1 AND owner IS NOT NULL";
     tx.query(SQL, params![team], |row| row.text(0))
 }
 
 /// When the first lease of a team ends.
-pub fn next_expiry(tx: &mut Tx<'_>, team: &TeamId) -> Result<Option<Millis>> {
+pub fn find_next_expiry(tx: &mut Tx<'_>, team: &TeamId) -> Result<Option<Millis>> {
     const SQL: &str = "SELECT MIN(lease_until) FROM tasks WHERE team_id = $1 AND owner IS NOT NULL";
     Ok(tx.query_one(SQL, params![team], |row| row.opt_time(0))?.flatten())
 }
 
-fn given_back_by(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo) -> Result<Option<String>> {
+fn find_last_releaser(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo) -> Result<Option<String>> {
     const SQL: &str = "SELECT actor FROM task_events
         WHERE team_id = $1 AND task_no = $2 AND kind IN ('released', 'expired') ORDER BY seq DESC LIMIT 1";
     tx.query_one(SQL, params![team, no.0], |row| row.text(0))

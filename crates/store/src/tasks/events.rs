@@ -12,7 +12,7 @@ use crate::params;
 use crate::tx::{Row, Tx};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TaskEventKind {
     Created,
     Claimed,
     Started,
@@ -31,7 +31,7 @@ pub enum Kind {
     Deleted,
 }
 
-impl Kind {
+impl TaskEventKind {
     const ALL: [Self; 13] = [
         Self::Created,
         Self::Claimed,
@@ -72,20 +72,20 @@ impl Kind {
 }
 
 #[derive(Clone, Debug)]
-pub struct Happened {
+pub struct TaskEvent {
     pub seq: i64,
     pub task: TaskNo,
-    pub kind: Kind,
+    pub kind: TaskEventKind,
     pub actor: String,
     pub data: Value,
     pub created_at: Millis,
 }
 
-pub fn note_event(
+pub fn record_event(
     tx: &mut Tx<'_>,
     team: &TeamId,
     no: TaskNo,
-    kind: Kind,
+    kind: TaskEventKind,
     actor: &str,
     data: &Value,
     now: Millis,
@@ -102,47 +102,52 @@ macro_rules! select {
 }
 
 /// What has not been told yet, in order.
-pub fn unrelayed(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<Happened>> {
+pub fn list_unrelayed(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<TaskEvent>> {
     tx.query(
         select!("WHERE team_id = $1 AND is_relayed = 0 ORDER BY seq LIMIT $2"),
         params![team, limit],
-        read,
+        task_event_from_row,
     )
 }
 
-pub fn relayed(tx: &mut Tx<'_>, seq: i64) -> Result<()> {
+pub fn mark_relayed(tx: &mut Tx<'_>, seq: i64) -> Result<()> {
     tx.execute("UPDATE task_events SET is_relayed = 1 WHERE seq = $1", params![seq]).map(drop)
 }
 
 /// What became of a team's tasks behind a number, in order.
-pub fn events(tx: &mut Tx<'_>, team: &TeamId, after: i64, limit: usize) -> Result<Vec<Happened>> {
+pub fn list_events(tx: &mut Tx<'_>, team: &TeamId, after: i64, limit: usize) -> Result<Vec<TaskEvent>> {
     tx.query(
         select!("WHERE team_id = $1 AND seq > $2 ORDER BY seq LIMIT $3"),
         params![team, after, limit],
-        read,
+        task_event_from_row,
     )
 }
 
 /// By whom this became of a task, each time.
-pub fn by_whom(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo, kind: Kind) -> Result<Vec<String>> {
+pub fn list_actors(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo, kind: TaskEventKind) -> Result<Vec<String>> {
     const SQL: &str = "SELECT actor FROM task_events WHERE team_id = $1 AND task_no = $2 AND kind = $3";
     tx.query(SQL, params![team, no.0, kind.as_str()], |row| row.text(0))
 }
 
 /// Each time this became of a task, in order.
-pub fn times(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo, kind: Kind) -> Result<Vec<Happened>> {
+pub fn list_events_of_kind(
+    tx: &mut Tx<'_>,
+    team: &TeamId,
+    no: TaskNo,
+    kind: TaskEventKind,
+) -> Result<Vec<TaskEvent>> {
     tx.query(
         select!("WHERE team_id = $1 AND task_no = $2 AND kind = $3 ORDER BY seq"),
         params![team, no.0, kind.as_str()],
-        read,
+        task_event_from_row,
     )
 }
 
-fn read(row: &Row<'_>) -> Result<Happened> {
-    Ok(Happened {
+fn task_event_from_row(row: &Row<'_>) -> Result<TaskEvent> {
+    Ok(TaskEvent {
         seq: row.int(0)?,
         task: TaskNo(row.int(1)?),
-        kind: row.parsed(2, Kind::parse)?,
+        kind: row.parse_column(2, TaskEventKind::parse)?,
         actor: row.text(3)?,
         data: from_json(&row.text(4)?)?,
         created_at: row.time(5)?,

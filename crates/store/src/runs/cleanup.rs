@@ -5,59 +5,59 @@ use polyclaw_domain::run::SubagentRun;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
 
-use super::read;
+use super::run_from_row;
 use crate::error::Result;
 use crate::params;
 use crate::tx::Tx;
 
 /// Runs that are announced and whose sessions are to be archived or deleted now.
-pub fn to_put_away(tx: &mut Tx<'_>, now: Millis, limit: usize) -> Result<Vec<SubagentRun>> {
+pub fn list_due_for_cleanup(tx: &mut Tx<'_>, now: Millis, limit: usize) -> Result<Vec<SubagentRun>> {
     const SQL: &str =
         select!("WHERE put_away_at <= $1 AND is_announced = 1 ORDER BY put_away_at, run_id LIMIT $2");
-    tx.query(SQL, params![now, limit], read)
+    tx.query(SQL, params![now, limit], run_from_row)
 }
 
 /// Its session is put away.
-pub fn put_away(tx: &mut Tx<'_>, id: &RunId) -> Result<()> {
+pub fn mark_cleaned_up(tx: &mut Tx<'_>, id: &RunId) -> Result<()> {
     tx.execute("UPDATE runs SET put_away_at = NULL WHERE run_id = $1", params![id]).map(drop)
 }
 
 /// Its session is used: it is looked at again later.
-pub fn postpone(tx: &mut Tx<'_>, id: &RunId, until: Millis) -> Result<()> {
+pub fn postpone_cleanup(tx: &mut Tx<'_>, id: &RunId, until: Millis) -> Result<()> {
     tx.execute("UPDATE runs SET put_away_at = $2 WHERE run_id = $1", params![id, until]).map(drop)
 }
 
 /// Its announce waits for a person.
-pub fn hold(tx: &mut Tx<'_>, id: &RunId, code: &str) -> Result<()> {
+pub fn hold_announce(tx: &mut Tx<'_>, id: &RunId, code: &str) -> Result<()> {
     tx.execute("UPDATE runs SET held_code = $2 WHERE run_id = $1", params![id, code]).map(drop)
 }
 
 /// A person has read its announce.
-pub fn release(tx: &mut Tx<'_>, id: &RunId) -> Result<bool> {
+pub fn release_announce(tx: &mut Tx<'_>, id: &RunId) -> Result<bool> {
     const SQL: &str = "UPDATE runs SET held_code = NULL WHERE run_id = $1 AND held_code IS NOT NULL";
     Ok(tx.execute(SQL, params![id])? == 1)
 }
 
 /// A person has written in a session, or ended what waited there: nothing is held there any more.
-pub fn let_go_held(tx: &mut Tx<'_>, owner: &SessionKey) -> Result<usize> {
+pub fn release_all_announces(tx: &mut Tx<'_>, owner: &SessionKey) -> Result<usize> {
     const SQL: &str = "UPDATE runs SET held_code = NULL WHERE owner_key = $1 AND held_code IS NOT NULL";
     tx.execute(SQL, params![owner])
 }
 
 /// Runs whose announce waits for a person, the oldest first.
-pub fn held(tx: &mut Tx<'_>, limit: usize) -> Result<Vec<SubagentRun>> {
+pub fn list_held_announces(tx: &mut Tx<'_>, limit: usize) -> Result<Vec<SubagentRun>> {
     const SQL: &str = select!("WHERE held_code IS NOT NULL ORDER BY created_at, run_id LIMIT $1");
-    tx.query(SQL, params![limit], read)
+    tx.query(SQL, params![limit], run_from_row)
 }
 
 /// How many delegates are at work, by who asked whom.
-pub fn active(tx: &mut Tx<'_>) -> Result<Vec<(AgentId, AgentId, i64)>> {
+pub fn count_running_delegates(tx: &mut Tx<'_>) -> Result<Vec<(AgentId, AgentId, i64)>> {
     const SQL: &str = "SELECT caller_id, agent_id, COUNT(*) FROM runs
         WHERE status = 'running' AND kind = 'delegate' GROUP BY caller_id, agent_id ORDER BY 1, 2";
-    tx.query(SQL, &[], |row| Ok((row.agent(0)?, row.agent(1)?, row.int(2)?)))
+    tx.query(SQL, &[], |row| Ok((row.agent_id(0)?, row.agent_id(1)?, row.int(2)?)))
 }
 
 /// A session goes, and with it what it asked for; what is still at work ends by itself.
-pub fn forget(tx: &mut Tx<'_>, owner: &SessionKey) -> Result<()> {
+pub fn delete_ended_by_owner(tx: &mut Tx<'_>, owner: &SessionKey) -> Result<()> {
     tx.execute("DELETE FROM runs WHERE owner_key = $1 AND status <> 'running'", params![owner]).map(drop)
 }

@@ -9,52 +9,57 @@ use crate::messages::{from_json, to_json};
 use crate::params;
 use crate::tx::{Row, Tx};
 
-pub fn ask(tx: &mut Tx<'_>, team: &TeamId, request: &ShutdownRequest, now: Millis) -> Result<()> {
+pub fn insert_shutdown_request(
+    tx: &mut Tx<'_>,
+    team: &TeamId,
+    request: &ShutdownRequest,
+    now: Millis,
+) -> Result<()> {
     const SQL: &str = "INSERT INTO shutdown_requests (request_id, team_id, member, deadline, created_at)
         VALUES ($1, $2, $3, $4, $5)";
     tx.execute(SQL, params![&request.id, team, &request.member, request.deadline, now]).map(drop)
 }
 
 /// A call ends this team: made again, it means no other. `false`: it means another.
-pub fn note_call(tx: &mut Tx<'_>, call: &str, team: &TeamId) -> Result<bool> {
+pub fn record_shutdown_call(tx: &mut Tx<'_>, call: &str, team: &TeamId) -> Result<bool> {
     const SQL: &str =
         "INSERT INTO shutdown_calls (call_id, team_id) VALUES ($1, $2) ON CONFLICT (call_id) DO NOTHING";
-    const SAME: &str = "SELECT COUNT(*) FROM shutdown_calls WHERE call_id = $1 AND team_id = $2";
+    const FIND_SAME_TEAM: &str = "SELECT COUNT(*) FROM shutdown_calls WHERE call_id = $1 AND team_id = $2";
     tx.execute(SQL, params![call, team])?;
-    Ok(tx.query_one(SAME, params![call, team], |row| row.int(0))?.unwrap_or(0) > 0)
+    Ok(tx.query_one(FIND_SAME_TEAM, params![call, team], |row| row.int(0))?.unwrap_or(0) > 0)
 }
 
-pub fn requests(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<ShutdownRequest>> {
+pub fn list_shutdown_requests(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<ShutdownRequest>> {
     const SQL: &str = "SELECT request_id, member, deadline, answer_json FROM shutdown_requests
         WHERE team_id = $1 ORDER BY member";
-    tx.query(SQL, params![team], read)
+    tx.query(SQL, params![team], shutdown_request_from_row)
 }
 
 /// Stores the first answer; `false` if there is one already or nothing was asked.
-pub fn answer(tx: &mut Tx<'_>, id: &str, answer: &ShutdownAnswer) -> Result<bool> {
+pub fn record_shutdown_answer(tx: &mut Tx<'_>, id: &str, answer: &ShutdownAnswer) -> Result<bool> {
     const SQL: &str = "UPDATE shutdown_requests SET answer_json = $2
         WHERE request_id = $1 AND answer_json IS NULL";
     Ok(tx.execute(SQL, params![id, &to_json(answer)?])? > 0)
 }
 
 /// Those who were asked one by one and have answered.
-pub fn drop_answered(tx: &mut Tx<'_>, team: &TeamId) -> Result<()> {
+pub fn delete_answered_requests(tx: &mut Tx<'_>, team: &TeamId) -> Result<()> {
     const SQL: &str = "DELETE FROM shutdown_requests WHERE team_id = $1 AND answer_json IS NOT NULL";
     tx.execute(SQL, params![team]).map(drop)
 }
 
 /// Nobody waits for the answer of one.
-pub(super) fn drop_request_of(tx: &mut Tx<'_>, team: &TeamId, member: &str) -> Result<()> {
+pub(super) fn delete_request_of_member(tx: &mut Tx<'_>, team: &TeamId, member: &str) -> Result<()> {
     const SQL: &str = "DELETE FROM shutdown_requests WHERE team_id = $1 AND member = $2";
     tx.execute(SQL, params![team, member]).map(drop)
 }
 
 /// The team goes on: nobody waits any more. One that has ended keeps them, for whoever asks how.
-pub fn drop_requests(tx: &mut Tx<'_>, team: &TeamId) -> Result<()> {
+pub fn delete_shutdown_requests(tx: &mut Tx<'_>, team: &TeamId) -> Result<()> {
     tx.execute("DELETE FROM shutdown_requests WHERE team_id = $1", params![team]).map(drop)
 }
 
-fn read(row: &Row<'_>) -> Result<ShutdownRequest> {
+fn shutdown_request_from_row(row: &Row<'_>) -> Result<ShutdownRequest> {
     Ok(ShutdownRequest {
         id: row.text(0)?,
         member: row.text(1)?,
