@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::Duration;
 
-use polyclaw_channel::matrix::Matrix;
+use polyclaw_channel::matrix::MatrixAdapter;
 use polyclaw_domain::admission::{AccountAccess, DmPolicy, GroupPolicy};
 use polyclaw_domain::channel::{ChannelAdapter, InboundMessage, InboundSink, IngestOutcome, SendOutcome};
 use polyclaw_domain::config;
@@ -17,7 +17,7 @@ use polyclaw_domain::delivery::OutgoingMessage;
 use polyclaw_domain::inbound::PeerKind;
 use polyclaw_domain::port::BoxFuture;
 
-struct Echo<'a>(&'a Matrix);
+struct Echo<'a>(&'a MatrixAdapter);
 
 impl InboundSink for Echo<'_> {
     fn ingest_message(&self, letter: InboundMessage) -> BoxFuture<'_, IngestOutcome> {
@@ -86,7 +86,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             ..AccountAccess::default()
         },
     };
-    let matrix = Matrix::from_config(&BTreeMap::from([("echo".to_owned(), account)]))?;
+    let matrix = MatrixAdapter::from_config(&BTreeMap::from([("echo".to_owned(), account)]))?;
     matrix.receive_messages("echo", &Echo(&matrix)).await;
     Ok(())
 }

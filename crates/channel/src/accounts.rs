@@ -13,24 +13,24 @@ use polyclaw_domain::delivery::OutgoingMessage;
 use polyclaw_domain::message::MessageAttachment;
 use polyclaw_domain::port::BoxFuture;
 
-use crate::attachment::{self, Content};
-use crate::{Error, call};
+use crate::attachment::{self, AttachmentContent};
+use crate::{Error, webhook_request};
 
 /// One account of a platform. What it cannot do it leaves as it is here.
-pub trait Account: Send + Sync + Sized {
+pub trait PlatformAccount: Send + Sync + Sized {
     /// The channel's name in addresses.
     const CHANNEL: &'static str;
     const CAPABILITIES: ChannelCapabilities;
     /// How long a platform that recognises a repeated key does so; for ever where nothing is said.
-    const REMEMBERED_MS: Option<i64> = None;
+    const IDEMPOTENCY_WINDOW_MS: Option<i64> = None;
     /// What is wrong where there is no such account.
-    const ABSENT: &'static str = "is not configured, or not enabled";
+    const NOT_FOUND_REASON: &'static str = "is not configured, or not enabled";
 
     fn capabilities(&self) -> ChannelCapabilities {
         Self::CAPABILITIES
     }
 
-    fn standing(&self) -> ConnectionState {
+    fn connection_state(&self) -> ConnectionState {
         ConnectionState::WebhookOnly
     }
 
@@ -44,47 +44,50 @@ pub trait Account: Send + Sync + Sized {
         ready(SendOutcome::Rejected { reason: "messages cannot be changed here".to_owned() })
     }
 
-    fn typing(&self, _address: &ChatAddress) -> impl Future<Output = ()> + Send {
+    fn send_typing(&self, _address: &ChatAddress) -> impl Future<Output = ()> + Send {
         ready(())
     }
 
     /// What is in a file that is worth having.
-    fn fetch(&self, _attached: &AttachmentRef) -> impl Future<Output = Option<Content>> + Send {
+    fn fetch_attachment(
+        &self,
+        _attached: &AttachmentRef,
+    ) -> impl Future<Output = Option<AttachmentContent>> + Send {
         ready(None)
     }
 
-    fn menu(&self, _items: &[MenuItem]) -> impl Future<Output = Result<(), String>> + Send {
+    fn set_command_menu(&self, _items: &[MenuItem]) -> impl Future<Output = Result<(), String>> + Send {
         ready(Ok(()))
     }
 
     /// Whether it keeps a connection by which it receives.
-    fn connects(&self) -> bool {
+    fn has_receive_loop(&self) -> bool {
         false
     }
 
     /// Receives until it is dropped.
-    fn receive(&self, _inbox: &dyn InboundSink) -> impl Future<Output = ()> + Send {
+    fn receive_messages(&self, _inbox: &dyn InboundSink) -> impl Future<Output = ()> + Send {
         ready(())
     }
 
     /// Answers a request of the platform to this account. What is in it may belong to another of `all`.
-    fn called(
+    fn handle_webhook(
         &self,
         _call: &WebhookRequest,
         _inbox: &dyn InboundSink,
         _all: &BTreeMap<String, Self>,
     ) -> impl Future<Output = WebhookResponse> + Send {
-        ready(call::plain(404, ""))
+        ready(webhook_request::text_response(404, ""))
     }
 }
 
-pub struct Accounts<A> {
+pub struct PlatformAccounts<A> {
     table: BTreeMap<String, A>,
 }
 
-impl<A> Accounts<A> {
+impl<A> PlatformAccounts<A> {
     /// Those of a config that are enabled.
-    pub(crate) fn enabled<S>(
+    pub(crate) fn from_enabled<S>(
         settings: &BTreeMap<String, S>,
         access: impl Fn(&S) -> &AccountAccess,
         open: impl Fn(&str, &S) -> Result<A, Error>,
@@ -94,32 +97,34 @@ impl<A> Accounts<A> {
     }
 }
 
-impl<A: Account> Accounts<A> {
+impl<A: PlatformAccount> PlatformAccounts<A> {
     fn get(&self, account: &str) -> Result<&A, String> {
-        self.table.get(account).ok_or_else(|| format!("{} account '{account}' {}", A::CHANNEL, A::ABSENT))
+        self.table
+            .get(account)
+            .ok_or_else(|| format!("{} account '{account}' {}", A::CHANNEL, A::NOT_FOUND_REASON))
     }
 
-    fn sender(&self, outgoing: &OutgoingMessage) -> Result<&A, SendOutcome> {
+    fn find_sender(&self, outgoing: &OutgoingMessage) -> Result<&A, SendOutcome> {
         self.get(&outgoing.address().account).map_err(|reason| SendOutcome::Rejected { reason })
     }
 }
 
-impl<A: Account> ChannelAdapter for Accounts<A> {
+impl<A: PlatformAccount> ChannelAdapter for PlatformAccounts<A> {
     fn capabilities(&self, account: &str) -> ChannelCapabilities {
         self.table.get(account).map_or(A::CAPABILITIES, A::capabilities)
     }
 
     fn connection_state(&self, account: &str) -> Option<ConnectionState> {
-        self.table.get(account).map(A::standing)
+        self.table.get(account).map(A::connection_state)
     }
 
     fn idempotency_window_ms(&self, _: &str) -> Option<i64> {
-        A::REMEMBERED_MS
+        A::IDEMPOTENCY_WINDOW_MS
     }
 
     fn send<'a>(&'a self, key: &'a str, outgoing: &'a OutgoingMessage) -> BoxFuture<'a, SendOutcome> {
         Box::pin(async move {
-            match self.sender(outgoing) {
+            match self.find_sender(outgoing) {
                 Ok(account) => account.send(key, outgoing).await,
                 Err(rejected) => rejected,
             }
@@ -132,7 +137,7 @@ impl<A: Account> ChannelAdapter for Accounts<A> {
         outgoing: &'a OutgoingMessage,
     ) -> BoxFuture<'a, SendOutcome> {
         Box::pin(async move {
-            match self.sender(outgoing) {
+            match self.find_sender(outgoing) {
                 Ok(account) => account.edit(platform_id, outgoing).await,
                 Err(rejected) => rejected,
             }
@@ -142,7 +147,7 @@ impl<A: Account> ChannelAdapter for Accounts<A> {
     fn send_typing<'a>(&'a self, address: &'a ChatAddress) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             if let Ok(account) = self.get(&address.account) {
-                account.typing(address).await;
+                account.send_typing(address).await;
             }
         })
     }
@@ -153,11 +158,11 @@ impl<A: Account> ChannelAdapter for Accounts<A> {
         attached: &'a AttachmentRef,
     ) -> BoxFuture<'a, MessageAttachment> {
         Box::pin(async move {
-            let content = match self.table.get(account).filter(|_| attachment::is_wanted(attached)) {
-                Some(account) => account.fetch(attached).await,
+            let content = match self.table.get(account).filter(|_| attachment::should_fetch(attached)) {
+                Some(account) => account.fetch_attachment(attached).await,
                 None => None,
             };
-            attachment::part(attached, content)
+            attachment::to_attachment(attached, content)
         })
     }
 
@@ -166,17 +171,21 @@ impl<A: Account> ChannelAdapter for Accounts<A> {
         account: &'a str,
         items: &'a [MenuItem],
     ) -> BoxFuture<'a, Result<(), String>> {
-        Box::pin(async move { self.get(account)?.menu(items).await })
+        Box::pin(async move { self.get(account)?.set_command_menu(items).await })
     }
 
     fn connection_accounts(&self) -> Vec<String> {
-        self.table.iter().filter(|(_, account)| account.connects()).map(|(name, _)| name.clone()).collect()
+        self.table
+            .iter()
+            .filter(|(_, account)| account.has_receive_loop())
+            .map(|(name, _)| name.clone())
+            .collect()
     }
 
     fn receive_messages<'a>(&'a self, account: &'a str, inbox: &'a dyn InboundSink) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             if let Some(account) = self.table.get(account) {
-                account.receive(inbox).await;
+                account.receive_messages(inbox).await;
             }
         })
     }
@@ -189,28 +198,28 @@ impl<A: Account> ChannelAdapter for Accounts<A> {
     ) -> BoxFuture<'a, WebhookResponse> {
         Box::pin(async move {
             match self.table.get(account) {
-                Some(account) => account.called(&call, inbox, &self.table).await,
-                None => call::plain(404, ""),
+                Some(account) => account.handle_webhook(&call, inbox, &self.table).await,
+                None => webhook_request::text_response(404, ""),
             }
         })
     }
 }
 
-impl<A> FromIterator<(String, A)> for Accounts<A> {
+impl<A> FromIterator<(String, A)> for PlatformAccounts<A> {
     fn from_iter<I: IntoIterator<Item = (String, A)>>(accounts: I) -> Self {
         Self { table: accounts.into_iter().collect() }
     }
 }
 
 /// Names only: an account holds secrets.
-impl<A> fmt::Debug for Accounts<A> {
+impl<A> fmt::Debug for PlatformAccounts<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.table.keys()).finish()
     }
 }
 
 /// What a menu says about a command. Some platforms refuse one about which nothing is said.
-pub(crate) fn description(item: &MenuItem, most: usize) -> String {
+pub(crate) fn menu_description(item: &MenuItem, most: usize) -> String {
     let description = if item.description.is_empty() { &item.command } else { &item.description };
     description.chars().take(most).collect()
 }

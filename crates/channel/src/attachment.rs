@@ -8,104 +8,116 @@ use polyclaw_domain::media::{Image, MAX_IMAGE_BYTES};
 use polyclaw_domain::message::MessageAttachment;
 use reqwest::RequestBuilder;
 
-use crate::answer;
+use crate::response;
 
 /// Largest file that is read into a message, in bytes.
-pub(crate) const MAX_TEXT: usize = 64 * 1024;
+pub(crate) const MAX_TEXT_FILE_BYTES: usize = 64 * 1024;
 /// Longest wait for a file: whatever is written next waits for it too.
-const PATIENCE: Duration = Duration::from_secs(10);
+const ATTACHMENT_FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 /// Most attachments of one message that are looked at.
-pub(crate) const MAX_COUNT: usize = 10;
+pub(crate) const MAX_ATTACHMENTS: usize = 10;
 
-const TEXT_TYPES: [&str; 7] = ["json", "xml", "yaml", "toml", "javascript", "x-sh", "sql"];
-const TEXT_ENDINGS: [&str; 22] = [
+const TEXT_MEDIA_TYPES: [&str; 7] = ["json", "xml", "yaml", "toml", "javascript", "x-sh", "sql"];
+const TEXT_FILE_EXTENSIONS: [&str; 22] = [
     "txt", "md", "csv", "tsv", "log", "json", "jsonl", "xml", "yaml", "yml", "toml", "ini", "rs", "py", "js",
     "ts", "go", "c", "h", "java", "sh", "sql",
 ];
 
 /// Of names and of types: what no model is shown is not fetched.
-const IMAGE_KINDS: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
+const IMAGE_FORMATS: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
 
 /// What is in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum AttachmentKind {
     Text,
     Image,
 }
 
 /// What of a file goes to a model.
-pub enum Content {
+pub enum AttachmentContent {
     Text(String),
     Image(Image),
 }
 
 /// Whether it is worth fetching: text or an image by its type, or by its name where the type says nothing; and not too
 /// large.
-pub(crate) fn is_wanted(attached: &AttachmentRef) -> bool {
-    let fits = |kind: Kind, size| usize::try_from(size).is_ok_and(|size| size <= kind.most_bytes());
-    kind(attached).is_some_and(|kind| attached.size.is_none_or(|size| fits(kind, size)))
+pub(crate) fn should_fetch(attached: &AttachmentRef) -> bool {
+    let fits = |kind: AttachmentKind, size| usize::try_from(size).is_ok_and(|size| size <= kind.max_bytes());
+    attachment_kind(attached).is_some_and(|kind| attached.size.is_none_or(|size| fits(kind, size)))
 }
 
 /// As far as its platform says.
-fn kind(attached: &AttachmentRef) -> Option<Kind> {
-    let media_type = essence(&attached.media_type);
+fn attachment_kind(attached: &AttachmentRef) -> Option<AttachmentKind> {
+    let media_type = media_type_essence(&attached.media_type);
     match is_text(&media_type, &attached.name) {
-        true => Some(Kind::Text),
-        false => is_image(&media_type, &attached.name).then_some(Kind::Image),
+        true => Some(AttachmentKind::Text),
+        false => is_image(&media_type, &attached.name).then_some(AttachmentKind::Image),
     }
 }
 
 /// What is in it; nothing if it does not come whole, is too large, or is no text and no image after all.
-pub(crate) async fn read(attached: &AttachmentRef, request: RequestBuilder) -> Option<Content> {
-    let kind = kind(attached)?;
+pub(crate) async fn read_attachment(
+    attached: &AttachmentRef,
+    request: RequestBuilder,
+) -> Option<AttachmentContent> {
+    let kind = attachment_kind(attached)?;
     // A platform that wants somebody to log in answers with another address, and a page there.
-    let response =
-        request.timeout(PATIENCE).send().await.ok().filter(|response| response.status().is_success())?;
-    let bytes = answer::bounded(response, kind.most_bytes()).await?;
+    let response = request
+        .timeout(ATTACHMENT_FETCH_TIMEOUT)
+        .send()
+        .await
+        .ok()
+        .filter(|response| response.status().is_success())?;
+    let bytes = response::read_bounded_body(response, kind.max_bytes()).await?;
     match kind {
-        Kind::Text => {
+        AttachmentKind::Text => {
             let text = String::from_utf8(bytes).ok()?;
-            (!text.contains('\0')).then_some(Content::Text(text))
+            (!text.contains('\0')).then_some(AttachmentContent::Text(text))
         }
-        Kind::Image => Image::from_bytes(bytes).ok().map(Content::Image),
+        AttachmentKind::Image => Image::from_bytes(bytes).ok().map(AttachmentContent::Image),
     }
 }
 
 /// `content`: what is in it, if it was fetched.
-pub(crate) fn part(attached: &AttachmentRef, content: Option<Content>) -> MessageAttachment {
+pub(crate) fn to_attachment(
+    attached: &AttachmentRef,
+    content: Option<AttachmentContent>,
+) -> MessageAttachment {
     match content {
-        Some(Content::Image(image)) => MessageAttachment {
+        Some(AttachmentContent::Image(image)) => MessageAttachment {
             url: attached.url.clone(),
             ..MessageAttachment::from_image(&*attached.name, image)
         },
-        Some(Content::Text(text)) => MessageAttachment { text: Some(text), ..attached.to_attachment() },
+        Some(AttachmentContent::Text(text)) => {
+            MessageAttachment { text: Some(text), ..attached.to_attachment() }
+        }
         None => attached.to_attachment(),
     }
 }
 
-impl Kind {
-    fn most_bytes(self) -> usize {
+impl AttachmentKind {
+    fn max_bytes(self) -> usize {
         match self {
-            Self::Text => MAX_TEXT,
+            Self::Text => MAX_TEXT_FILE_BYTES,
             Self::Image => MAX_IMAGE_BYTES,
         }
     }
 }
 
 /// A type without what is said about it, in lower case.
-fn essence(media_type: &str) -> String {
+fn media_type_essence(media_type: &str) -> String {
     media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 fn is_image(media_type: &str, name: &str) -> bool {
     match media_type.split_once('/') {
-        Some(("image", kind)) => IMAGE_KINDS.contains(&kind),
-        Some(("application", "octet-stream")) | None => has_ending(name, &IMAGE_KINDS),
+        Some(("image", kind)) => IMAGE_FORMATS.contains(&kind),
+        Some(("application", "octet-stream")) | None => has_extension(name, &IMAGE_FORMATS),
         Some(_) => false,
     }
 }
 
-fn has_ending(name: &str, endings: &[&str]) -> bool {
+fn has_extension(name: &str, endings: &[&str]) -> bool {
     let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
     ending.is_some_and(|ending| endings.contains(&ending.as_str()))
 }
@@ -114,9 +126,9 @@ fn is_text(media_type: &str, name: &str) -> bool {
     match media_type.split_once('/') {
         Some(("text", _)) => true,
         Some(("application", kind)) if kind != "octet-stream" => {
-            TEXT_TYPES.iter().any(|text| kind == *text || kind.ends_with(&format!("+{text}")))
+            TEXT_MEDIA_TYPES.iter().any(|text| kind == *text || kind.ends_with(&format!("+{text}")))
         }
-        Some(("application", _)) | None => has_ending(name, &TEXT_ENDINGS),
+        Some(("application", _)) | None => has_extension(name, &TEXT_FILE_EXTENSIONS),
         Some(_) => false,
     }
 }
@@ -129,7 +141,7 @@ mod tests {
     fn what_is_in_a_file_its_platform_says_and_size_decides_whether_it_is_fetched() {
         let wanted = |media_type: &str, name: &str, size| {
             let (name, media_type) = (name.to_owned(), media_type.to_owned());
-            is_wanted(&AttachmentRef { name, media_type, size: Some(size), url: None, handle: None })
+            should_fetch(&AttachmentRef { name, media_type, size: Some(size), url: None, handle: None })
         };
         for (media_type, name, size, expected) in [
             ("image/jpeg", "photo", 5 << 20, true),
@@ -166,7 +178,7 @@ mod tests {
             ("", "photo.jpg", false),
         ];
         for (media_type, name, expected) in table {
-            assert_eq!(is_text(&essence(media_type), name), expected, "{media_type} {name}");
+            assert_eq!(is_text(&media_type_essence(media_type), name), expected, "{media_type} {name}");
         }
     }
 }

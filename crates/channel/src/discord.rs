@@ -5,37 +5,44 @@
 
 mod account;
 mod api;
-mod attached;
+mod attachments;
+mod backfill;
 mod event;
 mod gateway;
+mod inbound;
 mod interaction;
-mod letter;
-mod missed;
-mod place;
 mod receive;
+mod threads;
 
 use std::collections::BTreeMap;
 
 use polyclaw_domain::config;
 
-use crate::accounts::Accounts;
-use crate::client::Clients;
-use crate::{Error, Pace};
-use account::Account;
+use crate::accounts::PlatformAccounts;
+use crate::client::PlatformClients;
+use crate::{Error, RetryTiming};
+use account::DiscordAccount;
 
 /// The channel's name in addresses.
-pub const NAME: &str = "discord";
+pub const CHANNEL_NAME: &str = "discord";
 
-pub type Discord = Accounts<Account>;
+pub type DiscordAdapter = PlatformAccounts<DiscordAccount>;
 
-impl Discord {
+impl DiscordAdapter {
     /// The enabled bots of a config.
     pub fn from_config(bots: &BTreeMap<String, config::DiscordConfig>) -> Result<Self, Error> {
-        Self::with_pace(bots, Pace::default())
+        Self::with_retry_timing(bots, RetryTiming::default())
     }
 
-    pub fn with_pace(bots: &BTreeMap<String, config::DiscordConfig>, pace: Pace) -> Result<Self, Error> {
-        let clients = Clients::new(pace.patience)?;
-        Self::enabled(bots, |bot| &bot.access, |name, bot| Account::new(name, bot, &clients, pace))
+    pub fn with_retry_timing(
+        bots: &BTreeMap<String, config::DiscordConfig>,
+        pace: RetryTiming,
+    ) -> Result<Self, Error> {
+        let clients = PlatformClients::new(pace.request_timeout)?;
+        Self::from_enabled(
+            bots,
+            |bot| &bot.access,
+            |name, bot| DiscordAccount::new(name, bot, &clients, pace),
+        )
     }
 }

@@ -2,23 +2,23 @@
 //! and says truthfully what became of it; when to try again is the engine's decision.
 
 mod accounts;
-mod answer;
 mod attachment;
 mod backoff;
-mod call;
 mod client;
+mod connection_state;
 pub mod discord;
 mod error;
-pub mod hook;
-mod link;
+pub mod event_hook;
 pub mod matrix;
-mod pace;
+mod response;
+mod retry_timing;
 mod signature;
 pub mod slack;
 mod socket;
 pub mod telegram;
 pub mod webhook;
+mod webhook_request;
 pub mod whatsapp;
 
 pub use error::Error;
-pub use pace::Pace;
+pub use retry_timing::RetryTiming;

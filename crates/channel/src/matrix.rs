@@ -13,25 +13,28 @@ use std::collections::BTreeMap;
 
 use polyclaw_domain::config;
 
-use crate::accounts::Accounts;
-use crate::client::Clients;
-use crate::{Error, Pace};
-use account::Account;
+use crate::accounts::PlatformAccounts;
+use crate::client::PlatformClients;
+use crate::{Error, RetryTiming};
+use account::MatrixAccount;
 
 /// The channel's name in addresses.
-pub const NAME: &str = "matrix";
+pub const CHANNEL_NAME: &str = "matrix";
 
-pub type Matrix = Accounts<Account>;
+pub type MatrixAdapter = PlatformAccounts<MatrixAccount>;
 
-impl Matrix {
+impl MatrixAdapter {
     /// The enabled accounts of a config.
     pub fn from_config(accounts: &BTreeMap<String, config::MatrixConfig>) -> Result<Self, Error> {
-        Self::with_pace(accounts, Pace::default())
+        Self::with_retry_timing(accounts, RetryTiming::default())
     }
 
-    pub fn with_pace(accounts: &BTreeMap<String, config::MatrixConfig>, pace: Pace) -> Result<Self, Error> {
-        let clients = Clients::new(pace.patience)?;
-        let open = |name: &str, settings: &_| Account::new(name, settings, &clients, pace);
-        Self::enabled(accounts, |settings| &settings.access, open)
+    pub fn with_retry_timing(
+        accounts: &BTreeMap<String, config::MatrixConfig>,
+        pace: RetryTiming,
+    ) -> Result<Self, Error> {
+        let clients = PlatformClients::new(pace.request_timeout)?;
+        let open = |name: &str, settings: &_| MatrixAccount::new(name, settings, &clients, pace);
+        Self::from_enabled(accounts, |settings| &settings.access, open)
     }
 }

@@ -7,29 +7,29 @@ use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
 /// Carries the proof that a post comes from this instance.
-pub(crate) const OURS: &str = "X-Polyclaw-Signature";
+pub(crate) const SIGNATURE_HEADER: &str = "X-Polyclaw-Signature";
 
 /// What stands in it.
-pub(crate) fn ours(secret: &Secret, body: &[u8]) -> String {
+pub(crate) fn signature_header_value(secret: &Secret, body: &[u8]) -> String {
     format!("sha256={}", sign(secret, &[body]))
 }
 
 /// The signature of these pieces, one after another, in hex.
 pub(crate) fn sign(secret: &Secret, pieces: &[&[u8]]) -> String {
-    encode_hex(&mac(secret, pieces).finalize().into_bytes())
+    encode_hex(&hmac_sha256(secret, pieces).finalize().into_bytes())
 }
 
 /// Whether `given`, in hex, is the signature of these pieces.
 pub(crate) fn is_genuine(secret: &Secret, pieces: &[&[u8]], given: &str) -> bool {
-    decode_hex(given).is_some_and(|given| mac(secret, pieces).verify_slice(&given).is_ok())
+    decode_hex(given).is_some_and(|given| hmac_sha256(secret, pieces).verify_slice(&given).is_ok())
 }
 
 /// Whether a word that was given is the secret. Only its length can be learned from the time this takes.
-pub(crate) fn is_secret(secret: &Secret, given: &str) -> bool {
+pub(crate) fn matches_secret(secret: &Secret, given: &str) -> bool {
     secret.expose().as_bytes().ct_eq(given.as_bytes()).into()
 }
 
-fn mac(secret: &Secret, pieces: &[&[u8]]) -> Hmac<Sha256> {
+fn hmac_sha256(secret: &Secret, pieces: &[&[u8]]) -> Hmac<Sha256> {
     let mut mac =
         Hmac::<Sha256>::new_from_slice(secret.expose().as_bytes()).expect("HMAC takes a key of any length");
     pieces.iter().for_each(|piece| mac.update(piece));
@@ -63,6 +63,10 @@ mod tests {
         }
         assert!(!is_genuine(&Secret::new("jefe"), &pieces, KNOWN));
         assert!(!is_genuine(&secret, &[b"what do ya want for nothing!"], KNOWN));
-        assert!(is_secret(&secret, "Jefe") && !is_secret(&secret, "Jef") && !is_secret(&secret, "jefe"));
+        assert!(
+            matches_secret(&secret, "Jefe")
+                && !matches_secret(&secret, "Jef")
+                && !matches_secret(&secret, "jefe")
+        );
     }
 }

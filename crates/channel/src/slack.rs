@@ -2,11 +2,11 @@
 
 mod account;
 mod api;
-mod called;
 mod event;
+mod interaction;
 mod listen;
-mod press;
 mod text;
+mod webhook;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,33 +14,33 @@ use std::sync::Arc;
 use polyclaw_domain::config;
 use polyclaw_domain::port::WallClock;
 
-use crate::accounts::Accounts;
-use crate::client::Clients;
-use crate::{Error, Pace};
-use account::Account;
+use crate::accounts::PlatformAccounts;
+use crate::client::PlatformClients;
+use crate::{Error, RetryTiming};
+use account::SlackAccount;
 
 /// The channel's name in addresses.
-pub const NAME: &str = "slack";
+pub const CHANNEL_NAME: &str = "slack";
 
-pub type Slack = Accounts<Account>;
+pub type SlackAdapter = PlatformAccounts<SlackAccount>;
 
-impl Slack {
+impl SlackAdapter {
     /// The enabled apps of a config.
     pub fn from_config(
         accounts: &BTreeMap<String, config::SlackConfig>,
         clock: Arc<dyn WallClock>,
     ) -> Result<Self, Error> {
-        Self::with_pace(accounts, clock, Pace::default())
+        Self::with_retry_timing(accounts, clock, RetryTiming::default())
     }
 
-    pub fn with_pace(
+    pub fn with_retry_timing(
         accounts: &BTreeMap<String, config::SlackConfig>,
         clock: Arc<dyn WallClock>,
-        pace: Pace,
+        pace: RetryTiming,
     ) -> Result<Self, Error> {
-        let clients = Clients::new(pace.patience)?;
+        let clients = PlatformClients::new(pace.request_timeout)?;
         let open =
-            |name: &str, settings: &_| Account::new(name, settings, Arc::clone(&clock), &clients, pace);
-        Self::enabled(accounts, |settings| &settings.access, open)
+            |name: &str, settings: &_| SlackAccount::new(name, settings, Arc::clone(&clock), &clients, pace);
+        Self::from_enabled(accounts, |settings| &settings.access, open)
     }
 }

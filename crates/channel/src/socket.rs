@@ -10,31 +10,33 @@ use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
-use crate::{answer, client};
+use crate::{client, response};
 
-pub(crate) type Socket = WebSocketStream<Upgraded>;
+pub(crate) type PlatformSocket = WebSocketStream<Upgraded>;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const SOCKET_OPEN_TIMEOUT: Duration = Duration::from_secs(20);
 /// Longer than what any platform sends, shorter than what hurts.
-const MAX_MESSAGE: usize = 16 << 20;
+const MAX_SOCKET_MESSAGE_BYTES: usize = 16 << 20;
 
 /// Whether it is one that can be opened at all.
-pub(crate) fn is_address(url: &str) -> bool {
-    http(url).is_some()
+pub(crate) fn is_websocket_url(url: &str) -> bool {
+    to_http_url(url).is_some()
 }
 
 /// Opens a `ws` or `wss` address. What went wrong is said without the address, which may hold a secret.
-pub(crate) async fn open(url: &str) -> Result<Socket, String> {
-    let url = http(url).ok_or("the platform's WebSocket address makes no sense")?;
+pub(crate) async fn open_socket(url: &str) -> Result<PlatformSocket, String> {
+    let url = to_http_url(url).ok_or("the platform's WebSocket address makes no sense")?;
     let opening = handshake(url);
-    tokio::time::timeout(PATIENCE, opening).await.map_err(|_| "the WebSocket was not opened in time")?
+    tokio::time::timeout(SOCKET_OPEN_TIMEOUT, opening)
+        .await
+        .map_err(|_| "the WebSocket was not opened in time")?
 }
 
-async fn handshake(url: Url) -> Result<Socket, String> {
-    let client = client::upgrading(&url).map_err(|error| error.to_string())?;
+async fn handshake(url: Url) -> Result<PlatformSocket, String> {
+    let client = client::websocket_client(&url).map_err(|error| error.to_string())?;
     let key = generate_key();
-    let request = client.get(url).headers(headers(&key)?);
-    let response = request.send().await.map_err(answer::cause)?;
+    let request = client.get(url).headers(upgrade_headers(&key)?);
+    let response = request.send().await.map_err(response::transport_error_message)?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
         return Err(format!("the platform opens no WebSocket but answers {}", response.status()));
     }
@@ -42,12 +44,12 @@ async fn handshake(url: Url) -> Result<Socket, String> {
     if accepted != Some(derive_accept_key(key.as_bytes()).as_bytes()) {
         return Err("what answers is not a WebSocket".to_owned());
     }
-    let stream = response.upgrade().await.map_err(answer::cause)?;
-    let config = WebSocketConfig::default().max_message_size(Some(MAX_MESSAGE));
+    let stream = response.upgrade().await.map_err(response::transport_error_message)?;
+    let config = WebSocketConfig::default().max_message_size(Some(MAX_SOCKET_MESSAGE_BYTES));
     Ok(WebSocketStream::from_raw_socket(stream, Role::Client, Some(config)).await)
 }
 
-fn headers(key: &str) -> Result<HeaderMap, String> {
+fn upgrade_headers(key: &str) -> Result<HeaderMap, String> {
     let key = HeaderValue::from_str(key).map_err(|error| error.to_string())?;
     Ok(HeaderMap::from_iter([
         (CONNECTION, HeaderValue::from_static("Upgrade")),
@@ -57,12 +59,12 @@ fn headers(key: &str) -> Result<HeaderMap, String> {
     ]))
 }
 
-fn http(url: &str) -> Option<Url> {
+fn to_http_url(url: &str) -> Option<Url> {
     let (scheme, rest) = url.split_once("://")?;
     let scheme = match scheme {
         "ws" => "http",
         "wss" => "https",
         _ => return None,
     };
-    client::base(&format!("{scheme}://{rest}"))
+    client::parse_base_url(&format!("{scheme}://{rest}"))
 }

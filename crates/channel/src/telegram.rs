@@ -4,8 +4,8 @@
 
 mod account;
 mod api;
-mod file;
-mod letter;
+mod attachments;
+mod inbound;
 mod poll;
 mod update;
 
@@ -13,24 +13,31 @@ use std::collections::BTreeMap;
 
 use polyclaw_domain::config;
 
-use crate::accounts::Accounts;
-use crate::client::Clients;
-use crate::{Error, Pace};
-use account::Account;
+use crate::accounts::PlatformAccounts;
+use crate::client::PlatformClients;
+use crate::{Error, RetryTiming};
+use account::TelegramAccount;
 
 /// The channel's name in addresses.
-pub const NAME: &str = "telegram";
+pub const CHANNEL_NAME: &str = "telegram";
 
-pub type Telegram = Accounts<Account>;
+pub type TelegramAdapter = PlatformAccounts<TelegramAccount>;
 
-impl Telegram {
+impl TelegramAdapter {
     /// The enabled bots of a config.
     pub fn from_config(bots: &BTreeMap<String, config::TelegramConfig>) -> Result<Self, Error> {
-        Self::with_pace(bots, Pace::default())
+        Self::with_retry_timing(bots, RetryTiming::default())
     }
 
-    pub fn with_pace(bots: &BTreeMap<String, config::TelegramConfig>, pace: Pace) -> Result<Self, Error> {
-        let clients = Clients::new(pace.patience)?;
-        Self::enabled(bots, |bot| &bot.access, |name, bot| Account::new(name, bot, &clients, pace))
+    pub fn with_retry_timing(
+        bots: &BTreeMap<String, config::TelegramConfig>,
+        pace: RetryTiming,
+    ) -> Result<Self, Error> {
+        let clients = PlatformClients::new(pace.request_timeout)?;
+        Self::from_enabled(
+            bots,
+            |bot| &bot.access,
+            |name, bot| TelegramAccount::new(name, bot, &clients, pace),
+        )
     }
 }

@@ -15,52 +15,52 @@ use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, Url};
 use serde::Serialize;
 
-pub use account::Account;
+pub use account::WebhookAccount;
 
 use crate::Error;
-use crate::accounts::{self, Accounts};
-use crate::answer::{self, Answer};
-use crate::client::{Clients, WHOLE};
+use crate::accounts::{self, PlatformAccounts};
+use crate::client::{PlatformClients, REQUEST_TIMEOUT};
+use crate::response::{self, PlatformResponse};
 use crate::signature;
 
 /// The channel's name in addresses.
-pub const NAME: &str = "webhook";
+pub const CHANNEL_NAME: &str = "webhook";
 
 /// Longest answer worth reading for the platform's id.
-const MAX_BODY: usize = 64 * 1024;
+const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
-pub type Webhook = Accounts<Line>;
+pub type WebhookAdapter = PlatformAccounts<WebhookTarget>;
 
 /// One account with the client that reaches it.
-pub struct Line {
-    account: Account,
+pub struct WebhookTarget {
+    account: WebhookAccount,
     url: Url,
     client: Client,
 }
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct WebhookBody<'a> {
     key: &'a str,
     peer: &'a str,
     thread: Option<&'a str>,
     text: &'a str,
 }
 
-impl Webhook {
-    pub fn new(accounts: impl IntoIterator<Item = (String, Account)>) -> Result<Self, Error> {
-        Self::with_patience(accounts, WHOLE)
+impl WebhookAdapter {
+    pub fn new(accounts: impl IntoIterator<Item = (String, WebhookAccount)>) -> Result<Self, Error> {
+        Self::with_send_timeout(accounts, REQUEST_TIMEOUT)
     }
 
     /// `patience`: how long a send may take in all.
-    pub fn with_patience(
-        accounts: impl IntoIterator<Item = (String, Account)>,
+    pub fn with_send_timeout(
+        accounts: impl IntoIterator<Item = (String, WebhookAccount)>,
         patience: Duration,
     ) -> Result<Self, Error> {
-        let clients = Clients::new(patience)?;
-        let line = |(name, account): (String, Account)| {
-            let url = account.url().ok_or_else(|| Error::ReplyUrl { account: name.clone() })?;
-            let client = clients.reaching(&url);
-            Ok((name, Line { account, url, client }))
+        let clients = PlatformClients::new(patience)?;
+        let line = |(name, account): (String, WebhookAccount)| {
+            let url = account.parse_reply_url().ok_or_else(|| Error::ReplyUrl { account: name.clone() })?;
+            let client = clients.client_for(&url);
+            Ok((name, WebhookTarget { account, url, client }))
         };
         accounts.into_iter().map(line).collect()
     }
@@ -68,50 +68,55 @@ impl Webhook {
     /// The accounts of a config that have somewhere to post answers to.
     pub fn from_config(webhooks: &BTreeMap<String, config::WebhookConfig>) -> Result<Self, Error> {
         let account = |(name, webhook): (&String, &config::WebhookConfig)| {
-            Account::from_config(webhook).map(|account| (name.clone(), account))
+            WebhookAccount::from_config(webhook).map(|account| (name.clone(), account))
         };
         Self::new(webhooks.iter().filter_map(account))
     }
 }
 
-impl Line {
-    async fn post(&self, key: &str, body: Vec<u8>) -> SendOutcome {
+impl WebhookTarget {
+    async fn post_reply(&self, key: &str, body: Vec<u8>) -> SendOutcome {
         let mut request = self.client.post(self.url.clone()).header(CONTENT_TYPE, "application/json");
         request = request.header("Idempotency-Key", key);
         if let Some(secret) = &self.account.reply_secret {
-            request = request.header(signature::OURS, signature::ours(secret, &body));
+            request =
+                request.header(signature::SIGNATURE_HEADER, signature::signature_header_value(secret, &body));
         }
         match request.body(body).send().await {
             Ok(response) => {
-                let answer = Answer::read(response, MAX_BODY).await;
-                answer.sent(self.account.idempotent, |body| body.get("id"))
+                let answer = PlatformResponse::read(response, MAX_RESPONSE_BYTES).await;
+                answer.send_outcome(self.account.idempotent, |body| body.get("id"))
             }
-            Err(error) => answer::failure(error),
+            Err(error) => response::send_failure(error),
         }
     }
 }
 
-impl accounts::Account for Line {
-    const CHANNEL: &'static str = NAME;
+impl accounts::PlatformAccount for WebhookTarget {
+    const CHANNEL: &'static str = CHANNEL_NAME;
     const CAPABILITIES: ChannelCapabilities = ChannelCapabilities {
         idempotent_send: false,
-        max_chars: Account::MAX_CHARS,
+        max_chars: WebhookAccount::DEFAULT_MAX_CHARS,
         edits: false,
         acknowledges: true,
     };
-    const ABSENT: &'static str = "has no reply_url";
+    const NOT_FOUND_REASON: &'static str = "has no reply_url";
 
     fn capabilities(&self) -> ChannelCapabilities {
-        let Account { idempotent, max_chars, .. } = self.account;
+        let WebhookAccount { idempotent, max_chars, .. } = self.account;
         ChannelCapabilities { idempotent_send: idempotent, max_chars, edits: false, acknowledges: true }
     }
 
     async fn send(&self, key: &str, outgoing: &OutgoingMessage) -> SendOutcome {
         let address = outgoing.address();
-        let body =
-            Body { key, peer: &address.peer, thread: address.thread.as_deref(), text: outgoing.text() };
+        let body = WebhookBody {
+            key,
+            peer: &address.peer,
+            thread: address.thread.as_deref(),
+            text: outgoing.text(),
+        };
         match serde_json::to_vec(&body) {
-            Ok(body) => self.post(key, body).await,
+            Ok(body) => self.post_reply(key, body).await,
             Err(error) => {
                 SendOutcome::Rejected { reason: format!("the message cannot be written as JSON: {error}") }
             }

@@ -2,9 +2,9 @@
 
 mod account;
 mod api;
-mod called;
 mod content;
 mod event;
+mod webhook;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,32 +12,33 @@ use std::sync::Arc;
 use polyclaw_domain::config;
 use polyclaw_domain::port::WallClock;
 
-use crate::accounts::Accounts;
-use crate::client::Clients;
-use crate::{Error, Pace};
-use account::Account;
+use crate::accounts::PlatformAccounts;
+use crate::client::PlatformClients;
+use crate::{Error, RetryTiming};
+use account::WhatsappAccount;
 
 /// The channel's name in addresses.
-pub const NAME: &str = "whatsapp";
+pub const CHANNEL_NAME: &str = "whatsapp";
 
-pub type Whatsapp = Accounts<Account>;
+pub type WhatsappAdapter = PlatformAccounts<WhatsappAccount>;
 
-impl Whatsapp {
+impl WhatsappAdapter {
     /// The enabled numbers of a config.
     pub fn from_config(
         accounts: &BTreeMap<String, config::WhatsappConfig>,
         clock: Arc<dyn WallClock>,
     ) -> Result<Self, Error> {
-        Self::with_pace(accounts, clock, Pace::default())
+        Self::with_retry_timing(accounts, clock, RetryTiming::default())
     }
 
-    pub fn with_pace(
+    pub fn with_retry_timing(
         accounts: &BTreeMap<String, config::WhatsappConfig>,
         clock: Arc<dyn WallClock>,
-        pace: Pace,
+        pace: RetryTiming,
     ) -> Result<Self, Error> {
-        let clients = Clients::new(pace.patience)?;
-        let open = |name: &str, settings: &_| Account::new(name, settings, Arc::clone(&clock), &clients);
-        Self::enabled(accounts, |settings| &settings.access, open)
+        let clients = PlatformClients::new(pace.request_timeout)?;
+        let open =
+            |name: &str, settings: &_| WhatsappAccount::new(name, settings, Arc::clone(&clock), &clients);
+        Self::from_enabled(accounts, |settings| &settings.access, open)
     }
 }

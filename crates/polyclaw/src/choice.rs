@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use polyclaw_domain::config::{self, Config, ProviderKind};
 use polyclaw_domain::provider::ModelRef;
-use polyclaw_provider::detect::{self, Found, Source};
-use polyclaw_provider::{Kind, ProviderSettings, embedded};
+use polyclaw_provider::detect::{self, DetectedProvider, DetectionSource};
+use polyclaw_provider::{ProviderSettings, ProviderVendor, embedded};
 
 use crate::weights::{CHAT, Shelf};
 
@@ -52,7 +52,7 @@ impl Choice {
     /// Asks the servers that usually run on a machine like this, when nothing else names a model; with none the model
     /// inside Polyclaw answers, if its weights are there.
     pub async fn search(&mut self, shelf: &Shelf) -> bool {
-        if let Some(found) = detect::from_servers(detect::Ports::default()).await {
+        if let Some(found) = detect::from_servers(detect::LocalServerPorts::default()).await {
             self.source = describe(&found.source);
             self.model = Some(found.model);
             self.providers.push(found.provider);
@@ -94,16 +94,16 @@ fn before_stall(mut providers: Vec<ProviderSettings>, config: &Config) -> Vec<Pr
 /// A model of a server that needs no key needs no section of its own: `model = "ollama/llama3"` is enough.
 fn implied(model: Option<&ModelRef>, found: &[ProviderSettings]) -> Option<ProviderSettings> {
     let name = &model?.provider;
-    let kind = name.parse::<Kind>().ok().filter(|kind| *kind == Kind::Ollama)?;
+    let kind = name.parse::<ProviderVendor>().ok().filter(|kind| *kind == ProviderVendor::Ollama)?;
     found.iter().all(|provider| provider.name != *name).then(|| ProviderSettings::new(name, kind))
 }
 
 /// Every key there is, in the order in which they are preferred.
-fn from_environment(variable: &impl Fn(&str) -> Option<String>) -> Vec<Found> {
-    let mut found: Vec<Found> = Vec::new();
+fn from_environment(variable: &impl Fn(&str) -> Option<String>) -> Vec<DetectedProvider> {
+    let mut found: Vec<DetectedProvider> = Vec::new();
     loop {
         let seen = |name: &str| {
-            found.iter().any(|one| matches!(one.source, Source::Environment(known) if known == name))
+            found.iter().any(|one| matches!(one.source, DetectionSource::Environment(known) if known == name))
         };
         match detect::from_environment(|name| if seen(name) { None } else { variable(name) }) {
             Some(next) => found.push(next),
@@ -136,25 +136,25 @@ fn settings(name: &str, provider: &config::ProviderConfig) -> Option<ProviderSet
     })
 }
 
-fn kind(kind: ProviderKind) -> Kind {
+fn kind(kind: ProviderKind) -> ProviderVendor {
     match kind {
-        ProviderKind::Openai => Kind::OpenAi,
-        ProviderKind::Anthropic => Kind::Anthropic,
-        ProviderKind::Gemini => Kind::Gemini,
-        ProviderKind::Ollama => Kind::Ollama,
-        ProviderKind::Openrouter => Kind::OpenRouter,
-        ProviderKind::Groq => Kind::Groq,
-        ProviderKind::Deepseek => Kind::DeepSeek,
-        ProviderKind::Xai => Kind::Xai,
-        ProviderKind::Mistral => Kind::Mistral,
-        ProviderKind::OpenaiCompatible => Kind::OpenAiCompatible,
+        ProviderKind::Openai => ProviderVendor::OpenAi,
+        ProviderKind::Anthropic => ProviderVendor::Anthropic,
+        ProviderKind::Gemini => ProviderVendor::Gemini,
+        ProviderKind::Ollama => ProviderVendor::Ollama,
+        ProviderKind::Openrouter => ProviderVendor::OpenRouter,
+        ProviderKind::Groq => ProviderVendor::Groq,
+        ProviderKind::Deepseek => ProviderVendor::DeepSeek,
+        ProviderKind::Xai => ProviderVendor::Xai,
+        ProviderKind::Mistral => ProviderVendor::Mistral,
+        ProviderKind::OpenaiCompatible => ProviderVendor::OpenAiCompatible,
     }
 }
 
-fn describe(source: &Source) -> String {
+fn describe(source: &DetectionSource) -> String {
     match source {
-        Source::Environment(name) => (*name).to_owned(),
-        Source::Server { name, url } => format!("{name} at {url}"),
+        DetectionSource::Environment(name) => (*name).to_owned(),
+        DetectionSource::Server { name, url } => format!("{name} at {url}"),
     }
 }
 

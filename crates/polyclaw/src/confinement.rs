@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use polyclaw_domain::config::{SandboxConfig, WorkerPoolConfig};
-use polyclaw_tool::sandbox::{Settings, Way};
+use polyclaw_tool::sandbox::{NamespaceMode, SandboxLauncherSettings};
 use polyclaw_tool::worker;
 
 use crate::home::Home;
@@ -12,8 +12,8 @@ use crate::home::Home;
 /// Where distributions put it. The environment's PATH is not asked: it may name a folder others can write to.
 const BUBBLEWRAP: [&str; 2] = ["/usr/bin/bwrap", "/usr/local/bin/bwrap"];
 
-pub fn settings(config: &SandboxConfig, home: &Home) -> Settings {
-    Settings {
+pub fn settings(config: &SandboxConfig, home: &Home) -> SandboxLauncherSettings {
+    SandboxLauncherSettings {
         // Ourselves as we run, even after an update has put another file in our place.
         helper: ["/proc/self/exe", "sandbox-exec"].map(str::to_owned).to_vec(),
         temporary: home.temporary(),
@@ -24,8 +24,8 @@ pub fn settings(config: &SandboxConfig, home: &Home) -> Settings {
     }
 }
 
-pub fn workers(config: &WorkerPoolConfig) -> worker::Settings {
-    worker::Settings {
+pub fn workers(config: &WorkerPoolConfig) -> worker::WorkerPoolSettings {
+    worker::WorkerPoolSettings {
         command: ["/proc/self/exe", "worker"].map(str::to_owned).to_vec(),
         min: config.min.into(),
         max: config.max.into(),
@@ -35,10 +35,10 @@ pub fn workers(config: &WorkerPoolConfig) -> worker::Settings {
     }
 }
 
-fn ways(config: &SandboxConfig) -> Vec<Way> {
+fn ways(config: &SandboxConfig) -> Vec<NamespaceMode> {
     let found = BUBBLEWRAP.iter().map(Path::new).find(|path| config.bubblewrap && path.exists());
-    let wrap = found.map(|path| Way::Bubblewrap(path.to_owned()));
-    [Way::Own].into_iter().chain(wrap).chain([Way::Bare]).collect()
+    let wrap = found.map(|path| NamespaceMode::Bubblewrap(path.to_owned()));
+    [NamespaceMode::Own].into_iter().chain(wrap).chain([NamespaceMode::Bare]).collect()
 }
 
 /// What a daemon that was killed left of its programs' runs. Only for who holds the home's lock.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use polyclaw_domain::config::Config;
 use polyclaw_domain::embedding::Embedder;
-use polyclaw_provider::embedded::{Embeddings, PROVIDER};
+use polyclaw_provider::embedded::{EMBEDDED_PROVIDER, LocalEmbeddings};
 use polyclaw_provider::{ProviderSettings, RemoteEmbeddings};
 
 use crate::choice::Choice;
@@ -14,13 +14,13 @@ use crate::weights::{EMBEDDINGS, Shelf};
 /// `None`: memories are found by their words alone.
 pub fn choose(config: &Config, choice: &Choice, shelf: &Shelf) -> Result<Option<Arc<dyn Embedder>>, Failure> {
     match &config.memory.embeddings {
-        Some(model) if model.provider != PROVIDER => {
+        Some(model) if model.provider != EMBEDDED_PROVIDER => {
             let settings = choice.providers.iter().find(|provider| provider.name == model.provider);
             let settings = settings.ok_or_else(|| unknown(&model.to_string()))?;
             let dim = usize::try_from(config.memory.dimensions.unwrap_or(0)).unwrap_or(0);
             remote(settings.clone(), &model.model, dim).map(Some)
         }
-        _ if shelf.has(&EMBEDDINGS) => Ok(Some(Arc::new(Embeddings::new(shelf.path(&EMBEDDINGS))))),
+        _ if shelf.has(&EMBEDDINGS) => Ok(Some(Arc::new(LocalEmbeddings::new(shelf.path(&EMBEDDINGS))))),
         _ => Ok(None),
     }
 }

@@ -7,7 +7,7 @@ mod gate;
 use std::sync::Arc;
 use std::time::Duration;
 
-use polyclaw_channel::hook::Hook;
+use polyclaw_channel::event_hook::EventHook;
 use polyclaw_domain::config::{self, HookEvent};
 use polyclaw_domain::glob;
 use polyclaw_domain::job::JobState;
@@ -46,14 +46,16 @@ struct Listener {
 
 enum Reach {
     Program,
-    Address(Hook),
+    Address(EventHook),
 }
 
 impl Hooks {
     pub fn from_config(hooks: &[config::HookConfig]) -> Result<Self, Failure> {
         let listener = |settings: &config::HookConfig| {
             let reach = match &settings.url {
-                Some(url) => Hook::new(url, settings.secret.clone(), patience(settings)).map(Reach::Address),
+                Some(url) => {
+                    EventHook::new(url, settings.secret.clone(), patience(settings)).map(Reach::Address)
+                }
                 None => Ok(Reach::Program),
             };
             reach.map(|reach| Arc::new(Listener { settings: settings.clone(), reach }))
@@ -112,7 +114,7 @@ impl Hooks {
 impl Listener {
     async fn reach(&self, event: HookEvent, body: Vec<u8>) -> Result<(), String> {
         match &self.reach {
-            Reach::Address(hook) => hook.post(body).await,
+            Reach::Address(hook) => hook.post_event(body).await,
             Reach::Program => {
                 command::run(&self.settings.command, event, body, patience(&self.settings)).await
             }

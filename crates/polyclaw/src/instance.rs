@@ -5,12 +5,12 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use polyclaw_channel::discord::{self, Discord};
-use polyclaw_channel::matrix::{self, Matrix};
-use polyclaw_channel::slack::{self, Slack};
-use polyclaw_channel::telegram::{self, Telegram};
-use polyclaw_channel::webhook::{self, Webhook};
-use polyclaw_channel::whatsapp::{self, Whatsapp};
+use polyclaw_channel::discord::{self, DiscordAdapter};
+use polyclaw_channel::matrix::{self, MatrixAdapter};
+use polyclaw_channel::slack::{self, SlackAdapter};
+use polyclaw_channel::telegram::{self, TelegramAdapter};
+use polyclaw_channel::webhook::{self, WebhookAdapter};
+use polyclaw_channel::whatsapp::{self, WhatsappAdapter};
 use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::channel::ChannelAdapter;
 use polyclaw_domain::config::{AccountsInUse, Config};
@@ -23,12 +23,12 @@ use polyclaw_engine::Toolboxes;
 use polyclaw_engine::memory::{Brain, Place, Vectors};
 use polyclaw_engine::toolbox::memory::Memories;
 use polyclaw_engine::{Engine, Ports};
-use polyclaw_provider::Models;
-use polyclaw_provider::embedded::Chat;
+use polyclaw_provider::ModelProviders;
+use polyclaw_provider::embedded::EmbeddedChat;
 use polyclaw_server::{Later, Logins, Reload};
 use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_store::{Db, DbTarget, TeamDatabases, default_accounts};
-use polyclaw_tool::{FileBriefings, Mcp, Shared};
+use polyclaw_tool::{FileBriefings, McpToolbox, SharedSkills};
 
 use crate::choice::Choice;
 use crate::clock::SystemClock;
@@ -73,14 +73,14 @@ pub struct Instance {
     choice: Mutex<Choice>,
     /// The config that is in force now.
     taken: Mutex<Arc<Config>>,
-    models: Arc<Current<Models>>,
+    models: Arc<Current<ModelProviders>>,
     /// The model inside Polyclaw. It outlives a reload, and is loaded when it is first asked.
-    chat: Arc<Chat>,
+    chat: Arc<EmbeddedChat>,
     /// The weights that make embeddings now, where those inside Polyclaw do.
     embeddings: Mutex<Option<(u64, SystemTime)>>,
     tools: Arc<Current<Toolboxes>>,
     briefings: Arc<FileBriefings>,
-    pub mcp: Arc<Mcp>,
+    pub mcp: Arc<McpToolbox>,
     /// The way to other instances, under a control plane.
     pub exchange: Option<Arc<Exchange>>,
     clock: Arc<dyn WallClock>,
@@ -105,7 +105,7 @@ impl Instance {
         confinement::sweep(&home);
         let token = home.ensure_token()?;
         let choice = Choice::known(&config, |name| std::env::var(name).ok());
-        let chat = Arc::new(Chat::new(Shelf::of(&home).path(&CHAT)));
+        let chat = Arc::new(EmbeddedChat::new(Shelf::of(&home).path(&CHAT)));
         let clock: Arc<dyn WallClock> = Arc::new(SystemClock);
         let embeddings = Mutex::new(Shelf::of(&home).mark(&EMBEDDINGS));
         let (db, clients) = open_beside(&target(&config, &home), || {
@@ -119,8 +119,8 @@ impl Instance {
         brain.set_embedder(embedder);
         let memories = Arc::new(Memories::new(Arc::clone(&brain)));
         let briefings = Arc::new(FileBriefings::new(home.workspace(), home.skills()));
-        briefings.share(shared(&config, &home));
-        let mcp = Arc::new(Mcp::default());
+        briefings.set_shared_skills(shared(&config, &home));
+        let mcp = Arc::new(McpToolbox::default());
         let tools = Arc::new(Current::new(tools::join(&config, &home, &briefings, (&mcp, &[]))));
         let db = db?;
         let exchange = Exchange::from_environment(&db, &redactor)?.map(Arc::new);
@@ -220,7 +220,7 @@ impl Instance {
         let mut config = self.config.clone();
         self.settle_accounts(&mut config).await?;
         let made = tools::made_workspaces(self.engine.db(), &config, &self.home).await?;
-        self.mcp.set(tools::mcp_settings(&config, &self.home, &made));
+        self.mcp.apply_settings(tools::mcp_settings(&config, &self.home, &made));
         self.take_up(&config, self.choice())
     }
 
@@ -327,11 +327,11 @@ impl Instance {
     /// Where the model inside Polyclaw answers, it is loaded and told the default agent's opening before anybody asks:
     /// that takes it longer than a short question.
     pub async fn prepare_model(&self) {
-        if !self.choice().is_demo() || !self.chat.is_there() {
+        if !self.choice().is_demo() || !self.chat.weights_exist() {
             return;
         }
         match self.engine.opening(&self.engine.settings().default_agent).await {
-            Ok(opening) => self.chat.prepare(opening).await,
+            Ok(opening) => self.chat.warm_up(opening).await,
             Err(error) => tracing::warn!(%error, "the embedded model is not prepared"),
         }
     }
@@ -359,7 +359,7 @@ impl Instance {
             self.find_model(&mut choice).await;
         }
         self.engine.brain().set_embedder(embedder);
-        self.briefings.share(shared(&config, &self.home));
+        self.briefings.set_shared_skills(shared(&config, &self.home));
         let made = tools::made_workspaces(self.engine.db(), &config, &self.home).await?;
         self.tools.replace(tools::join(&config, &self.home, &self.briefings, (&self.mcp, &made)));
         self.exchange.iter().for_each(|exchange| exchange.grant(&config.tools.instances));
@@ -440,8 +440,11 @@ fn open_beside<T: Send>(
 }
 
 /// Skills for all agents besides those of the home.
-fn shared(config: &Config, home: &Home) -> Shared {
-    Shared { folders: config.skills.skill_folders(home.path()), told: config.skills.list_limits() }
+fn shared(config: &Config, home: &Home) -> SharedSkills {
+    SharedSkills {
+        folders: config.skills.skill_folders(home.path()),
+        list_limits: config.skills.list_limits(),
+    }
 }
 
 pub(crate) fn target(config: &Config, home: &Home) -> DbTarget {
@@ -452,17 +455,22 @@ pub(crate) fn target(config: &Config, home: &Home) -> DbTarget {
 }
 
 /// The embedded model is listed where it could answer: its weights are here, or somebody named it.
-fn models(choice: &Choice, chat: &Arc<Chat>, clock: &Arc<dyn WallClock>) -> Result<Models, Failure> {
-    let embedded = (choice.is_demo() || chat.is_there()).then(|| Arc::clone(chat));
-    let settings = polyclaw_provider::Settings { providers: choice.providers.clone(), embedded };
-    Models::new(settings, Arc::clone(clock)).map_err(|error| {
+fn models(
+    choice: &Choice,
+    chat: &Arc<EmbeddedChat>,
+    clock: &Arc<dyn WallClock>,
+) -> Result<ModelProviders, Failure> {
+    let embedded = (choice.is_demo() || chat.weights_exist()).then(|| Arc::clone(chat));
+    let settings =
+        polyclaw_provider::ModelProvidersSettings { providers: choice.providers.clone(), embedded };
+    ModelProviders::new(settings, Arc::clone(clock)).map_err(|error| {
         Failure::failed(error.code(), error.to_string()).hint("look at [providers] in config.toml")
     })
 }
 
 fn brain(config: &Config, home: &Home, clock: &Arc<dyn WallClock>, ids: &Arc<SortableIds>) -> Brain {
     let cache = usize::try_from(config.memory.cache_mb).unwrap_or(usize::MAX).saturating_mul(1 << 20);
-    let vectors = Vectors::new(cache, polyclaw_provider::embedded::product);
+    let vectors = Vectors::new(cache, polyclaw_provider::embedded::byte_dot_product);
     Brain::new(Place::File(home.brain()), Arc::clone(clock), Arc::clone(ids) as _, vectors)
 }
 
@@ -482,21 +490,23 @@ fn channels(
         Ok::<(), Failure>(())
     };
     let clock = || Arc::clone(clock);
-    add(discord::NAME, !accounts.discord.is_empty(), &|| {
-        Ok(Arc::new(Discord::from_config(&accounts.discord)?))
+    add(discord::CHANNEL_NAME, !accounts.discord.is_empty(), &|| {
+        Ok(Arc::new(DiscordAdapter::from_config(&accounts.discord)?))
     })?;
-    add(matrix::NAME, !accounts.matrix.is_empty(), &|| Ok(Arc::new(Matrix::from_config(&accounts.matrix)?)))?;
-    add(slack::NAME, !accounts.slack.is_empty(), &|| {
-        Ok(Arc::new(Slack::from_config(&accounts.slack, clock())?))
+    add(matrix::CHANNEL_NAME, !accounts.matrix.is_empty(), &|| {
+        Ok(Arc::new(MatrixAdapter::from_config(&accounts.matrix)?))
     })?;
-    add(telegram::NAME, !accounts.telegram.is_empty(), &|| {
-        Ok(Arc::new(Telegram::from_config(&accounts.telegram)?))
+    add(slack::CHANNEL_NAME, !accounts.slack.is_empty(), &|| {
+        Ok(Arc::new(SlackAdapter::from_config(&accounts.slack, clock())?))
     })?;
-    add(webhook::NAME, !accounts.webhook.is_empty(), &|| {
-        Ok(Arc::new(Webhook::from_config(&accounts.webhook)?))
+    add(telegram::CHANNEL_NAME, !accounts.telegram.is_empty(), &|| {
+        Ok(Arc::new(TelegramAdapter::from_config(&accounts.telegram)?))
     })?;
-    add(whatsapp::NAME, !accounts.whatsapp.is_empty(), &|| {
-        Ok(Arc::new(Whatsapp::from_config(&accounts.whatsapp, clock())?))
+    add(webhook::CHANNEL_NAME, !accounts.webhook.is_empty(), &|| {
+        Ok(Arc::new(WebhookAdapter::from_config(&accounts.webhook)?))
+    })?;
+    add(whatsapp::CHANNEL_NAME, !accounts.whatsapp.is_empty(), &|| {
+        Ok(Arc::new(WhatsappAdapter::from_config(&accounts.whatsapp, clock())?))
     })?;
     Ok(channels)
 }

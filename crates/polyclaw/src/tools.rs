@@ -9,8 +9,8 @@ use polyclaw_domain::config::Config;
 use polyclaw_engine::Toolboxes;
 use polyclaw_store::Db;
 use polyclaw_store::agents::{self, AgentSource};
-use polyclaw_tool::worker::Isolated;
-use polyclaw_tool::{Builtin, FileBriefings, Mcp, McpHost, McpSettings};
+use polyclaw_tool::worker::IsolatedToolbox;
+use polyclaw_tool::{BuiltinToolbox, FileBriefings, McpHost, McpSettings, McpToolbox};
 
 use crate::command::guard::GUARD;
 use crate::confinement;
@@ -22,23 +22,23 @@ pub fn join(
     config: &Config,
     home: &Home,
     briefings: &Arc<FileBriefings>,
-    (mcp, made): (&Arc<Mcp>, &[PathBuf]),
+    (mcp, made): (&Arc<McpToolbox>, &[PathBuf]),
 ) -> Toolboxes {
-    mcp.set(mcp_settings(config, home, made));
-    let builtin = Builtin::new(polyclaw_tool::Settings {
+    mcp.apply_settings(mcp_settings(config, home, made));
+    let builtin = BuiltinToolbox::new(polyclaw_tool::BuiltinSettings {
         allow_private: config.tools.allow_private_addresses,
         briefings: Some(Arc::clone(briefings)),
         web_search: config.tools.web_search.clone(),
         sandbox: confinement::settings(&config.sandbox, home),
     });
-    let builtin = Isolated::new(builtin, confinement::workers(&config.workers));
+    let builtin = IsolatedToolbox::new(builtin, confinement::workers(&config.workers));
     Toolboxes::new(vec![Arc::new(builtin), Arc::clone(mcp) as _])
 }
 
 /// The servers that are to be there.
 pub fn mcp_settings(config: &Config, home: &Home, made: &[PathBuf]) -> BTreeMap<String, McpSettings> {
     let host = mcp_host(config, home, made);
-    let of = |name, server| McpSettings::of(name, server, &host);
+    let of = |name, server| McpSettings::from_config(name, server, &host);
     let named =
         config.mcp.servers.iter().filter_map(|(name, server)| Some((name.clone(), of(name, server)?)));
     named.collect()

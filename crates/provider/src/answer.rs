@@ -3,13 +3,13 @@
 use polyclaw_domain::provider::{ErrorClass, TokenUsage};
 use polyclaw_domain::tool::ToolCall;
 
-use crate::calls::Calls;
-use crate::fault::Fault;
+use crate::error_class::ModelCallError;
+use crate::tool_calls::ToolCallAssembler;
 
 /// A model that never stops fills no memory: what it says beyond this is not waited for.
-pub(crate) const MOST_BYTES: usize = 4 << 20;
+pub(crate) const MAX_ANSWER_BYTES: usize = 4 << 20;
 
-pub(crate) struct Answer {
+pub(crate) struct ModelAnswer {
     pub text: String,
     pub calls: Vec<ToolCall>,
     pub usage: TokenUsage,
@@ -18,7 +18,7 @@ pub(crate) struct Answer {
 
 /// Why a model stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum FinishReason {
     Done,
     Calls,
     /// It ran out of room.
@@ -27,33 +27,41 @@ pub(crate) enum Stop {
 }
 
 #[derive(Default)]
-pub(crate) struct Ending {
+pub(crate) struct AnswerEnd {
     /// `None`: it did not say.
-    pub stop: Option<Stop>,
+    pub stop: Option<FinishReason>,
     pub usage: TokenUsage,
 }
 
-impl Answer {
+impl ModelAnswer {
     /// What there is of one that is longer than anybody reads.
-    pub fn cut(text: String, calls: Calls, usage: TokenUsage) -> Result<Self, Fault> {
-        Self::finish(text, calls, Ending { stop: Some(Stop::Length), usage })
+    pub fn from_truncated(
+        text: String,
+        calls: ToolCallAssembler,
+        usage: TokenUsage,
+    ) -> Result<Self, ModelCallError> {
+        Self::from_parts(text, calls, AnswerEnd { stop: Some(FinishReason::Length), usage })
     }
 
-    pub fn finish(text: String, calls: Calls, ending: Ending) -> Result<Self, Fault> {
+    pub fn from_parts(
+        text: String,
+        calls: ToolCallAssembler,
+        ending: AnswerEnd,
+    ) -> Result<Self, ModelCallError> {
         let is_empty = text.is_empty() && calls.is_empty();
         match ending.stop {
-            None if is_empty => return Err(Fault::cut_off()),
-            Some(Stop::Calls) if calls.is_empty() => {
-                return Err(Fault::malformed("the answer announces a tool call and has none"));
+            None if is_empty => return Err(ModelCallError::cut_off()),
+            Some(FinishReason::Calls) if calls.is_empty() => {
+                return Err(ModelCallError::malformed("the answer announces a tool call and has none"));
             }
-            Some(Stop::Filtered) if is_empty => {
+            Some(FinishReason::Filtered) if is_empty => {
                 let message = "the provider's content filter refused to answer";
-                return Err(Fault::new(ErrorClass::BadRequest, message));
+                return Err(ModelCallError::new(ErrorClass::BadRequest, message));
             }
             _ => {}
         }
-        let truncated = ending.stop == Some(Stop::Length);
-        let calls = calls.finish(truncated)?;
+        let truncated = ending.stop == Some(FinishReason::Length);
+        let calls = calls.into_tool_calls(truncated)?;
         Ok(Self { text, calls, usage: ending.usage, truncated })
     }
 }

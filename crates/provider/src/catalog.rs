@@ -10,43 +10,43 @@ use polyclaw_domain::time::Millis;
 use reqwest::Url;
 use serde::Deserialize;
 
-use crate::endpoint::Endpoint;
-use crate::settings::Kind;
+use crate::endpoint::ProviderEndpoint;
+use crate::settings::ProviderVendor;
 
 /// Somebody waits for the list.
-const PATIENCE: Duration = Duration::from_millis(500);
-const FRESH: i64 = 30_000;
+const LISTING_TIMEOUT: Duration = Duration::from_millis(500);
+const LISTING_TTL_MS: i64 = 30_000;
 
 #[derive(Default)]
-pub(crate) struct Catalog {
-    listings: Mutex<HashMap<String, Listing>>,
+pub(crate) struct ModelCatalog {
+    listings: Mutex<HashMap<String, ModelListing>>,
     /// Providers that could not be reached when they were last asked something. A list says nothing about them until
     /// they answer again.
     lost: Mutex<HashSet<String>>,
 }
 
 #[derive(Clone, Default)]
-struct Listing {
+struct ModelListing {
     at: Millis,
-    models: Vec<Listed>,
+    models: Vec<ListedModel>,
     reachable: bool,
 }
 
 /// A model as a server lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Listed {
+pub(crate) struct ListedModel {
     pub name: String,
     pub context_window: Option<u64>,
 }
 
-impl Catalog {
-    pub async fn list(
+impl ModelCatalog {
+    pub async fn list_models(
         &self,
-        endpoints: Vec<&Endpoint>,
+        endpoints: Vec<&ProviderEndpoint>,
         now: Millis,
         is_cooling: &(dyn Fn(&ModelRef) -> bool + Send + Sync),
     ) -> Vec<ModelInfo> {
-        let listings = join_all(endpoints.iter().map(|endpoint| self.listing(endpoint, now))).await;
+        let listings = join_all(endpoints.iter().map(|endpoint| self.fetch_listing(endpoint, now))).await;
         let mut models = Vec::new();
         for (endpoint, listing) in endpoints.into_iter().zip(listings) {
             for listed in listing.models {
@@ -62,77 +62,82 @@ impl Catalog {
         models
     }
 
-    pub fn lose(&self, provider: &str) {
-        self.lost().insert(provider.to_owned());
+    pub fn mark_unreachable(&self, provider: &str) {
+        self.unreachable_providers().insert(provider.to_owned());
     }
 
     /// It answered.
-    pub fn find(&self, provider: &str) {
-        let mut lost = self.lost();
+    pub fn mark_reachable(&self, provider: &str) {
+        let mut lost = self.unreachable_providers();
         if !lost.is_empty() {
             lost.remove(provider);
         }
     }
 
-    fn lost(&self) -> MutexGuard<'_, HashSet<String>> {
+    fn unreachable_providers(&self) -> MutexGuard<'_, HashSet<String>> {
         self.lost.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One that was lost is asked whether it is there again; whatever it says then is an answer.
-    async fn is_reachable(&self, endpoint: &Endpoint) -> bool {
-        let is_lost = self.lost().contains(&endpoint.name);
-        let answers =
-            !is_lost || endpoint.http.get(endpoint.base.clone()).timeout(PATIENCE).send().await.is_ok();
+    async fn is_reachable(&self, endpoint: &ProviderEndpoint) -> bool {
+        let is_lost = self.unreachable_providers().contains(&endpoint.name);
+        let answers = !is_lost
+            || endpoint.http.get(endpoint.base.clone()).timeout(LISTING_TIMEOUT).send().await.is_ok();
         if is_lost && answers {
-            self.find(&endpoint.name);
+            self.mark_reachable(&endpoint.name);
         }
         answers
     }
 
-    async fn listing(&self, endpoint: &Endpoint, now: Millis) -> Listing {
+    async fn fetch_listing(&self, endpoint: &ProviderEndpoint, now: Millis) -> ModelListing {
         let reachable = self.is_reachable(endpoint).await;
         if !endpoint.models.is_empty() || !endpoint.lists_models() {
-            let listed = |name: &String| Listed { name: name.clone(), context_window: None };
-            return Listing { at: now, models: endpoint.models.iter().map(listed).collect(), reachable };
+            let listed = |name: &String| ListedModel { name: name.clone(), context_window: None };
+            return ModelListing { at: now, models: endpoint.models.iter().map(listed).collect(), reachable };
         }
-        let known = self.known(&endpoint.name);
-        let is_fresh = |known: &Listing| (reachable || !known.reachable) && now.since(known.at) < FRESH;
+        let known = self.cached_listing(&endpoint.name);
+        let is_fresh =
+            |known: &ModelListing| (reachable || !known.reachable) && now.since(known.at) < LISTING_TTL_MS;
         if let Some(known) = known.clone().filter(is_fresh) {
             return known;
         }
-        let listing = match fetch(endpoint).await {
-            Some(models) => Listing { at: now, models, reachable: true },
-            None => Listing { at: now, models: known.unwrap_or_default().models, reachable: false },
+        let listing = match fetch_models(endpoint).await {
+            Some(models) => ModelListing { at: now, models, reachable: true },
+            None => ModelListing { at: now, models: known.unwrap_or_default().models, reachable: false },
         };
         let mut cache = self.listings.lock().unwrap_or_else(PoisonError::into_inner);
         cache.insert(endpoint.name.clone(), listing.clone());
         listing
     }
 
-    fn known(&self, name: &str) -> Option<Listing> {
+    fn cached_listing(&self, name: &str) -> Option<ModelListing> {
         self.listings.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 }
 
-async fn fetch(endpoint: &Endpoint) -> Option<Vec<Listed>> {
-    let listing = if endpoint.kind == Kind::Ollama { Protocol::Ollama } else { Protocol::OpenAi };
-    let mut request = endpoint.http.get(listing.url(&endpoint.base)?).timeout(PATIENCE);
+async fn fetch_models(endpoint: &ProviderEndpoint) -> Option<Vec<ListedModel>> {
+    let listing = if endpoint.kind == ProviderVendor::Ollama {
+        ListingProtocol::Ollama
+    } else {
+        ListingProtocol::OpenAi
+    };
+    let mut request = endpoint.http.get(listing.list_url(&endpoint.base)?).timeout(LISTING_TIMEOUT);
     if let Some(key) = &endpoint.key {
         request = request.bearer_auth(key.expose());
     }
-    listing.read(request).await
+    listing.read_models(request).await
 }
 
 /// How a server is asked for its models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Protocol {
+pub(crate) enum ListingProtocol {
     OpenAi,
     Ollama,
 }
 
-impl Protocol {
+impl ListingProtocol {
     /// `base` is the address of the chat interface, `…/v1/`.
-    pub fn url(self, base: &Url) -> Option<Url> {
+    pub fn list_url(self, base: &Url) -> Option<Url> {
         match self {
             Self::OpenAi => base.join("models").ok(),
             Self::Ollama => base.join("../api/tags").ok(),
@@ -140,16 +145,16 @@ impl Protocol {
     }
 
     /// `None` unless the answer is what such a server would say.
-    pub async fn read(self, request: reqwest::RequestBuilder) -> Option<Vec<Listed>> {
+    pub async fn read_models(self, request: reqwest::RequestBuilder) -> Option<Vec<ListedModel>> {
         let response = request.send().await.ok()?.error_for_status().ok()?;
         match self {
             Self::OpenAi => {
                 let list: OpenAiList = response.json().await.ok()?;
-                Some(list.data.into_iter().map(OpenAiModel::listed).collect())
+                Some(list.data.into_iter().map(OpenAiModel::into_listed_model).collect())
             }
             Self::Ollama => {
                 let list: OllamaList = response.json().await.ok()?;
-                let listed = |tag: OllamaTag| Listed { name: tag.name, context_window: None };
+                let listed = |tag: OllamaTag| ListedModel { name: tag.name, context_window: None };
                 Some(list.models.into_iter().map(listed).collect())
             }
         }
@@ -178,9 +183,9 @@ struct LlamaCppMeta {
 }
 
 impl OpenAiModel {
-    fn listed(self) -> Listed {
+    fn into_listed_model(self) -> ListedModel {
         let context_window = self.context_length.or(self.meta.and_then(|meta| meta.n_ctx));
-        Listed { name: self.id, context_window }
+        ListedModel { name: self.id, context_window }
     }
 }
 

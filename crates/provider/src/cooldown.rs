@@ -6,10 +6,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use polyclaw_domain::provider::ErrorClass;
 use polyclaw_domain::time::Millis;
 
-const SECOND: i64 = 1000;
+const SECOND_MS: i64 = 1000;
 
 /// A provider that asks for a longer rest than this is asked again anyway.
-const LONGEST: i64 = 3600 * SECOND;
+const MAX_COOLDOWN_MS: i64 = 3600 * SECOND_MS;
 
 #[derive(Default)]
 pub(crate) struct Cooldowns(Mutex<HashMap<(usize, String), Millis>>);
@@ -32,7 +32,7 @@ impl Cooldowns {
     pub fn is_cooling(&self, credential: usize, model: &str, now: Millis) -> bool {
         let resting = self.lock();
         // A rest longer than the longest is none: the clock was set back.
-        let rests = |until: &Millis| (1..=LONGEST).contains(&until.since(now));
+        let rests = |until: &Millis| (1..=MAX_COOLDOWN_MS).contains(&until.since(now));
         !resting.is_empty() && resting.get(&(credential, model.to_owned())).is_some_and(rests)
     }
 
@@ -42,17 +42,17 @@ impl Cooldowns {
 }
 
 /// How long a failure keeps a model out, in milliseconds; `None` for failures that say nothing about the next call.
-pub(crate) fn rest(class: ErrorClass, retry_after_ms: Option<u64>) -> Option<i64> {
+pub(crate) fn cooldown_ms(class: ErrorClass, retry_after_ms: Option<u64>) -> Option<i64> {
     let usual = match class {
-        ErrorClass::RateLimit => 30 * SECOND,
-        ErrorClass::Overload => 10 * SECOND,
+        ErrorClass::RateLimit => 30 * SECOND_MS,
+        ErrorClass::Overload => 10 * SECOND_MS,
         // One that hangs costs a whole timeout each time it is asked.
-        ErrorClass::Timeout => 120 * SECOND,
-        ErrorClass::Quota | ErrorClass::Auth => 60 * SECOND,
+        ErrorClass::Timeout => 120 * SECOND_MS,
+        ErrorClass::Quota | ErrorClass::Auth => 60 * SECOND_MS,
         _ => return None,
     };
-    let asked = retry_after_ms.map(|ms| i64::try_from(ms).unwrap_or(LONGEST));
-    Some(asked.unwrap_or(usual).min(LONGEST))
+    let asked = retry_after_ms.map(|ms| i64::try_from(ms).unwrap_or(MAX_COOLDOWN_MS));
+    Some(asked.unwrap_or(usual).min(MAX_COOLDOWN_MS))
 }
 
 #[cfg(test)]
@@ -66,7 +66,7 @@ mod tests {
         assert!(cooldowns.is_cooling(0, "m", Millis(1499)));
         assert!(!cooldowns.is_cooling(0, "m", Millis(1500)));
         assert!(
-            !cooldowns.is_cooling(0, "m", Millis(1000 - LONGEST)),
+            !cooldowns.is_cooling(0, "m", Millis(1000 - MAX_COOLDOWN_MS)),
             "a clock set back does not prolong it"
         );
         assert!(!cooldowns.is_cooling(1, "m", Millis(1000)) && !cooldowns.is_cooling(0, "n", Millis(1000)));
@@ -74,10 +74,10 @@ mod tests {
 
     #[test]
     fn only_failures_that_will_repeat_need_a_rest() {
-        assert_eq!(rest(ErrorClass::RateLimit, Some(2000)), Some(2000));
-        assert_eq!(rest(ErrorClass::RateLimit, None), Some(30_000));
-        assert_eq!(rest(ErrorClass::RateLimit, Some(u64::MAX)), Some(LONGEST));
-        assert_eq!(rest(ErrorClass::Unreachable, Some(2000)), None);
-        assert_eq!(rest(ErrorClass::BadRequest, None), None);
+        assert_eq!(cooldown_ms(ErrorClass::RateLimit, Some(2000)), Some(2000));
+        assert_eq!(cooldown_ms(ErrorClass::RateLimit, None), Some(30_000));
+        assert_eq!(cooldown_ms(ErrorClass::RateLimit, Some(u64::MAX)), Some(MAX_COOLDOWN_MS));
+        assert_eq!(cooldown_ms(ErrorClass::Unreachable, Some(2000)), None);
+        assert_eq!(cooldown_ms(ErrorClass::BadRequest, None), None);
     }
 }

@@ -6,37 +6,37 @@ use futures_util::future::join_all;
 use polyclaw_domain::provider::ModelRef;
 use reqwest::Url;
 
-use crate::catalog::{Listed, Protocol};
+use crate::catalog::{ListedModel, ListingProtocol};
 use crate::http;
-use crate::settings::{Kind, ProviderSettings};
+use crate::settings::{ProviderSettings, ProviderVendor};
 
-const CONNECT: Duration = Duration::from_millis(200);
+const PROBE_CONNECT_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// A server that is busy loading a model may need a moment to list its models.
-const TOTAL: Duration = Duration::from_secs(1);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// In the order in which they are preferred, each with the model to begin with: small, current, able to use tools.
-const KEYS: [(&str, Kind, &str); 8] = [
-    ("ANTHROPIC_API_KEY", Kind::Anthropic, "claude-haiku-4-5"),
-    ("OPENAI_API_KEY", Kind::OpenAi, "gpt-5.4-mini"),
-    ("GEMINI_API_KEY", Kind::Gemini, "gemini-flash-latest"),
-    ("OPENROUTER_API_KEY", Kind::OpenRouter, "openai/gpt-5.4-mini"),
-    ("GROQ_API_KEY", Kind::Groq, "openai/gpt-oss-20b"),
-    ("DEEPSEEK_API_KEY", Kind::DeepSeek, "deepseek-chat"),
-    ("XAI_API_KEY", Kind::Xai, "grok-4-fast"),
-    ("MISTRAL_API_KEY", Kind::Mistral, "mistral-small-latest"),
+const ENVIRONMENT_KEYS: [(&str, ProviderVendor, &str); 8] = [
+    ("ANTHROPIC_API_KEY", ProviderVendor::Anthropic, "claude-haiku-4-5"),
+    ("OPENAI_API_KEY", ProviderVendor::OpenAi, "gpt-5.4-mini"),
+    ("GEMINI_API_KEY", ProviderVendor::Gemini, "gemini-flash-latest"),
+    ("OPENROUTER_API_KEY", ProviderVendor::OpenRouter, "openai/gpt-5.4-mini"),
+    ("GROQ_API_KEY", ProviderVendor::Groq, "openai/gpt-oss-20b"),
+    ("DEEPSEEK_API_KEY", ProviderVendor::DeepSeek, "deepseek-chat"),
+    ("XAI_API_KEY", ProviderVendor::Xai, "grok-4-fast"),
+    ("MISTRAL_API_KEY", ProviderVendor::Mistral, "mistral-small-latest"),
 ];
 
 /// What to answer with, and where it was found.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct DetectedProvider {
     pub provider: ProviderSettings,
     pub model: ModelRef,
-    pub source: Source,
+    pub source: DetectionSource,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum DetectionSource {
     /// The environment variable that held the key.
     Environment(&'static str),
     /// The local server's name and address.
@@ -45,72 +45,75 @@ pub enum Source {
 
 /// Where local servers listen.
 #[derive(Clone, Copy, Debug)]
-pub struct Ports {
+pub struct LocalServerPorts {
     pub ollama: u16,
     pub llama_cpp: u16,
     pub lm_studio: u16,
 }
 
-impl Default for Ports {
+impl Default for LocalServerPorts {
     fn default() -> Self {
         Self { ollama: 11434, llama_cpp: 8080, lm_studio: 1234 }
     }
 }
 
 /// The environment comes in as a function, so that tests have their own.
-pub async fn detect(variable: impl Fn(&str) -> Option<String>, ports: Ports) -> Option<Found> {
+pub async fn detect_provider(
+    variable: impl Fn(&str) -> Option<String>,
+    ports: LocalServerPorts,
+) -> Option<DetectedProvider> {
     match from_environment(variable) {
         Some(found) => Some(found),
         None => from_servers(ports).await,
     }
 }
 
-pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Option<Found> {
-    KEYS.into_iter().find_map(|(name, kind, model)| {
+pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Option<DetectedProvider> {
+    ENVIRONMENT_KEYS.into_iter().find_map(|(name, kind, model)| {
         let key = variable(name).map(|key| key.trim().to_owned()).filter(|key| !key.is_empty())?;
         let provider = ProviderSettings::new(kind.as_str(), kind).api_key(key).models([model]);
         let model = ModelRef { provider: kind.as_str().to_owned(), model: model.to_owned() };
-        Some(Found { provider, model, source: Source::Environment(name) })
+        Some(DetectedProvider { provider, model, source: DetectionSource::Environment(name) })
     })
 }
 
 /// Asks all ports at once; the order below decides between several that answer.
-pub async fn from_servers(ports: Ports) -> Option<Found> {
-    let client = http::probe(CONNECT, TOTAL).ok()?;
+pub async fn from_servers(ports: LocalServerPorts) -> Option<DetectedProvider> {
+    let client = http::probe_client(PROBE_CONNECT_TIMEOUT, PROBE_TIMEOUT).ok()?;
     let servers = [
-        Server { name: "ollama", port: ports.ollama, protocol: Protocol::Ollama },
-        Server { name: "llama_cpp", port: ports.llama_cpp, protocol: Protocol::OpenAi },
-        Server { name: "lm_studio", port: ports.lm_studio, protocol: Protocol::OpenAi },
+        LocalServer { name: "ollama", port: ports.ollama, protocol: ListingProtocol::Ollama },
+        LocalServer { name: "llama_cpp", port: ports.llama_cpp, protocol: ListingProtocol::OpenAi },
+        LocalServer { name: "lm_studio", port: ports.lm_studio, protocol: ListingProtocol::OpenAi },
     ];
-    join_all(servers.iter().map(|server| server.probe(&client))).await.into_iter().flatten().next()
+    join_all(servers.iter().map(|server| server.probe_server(&client))).await.into_iter().flatten().next()
 }
 
-struct Server {
+struct LocalServer {
     name: &'static str,
     port: u16,
-    protocol: Protocol,
+    protocol: ListingProtocol,
 }
 
-impl Server {
+impl LocalServer {
     /// A server without a model to chat with is of no use here, and any other program on the port lists none.
-    async fn probe(&self, client: &reqwest::Client) -> Option<Found> {
+    async fn probe_server(&self, client: &reqwest::Client) -> Option<DetectedProvider> {
         let base = Url::parse(&format!("http://127.0.0.1:{}/v1/", self.port)).ok()?;
-        let listed = self.protocol.read(client.get(self.protocol.url(&base)?)).await?;
+        let listed = self.protocol.read_models(client.get(self.protocol.list_url(&base)?)).await?;
         let model = listed.into_iter().find(can_chat)?;
         let kind = match self.protocol {
-            Protocol::Ollama => Kind::Ollama,
-            Protocol::OpenAi => Kind::OpenAiCompatible,
+            ListingProtocol::Ollama => ProviderVendor::Ollama,
+            ListingProtocol::OpenAi => ProviderVendor::OpenAiCompatible,
         };
-        Some(Found {
+        Some(DetectedProvider {
             provider: ProviderSettings::new(self.name, kind).base_url(base.as_str()),
             model: ModelRef { provider: self.name.to_owned(), model: model.name },
-            source: Source::Server { name: self.name, url: base.to_string() },
+            source: DetectionSource::Server { name: self.name, url: base.to_string() },
         })
     }
 }
 
 /// Embedding models stand in the same lists.
-fn can_chat(model: &Listed) -> bool {
+fn can_chat(model: &ListedModel) -> bool {
     !model.name.is_empty() && !model.name.to_lowercase().contains("embed")
 }
 
@@ -124,10 +127,10 @@ mod tests {
 
     #[test]
     fn each_key_picks_its_provider() {
-        for (name, kind, model) in KEYS {
+        for (name, kind, model) in ENVIRONMENT_KEYS {
             let found = from_environment(only(name, "k")).unwrap();
             assert_eq!((found.provider.kind, found.model.model.as_str()), (kind, model));
-            assert_eq!(found.source, Source::Environment(name));
+            assert_eq!(found.source, DetectionSource::Environment(name));
         }
     }
 

@@ -16,21 +16,21 @@ mod calls;
 mod chat;
 mod constraint;
 mod embed;
+#[cfg(test)]
+mod embedding_golden_tests;
 mod encoder;
 mod encoder_file;
 #[cfg(test)]
 mod fuzz;
 mod generate;
 mod gguf;
+#[cfg(test)]
+mod golden_tests;
 mod half;
 mod kernel;
 mod llama;
 mod matrix;
 mod profile;
-#[cfg(test)]
-mod real;
-#[cfg(test)]
-mod real_embeddings;
 mod safetensors;
 mod sample;
 #[cfg(test)]
@@ -42,34 +42,34 @@ mod weights;
 mod wordpiece;
 mod worker;
 
-pub use bench::{Measured, measure};
-pub use chat::Chat;
-pub use embed::{CONVERTED, Embeddings, convert, measure_embeddings};
-pub use weights::sha256;
+pub use bench::{ModelBenchReport, measure_model};
+pub use chat::EmbeddedChat;
+pub use embed::{CONVERTED_FILE_SHA256, LocalEmbeddings, convert_model, measure_embeddings};
+pub use weights::file_sha256;
 
 /// The provider's name: a model of it is `embedded/<name>`.
-pub const PROVIDER: &str = "embedded";
+pub const EMBEDDED_PROVIDER: &str = "embedded";
 /// The chat model's name.
-pub const CHAT: &str = "smollm2-135m";
+pub const CHAT_MODEL_NAME: &str = "smollm2-135m";
 /// The chat model as models are named everywhere.
 pub fn chat_model() -> ModelRef {
-    ModelRef { provider: PROVIDER.to_owned(), model: CHAT.to_owned() }
+    ModelRef { provider: EMBEDDED_PROVIDER.to_owned(), model: CHAT_MODEL_NAME.to_owned() }
 }
 
 /// The product of two vectors in bytes, as fast as this processor multiplies: a `domain::embedding::Product`.
-pub fn product(a: &[i8], b: &[i8]) -> i32 {
+pub fn byte_dot_product(a: &[i8], b: &[i8]) -> i32 {
     kernel::Kernel::detect().dot_product(a, b)
 }
 
 /// How many tokens the chat model is shown at most, with its answer.
-pub const CONTEXT: u64 = 2048;
+pub const CHAT_CONTEXT_TOKENS: u64 = 2048;
 
 /// What is wrong with a model file, after "this file can not be used: ".
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this model file can not be used: {0}")]
-pub struct Damaged(String);
+pub struct CorruptModelFile(String);
 
-impl Damaged {
+impl CorruptModelFile {
     fn new(why: impl Into<String>) -> Self {
         Self(why.into())
     }

@@ -6,16 +6,16 @@ use polyclaw_domain::provider::{ModelRef, ProviderError};
 use tracing::Dispatch;
 use tracing::instrument::WithSubscriber;
 
-use crate::endpoint::{Clients, Connection, Endpoint};
+use crate::endpoint::{ConnectionReuse, EndpointClients, ProviderEndpoint};
 use crate::error::Error;
-use crate::fault::Fault;
+use crate::error_class::ModelCallError;
 use crate::settings::{ApiKey, ProviderSettings};
 
 /// Texts of one request: what every provider takes.
-const BATCH: usize = 64;
+const REQUEST_BATCH_SIZE: usize = 64;
 
 pub struct RemoteEmbeddings {
-    endpoint: Endpoint,
+    endpoint: ProviderEndpoint,
     model: ModelRef,
     id: String,
     dim: usize,
@@ -25,16 +25,16 @@ impl RemoteEmbeddings {
     /// `dim` is what the model is known to give; a vector of another length is an error.
     pub fn new(settings: ProviderSettings, model: &str, dim: usize) -> Result<Self, Error> {
         let model = ModelRef { provider: settings.name.clone(), model: model.to_owned() };
-        let endpoint = Endpoint::new(settings, &mut Clients::default())?;
+        let endpoint = ProviderEndpoint::new(settings, &mut EndpointClients::default())?;
         Ok(Self { endpoint, id: model.to_string(), model, dim })
     }
 
-    async fn vectors(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, ProviderError> {
+    async fn embed_texts(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, ProviderError> {
         let has_words = |text: &&String| !text.trim().is_empty();
         let wanted: Vec<String> = texts.iter().filter(has_words).cloned().collect();
         let mut found = Vec::with_capacity(wanted.len());
-        for batch in wanted.chunks(BATCH) {
-            let vectors = self.batch(batch.to_vec()).await;
+        for batch in wanted.chunks(REQUEST_BATCH_SIZE) {
+            let vectors = self.request_batch(batch.to_vec()).await;
             let key = self.endpoint.key.as_ref().map(ApiKey::expose);
             found.extend(vectors.map_err(|fault| fault.into_error(&self.model, key))?);
         }
@@ -44,29 +44,29 @@ impl RemoteEmbeddings {
         Ok(texts.iter().map(vector).collect())
     }
 
-    async fn batch(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, Fault> {
+    async fn request_batch(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, ModelCallError> {
         let count = texts.len();
-        let client = self.endpoint.client(Connection::Pooled)?;
-        let call = client.embed_batch(self.endpoint.target(&self.model.model), texts, None);
+        let client = self.endpoint.genai_client(ConnectionReuse::Pooled)?;
+        let call = client.embed_batch(self.endpoint.service_target(&self.model.model), texts, None);
         let mut embeddings = call.with_subscriber(Dispatch::none()).await?.embeddings;
         embeddings.sort_by_key(genai::embed::Embedding::index);
         let vectors: Vec<Vec<f32>> =
             embeddings.into_iter().map(genai::embed::Embedding::into_vector).collect();
         if vectors.len() != count {
-            return Err(Fault::malformed("the provider gave another number of vectors than texts"));
+            return Err(ModelCallError::malformed("the provider gave another number of vectors than texts"));
         }
-        vectors.into_iter().map(|vector| self.unit(vector)).collect()
+        vectors.into_iter().map(|vector| self.to_unit_vector(vector)).collect()
     }
 
     /// A vector of length one.
-    fn unit(&self, mut vector: Vec<f32>) -> Result<Vec<f32>, Fault> {
+    fn to_unit_vector(&self, mut vector: Vec<f32>) -> Result<Vec<f32>, ModelCallError> {
         if vector.len() != self.dim {
             let message = format!("a vector has {} numbers, not {}", vector.len(), self.dim);
-            return Err(Fault::malformed(&message));
+            return Err(ModelCallError::malformed(&message));
         }
         let length = vector.iter().map(|value| value * value).sum::<f32>().sqrt();
         if !length.is_finite() {
-            return Err(Fault::malformed("a vector holds what is no number"));
+            return Err(ModelCallError::malformed("a vector holds what is no number"));
         }
         let inverse = if length > 0.0 { 1.0 / length } else { 0.0 };
         vector.iter_mut().for_each(|value| *value *= inverse);
@@ -84,10 +84,10 @@ impl Embedder for RemoteEmbeddings {
     }
 
     fn batch_size(&self) -> usize {
-        BATCH
+        REQUEST_BATCH_SIZE
     }
 
     fn embed_texts<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, ProviderError>> {
-        Box::pin(self.vectors(texts))
+        Box::pin(self.embed_texts(texts))
     }
 }

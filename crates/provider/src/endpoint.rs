@@ -10,13 +10,13 @@ use polyclaw_domain::provider::ErrorClass;
 use reqwest::Url;
 
 use crate::error::Error;
-use crate::fault::Fault;
-use crate::settings::{ApiKey, Kind, ProviderSettings};
+use crate::error_class::ModelCallError;
+use crate::settings::{ApiKey, ProviderSettings, ProviderVendor};
 use crate::{http, wire};
 
-pub(crate) struct Endpoint {
+pub(crate) struct ProviderEndpoint {
     pub name: String,
-    pub kind: Kind,
+    pub kind: ProviderVendor,
     pub models: Vec<String>,
     pub first_token_timeout: Duration,
     /// Whether its models can see.
@@ -37,19 +37,19 @@ pub(crate) struct Endpoint {
 
 /// The clients, built when the first provider needs them: reading the certificate store takes time.
 #[derive(Default)]
-pub(crate) struct Clients {
+pub(crate) struct EndpointClients {
     remote: Option<(reqwest::Client, Client)>,
     local: Option<(reqwest::Client, Client)>,
 }
 
-impl Clients {
+impl EndpointClients {
     fn for_url(&mut self, url: &Url) -> Result<(reqwest::Client, Client), Error> {
         let is_local = is_loopback(url);
         let slot = if is_local { &mut self.local } else { &mut self.remote };
         if let Some(clients) = slot {
             return Ok(clients.clone());
         }
-        let http = if is_local { http::local() } else { http::remote() }?;
+        let http = if is_local { http::local_client() } else { http::remote_client() }?;
         Ok(slot.insert(with_library(http)?).clone())
     }
 }
@@ -61,20 +61,20 @@ fn with_library(http: reqwest::Client) -> Result<(reqwest::Client, Client), Erro
 
 /// Which connection a call is made on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Connection {
+pub(crate) enum ConnectionReuse {
     Pooled,
     /// A pooled one may have been closed by the server meanwhile: this one is made for the call.
     Fresh,
 }
 
-impl Endpoint {
-    pub fn new(settings: ProviderSettings, clients: &mut Clients) -> Result<Self, Error> {
+impl ProviderEndpoint {
+    pub fn new(settings: ProviderSettings, clients: &mut EndpointClients) -> Result<Self, Error> {
         let base = base_url(&settings)?;
         let (http, client) = clients.for_url(&base)?;
         Ok(Self {
             target: genai::resolver::Endpoint::from_owned(base.as_str()),
             chat_url: chat_url(&base),
-            auth: auth(&settings),
+            auth: auth_data(&settings),
             has_own_url: settings.base_url.is_none(),
             name: settings.name,
             kind: settings.kind,
@@ -90,32 +90,32 @@ impl Endpoint {
         })
     }
 
-    pub fn http(&self, connection: Connection) -> Result<&reqwest::Client, Fault> {
+    pub fn http_client(&self, connection: ConnectionReuse) -> Result<&reqwest::Client, ModelCallError> {
         Ok(match connection {
-            Connection::Pooled => &self.http,
-            Connection::Fresh => &self.fresh()?.0,
+            ConnectionReuse::Pooled => &self.http,
+            ConnectionReuse::Fresh => &self.fresh_clients()?.0,
         })
     }
 
     /// The client library's own.
-    pub fn client(&self, connection: Connection) -> Result<&Client, Fault> {
+    pub fn genai_client(&self, connection: ConnectionReuse) -> Result<&Client, ModelCallError> {
         Ok(match connection {
-            Connection::Pooled => &self.client,
-            Connection::Fresh => &self.fresh()?.1,
+            ConnectionReuse::Pooled => &self.client,
+            ConnectionReuse::Fresh => &self.fresh_clients()?.1,
         })
     }
 
-    fn fresh(&self) -> Result<&(reqwest::Client, Client), Fault> {
+    fn fresh_clients(&self) -> Result<&(reqwest::Client, Client), ModelCallError> {
         if let Some(clients) = self.fresh.get() {
             return Ok(clients);
         }
-        let made = http::fresh(is_loopback(&self.base)).and_then(with_library);
-        let made = made.map_err(|error| Fault::new(ErrorClass::Unreachable, error.to_string()))?;
+        let made = http::unpooled_client(is_loopback(&self.base)).and_then(with_library);
+        let made = made.map_err(|error| ModelCallError::new(ErrorClass::Unreachable, error.to_string()))?;
         Ok(self.fresh.get_or_init(|| made))
     }
 
-    pub fn target(&self, model: &str) -> ServiceTarget {
-        let model = ModelIden::new(wire::adapter(self.kind), wire::model_name(model));
+    pub fn service_target(&self, model: &str) -> ServiceTarget {
+        let model = ModelIden::new(wire::adapter_kind(self.kind), wire::model_name(model));
         ServiceTarget { endpoint: self.target.clone(), auth: self.auth.clone(), model }
     }
 
@@ -135,7 +135,7 @@ impl Endpoint {
 }
 
 /// The library has no word for a call without a key; a server that wants none ignores an empty one.
-fn auth(settings: &ProviderSettings) -> AuthData {
+fn auth_data(settings: &ProviderSettings) -> AuthData {
     AuthData::Key(settings.api_key.as_ref().map_or_else(String::new, |key| key.expose().to_owned()))
 }
 
@@ -148,7 +148,7 @@ fn chat_url(base: &Url) -> Url {
 
 /// People write base URLs with and without the final slash, and often without the version.
 fn base_url(settings: &ProviderSettings) -> Result<Url, Error> {
-    let given = settings.base_url.as_deref().or_else(|| settings.kind.own_url());
+    let given = settings.base_url.as_deref().or_else(|| settings.kind.official_url());
     let given = given.ok_or_else(|| Error::NoBaseUrl { provider: settings.name.clone() })?;
     let bad = || Error::BaseUrl { provider: settings.name.clone(), url: given.to_owned() };
     let mut url = Url::parse(given.trim()).map_err(|_| bad())?;
@@ -156,7 +156,7 @@ fn base_url(settings: &ProviderSettings) -> Result<Url, Error> {
         return Err(bad());
     }
     let path = match url.path().trim_end_matches('/') {
-        "" if settings.kind == Kind::Gemini => "/v1beta/".to_owned(),
+        "" if settings.kind == ProviderVendor::Gemini => "/v1beta/".to_owned(),
         "" => "/v1/".to_owned(),
         path => format!("{path}/"),
     };
@@ -173,25 +173,28 @@ fn is_loopback(url: &Url) -> bool {
 mod tests {
     use super::*;
 
-    fn base(kind: Kind, url: &str) -> String {
+    fn base(kind: ProviderVendor, url: &str) -> String {
         base_url(&ProviderSettings::new("p", kind).base_url(url)).unwrap().to_string()
     }
 
     #[test]
     fn a_base_url_gets_what_people_leave_out() {
-        assert_eq!(base(Kind::OpenAiCompatible, "http://localhost:8080"), "http://localhost:8080/v1/");
-        assert_eq!(base(Kind::OpenAiCompatible, "http://h/api/v3"), "http://h/api/v3/");
-        assert_eq!(base(Kind::Anthropic, "https://proxy/v1/"), "https://proxy/v1/");
-        assert_eq!(base(Kind::Gemini, "https://proxy"), "https://proxy/v1beta/");
+        assert_eq!(
+            base(ProviderVendor::OpenAiCompatible, "http://localhost:8080"),
+            "http://localhost:8080/v1/"
+        );
+        assert_eq!(base(ProviderVendor::OpenAiCompatible, "http://h/api/v3"), "http://h/api/v3/");
+        assert_eq!(base(ProviderVendor::Anthropic, "https://proxy/v1/"), "https://proxy/v1/");
+        assert_eq!(base(ProviderVendor::Gemini, "https://proxy"), "https://proxy/v1beta/");
     }
 
     #[test]
     fn a_base_url_that_is_none_is_refused() {
         for url in ["", "localhost:8080", "ftp://h/", "http://"] {
-            let settings = ProviderSettings::new("p", Kind::OpenAi).base_url(url);
+            let settings = ProviderSettings::new("p", ProviderVendor::OpenAi).base_url(url);
             assert_eq!(base_url(&settings).unwrap_err().code(), "provider_base_url", "{url}");
         }
-        let settings = ProviderSettings::new("p", Kind::OpenAiCompatible);
+        let settings = ProviderSettings::new("p", ProviderVendor::OpenAiCompatible);
         assert_eq!(base_url(&settings).unwrap_err().code(), "provider_no_base_url");
     }
 

@@ -3,7 +3,6 @@
 //! [`Models`] is the port's implementation; [`detect`] finds something to answer with on a fresh machine.
 
 mod answer;
-mod calls;
 mod catalog;
 mod cooldown;
 pub mod detect;
@@ -11,17 +10,18 @@ pub mod embedded;
 mod embedding;
 mod endpoint;
 mod error;
-mod fault;
+mod error_class;
 mod http;
 mod models;
 mod openai;
 mod prompt;
-mod reading;
 mod settings;
+mod stream;
 mod thinking;
+mod tool_calls;
 mod wire;
 
 pub use embedding::RemoteEmbeddings;
 pub use error::Error;
-pub use models::Models;
-pub use settings::{ApiKey, Kind, ProviderSettings, Settings};
+pub use models::ModelProviders;
+pub use settings::{ApiKey, ModelProvidersSettings, ProviderSettings, ProviderVendor};

@@ -14,57 +14,57 @@ use polyclaw_domain::provider::{
 use tracing::instrument::WithSubscriber;
 use tracing::{Dispatch, warn};
 
-use crate::answer::Answer;
-use crate::catalog::Catalog;
+use crate::answer::ModelAnswer;
+use crate::catalog::ModelCatalog;
 use crate::cooldown::{self, Cooldowns};
-use crate::embedded::{self, Chat};
-use crate::endpoint::{Clients, Connection, Endpoint};
+use crate::embedded::{self, EmbeddedChat};
+use crate::endpoint::{ConnectionReuse, EndpointClients, ProviderEndpoint};
 use crate::error::Error;
-use crate::fault::Fault;
-use crate::reading::Reading;
-use crate::settings::{ApiKey, Settings};
-use crate::{calls, openai, prompt, wire};
+use crate::error_class::ModelCallError;
+use crate::settings::{ApiKey, ModelProvidersSettings};
+use crate::stream::AnswerReader;
+use crate::{openai, prompt, tool_calls, wire};
 
 /// A model that only asks to slow down does not mean a long time.
-const SOON_MS: u64 = 2_000;
+const RATE_LIMIT_RETRY_MS: u64 = 2_000;
 
 /// A call that failed by chance is made again before anything that asks to slow down.
-const RETRY_MS: u64 = 250;
+const TRANSIENT_RETRY_MS: u64 = 250;
 
 /// What is asked of one candidate.
 #[derive(Clone, Copy)]
-pub(crate) struct Question<'a> {
+pub(crate) struct CandidateRequest<'a> {
     pub prompt: &'a Prompt,
     pub sink: DeltaSink<'a>,
     /// Another model can be asked, so that nobody has to wait for one that is silent.
     pub has_next: bool,
-    pub connection: Connection,
+    pub connection: ConnectionReuse,
 }
 
-impl Question<'_> {
+impl CandidateRequest<'_> {
     /// How long it may be silent, before its first token and after each.
-    pub fn patience(&self, endpoint: &Endpoint) -> Option<Duration> {
+    pub fn silence_timeout(&self, endpoint: &ProviderEndpoint) -> Option<Duration> {
         self.has_next.then_some(endpoint.first_token_timeout)
     }
 }
 
-pub struct Models {
-    endpoints: HashMap<String, Endpoint>,
+pub struct ModelProviders {
+    endpoints: HashMap<String, ProviderEndpoint>,
     /// As configured, for lists.
     names: Vec<String>,
     cooldowns: Cooldowns,
-    catalog: Catalog,
+    catalog: ModelCatalog,
     clock: Arc<dyn WallClock>,
-    embedded: Option<Arc<Chat>>,
+    embedded: Option<Arc<EmbeddedChat>>,
 }
 
-impl Models {
-    pub fn new(settings: Settings, clock: Arc<dyn WallClock>) -> Result<Self, Error> {
-        let mut clients = Clients::default();
-        let mut endpoints: HashMap<String, Endpoint> = HashMap::new();
+impl ModelProviders {
+    pub fn new(settings: ModelProvidersSettings, clock: Arc<dyn WallClock>) -> Result<Self, Error> {
+        let mut clients = EndpointClients::default();
+        let mut endpoints: HashMap<String, ProviderEndpoint> = HashMap::new();
         let mut names = Vec::new();
         for (index, provider) in settings.providers.into_iter().enumerate() {
-            let mut endpoint = Endpoint::new(provider, &mut clients)?;
+            let mut endpoint = ProviderEndpoint::new(provider, &mut clients)?;
             let twin = endpoints.values().find(|other| other.shares_limits_with(&endpoint));
             endpoint.credential = twin.map_or(index, |twin| twin.credential);
             let name = endpoint.name.clone();
@@ -73,14 +73,14 @@ impl Models {
                 return Err(Error::Duplicate(name));
             }
         }
-        if settings.embedded.is_some() && endpoints.contains_key(embedded::PROVIDER) {
-            return Err(Error::Duplicate(embedded::PROVIDER.to_owned()));
+        if settings.embedded.is_some() && endpoints.contains_key(embedded::EMBEDDED_PROVIDER) {
+            return Err(Error::Duplicate(embedded::EMBEDDED_PROVIDER.to_owned()));
         }
         Ok(Self {
             endpoints,
             names,
             cooldowns: Cooldowns::default(),
-            catalog: Catalog::default(),
+            catalog: ModelCatalog::default(),
             clock,
             embedded: settings.embedded,
         })
@@ -98,22 +98,23 @@ impl Models {
             sink(delta);
         };
         let mut failed: Vec<ProviderError> = Vec::new();
-        let order = self.in_order(candidates);
+        let order = self.order_candidates(candidates);
         let last = order.len().saturating_sub(1);
         for (at, (model, has_next)) in order.into_iter().enumerate() {
-            let question = Question { prompt, sink: &watched, has_next, connection: Connection::Pooled };
+            let question =
+                CandidateRequest { prompt, sink: &watched, has_next, connection: ConnectionReuse::Pooled };
             if streamed.swap(false, Ordering::Relaxed) {
                 sink(StreamDelta::Restart);
             }
-            match self.ask(model, question).await {
+            match self.ask_model(model, question).await {
                 // Whoever asked decides about the last one: it was paid for.
                 Ok(reply) if reply.is_empty() && at < last => {
-                    let fault = Fault::new(ErrorClass::Empty, "the model returned an empty answer");
-                    failed.push(self.note(model, fault));
+                    let fault = ModelCallError::new(ErrorClass::Empty, "the model returned an empty answer");
+                    failed.push(self.record_failure(model, fault));
                 }
                 Ok(reply) => return Ok(reply),
                 Err(fault) => {
-                    let error = self.note(model, fault);
+                    let error = self.record_failure(model, fault);
                     let try_next = error.class.may_try_next();
                     failed.push(error);
                     if !try_next {
@@ -122,12 +123,12 @@ impl Models {
                 }
             }
         }
-        Err(summary(failed))
+        Err(summarize_failures(failed))
     }
 
     /// Each candidate once, and whether one that is worth hurrying for comes next. Those that are cooling come last: an
     /// old refusal is no answer where nobody else has one.
-    fn in_order<'a>(&self, candidates: &'a [ModelRef]) -> Vec<(&'a ModelRef, bool)> {
+    fn order_candidates<'a>(&self, candidates: &'a [ModelRef]) -> Vec<(&'a ModelRef, bool)> {
         let is_first = |(at, model): &(usize, &ModelRef)| !candidates[..*at].contains(model);
         let each = candidates.iter().enumerate().filter(is_first).map(|(_, model)| model);
         let (cooling, ready): (Vec<_>, Vec<_>) = each.partition(|model| self.is_cooling(model));
@@ -146,53 +147,66 @@ impl Models {
 
     /// A model that can not see is told so in words. One that refuses what it was shown is asked again without: an image
     /// it can not read, or no eyes at all, must not end a conversation for good.
-    async fn ask(&self, model: &ModelRef, question: Question<'_>) -> Result<ModelReply, Fault> {
+    async fn ask_model(
+        &self,
+        model: &ModelRef,
+        question: CandidateRequest<'_>,
+    ) -> Result<ModelReply, ModelCallError> {
         if !question.prompt.has_images() {
             return self.ask_once(model, question).await;
         }
         let told = || question.prompt.without_images();
-        let Some(endpoint) = self.seeing(model) else {
-            return self.ask_once(model, Question { prompt: &told(), ..question }).await;
+        let Some(endpoint) = self.image_endpoint(model) else {
+            return self.ask_once(model, CandidateRequest { prompt: &told(), ..question }).await;
         };
-        let fitting = prompt::fitting(question.prompt, endpoint.kind);
-        let shown = Question { prompt: fitting.as_ref().unwrap_or(question.prompt), ..question };
+        let fitting = prompt::without_oversized_images(question.prompt, endpoint.kind);
+        let shown = CandidateRequest { prompt: fitting.as_ref().unwrap_or(question.prompt), ..question };
         match self.ask_watched(model, shown).await {
             Err(fault) if fault.is_about_request() => {
                 warn!(model = %model, "a model refused a prompt with images; it is asked without them");
-                self.ask_once(model, Question { prompt: &told(), ..question }).await
+                self.ask_once(model, CandidateRequest { prompt: &told(), ..question }).await
             }
             answered => answered,
         }
     }
 
     /// What was streamed before a request was refused no longer counts.
-    async fn ask_watched(&self, model: &ModelRef, question: Question<'_>) -> Result<ModelReply, Fault> {
+    async fn ask_watched(
+        &self,
+        model: &ModelRef,
+        question: CandidateRequest<'_>,
+    ) -> Result<ModelReply, ModelCallError> {
         let streamed = AtomicBool::new(false);
         let watched = |delta| {
             streamed.store(true, Ordering::Relaxed);
             (question.sink)(delta);
         };
-        let answered = self.ask_once(model, Question { sink: &watched, ..question }).await;
-        if answered.as_ref().is_err_and(Fault::is_about_request) && streamed.load(Ordering::Relaxed) {
+        let answered = self.ask_once(model, CandidateRequest { sink: &watched, ..question }).await;
+        if answered.as_ref().is_err_and(ModelCallError::is_about_request) && streamed.load(Ordering::Relaxed)
+        {
             (question.sink)(StreamDelta::Restart);
         }
         answered
     }
 
     /// Where a model is asked that takes images.
-    fn seeing(&self, model: &ModelRef) -> Option<&Endpoint> {
+    fn image_endpoint(&self, model: &ModelRef) -> Option<&ProviderEndpoint> {
         let endpoint = self.endpoints.get(&model.provider).filter(|endpoint| endpoint.images);
         endpoint.filter(|_| *model != embedded::chat_model())
     }
 
-    async fn ask_once(&self, model: &ModelRef, question: Question<'_>) -> Result<ModelReply, Fault> {
+    async fn ask_once(
+        &self,
+        model: &ModelRef,
+        question: CandidateRequest<'_>,
+    ) -> Result<ModelReply, ModelCallError> {
         let mut answer = match &self.embedded {
             Some(chat) if *model == embedded::chat_model() => {
-                chat.ask(question.prompt, question.sink).await?
+                chat.generate_answer(question.prompt, question.sink).await?
             }
             _ => self.ask_endpoint(model, question).await?,
         };
-        calls::make_ids_unique(&mut answer.calls, question.prompt);
+        tool_calls::make_ids_unique(&mut answer.calls, question.prompt);
         Ok(ModelReply {
             text: answer.text,
             calls: answer.calls,
@@ -202,34 +216,43 @@ impl Models {
         })
     }
 
-    async fn ask_endpoint(&self, model: &ModelRef, question: Question<'_>) -> Result<Answer, Fault> {
+    async fn ask_endpoint(
+        &self,
+        model: &ModelRef,
+        question: CandidateRequest<'_>,
+    ) -> Result<ModelAnswer, ModelCallError> {
         let endpoint = self.endpoints.get(&model.provider).ok_or_else(|| {
-            Fault::new(ErrorClass::NotConfigured, format!("no provider '{}' is configured", model.provider))
+            ModelCallError::new(
+                ErrorClass::NotConfigured,
+                format!("no provider '{}' is configured", model.provider),
+            )
         })?;
         if endpoint.lacks_key() {
             let message = format!("no API key is configured for provider '{}'", endpoint.name);
-            return Err(Fault::new(ErrorClass::Auth, message));
+            return Err(ModelCallError::new(ErrorClass::Auth, message));
         }
         let answer = match ask_wire(endpoint, &model.model, question).await {
             // Nobody is to blame for a connection that died while it was idle.
             Err(fault) if fault.is_stale_connection => {
-                let afresh = Question { connection: Connection::Fresh, ..question };
+                let afresh = CandidateRequest { connection: ConnectionReuse::Fresh, ..question };
                 ask_wire(endpoint, &model.model, afresh).await?
             }
             answered => answered?,
         };
         self.cooldowns.clear(endpoint.credential, &model.model);
-        self.catalog.find(&endpoint.name);
+        self.catalog.mark_reachable(&endpoint.name);
         Ok(answer)
     }
 
-    fn note(&self, model: &ModelRef, fault: Fault) -> ProviderError {
+    fn record_failure(&self, model: &ModelRef, fault: ModelCallError) -> ProviderError {
         let endpoint = self.endpoints.get(&model.provider);
-        if let (Some(endpoint), Some(rest)) = (endpoint, cooldown::rest(fault.class, fault.retry_after_ms)) {
+        if let (Some(endpoint), Some(rest)) =
+            (endpoint, cooldown::cooldown_ms(fault.class, fault.retry_after_ms))
+        {
             self.cooldowns.start(endpoint.credential, &model.model, self.clock.now(), rest);
         }
         if fault.class == ErrorClass::Unreachable {
-            self.catalog.lose(&model.provider);
+            self.catalog.mark_unreachable(&model.provider);
         }
         warn!(model = %model, class = fault.class.as_str(), "a model did not answer");
         let key = endpoint.and_then(|endpoint| endpoint.key.as_ref());
@@ -237,43 +260,48 @@ impl Models {
     }
 }
 
-async fn ask_wire(endpoint: &Endpoint, model: &str, question: Question<'_>) -> Result<Answer, Fault> {
-    let Some(pieces) = wire::pieces(endpoint.kind) else {
-        return openai::ask(endpoint, model, question).await;
+async fn ask_wire(
+    endpoint: &ProviderEndpoint,
+    model: &str,
+    question: CandidateRequest<'_>,
+) -> Result<ModelAnswer, ModelCallError> {
+    let Some(pieces) = wire::tool_call_streaming(endpoint.kind) else {
+        return openai::ask_openai(endpoint, model, question).await;
     };
-    let reading = Reading { pieces, silence_timeout: question.patience(endpoint), sink: question.sink };
-    let request = prompt::request(question.prompt, endpoint.kind);
-    let options = prompt::options(question.prompt, endpoint.kind, model);
-    let client = endpoint.client(question.connection)?;
-    let call = client.exec_chat_stream(endpoint.target(model), request, Some(&options));
-    reading.read(call.with_subscriber(Dispatch::none()).await?.stream).await
+    let reading =
+        AnswerReader { pieces, silence_timeout: question.silence_timeout(endpoint), sink: question.sink };
+    let request = prompt::chat_request(question.prompt, endpoint.kind);
+    let options = prompt::chat_options(question.prompt, endpoint.kind, model);
+    let client = endpoint.genai_client(question.connection)?;
+    let call = client.exec_chat_stream(endpoint.service_target(model), request, Some(&options));
+    reading.read_stream(call.with_subscriber(Dispatch::none()).await?.stream).await
 }
 
-fn listed(chat: &Chat) -> ModelInfo {
+fn embedded_model_info(chat: &EmbeddedChat) -> ModelInfo {
     let model = embedded::chat_model();
-    let status = match chat.is_there() {
+    let status = match chat.weights_exist() {
         false => ModelStatus::Unreachable,
-        true if chat.is_damaged() => ModelStatus::Damaged,
+        true if chat.is_corrupt() => ModelStatus::Damaged,
         true => ModelStatus::Ready,
     };
-    ModelInfo { model, context_window: Some(embedded::CONTEXT), status, demo: true }
+    ModelInfo { model, context_window: Some(embedded::CHAT_CONTEXT_TOKENS), status, demo: true }
 }
 
 /// When a failure will be over by itself, in milliseconds, as whoever waits takes it.
-fn over_in(error: &ProviderError) -> Option<u64> {
+fn retry_in_ms(error: &ProviderError) -> Option<u64> {
     match (error.class, error.retry_after_ms) {
         (ErrorClass::RateLimit | ErrorClass::Overload, Some(ms)) => Some(ms),
-        (ErrorClass::RateLimit, None) => Some(SOON_MS),
-        (class, _) if class.is_transient() => Some(RETRY_MS),
+        (ErrorClass::RateLimit, None) => Some(RATE_LIMIT_RETRY_MS),
+        (class, _) if class.is_transient() => Some(TRANSIENT_RETRY_MS),
         _ => None,
     }
 }
 
 /// The last failure speaks, and names those before it; unless one of them will be over by itself. That helps nobody where
 /// the request is wrong.
-fn summary(mut failed: Vec<ProviderError>) -> ProviderError {
+fn summarize_failures(mut failed: Vec<ProviderError>) -> ProviderError {
     let may_wait = failed.last().is_some_and(|error| error.class.may_try_next());
-    let waits = failed.iter().enumerate().filter_map(|(at, error)| Some((over_in(error)?, Reverse(at))));
+    let waits = failed.iter().enumerate().filter_map(|(at, error)| Some((retry_in_ms(error)?, Reverse(at))));
     let soonest = waits.min().filter(|_| may_wait).map(|(_, Reverse(at))| at);
     let Some(speaker) = soonest.or(failed.len().checked_sub(1)) else {
         return ProviderError {
@@ -293,7 +321,7 @@ fn summary(mut failed: Vec<ProviderError>) -> ProviderError {
     speaks
 }
 
-impl ModelProvider for Models {
+impl ModelProvider for ModelProviders {
     fn stream_reply<'a>(
         &'a self,
         candidates: &'a [ModelRef],
@@ -307,8 +335,8 @@ impl ModelProvider for Models {
         let endpoints = self.names.iter().filter_map(|name| self.endpoints.get(name)).collect();
         let is_cooling = |model: &ModelRef| self.is_cooling(model);
         Box::pin(async move {
-            let mut models = self.catalog.list(endpoints, self.clock.now(), &is_cooling).await;
-            models.extend(self.embedded.as_deref().map(listed));
+            let mut models = self.catalog.list_models(endpoints, self.clock.now(), &is_cooling).await;
+            models.extend(self.embedded.as_deref().map(embedded_model_info));
             models
         })
     }

@@ -12,35 +12,42 @@ use reqwest::{RequestBuilder, Response};
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout_at};
 
-use crate::answer::{Answer, Ending, MOST_BYTES, Stop};
-use crate::calls::Calls;
-use crate::endpoint::Endpoint;
-use crate::fault::{self, Fault};
-use crate::models::Question;
-use crate::openai::chunk::Chunk;
-use crate::openai::events::Events;
-use crate::reading::LINGER;
-use crate::wire::Pieces;
+use crate::answer::{AnswerEnd, FinishReason, MAX_ANSWER_BYTES, ModelAnswer};
+use crate::endpoint::ProviderEndpoint;
+use crate::error_class::{self, ModelCallError};
+use crate::models::CandidateRequest;
+use crate::openai::chunk::UpstreamChunk;
+use crate::openai::events::SseParser;
+use crate::stream::CLOSE_DELAY;
+use crate::tool_calls::ToolCallAssembler;
+use crate::wire::ToolCallStreaming;
 
 /// What a provider says about an error is short; more of it is not read.
-const ERROR_BYTES: usize = 64 * 1024;
+const MAX_ERROR_BYTES: usize = 64 * 1024;
 
-pub(crate) async fn ask(endpoint: &Endpoint, model: &str, question: Question<'_>) -> Result<Answer, Fault> {
-    let client = endpoint.http(question.connection)?;
-    let request = request(endpoint, client, body::bytes(model, question.prompt)?);
-    let patience = question.patience(endpoint);
+pub(crate) async fn ask_openai(
+    endpoint: &ProviderEndpoint,
+    model: &str,
+    question: CandidateRequest<'_>,
+) -> Result<ModelAnswer, ModelCallError> {
+    let client = endpoint.http_client(question.connection)?;
+    let request = build_request(endpoint, client, body::request_bytes(model, question.prompt)?);
+    let patience = question.silence_timeout(endpoint);
     let mut deadline = patience.map(|patience| Instant::now() + patience);
-    let late = |_| Fault::silent(false);
-    let mut reply = Reply::new(within(deadline, open(request)).await.map_err(late)??, question.sink);
+    let late = |_| ModelCallError::silence_timeout(false);
+    let mut reply = StreamedReply::new(
+        run_until_deadline(deadline, open_stream(request)).await.map_err(late)??,
+        question.sink,
+    );
     loop {
         let seen = reply.tokens;
-        match within(deadline, reply.read()).await {
+        match run_until_deadline(deadline, reply.read_chunk()).await {
             Ok(Ok(true)) => return reply.finish(),
             Ok(Ok(false)) => {}
             Ok(Err(fault)) => return Err(fault),
             // It has said why it stopped: only the end of the connection is missing.
             Err(_) if reply.ending.stop.is_some() => return reply.finish(),
-            Err(_) => return Err(Fault::silent(reply.tokens > 0)),
+            Err(_) => return Err(ModelCallError::silence_timeout(reply.tokens > 0)),
         }
         if reply.tokens > seen {
             deadline = patience.map(|patience| Instant::now() + patience);
@@ -48,14 +55,17 @@ pub(crate) async fn ask(endpoint: &Endpoint, model: &str, question: Question<'_>
     }
 }
 
-async fn within<T>(deadline: Option<Instant>, work: impl Future<Output = T>) -> Result<T, Elapsed> {
+async fn run_until_deadline<T>(
+    deadline: Option<Instant>,
+    work: impl Future<Output = T>,
+) -> Result<T, Elapsed> {
     match deadline {
         Some(deadline) => timeout_at(deadline, work).await,
         None => Ok(work.await),
     }
 }
 
-fn request(endpoint: &Endpoint, client: &reqwest::Client, body: Vec<u8>) -> RequestBuilder {
+fn build_request(endpoint: &ProviderEndpoint, client: &reqwest::Client, body: Vec<u8>) -> RequestBuilder {
     let request = client.post(endpoint.chat_url.clone());
     let request = request.header(CONTENT_TYPE, "application/json").header(ACCEPT, "text/event-stream");
     let request = match &endpoint.key {
@@ -65,73 +75,75 @@ fn request(endpoint: &Endpoint, client: &reqwest::Client, body: Vec<u8>) -> Requ
     request.body(body)
 }
 
-async fn open(request: RequestBuilder) -> Result<Response, Fault> {
+async fn open_stream(request: RequestBuilder) -> Result<Response, ModelCallError> {
     let mut response = request.send().await?;
     let status = response.status();
     if status.is_success() {
         return Ok(response);
     }
     let mut body = Vec::new();
-    while body.len() < ERROR_BYTES
+    while body.len() < MAX_ERROR_BYTES
         && let Some(bytes) = response.chunk().await?
     {
         body.extend_from_slice(&bytes);
     }
-    Err(fault::from_status(status.as_u16(), &String::from_utf8_lossy(&body), response.headers()))
+    Err(error_class::from_status(status.as_u16(), &String::from_utf8_lossy(&body), response.headers()))
 }
 
 /// An answer that is being read.
-struct Reply<'a> {
+struct StreamedReply<'a> {
     response: Response,
-    events: Events,
+    events: SseParser,
     sink: DeltaSink<'a>,
     text: String,
-    calls: Calls,
-    ending: Ending,
+    calls: ToolCallAssembler,
+    ending: AnswerEnd,
     /// Pieces of words, thoughts and calls so far.
     tokens: usize,
 }
 
-impl<'a> Reply<'a> {
+impl<'a> StreamedReply<'a> {
     fn new(response: Response, sink: DeltaSink<'a>) -> Self {
         Self {
             response,
-            events: Events::default(),
+            events: SseParser::default(),
             sink,
             text: String::new(),
-            calls: Calls::new(Pieces::Fragments),
-            ending: Ending::default(),
+            calls: ToolCallAssembler::new(ToolCallStreaming::Fragments),
+            ending: AnswerEnd::default(),
             tokens: 0,
         }
     }
 
     /// Takes what came next; true when the answer is complete.
-    async fn read(&mut self) -> Result<bool, Fault> {
+    async fn read_chunk(&mut self) -> Result<bool, ModelCallError> {
         let Some(bytes) = self.response.chunk().await? else {
             // Some servers say why they stopped and then just hang up.
             return match self.ending.stop {
                 Some(_) => Ok(true),
-                None => Err(Fault::cut_off()),
+                None => Err(ModelCallError::cut_off()),
             };
         };
-        self.events.add(&bytes)?;
-        while let Some(data) = self.events.next()? {
+        self.events.push_bytes(&bytes)?;
+        while let Some(data) = self.events.next_event()? {
             if data == "[DONE]" {
                 return Ok(true);
             }
             let chunk = serde_json::from_str(&data);
-            self.take(chunk.map_err(|_| Fault::malformed("the answer could not be read"))?)?;
+            self.process_chunk(
+                chunk.map_err(|_| ModelCallError::malformed("the answer could not be read"))?,
+            )?;
         }
-        if self.text.len() + self.calls.bytes() > MOST_BYTES {
-            self.ending.stop = Some(Stop::Length);
+        if self.text.len() + self.calls.byte_count() > MAX_ANSWER_BYTES {
+            self.ending.stop = Some(FinishReason::Length);
             return Ok(true);
         }
         Ok(false)
     }
 
-    fn take(&mut self, chunk: Chunk) -> Result<(), Fault> {
+    fn process_chunk(&mut self, chunk: UpstreamChunk) -> Result<(), ModelCallError> {
         if let Some(error) = &chunk.error {
-            return Err(fault::from_event(error));
+            return Err(error_class::from_event(error));
         }
         if let Some(usage) = chunk.usage() {
             self.ending.usage = usage;
@@ -139,43 +151,42 @@ impl<'a> Reply<'a> {
         let Some(choice) = chunk.into_choice() else {
             return Ok(());
         };
-        self.ending.stop = choice.stop().or(self.ending.stop);
+        self.ending.stop = choice.finish_reason().or(self.ending.stop);
         let mut delta = choice.delta.unwrap_or_default();
-        let (reasoning, text) = delta.words();
+        let (reasoning, text) = delta.take_thought_and_text();
         if let Some(reasoning) = reasoning {
-            self.say(StreamDelta::Reasoning(reasoning));
+            self.emit_delta(StreamDelta::Reasoning(reasoning));
         }
         if let Some(text) = text {
             self.text.push_str(&text);
-            self.say(StreamDelta::Text(text));
+            self.emit_delta(StreamDelta::Text(text));
         }
         for (place, piece) in delta.tool_calls.into_iter().flatten().enumerate() {
             let (id, name, arguments) = piece.into_parts(place);
-            self.calls.add(id, name, arguments);
+            self.calls.add_piece(id, name, arguments);
             self.tokens += 1;
         }
         Ok(())
     }
 
-    fn say(&mut self, delta: StreamDelta) {
+    fn emit_delta(&mut self, delta: StreamDelta) {
         self.tokens += 1;
         (self.sink)(delta);
     }
 
-    fn finish(self) -> Result<Answer, Fault> {
-        linger(self.response);
-        Answer::finish(self.text, self.calls, self.ending)
+    fn finish(self) -> Result<ModelAnswer, ModelCallError> {
+        drain_to_eof(self.response);
+        ModelAnswer::from_parts(self.text, self.calls, self.ending)
     }
 }
 
 /// The last event is not yet the end of the HTTP answer. Dropped now, the connection would be closed and the next
 /// call of this turn would begin with a new handshake. Mostly the end is there already.
-fn linger(mut response: Response) {
+fn drain_to_eof(mut response: Response) {
     if let Some(Ok(None) | Err(_)) = response.chunk().now_or_never() {
         return;
     }
-    tokio::spawn(tokio::time::timeout(
-        LINGER,
-        async move { while let Ok(Some(_)) = response.chunk().await {} },
-    ));
+    tokio::spawn(tokio::time::timeout(CLOSE_DELAY, async move {
+        while let Ok(Some(_)) = response.chunk().await {}
+    }));
 }

@@ -9,28 +9,29 @@ use polyclaw_domain::provider::{Prompt, PromptMessage};
 use polyclaw_domain::tool::ToolSpec;
 use serde_json::json;
 
-use crate::calls::shown_again;
-use crate::settings::Kind;
+use crate::settings::ProviderVendor;
 use crate::thinking;
+use crate::tool_calls::replayed_arguments;
 
 /// Anthropic takes 5 MB of an image, and counts its base64.
-const ANTHROPIC_IMAGE: usize = 5 * 1024 * 1024 / 4 * 3;
+const MAX_ANTHROPIC_IMAGE_BYTES: usize = 5 * 1024 * 1024 / 4 * 3;
 
-pub(crate) fn request(prompt: &Prompt, kind: Kind) -> ChatRequest {
-    let mut request = ChatRequest::new(messages(&prompt.messages, kind));
+pub(crate) fn chat_request(prompt: &Prompt, kind: ProviderVendor) -> ChatRequest {
+    let mut request = ChatRequest::new(chat_messages(&prompt.messages, kind));
     if !prompt.system.is_empty() {
         request = request.with_system(prompt.system.as_str());
     }
     if !prompt.tools.is_empty() {
-        request = request.with_tools(prompt.tools.iter().map(|spec| tool(spec)));
+        request = request.with_tools(prompt.tools.iter().map(|spec| tool_definition(spec)));
     }
     request
 }
 
 /// The same without images that the provider refuses for their size, if there are such: with one of them it would
 /// refuse all.
-pub(crate) fn fitting(prompt: &Prompt, kind: Kind) -> Option<Prompt> {
-    let is_large = |image: &Image| kind == Kind::Anthropic && image.bytes().len() > ANTHROPIC_IMAGE;
+pub(crate) fn without_oversized_images(prompt: &Prompt, kind: ProviderVendor) -> Option<Prompt> {
+    let is_large =
+        |image: &Image| kind == ProviderVendor::Anthropic && image.bytes().len() > MAX_ANTHROPIC_IMAGE_BYTES;
     if !prompt.messages.iter().any(|message| message.images().iter().any(is_large)) {
         return None;
     }
@@ -50,38 +51,38 @@ pub(crate) fn fitting(prompt: &Prompt, kind: Kind) -> Option<Prompt> {
     Some(prompt)
 }
 
-pub(crate) fn options(prompt: &Prompt, kind: Kind, model: &str) -> ChatOptions {
-    let effort = thinking::effort(prompt, kind, model);
+pub(crate) fn chat_options(prompt: &Prompt, kind: ProviderVendor, model: &str) -> ChatOptions {
+    let effort = thinking::reasoning_effort(prompt, kind, model);
     ChatOptions {
         // Anthropic refuses a temperature where it is to think.
-        temperature: prompt.temperature.filter(|_| effort.is_none() || kind != Kind::Anthropic),
+        temperature: prompt.temperature.filter(|_| effort.is_none() || kind != ProviderVendor::Anthropic),
         max_tokens: prompt.max_tokens,
         capture_usage: Some(true),
         reasoning_effort: effort,
         // Anthropic caches only what is marked; the others do it by themselves.
-        cache_control: (kind == Kind::Anthropic).then_some(CacheControl::Ephemeral),
+        cache_control: (kind == ProviderVendor::Anthropic).then_some(CacheControl::Ephemeral),
         ..ChatOptions::default()
     }
 }
 
 /// The results of one round go into one message: Anthropic wants them together.
-fn messages(messages: &[PromptMessage], kind: Kind) -> Vec<ChatMessage> {
+fn chat_messages(messages: &[PromptMessage], kind: ProviderVendor) -> Vec<ChatMessage> {
     let mut mapped = Vec::with_capacity(messages.len());
     let mut results = Vec::new();
     for message in messages {
         if let PromptMessage::ToolResult { call_id, name, content, is_error } = message {
-            results.push(if *is_error && kind == Kind::Anthropic {
+            results.push(if *is_error && kind == ProviderVendor::Anthropic {
                 failed_result(call_id, content)
             } else {
                 ToolResponse::new(call_id, content).with_fn_name(name).into()
             });
             continue;
         }
-        flush(&mut results, &mut mapped);
+        flush_results(&mut results, &mut mapped);
         match message {
-            PromptMessage::User { text, images } => mapped.push(user(text, images)),
+            PromptMessage::User { text, images } => mapped.push(user_message(text, images)),
             PromptMessage::Assistant { text, calls } => {
-                let parts = assistant(text, calls);
+                let parts = assistant_parts(text, calls);
                 // An answer without content is not accepted back.
                 if !parts.is_empty() {
                     mapped.push(ChatMessage::assistant(MessageContent::from_parts(parts)));
@@ -90,17 +91,17 @@ fn messages(messages: &[PromptMessage], kind: Kind) -> Vec<ChatMessage> {
             PromptMessage::ToolResult { .. } => {}
         }
     }
-    flush(&mut results, &mut mapped);
+    flush_results(&mut results, &mut mapped);
     mapped
 }
 
-fn flush(results: &mut Vec<ContentPart>, mapped: &mut Vec<ChatMessage>) {
+fn flush_results(results: &mut Vec<ContentPart>, mapped: &mut Vec<ChatMessage>) {
     if !results.is_empty() {
         mapped.push(ChatMessage::tool(MessageContent::from_parts(std::mem::take(results))));
     }
 }
 
-fn user(text: &str, images: &[Image]) -> ChatMessage {
+fn user_message(text: &str, images: &[Image]) -> ChatMessage {
     let text = (!text.is_empty() || images.is_empty()).then(|| ContentPart::from_text(text));
     let shown = images
         .iter()
@@ -108,13 +109,13 @@ fn user(text: &str, images: &[Image]) -> ChatMessage {
     ChatMessage::user(MessageContent::from_parts(text.into_iter().chain(shown).collect::<Vec<_>>()))
 }
 
-fn assistant(text: &str, calls: &[polyclaw_domain::tool::ToolCall]) -> Vec<ContentPart> {
+fn assistant_parts(text: &str, calls: &[polyclaw_domain::tool::ToolCall]) -> Vec<ContentPart> {
     let text = (!text.is_empty()).then(|| ContentPart::from_text(text));
     let calls = calls.iter().map(|call| {
         ContentPart::ToolCall(ToolCall {
             call_id: call.id.clone(),
             fn_name: call.name.clone(),
-            fn_arguments: shown_again(call).into_owned(),
+            fn_arguments: replayed_arguments(call).into_owned(),
             thought_signatures: None,
         })
     });
@@ -128,7 +129,7 @@ fn failed_result(call_id: &str, content: &str) -> ContentPart {
     ContentPart::from_custom(block, None)
 }
 
-fn tool(spec: &ToolSpec) -> Tool {
+fn tool_definition(spec: &ToolSpec) -> Tool {
     Tool::new(spec.name.as_str())
         .with_description(spec.description.as_str())
         .with_schema(spec.parameters.clone())

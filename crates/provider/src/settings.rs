@@ -5,21 +5,21 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::embedded::Chat;
+use crate::embedded::EmbeddedChat;
 use crate::error::Error;
 
 #[derive(Clone, Default)]
-pub struct Settings {
+pub struct ModelProvidersSettings {
     pub providers: Vec<ProviderSettings>,
     /// The model inside the program, where its weights are there. Shared, so that a reload keeps what is loaded.
-    pub embedded: Option<Arc<Chat>>,
+    pub embedded: Option<Arc<EmbeddedChat>>,
 }
 
 #[derive(Clone, Debug)]
 pub struct ProviderSettings {
     /// The part of a model reference before the slash.
     pub name: String,
-    pub kind: Kind,
+    pub kind: ProviderVendor,
     /// `None` is the provider's own address.
     pub base_url: Option<String>,
     pub api_key: Option<ApiKey>,
@@ -33,16 +33,16 @@ pub struct ProviderSettings {
 
 impl ProviderSettings {
     /// Long enough for a model that thinks, short enough for two that are silent before a turn counts as stalled.
-    pub const FIRST_TOKEN: Duration = Duration::from_secs(45);
+    pub const DEFAULT_FIRST_TOKEN_TIMEOUT: Duration = Duration::from_secs(45);
 
-    pub fn new(name: impl Into<String>, kind: Kind) -> Self {
+    pub fn new(name: impl Into<String>, kind: ProviderVendor) -> Self {
         Self {
             name: name.into(),
             kind,
             base_url: None,
             api_key: None,
             models: Vec::new(),
-            first_token_timeout: Self::FIRST_TOKEN,
+            first_token_timeout: Self::DEFAULT_FIRST_TOKEN_TIMEOUT,
             images: true,
         }
     }
@@ -84,7 +84,7 @@ impl fmt::Debug for ApiKey {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum ProviderVendor {
     OpenAi,
     Anthropic,
     Gemini,
@@ -98,7 +98,7 @@ pub enum Kind {
     OpenAiCompatible,
 }
 
-impl Kind {
+impl ProviderVendor {
     pub const ALL: [Self; 10] = [
         Self::OpenAi,
         Self::Anthropic,
@@ -128,7 +128,7 @@ impl Kind {
     }
 
     /// Where the provider itself listens.
-    pub(crate) fn own_url(self) -> Option<&'static str> {
+    pub(crate) fn official_url(self) -> Option<&'static str> {
         match self {
             Self::OpenAi => Some("https://api.openai.com/v1/"),
             Self::Anthropic => Some("https://api.anthropic.com/v1/"),
@@ -148,7 +148,7 @@ impl Kind {
     }
 }
 
-impl FromStr for Kind {
+impl FromStr for ProviderVendor {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
@@ -163,15 +163,15 @@ mod tests {
 
     #[test]
     fn a_key_does_not_show_in_debug_output() {
-        let settings = ProviderSettings::new("openai", Kind::OpenAi).api_key("sk-secret");
+        let settings = ProviderSettings::new("openai", ProviderVendor::OpenAi).api_key("sk-secret");
         assert!(!format!("{settings:?}").contains("sk-secret"));
     }
 
     #[test]
     fn every_kind_is_read_by_its_name() {
-        for kind in Kind::ALL {
-            assert_eq!(kind.as_str().parse::<Kind>().unwrap(), kind);
+        for kind in ProviderVendor::ALL {
+            assert_eq!(kind.as_str().parse::<ProviderVendor>().unwrap(), kind);
         }
-        assert_eq!("clippy".parse::<Kind>().unwrap_err().code(), "provider_kind");
+        assert_eq!("clippy".parse::<ProviderVendor>().unwrap_err().code(), "provider_kind");
     }
 }

@@ -3,21 +3,21 @@
 
 use polyclaw_domain::provider::{Prompt, PromptMessage, ReasoningEffort};
 
-use crate::settings::Kind;
+use crate::settings::ProviderVendor;
 
-type Effort = genai::chat::ReasoningEffort;
+type GenaiEffort = genai::chat::ReasoningEffort;
 
 /// Anthropic takes no smaller budget.
-const LEAST: u32 = 1_024;
+const MIN_BUDGET_TOKENS: u32 = 1_024;
 
 /// What the model is told; nothing where the request would be refused for it.
-pub(crate) fn effort(prompt: &Prompt, kind: Kind, model: &str) -> Option<Effort> {
+pub(crate) fn reasoning_effort(prompt: &Prompt, kind: ProviderVendor, model: &str) -> Option<GenaiEffort> {
     let (word, budget) = match prompt.reasoning_effort? {
-        ReasoningEffort::Low => (Effort::Low, LEAST),
-        ReasoningEffort::Medium => (Effort::Medium, 8_000),
-        ReasoningEffort::High => (Effort::High, 24_000),
+        ReasoningEffort::Low => (GenaiEffort::Low, MIN_BUDGET_TOKENS),
+        ReasoningEffort::Medium => (GenaiEffort::Medium, 8_000),
+        ReasoningEffort::High => (GenaiEffort::High, 24_000),
     };
-    if kind != Kind::Anthropic || takes_words(model) {
+    if kind != ProviderVendor::Anthropic || accepts_effort_word(model) {
         return Some(word);
     }
     // Between a call and its result the thoughts before the call have to come back, and they are not kept.
@@ -26,7 +26,7 @@ pub(crate) fn effort(prompt: &Prompt, kind: Kind, model: &str) -> Option<Effort>
     }
     // Thoughts count as answer: half of what there is stays for the words.
     let budget = prompt.max_tokens.map_or(budget, |most| budget.min(most / 2));
-    (budget >= LEAST).then_some(Effort::Budget(budget))
+    (budget >= MIN_BUDGET_TOKENS).then_some(GenaiEffort::Budget(budget))
 }
 
 fn is_inside_round(messages: &[PromptMessage]) -> bool {
@@ -36,7 +36,7 @@ fn is_inside_round(messages: &[PromptMessage]) -> bool {
 }
 
 /// Whether the library tells this model of Anthropic an effort in a word. A name nobody knows is an old one's.
-fn takes_words(model: &str) -> bool {
+fn accepts_effort_word(model: &str) -> bool {
     let mut parts = model.split('-');
     let family = (parts.next() == Some("claude")).then(|| parts.next()).flatten();
     let mut number = || parts.next().filter(|part| part.len() <= 2)?.parse::<u32>().ok();
@@ -67,9 +67,9 @@ mod tests {
             (Low, Some(2_000), None),
         ] {
             let prompt = Prompt { reasoning_effort: Some(effort), max_tokens: most, ..Prompt::default() };
-            let told = super::effort(&prompt, Kind::Anthropic, "claude-sonnet-4-5");
+            let told = super::reasoning_effort(&prompt, ProviderVendor::Anthropic, "claude-sonnet-4-5");
             let budget = told.map(|told| match told {
-                Effort::Budget(budget) => budget,
+                GenaiEffort::Budget(budget) => budget,
                 other => panic!("{other:?} is no budget"),
             });
             assert_eq!(budget, expected, "{effort:?} of {most:?}");
@@ -79,12 +79,12 @@ mod tests {
     #[test]
     fn models_that_take_a_word_are_known_by_their_names() {
         for model in ["claude-opus-4-5", "claude-opus-5", "claude-sonnet-4-6", "claude-sonnet-5-20260101"] {
-            assert!(takes_words(model), "{model}");
+            assert!(accepts_effort_word(model), "{model}");
         }
         for model in
             ["claude-opus-4-20250514", "claude-sonnet-4-5", "claude-haiku-4-5", "claude-3-7-sonnet", "m"]
         {
-            assert!(!takes_words(model), "{model}");
+            assert!(!accepts_effort_word(model), "{model}");
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use genai::adapter::AdapterKind;
 
-use crate::settings::Kind;
+use crate::settings::ProviderVendor;
 
 /// How a tool call comes while it is being streamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pieces {
+pub(crate) enum ToolCallStreaming {
     /// Each piece continues the one before.
     Fragments,
     /// Each piece repeats all that came before.
@@ -15,25 +15,27 @@ pub(crate) enum Pieces {
     Whole,
 }
 
-pub(crate) fn adapter(kind: Kind) -> AdapterKind {
+pub(crate) fn adapter_kind(kind: ProviderVendor) -> AdapterKind {
     match kind {
         // Ollama's own protocol does not pair a tool result with its call; its OpenAI-shaped one does.
-        Kind::OpenAi | Kind::Ollama | Kind::OpenAiCompatible => AdapterKind::OpenAI,
-        Kind::Anthropic => AdapterKind::Anthropic,
-        Kind::Gemini => AdapterKind::Gemini,
-        Kind::OpenRouter => AdapterKind::OpenRouter,
-        Kind::Groq => AdapterKind::Groq,
-        Kind::DeepSeek => AdapterKind::DeepSeek,
-        Kind::Xai => AdapterKind::Xai,
-        Kind::Mistral => AdapterKind::Mistral,
+        ProviderVendor::OpenAi | ProviderVendor::Ollama | ProviderVendor::OpenAiCompatible => {
+            AdapterKind::OpenAI
+        }
+        ProviderVendor::Anthropic => AdapterKind::Anthropic,
+        ProviderVendor::Gemini => AdapterKind::Gemini,
+        ProviderVendor::OpenRouter => AdapterKind::OpenRouter,
+        ProviderVendor::Groq => AdapterKind::Groq,
+        ProviderVendor::DeepSeek => AdapterKind::DeepSeek,
+        ProviderVendor::Xai => AdapterKind::Xai,
+        ProviderVendor::Mistral => AdapterKind::Mistral,
     }
 }
 
 /// Who is asked through the library; the others speak OpenAI's chat completions, which we do ourselves.
-pub(crate) fn pieces(kind: Kind) -> Option<Pieces> {
+pub(crate) fn tool_call_streaming(kind: ProviderVendor) -> Option<ToolCallStreaming> {
     match kind {
-        Kind::Anthropic => Some(Pieces::Snapshots),
-        Kind::Gemini => Some(Pieces::Whole),
+        ProviderVendor::Anthropic => Some(ToolCallStreaming::Snapshots),
+        ProviderVendor::Gemini => Some(ToolCallStreaming::Whole),
         _ => None,
     }
 }

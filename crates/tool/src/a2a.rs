@@ -15,20 +15,20 @@ use reqwest::{Method, Response, StatusCode, Url};
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
-use crate::http_fetch::{Web, explain, is_public};
+use crate::http_fetch::{WebClient, innermost_cause, is_public};
 
 /// One call: a task is not waited for in it.
-const LONGEST: Duration = Duration::from_secs(30);
+const A2A_CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// What one answer may hold, and how much of its text is told.
-const MOST_BYTES: usize = 1024 * 1024;
-const MOST_CHARS: usize = 100_000;
+const MAX_ANSWER_BYTES: usize = 1024 * 1024;
+const MAX_ANSWER_CHARS: usize = 100_000;
 
 pub struct RemoteAgents {
-    web: Web,
-    agents: BTreeMap<String, Remote>,
+    web: WebClient,
+    agents: BTreeMap<String, RemoteAgentEndpoint>,
 }
 
-struct Remote {
+struct RemoteAgentEndpoint {
     url: String,
     token: Option<Secret>,
     is_idempotent: bool,
@@ -43,29 +43,34 @@ impl fmt::Debug for RemoteAgents {
 impl RemoteAgents {
     pub fn new(agents: &BTreeMap<String, RemoteAgentConfig>, allow_private: bool) -> Self {
         let rule = if allow_private { |_| true } else { is_public };
-        let remote = |agent: &RemoteAgentConfig| Remote {
+        let remote = |agent: &RemoteAgentConfig| RemoteAgentEndpoint {
             url: agent.url.clone(),
             token: agent.token.clone(),
             is_idempotent: agent.idempotent,
         };
         let agents = agents.iter().map(|(name, agent)| (name.clone(), remote(agent))).collect();
-        Self { web: Web::new(rule), agents }
+        Self { web: WebClient::new(rule), agents }
     }
 
-    async fn ask(&self, name: &str, method: &str, params: Value) -> RemoteTaskResult {
+    async fn call_agent(&self, name: &str, method: &str, params: Value) -> RemoteTaskResult {
         let unknown = || RemoteAgentError::refusal("there is no such remote agent");
         let remote = self.agents.get(name).ok_or_else(unknown)?;
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-        let called = tokio::time::timeout(LONGEST, self.call(remote, &body)).await;
-        let answer = called.unwrap_or_else(|_| Err(fault(&Error::OutOfTime(LONGEST.as_secs()))))?;
+        let called = tokio::time::timeout(A2A_CALL_TIMEOUT, self.post_json(remote, &body)).await;
+        let answer =
+            called.unwrap_or_else(|_| Err(to_remote_fault(&Error::OutOfTime(A2A_CALL_TIMEOUT.as_secs()))))?;
         if let Some(said) = answer["error"]["message"].as_str() {
             let said = Some(sanitize::to_single_line(said, 500));
             return Err(RemoteAgentError { remote_message: said, ..RemoteAgentError::refusal("it refused") });
         }
-        read(&answer["result"]).ok_or_else(|| RemoteAgentError::refusal("its answer is not A2A"))
+        parse_task(&answer["result"]).ok_or_else(|| RemoteAgentError::refusal("its answer is not A2A"))
     }
 
-    async fn call(&self, remote: &Remote, body: &Value) -> std::result::Result<Value, RemoteAgentError> {
+    async fn post_json(
+        &self,
+        remote: &RemoteAgentEndpoint,
+        body: &Value,
+    ) -> std::result::Result<Value, RemoteAgentError> {
         let url = Url::parse(&remote.url).map_err(|error| RemoteAgentError::refusal(error.to_string()))?;
         let mut headers = HeaderMap::from_iter([
             (CONTENT_TYPE, HeaderValue::from_static("application/json")),
@@ -78,15 +83,15 @@ impl RemoteAgents {
             headers.insert(AUTHORIZATION, value);
         }
         let sent = self.web.send_body(&Method::POST, &url, &headers, body.to_string().into()).await;
-        let response = sent.map_err(|error| fault(&error))?;
-        check(response.status())?;
-        let bytes = whole(response).await.map_err(|error| fault(&error))?;
+        let response = sent.map_err(|error| to_remote_fault(&error))?;
+        check_status(response.status())?;
+        let bytes = read_answer(response).await.map_err(|error| to_remote_fault(&error))?;
         serde_json::from_slice(&bytes).map_err(|_| RemoteAgentError::transient("its answer is not JSON"))
     }
 }
 
 /// What stands in front of an agent may be away for a moment, and says so in these numbers.
-fn check(status: StatusCode) -> std::result::Result<(), RemoteAgentError> {
+fn check_status(status: StatusCode) -> std::result::Result<(), RemoteAgentError> {
     let is_passing = status.is_server_error()
         || [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS].contains(&status);
     let said = format!("it answered {status}");
@@ -97,7 +102,7 @@ fn check(status: StatusCode) -> std::result::Result<(), RemoteAgentError> {
     }
 }
 
-fn fault(error: &Error) -> RemoteAgentError {
+fn to_remote_fault(error: &Error) -> RemoteAgentError {
     match error {
         Error::Address(_) => RemoteAgentError::refusal(error.to_string()),
         Error::Fetch(why) => RemoteAgentError::transient(format!("it could not be asked: {why}")),
@@ -105,33 +110,33 @@ fn fault(error: &Error) -> RemoteAgentError {
     }
 }
 
-async fn whole(mut response: Response) -> Result<Vec<u8>> {
+async fn read_answer(mut response: Response) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| Error::Fetch(explain(&error)))? {
+    while let Some(chunk) = response.chunk().await.map_err(|error| Error::Fetch(innermost_cause(&error)))? {
         bytes.extend_from_slice(&chunk);
-        if bytes.len() > MOST_BYTES {
-            return Err(Error::Fetch(format!("its answer has more than {MOST_BYTES} bytes")));
+        if bytes.len() > MAX_ANSWER_BYTES {
+            return Err(Error::Fetch(format!("its answer has more than {MAX_ANSWER_BYTES} bytes")));
         }
     }
     Ok(bytes)
 }
 
 /// A task, or a message that is the whole answer.
-fn read(result: &Value) -> Option<RemoteTask> {
+fn parse_task(result: &Value) -> Option<RemoteTask> {
     if result["kind"] == "message" {
-        let text = sanitize::limit_block(&texts(&result["parts"]), MOST_CHARS);
+        let text = sanitize::limit_block(&join_texts(&result["parts"]), MAX_ANSWER_CHARS);
         return Some(RemoteTask { id: None, state: RemoteTaskState::Completed, text });
     }
     let state = RemoteTaskState::parse(result["status"]["state"].as_str()?);
     let artifacts = result["artifacts"].as_array().into_iter().flatten();
-    let made: Vec<String> = artifacts.map(|artifact| texts(&artifact["parts"])).collect();
+    let made: Vec<String> = artifacts.map(|artifact| join_texts(&artifact["parts"])).collect();
     let made = made.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n");
-    let said = texts(&result["status"]["message"]["parts"]);
-    let text = sanitize::limit_block(if made.is_empty() { &said } else { &made }, MOST_CHARS);
+    let said = join_texts(&result["status"]["message"]["parts"]);
+    let text = sanitize::limit_block(if made.is_empty() { &said } else { &made }, MAX_ANSWER_CHARS);
     Some(RemoteTask { id: Some(result["id"].as_str()?.to_owned()), state, text })
 }
 
-fn texts(parts: &Value) -> String {
+fn join_texts(parts: &Value) -> String {
     let text = |part: &Value| match part["kind"].as_str() {
         Some("text") => part["text"].as_str().map(str::to_owned),
         Some("data") => Some(part["data"].to_string()),
@@ -162,15 +167,15 @@ impl RemoteAgentClient for RemoteAgents {
         });
         let configuration = json!({ "blocking": false, "acceptedOutputModes": ["text/plain"] });
         let params = json!({ "message": message, "configuration": configuration });
-        Box::pin(self.ask(name, "message/send", params))
+        Box::pin(self.call_agent(name, "message/send", params))
     }
 
     fn poll_task<'a>(&'a self, name: &'a str, task: &'a str) -> BoxFuture<'a, RemoteTaskResult> {
-        Box::pin(self.ask(name, "tasks/get", json!({ "id": task, "historyLength": 0 })))
+        Box::pin(self.call_agent(name, "tasks/get", json!({ "id": task, "historyLength": 0 })))
     }
 
     fn cancel_task<'a>(&'a self, name: &'a str, task: &'a str) -> BoxFuture<'a, RemoteTaskResult> {
-        Box::pin(self.ask(name, "tasks/cancel", json!({ "id": task })))
+        Box::pin(self.call_agent(name, "tasks/cancel", json!({ "id": task })))
     }
 }
 
@@ -191,15 +196,14 @@ mod tests {
         });
         let text = "one\n\n{\"n\":2}".to_owned();
         let done = RemoteTask { id: Some("t1".to_owned()), state: RemoteTaskState::Completed, text };
-        assert_eq!(read(&task), Some(done));
+        assert_eq!(parse_task(&task), Some(done));
         let message = json!({ "kind": "message", "parts": [{ "kind": "text", "text": "hi" }] });
         let told = RemoteTask { id: None, state: RemoteTaskState::Completed, text: "hi".to_owned() };
-        assert_eq!(read(&message), Some(told));
-        let long =
-            json!({ "kind": "message", "parts": [{ "kind": "text", "text": "x".repeat(MOST_CHARS + 1) }] });
-        assert_eq!(read(&long).unwrap().text.chars().count(), MOST_CHARS + 1, "a cut is visible");
+        assert_eq!(parse_task(&message), Some(told));
+        let long = json!({ "kind": "message", "parts": [{ "kind": "text", "text": "x".repeat(MAX_ANSWER_CHARS + 1) }] });
+        assert_eq!(parse_task(&long).unwrap().text.chars().count(), MAX_ANSWER_CHARS + 1, "a cut is visible");
         for odd in [json!(null), json!({}), json!({ "id": 1, "status": { "state": "working" } })] {
-            assert_eq!(read(&odd), None, "{odd}");
+            assert_eq!(parse_task(&odd), None, "{odd}");
         }
     }
 

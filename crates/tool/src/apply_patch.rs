@@ -9,18 +9,18 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::arguments;
-use crate::edit_file::text_of;
+use crate::blocking;
+use crate::edit_file::read_text;
 use crate::error::{Error, Result};
-use crate::work;
-use crate::workspace::{self, Place, Turnstile};
-use crate::write_file::fits;
-use patch::Change;
+use crate::workspace::{self, WorkspacePath, WorkspaceWriteLock};
+use crate::write_file::check_size;
+use patch::FileChange;
 
-pub const NAME: &str = "apply_patch";
+pub const TOOL_NAME: &str = "apply_patch";
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Arguments {
+pub struct ApplyPatchArguments {
     /// From "*** Begin Patch" to "*** End Patch". Between: "*** Add File: path" and lines with + in front; "*** Update
     /// File: path" and hunks, each after a line "@@" or "@@ a line to find first", of lines with a space (kept), -
     /// (removed) or + (added) in front; "*** Delete File: path".
@@ -30,82 +30,86 @@ pub struct Arguments {
 pub fn spec() -> ToolSpec {
     ToolSpec {
         effect: ToolEffect::Effect,
-        ..arguments::build_tool_spec::<Arguments>(
-            NAME,
+        ..arguments::build_tool_spec::<ApplyPatchArguments>(
+            TOOL_NAME,
             "Adds, changes and deletes files by one patch. Nothing is written unless all of it fits.",
         )
     }
 }
 
 /// What becomes of one file.
-struct Planned {
-    place: Place,
+struct PlannedChange {
+    place: WorkspacePath,
     /// None: it goes.
     content: Option<String>,
     did: &'static str,
 }
 
 /// The files that a patch changes, as it names them.
-pub fn paths(arguments: &Arguments) -> Result<Vec<String>> {
+pub fn paths(arguments: &ApplyPatchArguments) -> Result<Vec<String>> {
     let changes = patch::parse(&arguments.patch).map_err(Error::Edit)?;
     Ok(changes.into_iter().map(|(path, _)| path).collect())
 }
 
-pub async fn run(scope: &ToolScope, arguments: Arguments, turnstile: &Arc<Turnstile>) -> Result<ToolOutcome> {
+pub async fn run(
+    scope: &ToolScope,
+    arguments: ApplyPatchArguments,
+    turnstile: &Arc<WorkspaceWriteLock>,
+) -> Result<ToolOutcome> {
     let workspace = scope.workspace.clone();
     let turnstile = Arc::clone(turnstile);
     let limit_mb = scope.sandbox.disk_limit_mb();
-    let report = work::blocking(move |budget| {
+    let report = blocking::run_blocking(move |budget| {
         let changes = patch::parse(&arguments.patch).map_err(Error::Edit)?;
-        let mut quotas = turnstile.pass();
-        let mut planned: Vec<Planned> = Vec::with_capacity(changes.len());
+        let mut quotas = turnstile.lock();
+        let mut planned: Vec<PlannedChange> = Vec::with_capacity(changes.len());
         for (path, change) in changes {
-            budget.check()?;
-            let place = workspace::locate(&workspace, &path)?;
-            if planned.iter().any(|other| other.place.inside() == place.inside()) {
+            budget.check_budget()?;
+            let place = workspace::resolve_path(&workspace, &path)?;
+            if planned.iter().any(|other| other.place.relative_path() == place.relative_path()) {
                 return Err(Error::Edit(format!("{path} is in the patch twice; put its hunks together")));
             }
-            planned.push(plan(place, change)?);
+            planned.push(plan_change(place, change)?);
         }
-        for Planned { place, content, .. } in &planned {
-            quotas.admit(place, content.as_ref().map_or(0, String::len) as u64, limit_mb)?;
+        for PlannedChange { place, content, .. } in &planned {
+            quotas.admit_file(place, content.as_ref().map_or(0, String::len) as u64, limit_mb)?;
         }
-        write(planned)
+        write_changes(planned)
     });
     Ok(ToolOutcome::ok(report.await?))
 }
 
-fn plan(place: Place, change: Change) -> Result<Planned> {
+fn plan_change(place: WorkspacePath, change: FileChange) -> Result<PlannedChange> {
     let (content, did) = match change {
-        Change::Add(content) => match place.kind() {
-            Ok(_) => return Err(Error::path(place.shown(), "is there already; update it instead")),
+        FileChange::Add(content) => match place.file_type() {
+            Ok(_) => return Err(Error::path(place.display_path(), "is there already; update it instead")),
             Err(_) => (Some(content), "added"),
         },
-        Change::Update(hunks) => {
-            let edited = patch::apply(&text_of(&place)?, &hunks)
-                .map_err(|why| Error::Edit(format!("{}: {why}", place.shown())))?;
+        FileChange::Update(hunks) => {
+            let edited = patch::apply_hunks(&read_text(&place)?, &hunks)
+                .map_err(|why| Error::Edit(format!("{}: {why}", place.display_path())))?;
             (Some(edited), "changed")
         }
-        Change::Delete => {
+        FileChange::Delete => {
             place.open_file()?;
             (None, "deleted")
         }
     };
     if let Some(content) = &content {
-        fits(place.shown(), content)?;
+        check_size(place.display_path(), content)?;
     }
-    Ok(Planned { place, content, did })
+    Ok(PlannedChange { place, content, did })
 }
 
-fn write(planned: Vec<Planned>) -> Result<String> {
+fn write_changes(planned: Vec<PlannedChange>) -> Result<String> {
     let mut done: Vec<String> = Vec::new();
-    for Planned { place, content, did } in planned {
+    for PlannedChange { place, content, did } in planned {
         let written = match &content {
-            Some(content) => place.replace(content.as_bytes()).map(drop),
-            None => place.remove(),
+            Some(content) => place.replace_file(content.as_bytes()).map(drop),
+            None => place.remove_file(),
         };
         match written {
-            Ok(()) => done.push(format!("{did} {}", place.shown())),
+            Ok(()) => done.push(format!("{did} {}", place.display_path())),
             Err(error) if done.is_empty() => return Err(error),
             // Every part fitted, but the disk did not take it: say what is there now.
             Err(error) => return Err(Error::Edit(format!("{error}. Before that: {}", done.join(", ")))),

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::text;
 
-pub fn read<A: DeserializeOwned>(given: &Value) -> Result<A> {
-    arguments::parse_arguments(given).map_err(|error| Error::Arguments(text::cut(&error.to_string(), 400)))
+pub fn read_arguments<A: DeserializeOwned>(given: &Value) -> Result<A> {
+    arguments::parse_arguments(given)
+        .map_err(|error| Error::Arguments(text::truncate_text(&error.to_string(), 400)))
 }

@@ -17,15 +17,15 @@ use polyclaw_domain::briefing::{
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::skill::{self, SKILL_FILE, Skill, SkillListLimits, SkillLocation};
 
-use crate::skill::{Found, Source, discover};
-pub use stamp::{Stamp, stamp};
+use crate::skill::{DiscoveredSkill, SkillFolder, discover_skills};
+pub use stamp::{PathStamp, path_stamp};
 
 /// A change inside a file, its folder being the same, is seen after this at the latest.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// A turn asks for its prompt and for its tools: one look serves both.
-const SAME_TURN: Duration = Duration::from_millis(10);
+const SAME_TURN_WINDOW: Duration = Duration::from_millis(10);
 /// Agents, times the workspaces they had. Beyond that all are read again.
-const MOST_KNOWN: usize = 2_000;
+const MAX_CACHED_BRIEFINGS: usize = 2_000;
 
 pub struct FileBriefings {
     /// The workspace of the instance: its root files, and the overlays below `agents`.
@@ -33,27 +33,27 @@ pub struct FileBriefings {
     /// Skills for all agents.
     shared: PathBuf,
     /// What the config says besides.
-    settings: Mutex<Shared>,
-    known: Mutex<HashMap<Key, Known>>,
+    settings: Mutex<SharedSkills>,
+    known: Mutex<HashMap<BriefingKey, CachedBriefing>>,
 }
 
 /// More folders of skills for all agents, and how many of all an agent is told of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Shared {
+pub struct SharedSkills {
     pub folders: Vec<PathBuf>,
-    pub told: SkillListLimits,
+    pub list_limits: SkillListLimits,
 }
 
-type Key = (AgentId, PathBuf, bool, bool);
+type BriefingKey = (AgentId, PathBuf, bool, bool);
 
-struct Known {
+struct CachedBriefing {
     policy: SkillPolicy,
     /// The config's part. One that was made while that changed must not be told on.
-    settings: Shared,
+    settings: SharedSkills,
     /// Folders whose change says that a file in them came, went or was replaced.
-    folders: Vec<(PathBuf, Stamp)>,
+    folders: Vec<(PathBuf, PathStamp)>,
     /// Everything the briefing was made of, and what would have been taken had it been there.
-    sources: Vec<(PathBuf, Stamp)>,
+    sources: Vec<(PathBuf, PathStamp)>,
     /// When the sources were last looked at, and when the folders were.
     looked: Instant,
     glanced: Instant,
@@ -66,21 +66,21 @@ impl FileBriefings {
     }
 
     /// Takes effect at the next turn.
-    pub fn share(&self, settings: Shared) {
+    pub fn set_shared_skills(&self, settings: SharedSkills) {
         *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
-        self.known().clear();
+        self.lock_cache().clear();
     }
 
-    fn settings(&self) -> Shared {
+    fn shared_skills(&self) -> SharedSkills {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<Key, Known>> {
+    fn lock_cache(&self) -> MutexGuard<'_, HashMap<BriefingKey, CachedBriefing>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Where an agent's files are looked for, nearest first.
-    fn folders(&self, reader: &BriefingReader<'_>) -> Vec<PathBuf> {
+    fn briefing_folders(&self, reader: &BriefingReader<'_>) -> Vec<PathBuf> {
         let overlay = reader.overlay.then(|| self.root.join("agents").join(reader.agent.as_str()));
         let mut folders: Vec<PathBuf> = overlay.into_iter().collect();
         if reader.workspace != self.root {
@@ -90,14 +90,14 @@ impl FileBriefings {
         folders
     }
 
-    fn skill_sources(&self, reader: &BriefingReader<'_>, more: &[PathBuf]) -> Vec<Source> {
+    fn skill_sources(&self, reader: &BriefingReader<'_>, more: &[PathBuf]) -> Vec<SkillFolder> {
         let overlay = self.root.join("agents").join(reader.agent.as_str()).join("skills");
         let own = reader.workspace.join("skills");
         let of_agent =
-            Source { place: SkillLocation::Agent, base: self.root.clone(), folder: overlay, only: None };
+            SkillFolder { place: SkillLocation::Agent, base: self.root.clone(), folder: overlay, only: None };
         let near = [
             of_agent,
-            Source {
+            SkillFolder {
                 place: SkillLocation::Workspace,
                 base: reader.workspace.to_owned(),
                 folder: own,
@@ -105,7 +105,7 @@ impl FileBriefings {
             },
         ];
         let shared = [&self.shared].into_iter().chain(more);
-        let shared = shared.map(|folder| Source {
+        let shared = shared.map(|folder| SkillFolder {
             place: SkillLocation::Shared,
             base: folder.clone(),
             folder: folder.clone(),
@@ -114,21 +114,21 @@ impl FileBriefings {
         near.into_iter().skip(usize::from(!reader.overlay)).chain(shared).collect()
     }
 
-    fn make(&self, reader: &BriefingReader<'_>, settings: Shared) -> Known {
+    fn build_briefing(&self, reader: &BriefingReader<'_>, settings: SharedSkills) -> CachedBriefing {
         let began = Instant::now();
-        let folders = self.folders(reader);
+        let folders = self.briefing_folders(reader);
         let sources = self.skill_sources(reader, &settings.folders);
         // Stamps come first: what changes while it is read has another one at the next look.
         let watched = folders.iter().chain(sources.iter().map(|source| &source.folder));
-        let watched = watched.map(|path| (path.clone(), stamp(path))).collect();
+        let watched = watched.map(|path| (path.clone(), path_stamp(path))).collect();
         let told = || BRIEFING_FILES.into_iter().filter(|file| reader.includes_file(file));
         let files = folders.iter().flat_map(|folder| told().map(|file| folder.join(file)));
-        let mut made_of: Vec<(PathBuf, Stamp)> = files.map(with_stamp).collect();
+        let mut made_of: Vec<(PathBuf, PathStamp)> = files.map(with_stamp).collect();
         made_of.extend(sources.iter().map(|source| with_stamp(source.folder.clone())));
-        let skills = nearest(discover(&sources), &mut made_of);
-        let (pages, bootstrap) = self.pages(&folders, told());
-        let briefing = compose(reader, &pages, (bootstrap, skills), settings.told);
-        Known {
+        let skills = nearest_skills(discover_skills(&sources), &mut made_of);
+        let (pages, bootstrap) = self.read_pages(&folders, told());
+        let briefing = compose_briefing(reader, &pages, (bootstrap, skills), settings.list_limits);
+        CachedBriefing {
             policy: reader.skills.clone(),
             settings,
             folders: watched,
@@ -139,7 +139,7 @@ impl FileBriefings {
         }
     }
 
-    fn pages(
+    fn read_pages(
         &self,
         folders: &[PathBuf],
         files: impl Iterator<Item = &'static str>,
@@ -149,9 +149,9 @@ impl FileBriefings {
         for file in files {
             let found = folders.iter().find_map(|folder| {
                 let path = folder.join(file);
-                let seen = stamp(&path);
+                let seen = path_stamp(&path);
                 let base = if folder.starts_with(&self.root) { &self.root } else { folder };
-                page::read(base, folder, file).map(|page| (BootstrapVersion { path, stamp: seen }, page))
+                page::read_page(base, folder, file).map(|page| (BootstrapVersion { path, stamp: seen }, page))
             });
             let Some((place, page)) = found else { continue };
             if file == BOOTSTRAP_FILE && matches!(page, BriefingPage::Text(_)) {
@@ -163,13 +163,13 @@ impl FileBriefings {
     }
 }
 
-fn with_stamp(path: PathBuf) -> (PathBuf, Stamp) {
-    let seen = stamp(&path);
+fn with_stamp(path: PathBuf) -> (PathBuf, PathStamp) {
+    let seen = path_stamp(&path);
     (path, seen)
 }
 
 /// The usable skills, the nearest of each name, by name.
-fn nearest(found: Vec<Found>, made_of: &mut Vec<(PathBuf, Stamp)>) -> Arc<[Skill]> {
+fn nearest_skills(found: Vec<DiscoveredSkill>, made_of: &mut Vec<(PathBuf, PathStamp)>) -> Arc<[Skill]> {
     let mut skills: Vec<Skill> = Vec::new();
     for one in found {
         made_of.push((one.folder.join(SKILL_FILE), one.stamp));
@@ -182,7 +182,7 @@ fn nearest(found: Vec<Found>, made_of: &mut Vec<(PathBuf, Stamp)>) -> Arc<[Skill
     skills.into()
 }
 
-fn compose(
+fn compose_briefing(
     reader: &BriefingReader<'_>,
     pages: &[(&'static str, BriefingPage)],
     (bootstrap, skills): (Option<BootstrapVersion>, Arc<[Skill]>),
@@ -208,20 +208,20 @@ fn compose(
     }
 }
 
-impl Known {
+impl CachedBriefing {
     /// The briefing, if nothing it was made of has changed.
-    fn still(&mut self, policy: &SkillPolicy, settings: &Shared) -> Option<Briefing> {
+    fn reuse_if_unchanged(&mut self, policy: &SkillPolicy, settings: &SharedSkills) -> Option<Briefing> {
         let is_same = self.policy == *policy && self.settings == *settings;
         (is_same && self.is_fresh()).then(|| self.briefing.clone())
     }
 
     fn is_fresh(&mut self) -> bool {
-        if self.glanced.elapsed() < SAME_TURN {
+        if self.glanced.elapsed() < SAME_TURN_WINDOW {
             return true;
         }
-        let is_same = |(path, seen): &(PathBuf, Stamp)| stamp(path) == *seen;
+        let is_same = |(path, seen): &(PathBuf, PathStamp)| path_stamp(path) == *seen;
         let now = Instant::now();
-        if self.looked.elapsed() < LOOK_EVERY && self.folders.iter().all(is_same) {
+        if self.looked.elapsed() < FILE_CHECK_INTERVAL && self.folders.iter().all(is_same) {
             self.glanced = now;
             return true;
         }
@@ -238,15 +238,15 @@ impl Known {
 impl BriefingSource for FileBriefings {
     fn load_briefing(&self, reader: &BriefingReader<'_>) -> Briefing {
         let key = (reader.agent.clone(), reader.workspace.to_owned(), reader.overlay, reader.is_sub_agent);
-        let settings = self.settings();
-        let still = |known: &mut Known| known.still(reader.skills, &settings);
-        if let Some(briefing) = self.known().get_mut(&key).and_then(still) {
+        let settings = self.shared_skills();
+        let still = |known: &mut CachedBriefing| known.reuse_if_unchanged(reader.skills, &settings);
+        if let Some(briefing) = self.lock_cache().get_mut(&key).and_then(still) {
             return briefing;
         }
-        let made = self.make(reader, settings);
+        let made = self.build_briefing(reader, settings);
         let briefing = made.briefing.clone();
-        let mut known = self.known();
-        if known.len() >= MOST_KNOWN {
+        let mut known = self.lock_cache();
+        if known.len() >= MAX_CACHED_BRIEFINGS {
             known.clear();
         }
         known.insert(key, made);
@@ -254,18 +254,18 @@ impl BriefingSource for FileBriefings {
     }
 
     fn complete_bootstrap(&self, bootstrap: &BootstrapVersion) {
-        if stamp(&bootstrap.path) != bootstrap.stamp {
+        if path_stamp(&bootstrap.path) != bootstrap.stamp {
             return;
         }
         match std::fs::remove_file(&bootstrap.path) {
-            Ok(()) => tracing::info!(file = %shorten(&bootstrap.path), "told once, and removed"),
+            Ok(()) => tracing::info!(file = %one_line_path(&bootstrap.path), "told once, and removed"),
             Err(error) => {
-                tracing::warn!(file = %shorten(&bootstrap.path), %error, "told, but can not be removed: it will be told again");
+                tracing::warn!(file = %one_line_path(&bootstrap.path), %error, "told, but can not be removed: it will be told again");
             }
         }
     }
 }
 
-fn shorten(path: &Path) -> String {
+fn one_line_path(path: &Path) -> String {
     crate::text::name(path.as_os_str())
 }

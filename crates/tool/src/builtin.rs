@@ -8,20 +8,20 @@ use polyclaw_domain::port::BoxFuture;
 use polyclaw_domain::sandbox::{FileResolution, SandboxFacts};
 use polyclaw_domain::tool::{ProgressSink, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox};
 
-use crate::arguments::read;
+use crate::arguments::read_arguments;
 use crate::briefing::FileBriefings;
 use crate::error::{Error, Result};
-use crate::http_fetch::{Web, is_public};
-use crate::sandbox::{self, Sandboxes};
-use crate::web_search::{self, Search};
-use crate::workspace::Turnstile;
+use crate::http_fetch::{WebClient, is_public};
+use crate::sandbox::{self, SandboxLauncher};
+use crate::web_search::{self, SearchService};
+use crate::workspace::WorkspaceWriteLock;
 use crate::{
     apply_patch, edit_file, folder, http_fetch, image_view, list_dir, read_file, read_skill, search_files,
     shell, text, write_file, written,
 };
 
 #[derive(Clone, Default)]
-pub struct Settings {
+pub struct BuiltinSettings {
     /// Lets `http_fetch` reach this machine and private networks.
     pub allow_private: bool,
     /// Where skills are found. Without it there are none.
@@ -29,29 +29,29 @@ pub struct Settings {
     /// Who is asked by `web_search`. Without it that tool is not there.
     pub web_search: Option<polyclaw_domain::config::WebSearch>,
     /// How programs are started.
-    pub sandbox: sandbox::Settings,
+    pub sandbox: sandbox::SandboxLauncherSettings,
 }
 
 /// The tools that come with Polyclaw.
-pub struct Builtin {
-    tools: Vec<Tool>,
-    turnstile: Arc<Turnstile>,
-    web: Web,
+pub struct BuiltinToolbox {
+    tools: Vec<BuiltinTool>,
+    write_lock: Arc<WorkspaceWriteLock>,
+    web: WebClient,
     briefings: Option<Arc<FileBriefings>>,
-    search: Option<Search>,
+    search: Option<SearchService>,
     allow_private: bool,
-    sandboxes: Arc<Sandboxes>,
+    sandboxes: Arc<SandboxLauncher>,
     /// `shell` where it is confined.
     confined_shell: Arc<ToolSpec>,
 }
 
-struct Tool {
-    kind: Kind,
+struct BuiltinTool {
+    kind: BuiltinToolKind,
     spec: Arc<ToolSpec>,
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum BuiltinToolKind {
     ReadFile,
     WriteFile,
     EditFile,
@@ -65,7 +65,7 @@ enum Kind {
     WebSearch,
 }
 
-impl Kind {
+impl BuiltinToolKind {
     const ALL: [Self; 11] = [
         Self::ReadFile,
         Self::WriteFile,
@@ -97,23 +97,23 @@ impl Kind {
     }
 }
 
-impl Builtin {
-    pub fn new(settings: Settings) -> Self {
-        let tools = Kind::ALL.map(|kind| Tool { kind, spec: Arc::new(kind.spec()) });
+impl BuiltinToolbox {
+    pub fn new(settings: BuiltinSettings) -> Self {
+        let tools = BuiltinToolKind::ALL.map(|kind| BuiltinTool { kind, spec: Arc::new(kind.spec()) });
         let rule = if settings.allow_private { |_| true } else { is_public };
         Self {
             tools: tools.into(),
-            turnstile: Arc::default(),
-            web: Web::new(rule),
+            write_lock: Arc::default(),
+            web: WebClient::new(rule),
             briefings: settings.briefings,
-            search: settings.web_search.map(Search::new),
+            search: settings.web_search.map(SearchService::new),
             allow_private: settings.allow_private,
-            sandboxes: Arc::new(Sandboxes::new(settings.sandbox)),
+            sandboxes: Arc::new(SandboxLauncher::new(settings.sandbox)),
             confined_shell: Arc::new(shell::confined_spec()),
         }
     }
 
-    pub fn sandboxes(&self) -> Arc<Sandboxes> {
+    pub fn sandboxes(&self) -> Arc<SandboxLauncher> {
         Arc::clone(&self.sandboxes)
     }
 
@@ -122,24 +122,28 @@ impl Builtin {
     }
 
     /// A tool that could do nothing is not there.
-    fn open_to<'a>(&'a self, scope: &'a ToolScope) -> impl Iterator<Item = (Kind, &'a Arc<ToolSpec>)> {
-        let has_skills = self.briefings.as_ref().is_some_and(|shelf| read_skill::is_of_use(shelf, scope));
+    fn available_tools<'a>(
+        &'a self,
+        scope: &'a ToolScope,
+    ) -> impl Iterator<Item = (BuiltinToolKind, &'a Arc<ToolSpec>)> {
+        let has_skills =
+            self.briefings.as_ref().is_some_and(|shelf| read_skill::has_allowed_skill(shelf, scope));
         let listed = self.tools.iter().map(|tool| match tool.kind {
-            Kind::Shell if scope.sandbox.is_enabled() => (tool.kind, &self.confined_shell),
+            BuiltinToolKind::Shell if scope.sandbox.is_enabled() => (tool.kind, &self.confined_shell),
             kind => (kind, &tool.spec),
         });
         listed.filter(move |(kind, _)| match kind {
-            Kind::ReadSkill => has_skills,
-            Kind::WebSearch => self.search.is_some(),
+            BuiltinToolKind::ReadSkill => has_skills,
+            BuiltinToolKind::WebSearch => self.search.is_some(),
             _ => true,
         })
     }
 
     /// What held for a call that started no program.
-    fn facts(&self, scope: &ToolScope, call: &ToolCall) -> SandboxFacts {
+    fn default_facts(&self, scope: &ToolScope, call: &ToolCall) -> SandboxFacts {
         let kind = self.tools.iter().find(|tool| tool.spec.name == call.name).map(|tool| tool.kind);
-        let is_of_files = !matches!(kind, None | Some(Kind::Shell | Kind::HttpFetch));
-        let files = is_of_files.then(|| FileResolution { resolved: folder::RESOLVED.to_owned() });
+        let is_of_files = !matches!(kind, None | Some(BuiltinToolKind::Shell | BuiltinToolKind::HttpFetch));
+        let files = is_of_files.then(|| FileResolution { resolved: folder::RESOLUTION_FACT.to_owned() });
         SandboxFacts {
             mode: scope.sandbox.mode,
             isolation: scope.isolation,
@@ -151,44 +155,52 @@ impl Builtin {
         }
     }
 
-    async fn dispatch(
+    async fn dispatch_call(
         &self,
         scope: &ToolScope,
         call: &ToolCall,
         progress: ProgressSink<'_>,
     ) -> Result<ToolOutcome> {
-        let found = self.open_to(scope).find(|(_, spec)| spec.name == call.name);
-        let (kind, _) = found.ok_or_else(|| unknown(call))?;
+        let found = self.available_tools(scope).find(|(_, spec)| spec.name == call.name);
+        let (kind, _) = found.ok_or_else(|| unknown_tool(call))?;
         let given = &call.arguments;
         match kind {
-            Kind::ReadFile => read_file::run(scope, read(given)?).await,
-            Kind::WriteFile => write_file::run(scope, read(given)?, &self.turnstile).await,
-            Kind::EditFile => edit_file::run(scope, read(given)?, &self.turnstile).await,
-            Kind::ApplyPatch => apply_patch::run(scope, read(given)?, &self.turnstile).await,
-            Kind::ListDir => list_dir::run(scope, read(given)?).await,
-            Kind::SearchFiles => search_files::run(scope, read(given)?).await,
-            Kind::ImageView => image_view::run(scope, read(given)?).await,
-            Kind::Shell => shell::run(scope, read(given)?, &self.sandboxes, progress).await,
-            Kind::HttpFetch => http_fetch::run(&self.web, read(given)?).await,
-            Kind::ReadSkill => match &self.briefings {
-                Some(shelf) => read_skill::run(shelf, scope, read(given)?).await,
-                None => Err(unknown(call)),
+            BuiltinToolKind::ReadFile => read_file::run(scope, read_arguments(given)?).await,
+            BuiltinToolKind::WriteFile => {
+                write_file::run(scope, read_arguments(given)?, &self.write_lock).await
+            }
+            BuiltinToolKind::EditFile => {
+                edit_file::run(scope, read_arguments(given)?, &self.write_lock).await
+            }
+            BuiltinToolKind::ApplyPatch => {
+                apply_patch::run(scope, read_arguments(given)?, &self.write_lock).await
+            }
+            BuiltinToolKind::ListDir => list_dir::run(scope, read_arguments(given)?).await,
+            BuiltinToolKind::SearchFiles => search_files::run(scope, read_arguments(given)?).await,
+            BuiltinToolKind::ImageView => image_view::run(scope, read_arguments(given)?).await,
+            BuiltinToolKind::Shell => {
+                shell::run(scope, read_arguments(given)?, &self.sandboxes, progress).await
+            }
+            BuiltinToolKind::HttpFetch => http_fetch::run(&self.web, read_arguments(given)?).await,
+            BuiltinToolKind::ReadSkill => match &self.briefings {
+                Some(shelf) => read_skill::run(shelf, scope, read_arguments(given)?).await,
+                None => Err(unknown_tool(call)),
             },
-            Kind::WebSearch => match &self.search {
-                Some(search) => search.run(read(given)?).await,
-                None => Err(unknown(call)),
+            BuiltinToolKind::WebSearch => match &self.search {
+                Some(search) => search.run(read_arguments(given)?).await,
+                None => Err(unknown_tool(call)),
             },
         }
     }
 }
 
-fn unknown(call: &ToolCall) -> Error {
-    Error::UnknownTool(text::cut(&call.name, 80))
+fn unknown_tool(call: &ToolCall) -> Error {
+    Error::UnknownTool(text::truncate_text(&call.name, 80))
 }
 
-impl Toolbox for Builtin {
+impl Toolbox for BuiltinToolbox {
     fn list_tools(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
-        self.open_to(scope).map(|(_, spec)| Arc::clone(spec)).collect()
+        self.available_tools(scope).map(|(_, spec)| Arc::clone(spec)).collect()
     }
 
     fn written_files<'a>(&'a self, scope: &'a ToolScope, call: &'a ToolCall) -> BoxFuture<'a, Vec<PathBuf>> {
@@ -203,12 +215,12 @@ impl Toolbox for Builtin {
         progress: ProgressSink<'a>,
     ) -> BoxFuture<'a, ToolOutcome> {
         Box::pin(async move {
-            let outcome: ToolOutcome = self.dispatch(scope, call, progress).await.unwrap_or_else(|error| {
+            let outcome: ToolOutcome = self.dispatch_call(scope, call, progress).await.unwrap_or_else(|error| {
                 let code = error.code();
                 tracing::debug!(turn.id = %turn, agent.id = %scope.agent, error.code = code, "tool call refused");
                 error.into()
             });
-            let facts = outcome.facts.or_else(|| Some(self.facts(scope, call)));
+            let facts = outcome.facts.or_else(|| Some(self.default_facts(scope, call)));
             ToolOutcome { facts, ..outcome }
         })
     }

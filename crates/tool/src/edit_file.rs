@@ -8,16 +8,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::arguments;
+use crate::blocking;
 use crate::error::{Error, Result};
-use crate::work;
-use crate::workspace::{self, Place, Turnstile};
-use crate::write_file::MOST_BYTES;
+use crate::workspace::{self, WorkspacePath, WorkspaceWriteLock};
+use crate::write_file::MAX_FILE_BYTES;
 
-pub const NAME: &str = "edit_file";
+pub const TOOL_NAME: &str = "edit_file";
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Arguments {
+pub struct EditFileArguments {
     /// The file, relative to the workspace.
     pub path: String,
     /// The text to replace, exactly as it is in the file, with enough around it to be found only once.
@@ -31,44 +31,52 @@ pub struct Arguments {
 pub fn spec() -> ToolSpec {
     ToolSpec {
         effect: ToolEffect::Effect,
-        ..arguments::build_tool_spec::<Arguments>(
-            NAME,
+        ..arguments::build_tool_spec::<EditFileArguments>(
+            TOOL_NAME,
             "Replaces a piece of text in a file. The old text must be in the file exactly once, \
              unless replace_all is set.",
         )
     }
 }
 
-pub async fn run(scope: &ToolScope, arguments: Arguments, turnstile: &Arc<Turnstile>) -> Result<ToolOutcome> {
+pub async fn run(
+    scope: &ToolScope,
+    arguments: EditFileArguments,
+    turnstile: &Arc<WorkspaceWriteLock>,
+) -> Result<ToolOutcome> {
     let workspace = scope.workspace.clone();
     let turnstile = Arc::clone(turnstile);
     let limit_mb = scope.sandbox.disk_limit_mb();
-    let report = work::blocking(move |_| {
-        let mut quotas = turnstile.pass();
-        let place = workspace::locate(&workspace, &arguments.path)?;
-        let (edited, count) = edit(&text_of(&place)?, &arguments)?;
-        quotas.admit(&place, edited.len() as u64, limit_mb)?;
-        place.replace(edited.as_bytes())?;
-        Ok(format!("edited {}: {count} replaced", place.shown()))
+    let report = blocking::run_blocking(move |_| {
+        let mut quotas = turnstile.lock();
+        let place = workspace::resolve_path(&workspace, &arguments.path)?;
+        let (edited, count) = apply_edit(&read_text(&place)?, &arguments)?;
+        quotas.admit_file(&place, edited.len() as u64, limit_mb)?;
+        place.replace_file(edited.as_bytes())?;
+        Ok(format!("edited {}: {count} replaced", place.display_path()))
     });
     Ok(ToolOutcome::ok(report.await?))
 }
 
-pub fn text_of(place: &Place) -> Result<String> {
+pub fn read_text(place: &WorkspacePath) -> Result<String> {
     let (file, size) = place.open_file()?;
-    let limit = MOST_BYTES as u64;
+    let limit = MAX_FILE_BYTES as u64;
     let mut bytes = Vec::new();
-    file.take(limit + 1).read_to_end(&mut bytes).map_err(|source| place.failed(source))?;
-    if bytes.len() > MOST_BYTES {
-        return Err(Error::TooLarge { path: place.shown().to_owned(), size: size.max(limit + 1), limit });
+    file.take(limit + 1).read_to_end(&mut bytes).map_err(|source| place.io_error(source))?;
+    if bytes.len() > MAX_FILE_BYTES {
+        return Err(Error::TooLarge {
+            path: place.display_path().to_owned(),
+            size: size.max(limit + 1),
+            limit,
+        });
     }
     String::from_utf8(bytes)
-        .map_err(|_| Error::path(place.shown(), "is not UTF-8 text and can not be edited"))
+        .map_err(|_| Error::path(place.display_path(), "is not UTF-8 text and can not be edited"))
 }
 
 /// The text after the edit and how many matches were replaced.
-fn edit(text: &str, arguments: &Arguments) -> Result<(String, usize)> {
-    let Arguments { old_text, new_text, .. } = arguments;
+fn apply_edit(text: &str, arguments: &EditFileArguments) -> Result<(String, usize)> {
+    let EditFileArguments { old_text, new_text, .. } = arguments;
     if old_text.is_empty() {
         return Err(Error::Edit("old_text is empty; to write a whole file use write_file".to_owned()));
     }
@@ -77,12 +85,12 @@ fn edit(text: &str, arguments: &Arguments) -> Result<(String, usize)> {
     }
     let count = text.matches(old_text.as_str()).count();
     match (count, arguments.replace_all.unwrap_or(false)) {
-        (0, _) => Err(Error::Edit(not_found(text, old_text))),
+        (0, _) => Err(Error::Edit(not_found_hint(text, old_text))),
         (1, _) | (_, true) => {
             let grown =
                 (text.len() - count * old_text.len()).saturating_add(count.saturating_mul(new_text.len()));
-            if grown > MOST_BYTES {
-                let (size, limit) = (grown as u64, MOST_BYTES as u64);
+            if grown > MAX_FILE_BYTES {
+                let (size, limit) = (grown as u64, MAX_FILE_BYTES as u64);
                 return Err(Error::TooLarge { path: arguments.path.clone(), size, limit });
             }
             Ok((text.replace(old_text.as_str(), new_text), count))
@@ -94,7 +102,7 @@ fn edit(text: &str, arguments: &Arguments) -> Result<(String, usize)> {
     }
 }
 
-fn not_found(text: &str, old_text: &str) -> String {
+fn not_found_hint(text: &str, old_text: &str) -> String {
     let hint = if text.contains("\r\n") && old_text.contains('\n') && !old_text.contains("\r\n") {
         "the lines of this file end with \\r\\n"
     } else {
@@ -114,8 +122,8 @@ mod tests {
         replace_all: Option<bool>,
     ) -> std::result::Result<String, String> {
         let (path, old_text, new_text) = ("f".to_owned(), old.to_owned(), new.to_owned());
-        let arguments = Arguments { path, old_text, new_text, replace_all };
-        edit(text, &arguments).map(|(text, _)| text).map_err(|error| error.to_string())
+        let arguments = EditFileArguments { path, old_text, new_text, replace_all };
+        apply_edit(text, &arguments).map(|(text, _)| text).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::text;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-const LONGEST_MESSAGE: usize = 2048;
+const MAX_MESSAGE_LEN: usize = 2048;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -19,13 +19,13 @@ pub enum Error {
     UnknownSkill(String),
     #[error("the arguments do not fit: {0}")]
     Arguments(String),
-    #[error("the workspace folder can not be opened: {}", worded(.0))]
+    #[error("the workspace folder can not be opened: {}", describe_io_error(.0))]
     Workspace(io::Error),
     #[error("'{0}' is outside the workspace; only paths inside it can be used")]
     Outside(String),
     #[error("'{path}' {reason}")]
     Path { path: String, reason: String },
-    #[error("'{path}': {}", worded(source))]
+    #[error("'{path}': {}", describe_io_error(source))]
     Io { path: String, source: io::Error },
     #[error("'{path}' is {found}, not {wanted}")]
     Kind { path: String, found: &'static str, wanted: &'static str },
@@ -40,7 +40,7 @@ pub enum Error {
     Edit(String),
     #[error("stopped: it took longer than {0} s")]
     OutOfTime(u64),
-    #[error("the command could not be run: {}", worded(.0))]
+    #[error("the command could not be run: {}", describe_io_error(.0))]
     Command(io::Error),
     #[error(
         "this command was not run: it can not be confined ({0}). A person can let this agent run commands without a \
@@ -48,7 +48,7 @@ pub enum Error {
     )]
     Sandbox(String),
     #[error("this machine does not allow commands to be confined ({0})")]
-    NoWalls(String),
+    NoNamespaces(String),
     #[error("the worker process refused this call: {0}")]
     Refused(String),
     #[error("no worker process was free for {0} s; try again later, or raise workers.max in config.toml")]
@@ -75,7 +75,7 @@ pub enum Error {
 }
 
 /// In words a model can act on, not in those of a library.
-fn worded(error: &io::Error) -> String {
+fn describe_io_error(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file or folder".to_owned(),
         _ => sanitize::strip_os_error(&error.to_string()),
@@ -107,7 +107,7 @@ impl Error {
             Self::Edit(_) => "tool_edit",
             Self::OutOfTime(_) => "tool_out_of_time",
             Self::Command(_) => "tool_command",
-            Self::Sandbox(_) | Self::NoWalls(_) => "sandbox_unavailable",
+            Self::Sandbox(_) | Self::NoNamespaces(_) => "sandbox_unavailable",
             Self::Refused(_) => "tool_refused",
             Self::PoolExhausted(_) => "pool_exhausted",
             Self::WorkerCrash => "worker_crash",
@@ -123,7 +123,7 @@ impl Error {
 
 impl From<Error> for ToolOutcome {
     fn from(error: Error) -> Self {
-        Self::error(text::cut(&error.to_string(), LONGEST_MESSAGE))
+        Self::error(text::truncate_text(&error.to_string(), MAX_MESSAGE_LEN))
     }
 }
 

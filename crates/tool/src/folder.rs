@@ -12,26 +12,26 @@ use std::time::Duration;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
 
 /// More than anyone reads; a folder with millions of entries must not fill the memory.
-pub const MOST_ENTRIES: usize = 20_000;
+pub const MAX_ENTRIES: usize = 20_000;
 
 /// What a file is called while it is written, before it takes the place of another. It is nobody's to see.
-const TEMPORARY: &str = ".polyclaw-";
-const TEMPORARY_END: &str = ".tmp";
+const TEMPORARY_PREFIX: &str = ".polyclaw-";
+const TEMPORARY_SUFFIX: &str = ".tmp";
 
 fn is_temporary(name: &OsStr) -> bool {
-    let (name, end) = (name.as_bytes(), TEMPORARY_END.as_bytes());
-    name.starts_with(TEMPORARY.as_bytes()) && name.ends_with(end)
+    let (name, end) = (name.as_bytes(), TEMPORARY_SUFFIX.as_bytes());
+    name.starts_with(TEMPORARY_PREFIX.as_bytes()) && name.ends_with(end)
 }
 
 /// Older ones are nobody's: a write takes moments.
-const OLDEST_TEMPORARY: Duration = Duration::from_secs(600);
+const MAX_TEMPORARY_AGE: Duration = Duration::from_secs(600);
 /// A sweep looks at no more than this.
-const MOST_SWEPT: usize = 500_000;
+const MAX_SWEPT_ENTRIES: usize = 500_000;
 
 /// Removes what processes that were killed in the middle of a write left below a workspace. How many files that were.
 pub fn sweep_temporary(workspace: &Path) -> usize {
     let (mut removed, mut seen, mut open) = (0, 0, vec![workspace.to_owned()]);
-    while let Some(folder) = open.pop().filter(|_| seen < MOST_SWEPT) {
+    while let Some(folder) = open.pop().filter(|_| seen < MAX_SWEPT_ENTRIES) {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             seen += 1;
             let Ok(kind) = entry.file_type() else { continue };
@@ -52,63 +52,63 @@ fn is_left_behind(entry: &std::fs::DirEntry) -> bool {
         return false;
     }
     let name = name.to_string_lossy();
-    let writer = name.strip_prefix(TEMPORARY).and_then(|rest| rest.split('-').next());
+    let writer = name.strip_prefix(TEMPORARY_PREFIX).and_then(|rest| rest.split('-').next());
     let is_gone = writer.is_some_and(|pid| !Path::new("/proc").join(pid).exists());
     let age = entry.metadata().and_then(|meta| meta.modified()).ok().and_then(|at| at.elapsed().ok());
-    is_gone || age.is_some_and(|age| age > OLDEST_TEMPORARY)
+    is_gone || age.is_some_and(|age| age > MAX_TEMPORARY_AGE)
 }
 
-pub struct Folder(OwnedFd);
+pub struct FolderHandle(OwnedFd);
 
-pub struct Entry {
+pub struct FolderEntry {
     pub name: OsString,
     pub kind: FileType,
     pub size: u64,
 }
 
-pub struct Entries {
+pub struct FolderEntries {
     /// Sorted by name.
-    pub found: Vec<Entry>,
+    pub found: Vec<FolderEntry>,
     pub has_more: bool,
 }
 
 /// The kernel itself sees to it that nothing above is reached and no link is followed.
-const BENEATH: ResolveFlags =
+const BENEATH_FLAGS: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
 /// The same in words, for the record of a call.
-pub const RESOLVED: &str = "openat2: beneath, no_symlinks, no_magiclinks";
+pub const RESOLUTION_FACT: &str = "openat2: beneath, no_symlinks, no_magiclinks";
 
 fn folder_flags() -> OFlags {
     OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC
 }
 
-impl Folder {
+impl FolderHandle {
     pub fn open(path: &Path) -> io::Result<Self> {
         // The path was made free of links; one put in any part of it since is not followed.
         let links = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         Ok(Self(rustix::fs::openat2(CWD, path, folder_flags(), Mode::empty(), links)?))
     }
 
-    pub fn child(&self, name: &OsStr) -> io::Result<Self> {
-        Ok(Self(rustix::fs::openat2(&self.0, name, folder_flags(), Mode::empty(), BENEATH)?))
+    pub fn open_child(&self, name: &OsStr) -> io::Result<Self> {
+        Ok(Self(rustix::fs::openat2(&self.0, name, folder_flags(), Mode::empty(), BENEATH_FLAGS)?))
     }
 
     /// A folder at or below `base`. The way from there is walked without following a link; what leads to `base`
     /// is the operator's.
-    pub fn below(base: &Path, at: &Path) -> io::Result<Self> {
+    pub fn open_below(base: &Path, at: &Path) -> io::Result<Self> {
         let inside = at.strip_prefix(base).map_err(|_| io::ErrorKind::NotFound)?;
         let root = Self::open(&base.canonicalize()?)?;
-        inside.iter().try_fold(root, |folder, name| folder.child(name))
+        inside.iter().try_fold(root, |folder, name| folder.open_child(name))
     }
 
     /// The child folder, made if it is missing. A new name is durable when this returns.
-    pub fn child_or_new(&self, name: &OsStr) -> io::Result<Self> {
+    pub fn open_or_create_child(&self, name: &OsStr) -> io::Result<Self> {
         match rustix::fs::mkdirat(&self.0, name, Mode::from_raw_mode(0o777)) {
             Ok(()) => self.sync()?,
             Err(rustix::io::Errno::EXIST) => {}
             Err(error) => return Err(error.into()),
         }
-        self.child(name)
+        self.open_child(name)
     }
 
     /// What has this name, if anything. A link is a link, not what it leads to.
@@ -121,12 +121,12 @@ impl Folder {
     }
 
     /// Opens for reading without waiting: a named pipe that nobody writes to would block for ever.
-    pub fn file(&self, name: &OsStr) -> io::Result<File> {
+    pub fn open_file(&self, name: &OsStr) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        Ok(File::from(rustix::fs::openat2(&self.0, name, flags, Mode::empty(), BENEATH)?))
+        Ok(File::from(rustix::fs::openat2(&self.0, name, flags, Mode::empty(), BENEATH_FLAGS)?))
     }
 
-    pub fn entries(&self) -> io::Result<Entries> {
+    pub fn read_entries(&self) -> io::Result<FolderEntries> {
         let mut found = Vec::new();
         let mut has_more = false;
         for entry in rustix::fs::Dir::read_from(&self.0)? {
@@ -134,23 +134,23 @@ impl Folder {
             if name == "." || name == ".." || is_temporary(&name) {
                 continue;
             }
-            if found.len() == MOST_ENTRIES {
+            if found.len() == MAX_ENTRIES {
                 has_more = true;
                 break;
             }
             // Gone since it was listed, or not ours to look at: not an entry.
             if let Ok(Some(stat)) = self.stat(&name) {
-                found.push(Entry { name, kind: kind(&stat), size: size(&stat) });
+                found.push(FolderEntry { name, kind: file_type(&stat), size: file_size(&stat) });
             }
         }
         found.sort_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
-        Ok(Entries { found, has_more })
+        Ok(FolderEntries { found, has_more })
     }
 
     /// Replaces or creates a file so that a reader, or a crash, sees all of the old or all of the new.
-    pub fn replace(&self, name: &OsStr, content: &[u8]) -> io::Result<()> {
+    pub fn replace_file(&self, name: &OsStr, content: &[u8]) -> io::Result<()> {
         let mode = self.stat(name)?.map(|stat| Mode::from_raw_mode(stat.st_mode));
-        let (temporary, mut file) = self.temporary()?;
+        let (temporary, mut file) = self.create_temporary()?;
         let written = (|| {
             if let Some(mode) = mode {
                 rustix::fs::fchmod(&file, mode)?;
@@ -166,17 +166,17 @@ impl Folder {
         written
     }
 
-    pub fn remove(&self, name: &OsStr) -> io::Result<()> {
+    pub fn remove_file(&self, name: &OsStr) -> io::Result<()> {
         rustix::fs::unlinkat(&self.0, name, AtFlags::empty())?;
         self.sync()
     }
 
     /// A new file under a name of its own: taken names, left by a crash or in use now, are passed over.
-    fn temporary(&self) -> io::Result<(String, File)> {
+    fn create_temporary(&self) -> io::Result<(String, File)> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let process = std::process::id();
         for number in 0..10_000 {
-            let name = format!("{TEMPORARY}{process}-{number}{TEMPORARY_END}");
+            let name = format!("{TEMPORARY_PREFIX}{process}-{number}{TEMPORARY_SUFFIX}");
             match rustix::fs::openat(&self.0, name.as_str(), flags, Mode::from_raw_mode(0o666)) {
                 Ok(fd) => return Ok((name, File::from(fd))),
                 Err(rustix::io::Errno::EXIST) => {}
@@ -195,15 +195,15 @@ impl Folder {
     }
 }
 
-pub fn kind(stat: &Stat) -> FileType {
+pub fn file_type(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
-pub fn size(stat: &Stat) -> u64 {
+pub fn file_size(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or(0)
 }
 
-pub fn describe(kind: FileType) -> &'static str {
+pub fn describe_file_type(kind: FileType) -> &'static str {
     match kind {
         FileType::RegularFile => "a file",
         FileType::Directory => "a folder",
@@ -227,19 +227,19 @@ mod tests {
         let path = home.path().join("run.sh");
         std::fs::write(&path, "old").unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o750)).unwrap();
-        let folder = Folder::open(home.path()).unwrap();
-        folder.replace(OsStr::new("run.sh"), b"new").unwrap();
+        let folder = FolderHandle::open(home.path()).unwrap();
+        folder.replace_file(OsStr::new("run.sh"), b"new").unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o750);
-        assert_eq!(folder.entries().unwrap().found.len(), 1);
+        assert_eq!(folder.read_entries().unwrap().found.len(), 1);
     }
 
     #[test]
     fn a_temporary_file_left_by_a_crash_is_passed_over() {
         let home = tempfile::tempdir().unwrap();
-        let folder = Folder::open(home.path()).unwrap();
-        let (left, _) = folder.temporary().unwrap();
-        folder.replace(OsStr::new("a"), b"new").unwrap();
+        let folder = FolderHandle::open(home.path()).unwrap();
+        let (left, _) = folder.create_temporary().unwrap();
+        folder.replace_file(OsStr::new("a"), b"new").unwrap();
         assert!(home.path().join(left).exists());
         assert_eq!(std::fs::read(home.path().join("a")).unwrap(), b"new");
     }
@@ -264,8 +264,8 @@ mod tests {
     fn a_replace_that_fails_cleans_up() {
         let home = tempfile::tempdir().unwrap();
         std::fs::create_dir(home.path().join("taken")).unwrap();
-        let folder = Folder::open(home.path()).unwrap();
-        assert!(folder.replace(OsStr::new("taken"), b"new").is_err());
-        assert_eq!(folder.entries().unwrap().found.len(), 1);
+        let folder = FolderHandle::open(home.path()).unwrap();
+        assert!(folder.replace_file(OsStr::new("taken"), b"new").is_err());
+        assert_eq!(folder.read_entries().unwrap().found.len(), 1);
     }
 }

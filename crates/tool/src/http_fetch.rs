@@ -19,21 +19,21 @@ use crate::arguments;
 use crate::error::{Error, Result};
 
 pub use address::is_public;
-pub use client::{Web, explain};
+pub use client::{WebClient, innermost_cause};
 
-pub const NAME: &str = "http_fetch";
-const LONGEST: Duration = Duration::from_secs(30);
-const MOST_REDIRECTS: usize = 5;
-const MOST_BYTES: usize = 1024 * 1024;
-const USUAL_BYTES: usize = 256 * 1024;
+pub const TOOL_NAME: &str = "http_fetch";
+const FETCH_TIMEOUT: Duration = Duration::from_secs(30);
+const MAX_REDIRECTS: usize = 5;
+const MAX_BODY_BYTES: usize = 1024 * 1024;
+const DEFAULT_MAX_BODY_BYTES: usize = 256 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Arguments {
+pub struct HttpFetchArguments {
     /// An http or https address.
     url: String,
     /// GET if left out.
-    method: Option<Method>,
+    method: Option<FetchMethod>,
     /// Request headers. They are not sent on when the page redirects to another site.
     headers: Option<BTreeMap<String, String>>,
     /// How much of the body to return at most, up to 1048576. 262144 if left out.
@@ -42,7 +42,7 @@ pub struct Arguments {
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
-enum Method {
+enum FetchMethod {
     Get,
     Head,
 }
@@ -51,31 +51,31 @@ enum Method {
 pub fn spec() -> ToolSpec {
     ToolSpec {
         risk: ToolRisk::High,
-        ..arguments::build_tool_spec::<Arguments>(
-            NAME,
+        ..arguments::build_tool_spec::<HttpFetchArguments>(
+            TOOL_NAME,
             "Fetches a web page or an API answer as text, following up to 5 redirects. Binary content is refused.",
         )
     }
 }
 
-pub async fn run(web: &Web, arguments: Arguments) -> Result<ToolOutcome> {
-    let fetched = timeout(LONGEST, fetch(web, arguments)).await;
-    fetched.unwrap_or(Err(Error::OutOfTime(LONGEST.as_secs())))
+pub async fn run(web: &WebClient, arguments: HttpFetchArguments) -> Result<ToolOutcome> {
+    let fetched = timeout(FETCH_TIMEOUT, fetch_page(web, arguments)).await;
+    fetched.unwrap_or(Err(Error::OutOfTime(FETCH_TIMEOUT.as_secs())))
 }
 
-async fn fetch(web: &Web, arguments: Arguments) -> Result<ToolOutcome> {
+async fn fetch_page(web: &WebClient, arguments: HttpFetchArguments) -> Result<ToolOutcome> {
     let mut url = target::parse(&arguments.url)?;
-    let mut headers = target::headers(&arguments.headers.unwrap_or_default())?;
+    let mut headers = target::parse_headers(&arguments.headers.unwrap_or_default())?;
     let method = match arguments.method {
-        Some(Method::Head) => reqwest::Method::HEAD,
-        Some(Method::Get) | None => reqwest::Method::GET,
+        Some(FetchMethod::Head) => reqwest::Method::HEAD,
+        Some(FetchMethod::Get) | None => reqwest::Method::GET,
     };
-    for _ in 0..=MOST_REDIRECTS {
+    for _ in 0..=MAX_REDIRECTS {
         let response = web.send(&method, &url, &headers).await?;
-        match redirect(&response, &url)? {
+        match redirect_target(&response, &url)? {
             None => {
-                let limit = arguments.max_bytes.unwrap_or(USUAL_BYTES).clamp(1, MOST_BYTES);
-                return page::read(response, &url, limit).await;
+                let limit = arguments.max_bytes.unwrap_or(DEFAULT_MAX_BODY_BYTES).clamp(1, MAX_BODY_BYTES);
+                return page::read_page(response, &url, limit).await;
             }
             Some(next) => {
                 if next.origin() != url.origin() {
@@ -85,11 +85,11 @@ async fn fetch(web: &Web, arguments: Arguments) -> Result<ToolOutcome> {
             }
         }
     }
-    Err(Error::Fetch(format!("more than {MOST_REDIRECTS} redirects")))
+    Err(Error::Fetch(format!("more than {MAX_REDIRECTS} redirects")))
 }
 
 /// Where the answer sends us, if it does. The new address is checked like the first one.
-fn redirect(response: &reqwest::Response, from: &Url) -> Result<Option<Url>> {
+fn redirect_target(response: &reqwest::Response, from: &Url) -> Result<Option<Url>> {
     if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
     }
@@ -97,7 +97,7 @@ fn redirect(response: &reqwest::Response, from: &Url) -> Result<Option<Url>> {
     let refused = || Error::Fetch("it redirects to an address that can not be read".to_owned());
     let location = location.to_str().map_err(|_| refused())?;
     let next = from.join(location).map_err(|_| refused())?;
-    target::check(&next)?;
+    target::check_url(&next)?;
     Ok(Some(next))
 }
 

@@ -8,49 +8,53 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::arguments;
+use crate::blocking;
 use crate::error::{Error, Result};
 use crate::text;
-use crate::work;
-use crate::workspace::{self, Place};
+use crate::workspace::{self, WorkspacePath};
 
-pub const NAME: &str = "image_view";
+pub const TOOL_NAME: &str = "image_view";
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Arguments {
+pub struct ImageViewArguments {
     /// The image, relative to the workspace.
     path: String,
 }
 
 pub fn spec() -> ToolSpec {
-    arguments::build_tool_spec::<Arguments>(
-        NAME,
+    arguments::build_tool_spec::<ImageViewArguments>(
+        TOOL_NAME,
         "Shows you an image: PNG, JPEG, GIF or WebP, at most 5 MB. It comes after the results of this round.",
     )
 }
 
-pub async fn run(scope: &ToolScope, arguments: Arguments) -> Result<ToolOutcome> {
+pub async fn run(scope: &ToolScope, arguments: ImageViewArguments) -> Result<ToolOutcome> {
     let folder = scope.workspace.clone();
-    work::blocking(move |_| {
-        let place = workspace::locate(&folder, &arguments.path)?;
-        let image = read(&place)?;
-        let name = text::name(place.inside().file_name().unwrap_or_default());
+    blocking::run_blocking(move |_| {
+        let place = workspace::resolve_path(&folder, &arguments.path)?;
+        let image = read_image(&place)?;
+        let name = text::name(place.relative_path().file_name().unwrap_or_default());
         let said = format!("{name}: {}, {} bytes", image.media_type(), image.bytes().len());
         Ok(ToolOutcome { images: vec![(name, image)], ..ToolOutcome::ok(said) })
     })
     .await
 }
 
-fn read(place: &Place) -> Result<Image> {
+fn read_image(place: &WorkspacePath) -> Result<Image> {
     let (file, size) = place.open_file()?;
     let limit = MAX_IMAGE_BYTES as u64;
     let mut bytes = Vec::new();
     // It may grow while it is read.
-    file.take(limit + 1).read_to_end(&mut bytes).map_err(|source| place.failed(source))?;
+    file.take(limit + 1).read_to_end(&mut bytes).map_err(|source| place.io_error(source))?;
     if bytes.len() > MAX_IMAGE_BYTES {
-        return Err(Error::TooLarge { path: place.shown().to_owned(), size: size.max(limit + 1), limit });
+        return Err(Error::TooLarge {
+            path: place.display_path().to_owned(),
+            size: size.max(limit + 1),
+            limit,
+        });
     }
-    let path = || place.shown().to_owned();
+    let path = || place.display_path().to_owned();
     Image::from_bytes(bytes).map_err(|_| Error::Kind {
         path: path(),
         found: "something else",

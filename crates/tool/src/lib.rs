@@ -6,6 +6,7 @@
 mod a2a;
 mod apply_patch;
 mod arguments;
+mod blocking;
 mod briefing;
 mod builtin;
 mod edit_file;
@@ -24,15 +25,14 @@ mod shell;
 mod skill;
 mod text;
 mod web_search;
-mod work;
 pub mod worker;
 mod workspace;
 mod write_file;
 mod written;
 
 pub use a2a::RemoteAgents;
-pub use briefing::{FileBriefings, Shared};
-pub use builtin::{Builtin, Settings};
+pub use briefing::{FileBriefings, SharedSkills};
+pub use builtin::{BuiltinSettings, BuiltinToolbox};
 pub use folder::sweep_temporary;
-pub use mcp::{Mcp, McpHost, McpSettings, probe as probe_mcp};
-pub use skill::{Found, Source, check as check_skills};
+pub use mcp::{McpHost, McpSettings, McpToolbox, probe_server as probe_mcp};
+pub use skill::{DiscoveredSkill, SkillFolder, check_skills};

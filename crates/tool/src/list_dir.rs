@@ -8,20 +8,20 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::arguments;
+use crate::blocking::{self, WorkBudget};
 use crate::error::Result;
-use crate::folder::{Entry, Folder};
+use crate::folder::{FolderEntry, FolderHandle};
 use crate::text;
-use crate::work::{self, Budget};
-use crate::workspace::{self, Place};
+use crate::workspace::{self, WorkspacePath};
 
-pub const NAME: &str = "list_dir";
-const MOST_LINES: usize = 2000;
-const MOST_TEXT: usize = 128 * 1024;
-const DEEPEST: u32 = 16;
+pub const TOOL_NAME: &str = "list_dir";
+const MAX_LINES: usize = 2000;
+const MAX_TEXT_BYTES: usize = 128 * 1024;
+const MAX_DEPTH: u32 = 16;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Arguments {
+pub struct ListDirArguments {
     /// The folder, relative to the workspace. The workspace itself if left out.
     path: Option<String>,
     /// How many levels to show, from 1 to 16. 1 if left out.
@@ -29,26 +29,26 @@ pub struct Arguments {
 }
 
 pub fn spec() -> ToolSpec {
-    arguments::build_tool_spec::<Arguments>(
-        NAME,
+    arguments::build_tool_spec::<ListDirArguments>(
+        TOOL_NAME,
         "Lists a folder: folders end with '/', files show their size in bytes. Links are not followed.",
     )
 }
 
-pub async fn run(scope: &ToolScope, arguments: Arguments) -> Result<ToolOutcome> {
+pub async fn run(scope: &ToolScope, arguments: ListDirArguments) -> Result<ToolOutcome> {
     let workspace = scope.workspace.clone();
-    let depth = arguments.depth.unwrap_or(1).clamp(1, DEEPEST);
-    let listing = work::blocking(move |budget| {
-        let place = workspace::locate(&workspace, arguments.path.as_deref().unwrap_or("."))?;
-        list(&place, depth, budget)
+    let depth = arguments.depth.unwrap_or(1).clamp(1, MAX_DEPTH);
+    let listing = blocking::run_blocking(move |budget| {
+        let place = workspace::resolve_path(&workspace, arguments.path.as_deref().unwrap_or("."))?;
+        list_folder(&place, depth, budget)
     });
     Ok(ToolOutcome::ok(listing.await?))
 }
 
-fn list(place: &Place, depth: u32, budget: &Budget) -> Result<String> {
+fn list_folder(place: &WorkspacePath, depth: u32, budget: &WorkBudget) -> Result<String> {
     let folder = place.open_folder()?;
-    let mut listing = Listing { text: String::new(), lines: 0, is_cut: false, budget };
-    listing.add(&folder, "", depth);
+    let mut listing = FolderListing { text: String::new(), lines: 0, is_cut: false, budget };
+    listing.add_folder(&folder, "", depth);
     if listing.lines == 0 {
         return Ok("[the folder is empty]".to_owned());
     }
@@ -58,17 +58,17 @@ fn list(place: &Place, depth: u32, budget: &Budget) -> Result<String> {
     Ok(listing.text)
 }
 
-struct Listing<'a> {
+struct FolderListing<'a> {
     text: String,
     lines: usize,
     is_cut: bool,
-    budget: &'a Budget,
+    budget: &'a WorkBudget,
 }
 
-impl Listing<'_> {
-    fn add(&mut self, folder: &Folder, prefix: &str, depth: u32) {
-        let Ok(entries) = folder.entries() else {
-            return self.line(&format!("{prefix}[this folder can not be read]"));
+impl FolderListing<'_> {
+    fn add_folder(&mut self, folder: &FolderHandle, prefix: &str, depth: u32) {
+        let Ok(entries) = folder.read_entries() else {
+            return self.add_line(&format!("{prefix}[this folder can not be read]"));
         };
         for entry in &entries.found {
             if self.is_full() {
@@ -76,33 +76,33 @@ impl Listing<'_> {
                 return;
             }
             let shown = format!("{prefix}{}", text::name(&entry.name));
-            self.line(&describe(&shown, entry));
+            self.add_line(&describe_entry(&shown, entry));
             if entry.kind == FileType::Directory && depth > 1 {
-                self.below(folder, &entry.name, &format!("{shown}/"), depth - 1);
+                self.add_child(folder, &entry.name, &format!("{shown}/"), depth - 1);
             }
         }
         self.is_cut |= entries.has_more;
     }
 
-    fn below(&mut self, folder: &Folder, name: &OsStr, prefix: &str, depth: u32) {
-        match folder.child(name) {
-            Ok(child) => self.add(&child, prefix, depth),
-            Err(_) => self.line(&format!("{prefix}[this folder can not be read]")),
+    fn add_child(&mut self, folder: &FolderHandle, name: &OsStr, prefix: &str, depth: u32) {
+        match folder.open_child(name) {
+            Ok(child) => self.add_folder(&child, prefix, depth),
+            Err(_) => self.add_line(&format!("{prefix}[this folder can not be read]")),
         }
     }
 
-    fn line(&mut self, line: &str) {
+    fn add_line(&mut self, line: &str) {
         self.text.push_str(line);
         self.text.push('\n');
         self.lines += 1;
     }
 
     fn is_full(&self) -> bool {
-        self.lines >= MOST_LINES || self.text.len() >= MOST_TEXT || self.budget.is_spent()
+        self.lines >= MAX_LINES || self.text.len() >= MAX_TEXT_BYTES || self.budget.is_spent()
     }
 }
 
-fn describe(shown: &str, entry: &Entry) -> String {
+fn describe_entry(shown: &str, entry: &FolderEntry) -> String {
     match entry.kind {
         FileType::Directory => format!("{shown}/"),
         FileType::RegularFile => format!("{shown} ({} bytes)", entry.size),
@@ -125,22 +125,22 @@ mod tests {
         fs::write(home.path().join("a\nb"), "").unwrap();
         fs::write(home.path().join("b/.polyclaw-7-0.tmp"), "half of what another call writes").unwrap();
         std::os::unix::fs::symlink("/etc", home.path().join("z")).unwrap();
-        let place = workspace::locate(home.path(), "").unwrap();
-        let shallow = list(&place, 1, &Budget::ample()).unwrap();
+        let place = workspace::resolve_path(home.path(), "").unwrap();
+        let shallow = list_folder(&place, 1, &WorkBudget::ample()).unwrap();
         assert_eq!(shallow, "a\u{fffd}b (0 bytes)\nb/\nz (link)\n");
-        let deep = list(&place, 5, &Budget::ample()).unwrap();
+        let deep = list_folder(&place, 5, &WorkBudget::ample()).unwrap();
         assert_eq!(deep, "a\u{fffd}b (0 bytes)\nb/\nb/c/\nb/c/deep (3 bytes)\nz (link)\n");
     }
 
     #[test]
     fn a_long_listing_is_cut_with_a_note() {
         let home = tempfile::tempdir().unwrap();
-        for number in 0..MOST_LINES + 10 {
+        for number in 0..MAX_LINES + 10 {
             fs::write(home.path().join(number.to_string()), "").unwrap();
         }
-        let place = workspace::locate(home.path(), "").unwrap();
-        let text = list(&place, 1, &Budget::ample()).unwrap();
-        assert_eq!(text.lines().count(), MOST_LINES + 1);
+        let place = workspace::resolve_path(home.path(), "").unwrap();
+        let text = list_folder(&place, 1, &WorkBudget::ample()).unwrap();
+        assert_eq!(text.lines().count(), MAX_LINES + 1);
         assert!(text.ends_with("less depth]\n"));
     }
 }

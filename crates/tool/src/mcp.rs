@@ -4,11 +4,11 @@
 mod connection;
 mod group;
 mod launch;
-mod offer;
 mod process;
 mod result;
 mod server;
 mod settings;
+mod tool_spec;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -21,26 +21,26 @@ use polyclaw_domain::tool::{ProgressSink, ToolCall, ToolConsent, ToolOutcome, To
 
 use crate::error::Error;
 use crate::text;
-use server::Server;
-pub use settings::{ServerHost as McpHost, Settings as McpSettings};
+use server::McpServerHandle;
+pub use settings::{McpHost, McpSettings};
 
 /// How long a turn waits for servers that are starting. What is not there by then is not there for that turn.
-const PATIENCE: Duration = Duration::from_secs(10);
+const SERVER_START_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// All servers of the instance.
 #[derive(Default)]
-pub struct Mcp {
-    servers: RwLock<BTreeMap<String, Arc<Server>>>,
+pub struct McpToolbox {
+    servers: RwLock<BTreeMap<String, Arc<McpServerHandle>>>,
 }
 
-impl Mcp {
+impl McpToolbox {
     /// Takes up new settings. A server whose settings are as they were goes on; the others end.
-    pub fn set(&self, settings: BTreeMap<String, McpSettings>) {
+    pub fn apply_settings(&self, settings: BTreeMap<String, McpSettings>) {
         let mut servers = self.servers.write().unwrap_or_else(PoisonError::into_inner);
         let mut old = std::mem::take(&mut *servers);
         for (name, settings) in settings {
-            let kept = old.remove(&name).filter(|server| server.has(&settings));
-            let server = kept.unwrap_or_else(|| Arc::new(Server::new(name.clone(), settings)));
+            let kept = old.remove(&name).filter(|server| server.has_settings(&settings));
+            let server = kept.unwrap_or_else(|| Arc::new(McpServerHandle::new(name.clone(), settings)));
             servers.insert(name, server);
         }
         old.into_values().for_each(|server| server.stop());
@@ -49,71 +49,73 @@ impl Mcp {
     /// Starts what these agents will need, so that their first turn does not wait for it.
     pub fn start<'a>(&self, named: impl Iterator<Item = &'a [String]>) {
         for names in named {
-            self.of(names).iter().for_each(Server::wake);
+            self.servers_named(names).iter().for_each(McpServerHandle::start_if_idle);
         }
     }
 
     /// Ends every server, and returns when their processes are gone.
     pub async fn stop(&self) {
-        let servers: Vec<_> = self.all();
+        let servers: Vec<_> = self.all_servers();
         servers.iter().for_each(|server| server.stop());
         for server in servers {
-            server.stopped().await;
+            server.wait_stopped().await;
         }
     }
 
-    fn all(&self) -> Vec<Arc<Server>> {
+    fn all_servers(&self) -> Vec<Arc<McpServerHandle>> {
         self.servers.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
     /// The servers an agent names, and no other.
-    fn of(&self, names: &[String]) -> Vec<Arc<Server>> {
+    fn servers_named(&self, names: &[String]) -> Vec<Arc<McpServerHandle>> {
         if names.is_empty() {
             return Vec::new();
         }
-        let is_named = |server: &Arc<Server>| names.iter().any(|name| name == "*" || *name == server.name);
-        self.all().into_iter().filter(is_named).collect()
+        let is_named =
+            |server: &Arc<McpServerHandle>| names.iter().any(|name| name == "*" || *name == server.name);
+        self.all_servers().into_iter().filter(is_named).collect()
     }
 
     /// The server that has this tool, and the tool's own name there.
-    fn find(&self, scope: &ToolScope, name: &str) -> Option<(Arc<Server>, String)> {
-        self.of(&scope.mcp).into_iter().find_map(|server| {
-            let offers = server.offers();
-            let offer = offers.iter().find(|offer| offer.spec.name == name && is_open(&offer.spec, scope))?;
+    fn find_tool(&self, scope: &ToolScope, name: &str) -> Option<(Arc<McpServerHandle>, String)> {
+        self.servers_named(&scope.mcp).into_iter().find_map(|server| {
+            let offers = server.tool_specs();
+            let offer =
+                offers.iter().find(|offer| offer.spec.name == name && is_available(&offer.spec, scope))?;
             Some((Arc::clone(&server), offer.tool.clone()))
         })
     }
 }
 
 /// A tool that needs a person's word is not there where nobody can be asked.
-fn is_open(spec: &ToolSpec, scope: &ToolScope) -> bool {
+fn is_available(spec: &ToolSpec, scope: &ToolScope) -> bool {
     scope.can_ask || spec.consent != ToolConsent::AskPerson
 }
 
-impl Toolbox for Mcp {
+impl Toolbox for McpToolbox {
     fn list_tools(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
-        let servers = self.of(&scope.mcp);
+        let servers = self.servers_named(&scope.mcp);
         let offers = servers.iter().flat_map(|server| {
-            server.wake();
-            server.offers().iter().map(|offer| Arc::clone(&offer.spec)).collect::<Vec<_>>()
+            server.start_if_idle();
+            server.tool_specs().iter().map(|offer| Arc::clone(&offer.spec)).collect::<Vec<_>>()
         });
-        offers.filter(|spec| is_open(spec, scope)).collect()
+        offers.filter(|spec| is_available(spec, scope)).collect()
     }
 
     fn wait_until_ready<'a>(&'a self, scope: &'a ToolScope) -> Option<BoxFuture<'a, ()>> {
         let starting: Vec<_> =
-            self.of(&scope.mcp).into_iter().filter(|server| server.is_starting()).collect();
+            self.servers_named(&scope.mcp).into_iter().filter(|server| server.is_starting()).collect();
         if starting.is_empty() {
             return None;
         }
         Some(Box::pin(async move {
             let known = async {
                 for server in &starting {
-                    server.known().await;
+                    server.wait_first_start().await;
                 }
             };
             // What is late is told to nobody here: its state is on the page of servers.
-            let _ = tokio::time::timeout(PATIENCE, known).await;
+            let _ = tokio::time::timeout(SERVER_START_TIMEOUT, known).await;
         }))
     }
 
@@ -125,10 +127,10 @@ impl Toolbox for Mcp {
         progress: ProgressSink<'a>,
     ) -> BoxFuture<'a, ToolOutcome> {
         Box::pin(async move {
-            let Some((server, tool)) = self.find(scope, &call.name) else {
-                return Error::UnknownTool(text::cut(&call.name, 80)).into();
+            let Some((server, tool)) = self.find_tool(scope, &call.name) else {
+                return Error::UnknownTool(text::truncate_text(&call.name, 80)).into();
             };
-            server.call(&tool, &call.arguments, progress).await.unwrap_or_else(|error| {
+            server.call_tool(&tool, &call.arguments, progress).await.unwrap_or_else(|error| {
                 tracing::debug!(turn.id = %turn, mcp.server = server.name, error.code = error.code(), "call of an MCP tool failed");
                 error.into()
             })
@@ -136,19 +138,19 @@ impl Toolbox for Mcp {
     }
 }
 
-impl McpServerRegistry for Mcp {
+impl McpServerRegistry for McpToolbox {
     fn server_statuses(&self) -> Vec<McpServerStatus> {
-        self.all().iter().map(|server| server.state()).collect()
+        self.all_servers().iter().map(|server| server.state()).collect()
     }
 }
 
 /// Starts one server, asks what it offers and ends it: what `polyclaw mcp check` does.
-pub async fn probe(name: &str, settings: McpSettings) -> McpServerStatus {
-    let server = Arc::new(Server::new(name.to_owned(), settings));
-    server.wake();
-    server.known().await;
+pub async fn probe_server(name: &str, settings: McpSettings) -> McpServerStatus {
+    let server = Arc::new(McpServerHandle::new(name.to_owned(), settings));
+    server.start_if_idle();
+    server.wait_first_start().await;
     let state = server.state();
     server.stop();
-    server.stopped().await;
+    server.wait_stopped().await;
     state
 }

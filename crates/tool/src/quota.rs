@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
 
 use crate::error::{Error, Result};
-use crate::workspace::Place;
+use crate::workspace::WorkspacePath;
 
 const MIB: u64 = 1024 * 1024;
-const BLOCK: u64 = 512;
+const DISK_BLOCK_BYTES: u64 = 512;
 /// An empty file takes room as well: there could be millions.
-const LEAST_FILE: u64 = 4096;
-const LONGEST_MEASURE: Duration = Duration::from_secs(2);
+const MIN_FILE_BYTES: u64 = 4096;
+const MAX_MEASURE_DURATION: Duration = Duration::from_secs(2);
 /// A measure is good for this long, or for this many times what it took.
-const SHORTEST_REST: Duration = Duration::from_secs(2);
-const REST_PER_MEASURE: u32 = 50;
+const MIN_MEASURE_TTL: Duration = Duration::from_secs(2);
+const TTL_PER_MEASURE_TIME: u32 = 50;
 
 /// A folder that is moved while it is measured is measured again, this often.
 const MOST_WALKS: u32 = 3;
@@ -35,7 +35,7 @@ pub fn used_bytes_of_mount(folder: &Path, enough: u64) -> u64 {
 }
 
 fn measure(folder: &Path, enough: u64, rule: ResolveFlags) -> u64 {
-    let end = Instant::now() + LONGEST_MEASURE;
+    let end = Instant::now() + MAX_MEASURE_DURATION;
     let mut most = 0;
     for _ in 0..MOST_WALKS {
         let mut walk = Walk { used: 0, enough, end, rule, levels: Vec::new() };
@@ -126,33 +126,33 @@ pub fn id(stat: &Stat) -> (u64, u64) {
 
 /// What a file takes of the disk.
 pub fn room(stat: &Stat) -> u64 {
-    u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(BLOCK).max(LEAST_FILE)
+    u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(DISK_BLOCK_BYTES).max(MIN_FILE_BYTES)
 }
 
 /// Workspaces as they were measured last, with what was written since.
 #[derive(Default)]
-pub struct Quotas(HashMap<PathBuf, Measure>);
+pub struct WorkspaceQuotas(HashMap<PathBuf, UsageMeasure>);
 
-struct Measure {
+struct UsageMeasure {
     used: u64,
     at: Instant,
     took: Duration,
 }
 
-impl Quotas {
+impl WorkspaceQuotas {
     /// Refuses a file of `size` bytes where its workspace would then hold more than `limit_mb`.
-    pub fn admit(&mut self, place: &Place, size: u64, limit_mb: u64) -> Result<()> {
+    pub fn admit_file(&mut self, place: &WorkspacePath, size: u64, limit_mb: u64) -> Result<()> {
         let limit = limit_mb.saturating_mul(MIB);
-        let growth = size.saturating_sub(place.size());
+        let growth = size.saturating_sub(place.file_size());
         if growth == 0 {
             return Ok(());
         }
         let root = place.root();
-        if self.used(root, limit).saturating_add(growth) > limit {
+        if self.measure_used(root, limit).saturating_add(growth) > limit {
             // Somebody may have made room since it was measured.
             self.0.remove(root);
-            if self.used(root, limit).saturating_add(growth) > limit {
-                return Err(Error::Quota { path: place.shown().to_owned(), limit_mb });
+            if self.measure_used(root, limit).saturating_add(growth) > limit {
+                return Err(Error::Quota { path: place.display_path().to_owned(), limit_mb });
             }
         }
         if let Some(measure) = self.0.get_mut(root) {
@@ -161,14 +161,14 @@ impl Quotas {
         Ok(())
     }
 
-    fn used(&mut self, root: &Path, limit: u64) -> u64 {
-        let rest = |measure: &Measure| SHORTEST_REST.max(measure.took * REST_PER_MEASURE);
+    fn measure_used(&mut self, root: &Path, limit: u64) -> u64 {
+        let rest = |measure: &UsageMeasure| MIN_MEASURE_TTL.max(measure.took * TTL_PER_MEASURE_TIME);
         if let Some(measure) = self.0.get(root).filter(|measure| measure.at.elapsed() < rest(measure)) {
             return measure.used;
         }
         let at = Instant::now();
         let used = used_bytes(root, limit);
-        self.0.insert(root.to_owned(), Measure { used, at, took: at.elapsed() });
+        self.0.insert(root.to_owned(), UsageMeasure { used, at, took: at.elapsed() });
         used
     }
 }

@@ -8,16 +8,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::arguments;
+use crate::blocking::{self, WorkBudget};
 use crate::error::{Error, Result};
-use crate::work::{self, Budget};
-use crate::workspace::{self, Place};
+use crate::workspace::{self, WorkspacePath};
 
-pub const NAME: &str = "read_file";
-const MOST_TEXT: usize = 256 * 1024;
+pub const TOOL_NAME: &str = "read_file";
+const MAX_TEXT_BYTES: usize = 256 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Arguments {
+pub struct ReadFileArguments {
     /// The file, relative to the workspace.
     path: String,
     /// The first line to read, counted from 1. From the start if left out.
@@ -27,94 +27,103 @@ pub struct Arguments {
 }
 
 pub fn spec() -> ToolSpec {
-    arguments::build_tool_spec::<Arguments>(
-        NAME,
+    arguments::build_tool_spec::<ReadFileArguments>(
+        TOOL_NAME,
         "Reads a text file. Long files come in parts of 256 KiB: a note at the end says how to go on.",
     )
 }
 
-pub async fn run(scope: &ToolScope, arguments: Arguments) -> Result<ToolOutcome> {
-    let Arguments { path, offset_line, limit_lines } = arguments;
-    below(scope.workspace.clone(), path, offset_line, limit_lines).await
+pub async fn run(scope: &ToolScope, arguments: ReadFileArguments) -> Result<ToolOutcome> {
+    let ReadFileArguments { path, offset_line, limit_lines } = arguments;
+    read_below(scope.workspace.clone(), path, offset_line, limit_lines).await
 }
 
 /// Reads a file below any folder, by the same rules.
-pub async fn below(
+pub async fn read_below(
     folder: PathBuf,
     path: String,
     offset_line: Option<u64>,
     limit_lines: Option<u64>,
 ) -> Result<ToolOutcome> {
-    let text = work::blocking(move |budget| {
-        let place = workspace::locate(&folder, &path)?;
-        let window =
-            Window { first: offset_line.unwrap_or(1).max(1), lines: limit_lines.unwrap_or(u64::MAX).max(1) };
-        read(&place, &window, budget)
+    let text = blocking::run_blocking(move |budget| {
+        let place = workspace::resolve_path(&folder, &path)?;
+        let window = LineWindow {
+            first: offset_line.unwrap_or(1).max(1),
+            lines: limit_lines.unwrap_or(u64::MAX).max(1),
+        };
+        read_lines(&place, &window, budget)
     });
     Ok(ToolOutcome::ok(text.await?))
 }
 
-struct Window {
+struct LineWindow {
     first: u64,
     lines: u64,
 }
 
 /// One line, as far as it was kept.
-struct Line {
+struct FileLine {
     bytes: Vec<u8>,
     is_cut: bool,
 }
 
-fn read(place: &Place, window: &Window, budget: &Budget) -> Result<String> {
+fn read_lines(place: &WorkspacePath, window: &LineWindow, budget: &WorkBudget) -> Result<String> {
     let (file, _) = place.open_file()?;
     let mut lines = BufReader::with_capacity(64 * 1024, file);
-    let mut page = Page::default();
+    let mut page = LinePage::default();
     let mut number = 0;
-    while let Some(line) = next_line(&mut lines, budget).map_err(|error| error.at(place))? {
+    while let Some(line) = next_line(&mut lines, budget).map_err(|error| error.into_error(place))? {
         number += 1;
         if number < window.first {
             continue;
         }
-        if number - window.first >= window.lines || !page.take(&line) {
-            page.note(format!("lines {} to {}; go on with offset_line {number}", window.first, number - 1));
+        if number - window.first >= window.lines || !page.push_line(&line) {
+            page.append_note(format!(
+                "lines {} to {}; go on with offset_line {number}",
+                window.first,
+                number - 1
+            ));
             return Ok(page.text);
         }
     }
     if number == 0 {
-        page.note("the file is empty".to_owned());
+        page.append_note("the file is empty".to_owned());
     } else if number < window.first {
-        return Err(Error::path(place.shown(), format!("has only {number} lines")));
+        return Err(Error::path(place.display_path(), format!("has only {number} lines")));
     }
     Ok(page.finish())
 }
 
-enum Failure {
+enum LineReadError {
     Read(std::io::Error),
     Spent(Error),
 }
 
-impl Failure {
-    fn at(self, place: &Place) -> Error {
+impl LineReadError {
+    fn into_error(self, place: &WorkspacePath) -> Error {
         match self {
-            Self::Read(source) => place.failed(source),
+            Self::Read(source) => place.io_error(source),
             Self::Spent(error) => error,
         }
     }
 }
 
 /// The next line with its end. Of an endless line only the start is kept: a file of zeros must not fill memory.
-fn next_line(from: &mut impl BufRead, budget: &Budget) -> std::result::Result<Option<Line>, Failure> {
-    let mut line = Line { bytes: Vec::new(), is_cut: false };
+fn next_line(
+    from: &mut impl BufRead,
+    budget: &WorkBudget,
+) -> std::result::Result<Option<FileLine>, LineReadError> {
+    let mut line = FileLine { bytes: Vec::new(), is_cut: false };
     let mut seen = 0_usize;
     loop {
-        budget.check().map_err(Failure::Spent)?;
-        let buffer = from.fill_buf().map_err(Failure::Read)?;
+        budget.check_budget().map_err(LineReadError::Spent)?;
+        let buffer = from.fill_buf().map_err(LineReadError::Read)?;
         if buffer.is_empty() {
             return Ok((seen > 0).then_some(line));
         }
         let end = buffer.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
         let piece = &buffer[..end.unwrap_or(buffer.len())];
-        let room = MOST_TEXT.saturating_sub(line.bytes.len()).min(piece.len());
+        let room = MAX_TEXT_BYTES.saturating_sub(line.bytes.len()).min(piece.len());
         line.bytes.extend_from_slice(&piece[..room]);
         line.is_cut |= room < piece.len();
         seen += piece.len();
@@ -127,28 +136,28 @@ fn next_line(from: &mut impl BufRead, budget: &Budget) -> std::result::Result<Op
 }
 
 #[derive(Default)]
-struct Page {
+struct LinePage {
     text: String,
     is_lossy: bool,
     has_cut_line: bool,
 }
 
-impl Page {
+impl LinePage {
     /// False if the line does not fit any more. The first line always fits, cut if it must be.
-    fn take(&mut self, line: &Line) -> bool {
+    fn push_line(&mut self, line: &FileLine) -> bool {
         let text = String::from_utf8_lossy(&line.bytes);
         let is_first = self.text.is_empty();
-        if !is_first && self.text.len() + text.len() > MOST_TEXT {
+        if !is_first && self.text.len() + text.len() > MAX_TEXT_BYTES {
             return false;
         }
-        let end = text.floor_char_boundary(MOST_TEXT);
+        let end = text.floor_char_boundary(MAX_TEXT_BYTES);
         self.has_cut_line |= line.is_cut || end < text.len();
         self.is_lossy |= !line.is_cut && std::str::from_utf8(&line.bytes).is_err();
         self.text.push_str(&text[..end]);
         true
     }
 
-    fn note(&mut self, note: String) {
+    fn append_note(&mut self, note: String) {
         let text = std::mem::take(self).finish();
         self.text = text;
         if !self.text.is_empty() && !self.text.ends_with('\n') {
@@ -176,8 +185,8 @@ mod tests {
     fn page(content: &[u8], first: u64, lines: u64) -> Result<String> {
         let home = tempfile::tempdir().unwrap();
         std::fs::write(home.path().join("f"), content).unwrap();
-        let place = workspace::locate(home.path(), "f").unwrap();
-        read(&place, &Window { first, lines }, &Budget::ample())
+        let place = workspace::resolve_path(home.path(), "f").unwrap();
+        read_lines(&place, &LineWindow { first, lines }, &WorkBudget::ample())
     }
 
     #[test]
@@ -195,7 +204,7 @@ mod tests {
         let (mut first, mut got) = (1, String::new());
         loop {
             let text = page(content.as_bytes(), first, u64::MAX).unwrap();
-            assert!(text.len() <= MOST_TEXT + 200);
+            assert!(text.len() <= MAX_TEXT_BYTES + 200);
             let Some((part, rest)) = text.split_once("[lines ") else {
                 got.push_str(&text);
                 break;
@@ -208,10 +217,10 @@ mod tests {
 
     #[test]
     fn one_huge_line_is_cut_and_says_so() {
-        let mut content = vec![b'x'; 3 * MOST_TEXT];
+        let mut content = vec![b'x'; 3 * MAX_TEXT_BYTES];
         content.extend_from_slice(b"\nnext\n");
         let text = page(&content, 1, u64::MAX).unwrap();
-        assert!(text.len() < MOST_TEXT + 300 && text.contains("the rest of it is not shown"));
+        assert!(text.len() < MAX_TEXT_BYTES + 300 && text.contains("the rest of it is not shown"));
         assert!(text.ends_with("go on with offset_line 2]"), "{}", &text[text.len() - 80..]);
     }
 
@@ -219,16 +228,16 @@ mod tests {
     fn bytes_that_are_no_text_are_marked() {
         let text = page(b"ok\n\xff\xfe\n", 1, u64::MAX).unwrap();
         assert!(text.starts_with("ok\n\u{fffd}\u{fffd}\n") && text.contains("not valid UTF-8"));
-        let noise = page(&vec![0xff; 2 * MOST_TEXT], 1, u64::MAX).unwrap();
-        assert!(noise.len() < MOST_TEXT + 300);
+        let noise = page(&vec![0xff; 2 * MAX_TEXT_BYTES], 1, u64::MAX).unwrap();
+        assert!(noise.len() < MAX_TEXT_BYTES + 300);
     }
 
     #[test]
     fn reading_stops_when_time_is_up() {
         let home = tempfile::tempdir().unwrap();
         std::fs::write(home.path().join("f"), "a").unwrap();
-        let place = workspace::locate(home.path(), "f").unwrap();
-        let outcome = read(&place, &Window { first: 1, lines: 1 }, &Budget::empty());
+        let place = workspace::resolve_path(home.path(), "f").unwrap();
+        let outcome = read_lines(&place, &LineWindow { first: 1, lines: 1 }, &WorkBudget::empty());
         assert!(matches!(outcome, Err(Error::OutOfTime(_))));
     }
 }

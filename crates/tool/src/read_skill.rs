@@ -15,7 +15,7 @@ use crate::{read_file, text};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Arguments {
+pub struct ReadSkillArguments {
     /// The skill, by its name in the list of skills.
     name: String,
     /// A file of the skill, relative to its folder. SKILL.md if left out.
@@ -25,38 +25,38 @@ pub struct Arguments {
 }
 
 pub fn spec() -> ToolSpec {
-    arguments::build_tool_spec::<Arguments>(
+    arguments::build_tool_spec::<ReadSkillArguments>(
         READ_SKILL_TOOL,
         "Reads the instructions of a skill, or another file of its folder. Use it before a task that a skill fits.",
     )
 }
 
 /// An agent that has no skill has no use for the tool.
-pub fn is_of_use(briefings: &FileBriefings, scope: &ToolScope) -> bool {
-    briefings.load_briefing(&reader(scope)).allowed_skills(&scope.skills).next().is_some()
+pub fn has_allowed_skill(briefings: &FileBriefings, scope: &ToolScope) -> bool {
+    briefings.load_briefing(&skill_reader(scope)).allowed_skills(&scope.skills).next().is_some()
 }
 
 pub async fn run(
     briefings: &Arc<FileBriefings>,
     scope: &ToolScope,
-    arguments: Arguments,
+    arguments: ReadSkillArguments,
 ) -> Result<ToolOutcome> {
-    let briefing = briefings.load_briefing(&reader(scope));
+    let briefing = briefings.load_briefing(&skill_reader(scope));
     // One that is not allowed is not there: the same words for both.
     let skill = briefing.allowed_skills(&scope.skills).find(|skill| skill.name == arguments.name);
-    let skill = skill.ok_or_else(|| Error::UnknownSkill(text::cut(&arguments.name, 80)))?;
-    check_place(skill)?;
+    let skill = skill.ok_or_else(|| Error::UnknownSkill(text::truncate_text(&arguments.name, 80)))?;
+    check_skill_folder(skill)?;
     let path = arguments.path.unwrap_or_else(|| SKILL_FILE.to_owned());
-    read_file::below(skill.folder.clone(), path, arguments.offset_line, None).await
+    read_file::read_below(skill.folder.clone(), path, arguments.offset_line, None).await
 }
 
-fn reader(scope: &ToolScope) -> BriefingReader<'_> {
+fn skill_reader(scope: &ToolScope) -> BriefingReader<'_> {
     let ToolScope { agent, workspace, skills, overlay, .. } = scope;
     BriefingReader { agent, workspace, skills, overlay: *overlay, is_sub_agent: false }
 }
 
 /// Its folder is where it was found, not behind a link that came since.
-fn check_place(skill: &Skill) -> Result<()> {
+fn check_skill_folder(skill: &Skill) -> Result<()> {
     match skill.folder.canonicalize() {
         Ok(real) if real == skill.folder => Ok(()),
         _ => Err(Error::UnknownSkill(skill.name.clone())),

@@ -5,37 +5,40 @@
 //! more; that one confines itself ([`confine`]), reads back what holds ([`facts`]), says so, and becomes the program.
 //! The supervisor outlives it by a moment and takes everything it has started with it.
 
-mod calls;
 mod confine;
 mod facts;
-mod files;
+mod landlock;
 mod limits;
+mod namespaces;
 mod plan;
 mod proc;
+mod seccomp;
 mod start;
 mod supervise;
 mod survey;
 mod usage;
-mod walls;
 mod watch;
 
-pub use plan::{Inherited, Profile, Way};
-pub use start::{End, Grants, Program, Running, Sandboxes, Settings, Started, last_words};
+pub use plan::{InheritedSandbox, NamespaceMode, SandboxProfile};
+pub use start::{
+    ProgramEnd, RunningSandbox, SandboxGrants, SandboxLauncher, SandboxLauncherSettings, SandboxedProgram,
+    StartedProgram, end_from_tail,
+};
 
 /// What the helper is told to be by its last argument.
-pub const STAGES: [&str; 3] = [plan::SUPERVISE, plan::INIT, plan::ENTER];
+pub const HELPER_STAGES: [&str; 3] = [plan::SUPERVISE_STAGE, plan::INIT_STAGE, plan::ENTER_STAGE];
 
 /// Behind the three that every program has.
-const FIRST_FOREIGN: i32 = 3;
+const FIRST_INHERITED_FD: i32 = 3;
 
 /// The helper's whole life, in a process of its own that has started no thread. Returns its exit status.
-pub fn helper(stage: &str) -> u8 {
+pub fn run_helper(stage: &str) -> u8 {
     // Whatever else is open was left by whoever started the daemon, or is a line of a worker's: no wall stands before those.
-    close_fds::set_fds_cloexec(FIRST_FOREIGN, &[]);
+    close_fds::set_fds_cloexec(FIRST_INHERITED_FD, &[]);
     match stage {
-        plan::SUPERVISE => supervise::supervise(),
-        plan::INIT => supervise::init(),
-        plan::ENTER => confine::enter(),
-        _ => plan::MISUSED,
+        plan::SUPERVISE_STAGE => supervise::supervise(),
+        plan::INIT_STAGE => supervise::init(),
+        plan::ENTER_STAGE => confine::enter(),
+        _ => plan::EXIT_MISUSED,
     }
 }

@@ -13,24 +13,24 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::arguments;
+use crate::blocking::{self, WorkBudget};
 use crate::error::{Error, Result};
-use crate::folder::{Entry, Folder};
+use crate::folder::{FolderEntry, FolderHandle};
 use crate::text;
-use crate::work::{self, Budget};
-use crate::workspace::{self, Place};
+use crate::workspace::{self, WorkspacePath};
 
-pub const NAME: &str = "search_files";
-const MOST_MATCHES: usize = 1000;
-const MOST_TEXT: usize = 128 * 1024;
-const LONGEST_LINE: usize = 400;
-const LARGEST_FILE: u64 = 16 * 1024 * 1024;
-const DEEPEST: u32 = 64;
+pub const TOOL_NAME: &str = "search_files";
+const MAX_MATCHES: usize = 1000;
+const MAX_TEXT_BYTES: usize = 128 * 1024;
+const MAX_LINE_LEN: usize = 400;
+const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
+const MAX_DEPTH: u32 = 64;
 /// Enough for any pattern a person would write; a nested repeat such as `(a{999}){999}` is not one.
-const LARGEST_PATTERN: usize = 1 << 20;
+const MAX_PATTERN_SIZE: usize = 1 << 20;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Arguments {
+pub struct SearchFilesArguments {
     /// A regular expression, matched against each line. What is not a valid one is searched as plain text.
     pattern: String,
     /// The folder or file to search, relative to the workspace. The workspace itself if left out.
@@ -42,42 +42,49 @@ pub struct Arguments {
 }
 
 pub fn spec() -> ToolSpec {
-    arguments::build_tool_spec::<Arguments>(
-        NAME,
+    arguments::build_tool_spec::<SearchFilesArguments>(
+        TOOL_NAME,
         "Searches the lines of text files; answers with path:line: text. Skips .git, links, binary files and \
          files over 16 MiB.",
     )
 }
 
-pub async fn run(scope: &ToolScope, arguments: Arguments) -> Result<ToolOutcome> {
+pub async fn run(scope: &ToolScope, arguments: SearchFilesArguments) -> Result<ToolOutcome> {
     let workspace = scope.workspace.clone();
-    let found = work::blocking(move |budget| {
-        let place = workspace::locate(&workspace, arguments.path.as_deref().unwrap_or("."))?;
-        search(&place, &arguments, budget)
+    let found = blocking::run_blocking(move |budget| {
+        let place = workspace::resolve_path(&workspace, arguments.path.as_deref().unwrap_or("."))?;
+        search_place(&place, &arguments, budget)
     });
     Ok(ToolOutcome::ok(found.await?))
 }
 
-fn search(place: &Place, arguments: &Arguments, budget: &Budget) -> Result<String> {
-    let (pattern, is_plain) = compile(&arguments.pattern)?;
-    let glob = arguments.glob.as_deref().map(glob::compile).transpose()?;
-    let limit = arguments.limit.unwrap_or(100).clamp(1, MOST_MATCHES);
-    let mut search = Search { pattern, glob, limit, budget, found: Found::default() };
-    if place.kind()? == FileType::RegularFile {
+fn search_place(
+    place: &WorkspacePath,
+    arguments: &SearchFilesArguments,
+    budget: &WorkBudget,
+) -> Result<String> {
+    let (pattern, is_plain) = compile_pattern(&arguments.pattern)?;
+    let glob = arguments.glob.as_deref().map(glob::compile_glob).transpose()?;
+    let limit = arguments.limit.unwrap_or(100).clamp(1, MAX_MATCHES);
+    let mut search = FileSearch { pattern, glob, limit, budget, found: SearchMatches::default() };
+    if place.file_type()? == FileType::RegularFile {
         let (file, _) = place.open_file()?;
-        search.file(file, &text::name(place.inside().as_os_str()));
+        search.search_file(file, &text::name(place.relative_path().as_os_str()));
     } else {
-        let prefix = match text::name(place.inside().as_os_str()) {
+        let prefix = match text::name(place.relative_path().as_os_str()) {
             inside if inside.is_empty() => inside,
             inside => format!("{inside}/"),
         };
-        search.folder(&place.open_folder()?, &Walk { shown: prefix, inside: String::new(), depth: 0 });
+        search.search_folder(
+            &place.open_folder()?,
+            &FolderWalk { shown: prefix, inside: String::new(), depth: 0 },
+        );
     }
-    Ok(search.report(is_plain))
+    Ok(search.render_report(is_plain))
 }
 
-fn compile(pattern: &str) -> Result<(Regex, bool)> {
-    let build = |text: &str| RegexBuilder::new(text).size_limit(LARGEST_PATTERN).build();
+fn compile_pattern(pattern: &str) -> Result<(Regex, bool)> {
+    let build = |text: &str| RegexBuilder::new(text).size_limit(MAX_PATTERN_SIZE).build();
     match build(pattern) {
         Ok(regex) => Ok((regex, false)),
         Err(regex::Error::Syntax(_)) => {
@@ -89,7 +96,7 @@ fn compile(pattern: &str) -> Result<(Regex, bool)> {
 }
 
 #[derive(Default)]
-struct Found {
+struct SearchMatches {
     text: String,
     matches: usize,
     /// Files too large to read, and folders cut short.
@@ -97,7 +104,7 @@ struct Found {
     is_cut: bool,
 }
 
-struct Walk {
+struct FolderWalk {
     /// Before each name in the output: from the workspace.
     shown: String,
     /// Before each name for the glob: from where the search began.
@@ -105,62 +112,62 @@ struct Walk {
     depth: u32,
 }
 
-struct Search<'a> {
+struct FileSearch<'a> {
     pattern: Regex,
-    glob: Option<glob::Glob>,
+    glob: Option<glob::PathGlob>,
     limit: usize,
-    budget: &'a Budget,
-    found: Found,
+    budget: &'a WorkBudget,
+    found: SearchMatches,
 }
 
-impl Search<'_> {
-    fn folder(&mut self, folder: &Folder, walk: &Walk) {
-        let Ok(entries) = folder.entries() else { return self.found.skipped += 1 };
+impl FileSearch<'_> {
+    fn search_folder(&mut self, folder: &FolderHandle, walk: &FolderWalk) {
+        let Ok(entries) = folder.read_entries() else { return self.found.skipped += 1 };
         self.found.skipped += usize::from(entries.has_more);
         for entry in &entries.found {
             if self.is_done() {
                 return;
             }
             match entry.kind {
-                FileType::Directory => self.below(folder, &entry.name, walk),
-                FileType::RegularFile => self.entry(folder, entry, walk),
+                FileType::Directory => self.search_child(folder, &entry.name, walk),
+                FileType::RegularFile => self.search_entry(folder, entry, walk),
                 _ => {}
             }
         }
     }
 
-    fn below(&mut self, folder: &Folder, name: &OsStr, walk: &Walk) {
+    fn search_child(&mut self, folder: &FolderHandle, name: &OsStr, walk: &FolderWalk) {
         if name == ".git" {
             return;
         }
-        match folder.child(name) {
-            Ok(child) if walk.depth < DEEPEST => {
+        match folder.open_child(name) {
+            Ok(child) if walk.depth < MAX_DEPTH => {
                 let name = text::name(name);
                 let shown = format!("{}{name}/", walk.shown);
                 let inside = format!("{}{name}/", walk.inside);
-                self.folder(&child, &Walk { shown, inside, depth: walk.depth + 1 });
+                self.search_folder(&child, &FolderWalk { shown, inside, depth: walk.depth + 1 });
             }
             _ => self.found.skipped += 1,
         }
     }
 
-    fn entry(&mut self, folder: &Folder, entry: &Entry, walk: &Walk) {
+    fn search_entry(&mut self, folder: &FolderHandle, entry: &FolderEntry, walk: &FolderWalk) {
         let name = text::name(&entry.name);
         let wanted = self.glob.as_ref().is_none_or(|glob| glob.matches(&format!("{}{name}", walk.inside)));
         if !wanted {
             return;
         }
-        match folder.file(&entry.name) {
-            Ok(file) => self.file(file, &format!("{}{name}", walk.shown)),
+        match folder.open_file(&entry.name) {
+            Ok(file) => self.search_file(file, &format!("{}{name}", walk.shown)),
             Err(_) => self.found.skipped += 1,
         }
     }
 
-    fn file(&mut self, file: File, shown: &str) {
+    fn search_file(&mut self, file: File, shown: &str) {
         // Asked of the open file: what was listed may be something else by now.
-        let is_fit = file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() <= LARGEST_FILE);
+        let is_fit = file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_FILE_BYTES);
         let mut bytes = Vec::new();
-        if !is_fit || file.take(LARGEST_FILE).read_to_end(&mut bytes).is_err() {
+        if !is_fit || file.take(MAX_FILE_BYTES).read_to_end(&mut bytes).is_err() {
             self.found.skipped += 1;
             return;
         }
@@ -174,18 +181,18 @@ impl Search<'_> {
             let line = line.strip_suffix(b"\n").unwrap_or(line);
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             if self.pattern.is_match(line) {
-                self.add(shown, number + 1, line);
+                self.add_match(shown, number + 1, line);
             }
         }
     }
 
-    fn add(&mut self, shown: &str, number: usize, line: &[u8]) {
-        if self.found.matches == self.limit || self.found.text.len() >= MOST_TEXT {
+    fn add_match(&mut self, shown: &str, number: usize, line: &[u8]) {
+        if self.found.matches == self.limit || self.found.text.len() >= MAX_TEXT_BYTES {
             self.found.is_cut = true;
             return;
         }
-        let line = &line[..line.len().min(LONGEST_LINE * 2)];
-        let line = text::cut(&text::one_line(&String::from_utf8_lossy(line)), LONGEST_LINE);
+        let line = &line[..line.len().min(MAX_LINE_LEN * 2)];
+        let line = text::truncate_text(&text::one_line(&String::from_utf8_lossy(line)), MAX_LINE_LEN);
         self.found.text.push_str(&format!("{shown}:{number}: {line}\n"));
         self.found.matches += 1;
     }
@@ -194,8 +201,8 @@ impl Search<'_> {
         self.found.is_cut || self.budget.is_spent()
     }
 
-    fn report(self, is_plain: bool) -> String {
-        let Found { mut text, matches, skipped, is_cut } = self.found;
+    fn render_report(self, is_plain: bool) -> String {
+        let SearchMatches { mut text, matches, skipped, is_cut } = self.found;
         let notes = [
             (matches == 0, "no match".to_owned()),
             (is_plain, "not a valid regular expression: searched as plain text".to_owned()),

@@ -16,21 +16,23 @@ use tokio::net::unix::pipe;
 use tokio::time::{Instant, timeout_at};
 
 use crate::arguments;
+use crate::blocking;
 use crate::error::{Error, Result};
-use crate::sandbox::{End, Grants, Profile, Program, Sandboxes, Started};
-use crate::work;
+use crate::sandbox::{
+    ProgramEnd, SandboxGrants, SandboxLauncher, SandboxProfile, SandboxedProgram, StartedProgram,
+};
 use crate::workspace;
-use output::Output;
+use output::ShellOutput;
 
-pub const NAME: &str = "shell";
-const USUAL_SECONDS: u64 = 120;
-const MOST_SECONDS: u64 = 600;
+pub const TOOL_NAME: &str = "shell";
+const DEFAULT_TIMEOUT_SECONDS: u64 = 120;
+const MAX_TIMEOUT_SECONDS: u64 = 600;
 /// When everything has ended the pipe is closed; this is for a process that can not be killed yet.
-const DRAIN: Duration = Duration::from_millis(300);
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(300);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Arguments {
+pub struct ShellArguments {
     /// The command line, run by sh.
     command: String,
     /// The command is killed after this time, up to 600. 120 if left out.
@@ -45,8 +47,8 @@ pub fn spec() -> ToolSpec {
         risk: ToolRisk::High,
         consent: ToolConsent::AskPerson,
         confined: false,
-        ..arguments::build_tool_spec::<Arguments>(
-            NAME,
+        ..arguments::build_tool_spec::<ShellArguments>(
+            TOOL_NAME,
             "Runs a command with sh and returns its output and exit status. No terminal and no input; processes \
              left in the background are killed when the command ends. Files are to be kept in the workspace: other \
              places can not be written, and what is in /tmp may be gone at the next call.",
@@ -59,39 +61,39 @@ pub fn confined_spec() -> ToolSpec {
     ToolSpec { consent: ToolConsent::NotNeeded, confined: true, ..spec() }
 }
 
-enum Outcome {
-    Ended(End),
+enum CommandOutcome {
+    Ended(ProgramEnd),
     OutOfTime(u64),
 }
 
 pub async fn run(
     scope: &ToolScope,
-    arguments: Arguments,
-    sandboxes: &Sandboxes,
+    arguments: ShellArguments,
+    sandboxes: &SandboxLauncher,
     progress: ProgressSink<'_>,
 ) -> Result<ToolOutcome> {
-    let seconds = arguments.timeout_seconds.unwrap_or(USUAL_SECONDS).clamp(1, MOST_SECONDS);
+    let seconds = arguments.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS).clamp(1, MAX_TIMEOUT_SECONDS);
     let workspace = scope.workspace.clone();
-    let folders = work::blocking(move |_| {
-        let place = workspace::locate(&workspace, arguments.cwd.as_deref().unwrap_or("."))?;
+    let folders = blocking::run_blocking(move |_| {
+        let place = workspace::resolve_path(&workspace, arguments.cwd.as_deref().unwrap_or("."))?;
         place.open_folder()?;
-        Ok((place.root().to_owned(), place.path()))
+        Ok((place.root().to_owned(), place.full_path()))
     });
     let (workspace, folder) = folders.await?;
-    let program = Program {
+    let program = SandboxedProgram {
         sandbox: &scope.sandbox,
-        profile: Profile::Command,
+        profile: SandboxProfile::Command,
         workspace: &workspace,
         folder: &folder,
         command: ["/bin/sh", "-c", &arguments.command].map(str::to_owned).to_vec(),
-        grants: Grants::default(),
+        grants: SandboxGrants::default(),
     };
     let (reader, writer) = std::io::pipe().map_err(Error::Command)?;
     let started = sandboxes.start(program, Stdio::from(writer)).await?;
     let pipe = pipe::Receiver::from_owned_fd(reader.into()).map_err(Error::Command)?;
-    let mut running = Running { started, pipe, output: Output::new(progress) };
-    let end = running.follow(seconds).await;
-    running.drain().await;
+    let mut running = RunningCommand { started, pipe, output: ShellOutput::new(progress) };
+    let end = running.run_until_end(seconds).await;
+    running.drain_pipe().await;
     let facts = SandboxFacts {
         mode: scope.sandbox.mode,
         isolation: scope.isolation,
@@ -101,28 +103,28 @@ pub async fn run(
         files: None,
         program: Some(Box::new(running.started.facts.clone())),
     };
-    Ok(ToolOutcome { facts: Some(facts), ..report(&end, running.output.finish()) })
+    Ok(ToolOutcome { facts: Some(facts), ..command_report(&end, running.output.finish()) })
 }
 
-struct Running<'a> {
-    started: Started,
+struct RunningCommand<'a> {
+    started: StartedProgram,
     pipe: pipe::Receiver,
-    output: Output<'a>,
+    output: ShellOutput<'a>,
 }
 
-impl Running<'_> {
+impl RunningCommand<'_> {
     /// Passes output on until the command ends or its time is up. All it started is gone when this returns.
-    async fn follow(&mut self, seconds: u64) -> Outcome {
+    async fn run_until_end(&mut self, seconds: u64) -> CommandOutcome {
         let limit = Instant::now() + Duration::from_secs(seconds);
         let mut buffer = vec![0; 16 * 1024];
         let mut is_open = true;
         {
-            let mut ended = std::pin::pin!(self.started.ended());
+            let mut ended = std::pin::pin!(self.started.wait_for_end());
             loop {
                 tokio::select! {
                     biased;
                     () = tokio::time::sleep_until(limit) => break,
-                    end = &mut ended => return Outcome::Ended(end),
+                    end = &mut ended => return CommandOutcome::Ended(end),
                     read = self.pipe.read(&mut buffer), if is_open => match read {
                         Ok(count) if count > 0 => self.output.push(&buffer[..count]),
                         _ => is_open = false,
@@ -131,12 +133,12 @@ impl Running<'_> {
             }
         }
         self.started.stop().await;
-        Outcome::OutOfTime(seconds)
+        CommandOutcome::OutOfTime(seconds)
     }
 
     /// Takes what is still in the pipe.
-    async fn drain(&mut self) {
-        let limit = Instant::now() + DRAIN;
+    async fn drain_pipe(&mut self) {
+        let limit = Instant::now() + DRAIN_TIMEOUT;
         let mut buffer = vec![0; 16 * 1024];
         while let Ok(Ok(count)) = timeout_at(limit, self.pipe.read(&mut buffer)).await {
             if count == 0 || Instant::now() >= limit {
@@ -148,28 +150,34 @@ impl Running<'_> {
 }
 
 /// A program of which nothing is known but how it ended.
-pub fn ended(end: End) -> ToolOutcome {
-    report(&Outcome::Ended(end), String::new())
+pub fn end_outcome(end: ProgramEnd) -> ToolOutcome {
+    command_report(&CommandOutcome::Ended(end), String::new())
 }
 
-fn report(outcome: &Outcome, mut text: String) -> ToolOutcome {
+fn command_report(outcome: &CommandOutcome, mut text: String) -> ToolOutcome {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
     let how = match outcome {
-        Outcome::Ended(End::Exited(0)) => return ToolOutcome::ok(format!("{text}[exit status 0]")),
-        Outcome::Ended(End::Exited(code)) => format!("exit status {code}"),
-        Outcome::Ended(End::Signalled(signal)) => format!("killed by signal {signal}"),
-        Outcome::Ended(End::OverMemory(limit)) => format!("killed: it used more than {limit} MiB of memory"),
-        Outcome::Ended(End::OverProcesses(limit)) => format!("killed: it had more than {limit} processes"),
-        Outcome::Ended(End::OverDisk(limit)) => {
+        CommandOutcome::Ended(ProgramEnd::Exited(0)) => {
+            return ToolOutcome::ok(format!("{text}[exit status 0]"));
+        }
+        CommandOutcome::Ended(ProgramEnd::Exited(code)) => format!("exit status {code}"),
+        CommandOutcome::Ended(ProgramEnd::Signalled(signal)) => format!("killed by signal {signal}"),
+        CommandOutcome::Ended(ProgramEnd::OverMemory(limit)) => {
+            format!("killed: it used more than {limit} MiB of memory")
+        }
+        CommandOutcome::Ended(ProgramEnd::OverProcesses(limit)) => {
+            format!("killed: it had more than {limit} processes")
+        }
+        CommandOutcome::Ended(ProgramEnd::OverDisk(limit)) => {
             format!(
                 "killed: the workspace and its temporary files hold more than the quota of {limit} MiB; remove what \
                  is not needed"
             )
         }
-        Outcome::Ended(End::Unknown) => "killed from outside".to_owned(),
-        Outcome::OutOfTime(seconds) => format!("killed: it ran longer than {seconds} s"),
+        CommandOutcome::Ended(ProgramEnd::Unknown) => "killed from outside".to_owned(),
+        CommandOutcome::OutOfTime(seconds) => format!("killed: it ran longer than {seconds} s"),
     };
     ToolOutcome::error(format!("{text}[{how}]"))
 }

@@ -9,19 +9,19 @@ use std::path::{Path, PathBuf};
 use polyclaw_domain::skill::{SKILL_FILE, Skill, SkillFinding, SkillLocation, front_matter, is_folder_name};
 use rustix::fs::FileType;
 
-use crate::briefing::{Stamp, stamp};
-use crate::folder::{self, Folder};
+use crate::briefing::{PathStamp, path_stamp};
+use crate::folder::{self, FolderHandle};
 use crate::text;
 
-pub use check::check;
+pub use check::check_skills;
 
 /// A head is longer than this only by mistake or ill will.
-const LONGEST_HEAD: u64 = 16 * 1024;
+const MAX_HEAD_BYTES: u64 = 16 * 1024;
 /// Folders looked at in one place.
-const MOST: usize = 500;
+const MAX_SKILLS_PER_SOURCE: usize = 500;
 
 /// A folder of skills. It is opened from `base` down without following a link.
-pub struct Source {
+pub struct SkillFolder {
     pub place: SkillLocation,
     pub base: PathBuf,
     pub folder: PathBuf,
@@ -30,53 +30,59 @@ pub struct Source {
 }
 
 /// A folder that is, or should be, a skill.
-pub struct Found {
+pub struct DiscoveredSkill {
     pub place: SkillLocation,
     pub folder: PathBuf,
-    pub stamp: Stamp,
+    pub stamp: PathStamp,
     /// What it is, where nothing keeps it from being used.
     pub skill: Option<Skill>,
     pub findings: Vec<SkillFinding>,
 }
 
 /// All skills of these folders, in their order.
-pub fn discover(sources: &[Source]) -> Vec<Found> {
-    sources.iter().flat_map(in_source).collect()
+pub fn discover_skills(sources: &[SkillFolder]) -> Vec<DiscoveredSkill> {
+    sources.iter().flat_map(discover_in_source).collect()
 }
 
-fn in_source(source: &Source) -> Vec<Found> {
-    let Ok(folder) = Folder::below(&source.base, &source.folder) else { return Vec::new() };
-    let Ok(entries) = folder.entries() else { return Vec::new() };
+fn discover_in_source(source: &SkillFolder) -> Vec<DiscoveredSkill> {
+    let Ok(folder) = FolderHandle::open_below(&source.base, &source.folder) else { return Vec::new() };
+    let Ok(entries) = folder.read_entries() else { return Vec::new() };
     // The real place, so that a folder that is later put behind a link is known to be another.
     let at = source.folder.canonicalize().unwrap_or_else(|_| source.folder.clone());
     let shown = entries.found.iter().filter(|entry| !entry.name.as_encoded_bytes().starts_with(b"."));
     let shown = shown.filter(|entry| source.only.as_ref().is_none_or(|only| *only == entry.name));
     let found = shown.filter_map(|entry| match entry.kind {
-        FileType::Directory => Some(in_folder(&folder, source.place, at.join(&entry.name))),
-        FileType::Symlink => Some(linked(source.place, at.join(&entry.name))),
+        FileType::Directory => Some(discover_in_folder(&folder, source.place, at.join(&entry.name))),
+        FileType::Symlink => Some(linked_skill(source.place, at.join(&entry.name))),
         _ => None,
     });
-    found.take(MOST).collect()
+    found.take(MAX_SKILLS_PER_SOURCE).collect()
 }
 
-fn linked(place: SkillLocation, folder: PathBuf) -> Found {
+fn linked_skill(place: SkillLocation, folder: PathBuf) -> DiscoveredSkill {
     let what = format!("{} is a symbolic link; links are not followed", text::name(name(&folder)));
     let finding = SkillFinding::error("skill_link", what, "put the folder itself here");
-    Found { place, stamp: stamp(&folder.join(SKILL_FILE)), folder, skill: None, findings: vec![finding] }
+    DiscoveredSkill {
+        place,
+        stamp: path_stamp(&folder.join(SKILL_FILE)),
+        folder,
+        skill: None,
+        findings: vec![finding],
+    }
 }
 
 fn name(folder: &Path) -> &OsStr {
     folder.file_name().unwrap_or_default()
 }
 
-fn in_folder(parent: &Folder, place: SkillLocation, folder: PathBuf) -> Found {
-    let stamp = stamp(&folder.join(SKILL_FILE));
-    let head = check_folder_name(name(&folder)).and_then(|()| head(parent, name(&folder)));
+fn discover_in_folder(parent: &FolderHandle, place: SkillLocation, folder: PathBuf) -> DiscoveredSkill {
+    let stamp = path_stamp(&folder.join(SKILL_FILE));
+    let head = check_folder_name(name(&folder)).and_then(|()| read_head(parent, name(&folder)));
     let (skill, findings) = match head {
         Err(finding) => (None, vec![finding]),
         Ok(text) => {
             let (front, mut findings) = front_matter::parse_front_matter(&text);
-            findings.extend(front.as_ref().and_then(|front| misnamed(&front.name, &folder)));
+            findings.extend(front.as_ref().and_then(|front| check_name_matches_folder(&front.name, &folder)));
             let skill = front.map(|front| Skill {
                 name: front.name,
                 description: front.description,
@@ -86,26 +92,27 @@ fn in_folder(parent: &Folder, place: SkillLocation, folder: PathBuf) -> Found {
             (skill, findings)
         }
     };
-    Found { place, folder, stamp, skill, findings }
+    DiscoveredSkill { place, folder, stamp, skill, findings }
 }
 
 fn check_folder_name(folder: &OsStr) -> std::result::Result<(), SkillFinding> {
     if folder.to_str().is_some_and(is_folder_name) {
         return Ok(());
     }
-    let what = format!("its folder {:?} is not named plainly", text::cut(&folder.to_string_lossy(), 80));
+    let what =
+        format!("its folder {:?} is not named plainly", text::truncate_text(&folder.to_string_lossy(), 80));
     Err(SkillFinding::error("skill_folder_name", what, "use letters, digits, '-', '_' and '.' only"))
 }
 
-fn misnamed(own: &str, folder: &Path) -> Option<SkillFinding> {
+fn check_name_matches_folder(own: &str, folder: &Path) -> Option<SkillFinding> {
     let folder = text::name(name(folder));
     (folder != own).then(|| {
-        let what = format!("it is named {own}, its folder {}", text::cut(&folder, 80));
+        let what = format!("it is named {own}, its folder {}", text::truncate_text(&folder, 80));
         SkillFinding::warning("skill_folder_name", what, "give both the same name")
     })
 }
 
-fn head(parent: &Folder, folder: &OsStr) -> std::result::Result<String, SkillFinding> {
+fn read_head(parent: &FolderHandle, folder: &OsStr) -> std::result::Result<String, SkillFinding> {
     let unreadable = |error: std::io::Error| {
         SkillFinding::error(
             "skill_unreadable",
@@ -113,7 +120,7 @@ fn head(parent: &Folder, folder: &OsStr) -> std::result::Result<String, SkillFin
             "check its owner and mode",
         )
     };
-    let child = parent.child(folder).map_err(unreadable)?;
+    let child = parent.open_child(folder).map_err(unreadable)?;
     let Some(stat) = child.stat(OsStr::new(SKILL_FILE)).map_err(unreadable)? else {
         return Err(SkillFinding::error(
             "skill_file_missing",
@@ -121,13 +128,13 @@ fn head(parent: &Folder, folder: &OsStr) -> std::result::Result<String, SkillFin
             "write one, or move the folder elsewhere",
         ));
     };
-    let kind = folder::kind(&stat);
+    let kind = folder::file_type(&stat);
     if kind != FileType::RegularFile {
-        let what = format!("{SKILL_FILE} is {}", folder::describe(kind));
+        let what = format!("{SKILL_FILE} is {}", folder::describe_file_type(kind));
         return Err(SkillFinding::error("skill_link", what, "put the file itself here"));
     }
     let mut bytes = Vec::new();
-    let file = child.file(OsStr::new(SKILL_FILE)).map_err(unreadable)?;
-    file.take(LONGEST_HEAD).read_to_end(&mut bytes).map_err(unreadable)?;
+    let file = child.open_file(OsStr::new(SKILL_FILE)).map_err(unreadable)?;
+    file.take(MAX_HEAD_BYTES).read_to_end(&mut bytes).map_err(unreadable)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

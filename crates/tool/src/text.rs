@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 
 /// At most `limit` bytes of `text`, with a visible mark where it was cut.
-pub fn cut(text: &str, limit: usize) -> String {
+pub fn truncate_text(text: &str, limit: usize) -> String {
     if text.len() <= limit {
         return text.to_owned();
     }
@@ -24,14 +24,14 @@ pub fn one_line(text: &str) -> String {
 
 /// Turns bytes that arrive in pieces into text, never splitting a character between two pieces.
 #[derive(Default)]
-pub struct Decoder {
+pub struct TextDecoder {
     held: Vec<u8>,
 }
 
-impl Decoder {
+impl TextDecoder {
     pub fn push(&mut self, bytes: &[u8]) -> String {
         self.held.extend_from_slice(bytes);
-        let whole = self.held.len() - unfinished(&self.held);
+        let whole = self.held.len() - unfinished_len(&self.held);
         let text = String::from_utf8_lossy(&self.held[..whole]).into_owned();
         self.held.drain(..whole);
         text
@@ -44,7 +44,7 @@ impl Decoder {
 }
 
 /// How many bytes at the end begin a character that is not complete yet.
-fn unfinished(bytes: &[u8]) -> usize {
+fn unfinished_len(bytes: &[u8]) -> usize {
     for back in 1..=bytes.len().min(3) {
         let byte = bytes[bytes.len() - back];
         let needs = match byte {
@@ -67,9 +67,9 @@ mod tests {
 
     #[test]
     fn text_is_cut_between_characters() {
-        assert_eq!(cut("äöü", 3), "ä…");
-        assert_eq!(cut("abc", 3), "abc");
-        assert_eq!(cut("abc", 0), "…");
+        assert_eq!(truncate_text("äöü", 3), "ä…");
+        assert_eq!(truncate_text("abc", 3), "abc");
+        assert_eq!(truncate_text("abc", 0), "…");
     }
 
     #[test]
@@ -82,7 +82,7 @@ mod tests {
 
         #[test]
         fn pieces_decode_like_the_whole(text in any::<String>(), size in 1usize..5) {
-            let mut decoder = Decoder::default();
+            let mut decoder = TextDecoder::default();
             let mut out = String::new();
             for piece in text.as_bytes().chunks(size) {
                 out.push_str(&decoder.push(piece));
@@ -93,7 +93,7 @@ mod tests {
 
         #[test]
         fn rubbish_is_bounded(bytes in any::<Vec<u8>>()) {
-            let mut decoder = Decoder::default();
+            let mut decoder = TextDecoder::default();
             let text = decoder.push(&bytes);
             prop_assert!(decoder.held.len() <= 3);
             prop_assert!(text.len() + decoder.finish().len() <= bytes.len() * 3);

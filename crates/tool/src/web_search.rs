@@ -16,17 +16,17 @@ use serde_json::Value;
 
 use crate::arguments;
 use crate::error::{Error, Result};
-use crate::http_fetch::explain;
+use crate::http_fetch::innermost_cause;
 
-pub const NAME: &str = "web_search";
-const LONGEST: Duration = Duration::from_secs(20);
-const MOST_BYTES: usize = 2 * 1024 * 1024;
-const LONGEST_QUERY: usize = 400;
-const MOST_RESULTS: usize = 20;
+pub const TOOL_NAME: &str = "web_search";
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(20);
+const MAX_ANSWER_BYTES: usize = 2 * 1024 * 1024;
+const MAX_QUERY_LEN: usize = 400;
+const MAX_RESULTS: usize = 20;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Arguments {
+pub struct WebSearchArguments {
     /// What to look for, in a few words.
     query: String,
     /// How many results at most, up to 20. 5 if left out.
@@ -37,15 +37,15 @@ pub struct Arguments {
 pub fn spec() -> ToolSpec {
     ToolSpec {
         risk: ToolRisk::High,
-        ..arguments::build_tool_spec::<Arguments>(
-            NAME,
+        ..arguments::build_tool_spec::<WebSearchArguments>(
+            TOOL_NAME,
             "Searches the web. Returns titles, addresses and short extracts; http_fetch reads a page.",
         )
     }
 }
 
 /// The search service of the config.
-pub struct Search {
+pub struct SearchService {
     settings: WebSearch,
     /// Made at the first use: reading the certificates takes a while.
     client: OnceLock<std::result::Result<Client, String>>,
@@ -53,43 +53,44 @@ pub struct Search {
 
 /// One thing that was found, as the service wrote it.
 #[derive(Debug, PartialEq, Eq)]
-struct Hit {
+struct SearchHit {
     title: String,
     url: String,
     text: String,
 }
 
-impl Search {
+impl SearchService {
     pub fn new(settings: WebSearch) -> Self {
         Self { settings, client: OnceLock::new() }
     }
 
-    pub async fn run(&self, arguments: Arguments) -> Result<ToolOutcome> {
-        let query = sanitize::to_single_line(&arguments.query, LONGEST_QUERY);
+    pub async fn run(&self, arguments: WebSearchArguments) -> Result<ToolOutcome> {
+        let query = sanitize::to_single_line(&arguments.query, MAX_QUERY_LEN);
         if query.is_empty() {
             return Err(Error::Arguments("the query is empty".to_owned()));
         }
-        let count = arguments.count.unwrap_or(5).clamp(1, MOST_RESULTS);
-        let found = tokio::time::timeout(LONGEST, self.ask(&query, count)).await;
-        let found = found.unwrap_or(Err(Error::OutOfTime(LONGEST.as_secs())))?;
-        Ok(ToolOutcome::ok(render(&query, &found[..found.len().min(count)])))
+        let count = arguments.count.unwrap_or(5).clamp(1, MAX_RESULTS);
+        let found = tokio::time::timeout(SEARCH_TIMEOUT, self.query_service(&query, count)).await;
+        let found = found.unwrap_or(Err(Error::OutOfTime(SEARCH_TIMEOUT.as_secs())))?;
+        Ok(ToolOutcome::ok(render_hits(&query, &found[..found.len().min(count)])))
     }
 
-    async fn ask(&self, query: &str, count: usize) -> Result<Vec<Hit>> {
-        let client = self.client.get_or_init(|| connect().map_err(|error| explain(&error)));
+    async fn query_service(&self, query: &str, count: usize) -> Result<Vec<SearchHit>> {
+        let client = self.client.get_or_init(|| build_client().map_err(|error| innermost_cause(&error)));
         let client = client.as_ref().map_err(|error| Error::Search(error.clone()))?;
-        let request = service::request(client, &self.settings, query, count)?;
+        let request = service::build_request(client, &self.settings, query, count)?;
         // An error of the client may quote the address, and that may hold a key.
-        let response = request.send().await.map_err(|error| Error::Search(explain(&error.without_url())))?;
-        check(&response)?;
-        let body = body(response).await?;
+        let response =
+            request.send().await.map_err(|error| Error::Search(innermost_cause(&error.without_url())))?;
+        check_status(&response)?;
+        let body = read_body(response).await?;
         let value: Value = serde_json::from_slice(&body)
             .map_err(|_| Error::Search("the service did not answer with JSON".to_owned()))?;
-        Ok(service::hits(self.settings.kind, &value))
+        Ok(service::parse_hits(self.settings.kind, &value))
     }
 }
 
-fn connect() -> reqwest::Result<Client> {
+fn build_client() -> reqwest::Result<Client> {
     Client::builder()
         .user_agent(concat!("polyclaw/", env!("CARGO_PKG_VERSION")))
         .redirect(Policy::none())
@@ -98,7 +99,7 @@ fn connect() -> reqwest::Result<Client> {
         .build()
 }
 
-fn check(response: &Response) -> Result<()> {
+fn check_status(response: &Response) -> Result<()> {
     let what = match response.status().as_u16() {
         200..300 => return Ok(()),
         401 | 403 => "the service refused the key, or the JSON format (SearXNG: search.formats)".to_owned(),
@@ -108,23 +109,23 @@ fn check(response: &Response) -> Result<()> {
     Err(Error::Search(what))
 }
 
-async fn body(mut response: Response) -> Result<Vec<u8>> {
+async fn read_body(mut response: Response) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let broken = |error: reqwest::Error| Error::Search(explain(&error.without_url()));
+    let broken = |error: reqwest::Error| Error::Search(innermost_cause(&error.without_url()));
     while let Some(piece) = response.chunk().await.map_err(broken)? {
-        if bytes.len() + piece.len() > MOST_BYTES {
-            return Err(Error::Search(format!("the answer is longer than {MOST_BYTES} bytes")));
+        if bytes.len() + piece.len() > MAX_ANSWER_BYTES {
+            return Err(Error::Search(format!("the answer is longer than {MAX_ANSWER_BYTES} bytes")));
         }
         bytes.extend_from_slice(&piece);
     }
     Ok(bytes)
 }
 
-fn render(query: &str, hits: &[Hit]) -> String {
+fn render_hits(query: &str, hits: &[SearchHit]) -> String {
     if hits.is_empty() {
         return format!("Nothing was found for \"{query}\".");
     }
-    let line = |(n, hit): (usize, &Hit)| {
+    let line = |(n, hit): (usize, &SearchHit)| {
         let text = sanitize::to_single_line(&hit.text, 500);
         let below = if text.is_empty() { String::new() } else { format!("\n   {text}") };
         format!(

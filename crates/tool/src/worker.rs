@@ -10,12 +10,12 @@ mod serve;
 mod toolbox;
 mod wire;
 
-pub use pool::Settings;
-pub use serve::serve;
-pub use toolbox::Isolated;
+pub use pool::WorkerPoolSettings;
+pub use serve::serve_worker;
+pub use toolbox::IsolatedToolbox;
 
 /// The tools a worker has; all others are the engine's.
-pub const TOOLS: [&str; 9] = [
+pub const WORKER_TOOLS: [&str; 9] = [
     "read_file",
     "write_file",
     "edit_file",

@@ -7,16 +7,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::arguments;
+use crate::blocking;
 use crate::error::{Error, Result};
-use crate::work;
-use crate::workspace::{self, Turnstile};
+use crate::workspace::{self, WorkspaceWriteLock};
 
-pub const NAME: &str = "write_file";
-pub const MOST_BYTES: usize = 10 * 1024 * 1024;
+pub const TOOL_NAME: &str = "write_file";
+pub const MAX_FILE_BYTES: usize = 10 * 1024 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Arguments {
+pub struct WriteFileArguments {
     /// The file, relative to the workspace. Missing folders are made.
     pub path: String,
     /// The whole new content.
@@ -26,33 +26,37 @@ pub struct Arguments {
 pub fn spec() -> ToolSpec {
     ToolSpec {
         effect: ToolEffect::Idempotent,
-        ..arguments::build_tool_spec::<Arguments>(
-            NAME,
+        ..arguments::build_tool_spec::<WriteFileArguments>(
+            TOOL_NAME,
             "Writes a file, replacing what was in it. To change a part of a file use edit_file.",
         )
     }
 }
 
-pub async fn run(scope: &ToolScope, arguments: Arguments, turnstile: &Arc<Turnstile>) -> Result<ToolOutcome> {
+pub async fn run(
+    scope: &ToolScope,
+    arguments: WriteFileArguments,
+    turnstile: &Arc<WorkspaceWriteLock>,
+) -> Result<ToolOutcome> {
     let workspace = scope.workspace.clone();
     let turnstile = Arc::clone(turnstile);
     let limit_mb = scope.sandbox.disk_limit_mb();
-    let report = work::blocking(move |_| {
-        fits(&arguments.path, &arguments.content)?;
-        let mut quotas = turnstile.pass();
-        let place = workspace::locate(&workspace, &arguments.path)?;
-        quotas.admit(&place, arguments.content.len() as u64, limit_mb)?;
-        let is_new = place.replace(arguments.content.as_bytes())?;
+    let report = blocking::run_blocking(move |_| {
+        check_size(&arguments.path, &arguments.content)?;
+        let mut quotas = turnstile.lock();
+        let place = workspace::resolve_path(&workspace, &arguments.path)?;
+        quotas.admit_file(&place, arguments.content.len() as u64, limit_mb)?;
+        let is_new = place.replace_file(arguments.content.as_bytes())?;
         let did = if is_new { "created" } else { "replaced" };
-        Ok(format!("{did} {} ({} bytes)", place.shown(), arguments.content.len()))
+        Ok(format!("{did} {} ({} bytes)", place.display_path(), arguments.content.len()))
     });
     Ok(ToolOutcome::ok(report.await?))
 }
 
-pub fn fits(path: &str, content: &str) -> Result<()> {
-    if content.len() <= MOST_BYTES {
+pub fn check_size(path: &str, content: &str) -> Result<()> {
+    if content.len() <= MAX_FILE_BYTES {
         return Ok(());
     }
-    let (size, limit) = (content.len() as u64, MOST_BYTES as u64);
+    let (size, limit) = (content.len() as u64, MAX_FILE_BYTES as u64);
     Err(Error::TooLarge { path: path.to_owned(), size, limit })
 }

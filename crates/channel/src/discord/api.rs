@@ -8,47 +8,52 @@ use reqwest::header::{AUTHORIZATION, USER_AGENT};
 use reqwest::{Client, Method, RequestBuilder, Url};
 use serde_json::Value;
 
-use crate::answer::{self, Answer, Refusal};
 use crate::backoff::Backoff;
 use crate::client;
+use crate::response::{self, PlatformCallError, PlatformResponse};
 
 /// A hundred messages of the longest text, with all that Discord says about each.
-const MAX_BODY: usize = 8 << 20;
+const MAX_RESPONSE_BYTES: usize = 8 << 20;
 /// How often something that is only read is asked for.
-const ATTEMPTS: usize = 3;
+const MAX_READ_ATTEMPTS: usize = 3;
 /// Discord refuses clients that do not say what they are.
-const AGENT: &str = concat!("DiscordBot (polyclaw, ", env!("CARGO_PKG_VERSION"), ")");
+const DISCORD_USER_AGENT: &str = concat!("DiscordBot (polyclaw, ", env!("CARGO_PKG_VERSION"), ")");
 
-pub(super) struct Api {
+pub(super) struct DiscordApi {
     pub root: Url,
     pub token: Secret,
     pub client: Client,
 }
 
-impl Api {
+impl DiscordApi {
     pub fn token(&self) -> &str {
         self.token.expose()
     }
 
     /// Something that anybody may fetch, so without the token.
-    pub fn download(&self, url: Url) -> RequestBuilder {
+    pub fn download_request(&self, url: Url) -> RequestBuilder {
         self.client.get(url)
     }
 
     /// Whether a file there is Discord's own; nothing else is fetched because a message says so.
-    pub fn hosts(&self, url: &Url) -> bool {
-        const FILES: [&str; 2] = ["cdn.discordapp.com", "media.discordapp.net"];
+    pub fn is_trusted_file_url(&self, url: &Url) -> bool {
+        const FILE_HOSTS: [&str; 2] = ["cdn.discordapp.com", "media.discordapp.net"];
         let host = url.host_str().unwrap_or_default();
-        (url.scheme() == "https" && FILES.contains(&host))
+        (url.scheme() == "https" && FILE_HOSTS.contains(&host))
             || (url.origin() == self.root.origin() && url.scheme() == self.root.scheme())
     }
 
-    pub async fn call(&self, method: Method, path: &[&str], body: Option<&Value>) -> Result<Value, Refusal> {
-        let mut request = self.request(method, path);
+    pub async fn call(
+        &self,
+        method: Method,
+        path: &[&str],
+        body: Option<&Value>,
+    ) -> Result<Value, PlatformCallError> {
+        let mut request = self.build_request(method, path);
         if let Some(body) = body {
             request = request.json(body);
         }
-        answered(request).await
+        send_request(request).await
     }
 
     /// Reads something, again if the failure may pass.
@@ -57,17 +62,19 @@ impl Api {
         path: &[&str],
         query: &[(&str, &str)],
         mut backoff: Backoff,
-    ) -> Result<Value, Refusal> {
-        let mut url = self.url(path);
+    ) -> Result<Value, PlatformCallError> {
+        let mut url = self.endpoint_url(path);
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
-        let mut left = ATTEMPTS;
+        let mut left = MAX_READ_ATTEMPTS;
         loop {
             left -= 1;
-            let found = answered(self.request_to(Method::GET, url.clone())).await;
-            match found.and_then(|body| if body.is_null() { Err(Refusal::garbled()) } else { Ok(body) }) {
-                Err(refusal) if left > 0 && refusal.is_passing() => {
+            let found = send_request(self.build_request_to(Method::GET, url.clone())).await;
+            match found.and_then(|body| {
+                if body.is_null() { Err(PlatformCallError::unreadable_response()) } else { Ok(body) }
+            }) {
+                Err(refusal) if left > 0 && refusal.is_transient() => {
                     let pause = backoff.next();
                     tokio::time::sleep(refusal.after.map_or(pause, |after| after.max(pause))).await;
                 }
@@ -77,45 +84,47 @@ impl Api {
     }
 
     /// Shows people something. `is_idempotent`: it may be done again at any time when its fate is unknown.
-    pub async fn show(
+    pub async fn write_message(
         &self,
         method: Method,
         path: &[&str],
         body: &Value,
         is_idempotent: bool,
     ) -> SendOutcome {
-        match self.request(method, path).json(body).send().await {
+        match self.build_request(method, path).json(body).send().await {
             Ok(response) => {
-                let answer = read(Answer::read(response, MAX_BODY).await);
-                answer.sent(is_idempotent, |body| body.get("id"))
+                let answer = normalize_response(PlatformResponse::read(response, MAX_RESPONSE_BYTES).await);
+                answer.send_outcome(is_idempotent, |body| body.get("id"))
             }
-            Err(error) => answer::failure(error),
+            Err(error) => response::send_failure(error),
         }
     }
 
-    fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
-        self.request_to(method, self.url(path))
+    fn build_request(&self, method: Method, path: &[&str]) -> RequestBuilder {
+        self.build_request_to(method, self.endpoint_url(path))
     }
 
-    fn request_to(&self, method: Method, url: Url) -> RequestBuilder {
-        let request = self.client.request(method, url).header(USER_AGENT, AGENT);
+    fn build_request_to(&self, method: Method, url: Url) -> RequestBuilder {
+        let request = self.client.request(method, url).header(USER_AGENT, DISCORD_USER_AGENT);
         request.header(AUTHORIZATION, format!("Bot {}", self.token.expose()))
     }
 
-    fn url(&self, path: &[&str]) -> Url {
-        client::below(&self.root, path)
+    fn endpoint_url(&self, path: &[&str]) -> Url {
+        client::join_path(&self.root, path)
     }
 }
 
-async fn answered(request: RequestBuilder) -> Result<Value, Refusal> {
+async fn send_request(request: RequestBuilder) -> Result<Value, PlatformCallError> {
     match request.send().await {
-        Ok(response) => read(Answer::read(response, MAX_BODY).await).granted(),
-        Err(error) => Err(Refusal::unanswered(error)),
+        Ok(response) => {
+            normalize_response(PlatformResponse::read(response, MAX_RESPONSE_BYTES).await).into_result()
+        }
+        Err(error) => Err(PlatformCallError::from_transport_error(error)),
     }
 }
 
 /// The pause in the body is finer than the one in the head.
-fn read(mut answer: Answer) -> Answer {
+fn normalize_response(mut answer: PlatformResponse) -> PlatformResponse {
     let seconds = answer.body.get("retry_after").and_then(Value::as_f64);
     let seconds = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let millis = seconds.map(|pause| u64::try_from(pause.as_micros().div_ceil(1000)).unwrap_or(u64::MAX));

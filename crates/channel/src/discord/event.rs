@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// What came over the gateway.
 #[derive(Deserialize)]
-pub(super) struct Frame {
+pub(super) struct GatewayFrame {
     pub op: u64,
     #[serde(default)]
     pub d: Value,
@@ -16,22 +16,22 @@ pub(super) struct Frame {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Ready {
+pub(super) struct ReadyEvent {
     pub session_id: String,
     pub resume_gateway_url: Option<String>,
-    pub user: User,
+    pub user: DiscordUser,
     /// The servers that the bot is in; each is told about later.
     #[serde(default)]
-    pub guilds: Vec<Named>,
+    pub guilds: Vec<UnavailableGuild>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Named {
+pub(super) struct UnavailableGuild {
     pub id: String,
 }
 
 #[derive(Deserialize)]
-pub(super) struct User {
+pub(super) struct DiscordUser {
     pub id: String,
     #[serde(default)]
     pub username: String,
@@ -42,40 +42,40 @@ pub(super) struct User {
 
 /// What a person is in a server.
 #[derive(Deserialize)]
-pub(super) struct Member {
+pub(super) struct GuildMember {
     /// Only where the event does not name the user beside it.
-    pub user: Option<User>,
+    pub user: Option<DiscordUser>,
     pub nick: Option<String>,
     #[serde(default)]
     pub roles: Vec<String>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Message {
+pub(super) struct DiscordMessage {
     pub id: String,
     pub channel_id: String,
     pub guild_id: Option<String>,
     #[serde(rename = "type", default)]
     pub kind: u64,
-    pub author: User,
-    pub member: Option<Member>,
+    pub author: DiscordUser,
+    pub member: Option<GuildMember>,
     pub webhook_id: Option<String>,
     #[serde(default)]
     pub content: String,
     #[serde(default)]
-    pub mentions: Vec<User>,
-    pub referenced_message: Option<Box<Referenced>>,
+    pub mentions: Vec<DiscordUser>,
+    pub referenced_message: Option<Box<ReferencedMessage>>,
     #[serde(default)]
-    pub attachments: Vec<File>,
+    pub attachments: Vec<DiscordAttachment>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Referenced {
-    pub author: Option<User>,
+pub(super) struct ReferencedMessage {
+    pub author: Option<DiscordUser>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct File {
+pub(super) struct DiscordAttachment {
     #[serde(default)]
     pub filename: String,
     #[serde(default)]
@@ -86,16 +86,16 @@ pub(super) struct File {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Guild {
+pub(super) struct DiscordGuild {
     pub id: String,
     #[serde(default)]
-    pub channels: Vec<Channel>,
+    pub channels: Vec<DiscordChannel>,
     #[serde(default)]
-    pub threads: Vec<Channel>,
+    pub threads: Vec<DiscordChannel>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Channel {
+pub(super) struct DiscordChannel {
     pub id: String,
     #[serde(rename = "type", default)]
     pub kind: u64,
@@ -104,7 +104,7 @@ pub(super) struct Channel {
     pub last_message_id: Option<String>,
 }
 
-impl Channel {
+impl DiscordChannel {
     pub fn is_thread(&self) -> bool {
         matches!(self.kind, 10..=12)
     }
@@ -116,7 +116,7 @@ impl Channel {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Interaction {
+pub(super) struct DiscordInteraction {
     pub id: String,
     pub application_id: String,
     #[serde(rename = "type")]
@@ -124,8 +124,8 @@ pub(super) struct Interaction {
     pub token: String,
     pub channel_id: Option<String>,
     pub guild_id: Option<String>,
-    pub member: Option<Member>,
-    pub user: Option<User>,
+    pub member: Option<GuildMember>,
+    pub user: Option<DiscordUser>,
     #[serde(default)]
     pub data: Value,
 }

@@ -9,8 +9,8 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use tokio_tungstenite::tungstenite::{Error as SocketError, Message};
 
-use super::event::Frame;
-use crate::socket::Socket;
+use super::event::GatewayFrame;
+use crate::socket::PlatformSocket;
 
 mod op {
     pub const DISPATCH: u64 = 0;
@@ -26,12 +26,12 @@ mod op {
 /// Servers, their messages, messages of single persons, and what is in them.
 const INTENTS: u64 = 1 | 1 << 9 | 1 << 12 | 1 << 15;
 /// Events that wait to be taken. Beyond that the connection is given up: Discord keeps the rest until it is resumed.
-const MAX_WAITING: u64 = 1000;
-const HELLO_PATIENCE: Duration = Duration::from_secs(20);
+const MAX_UNPROCESSED_EVENTS: u64 = 1000;
+const HELLO_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Why a connection ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum DisconnectReason {
     /// The session can be gone on with.
     Broken(String),
     /// The session is gone; there has to be another.
@@ -41,55 +41,56 @@ pub(super) enum Ended {
 }
 
 /// What a connection begins with.
-pub(super) enum Opening<'a> {
+pub(super) enum SessionStart<'a> {
     Identify,
     Resume { session: &'a str },
 }
 
 /// How far this end is, told by those who take events.
 #[derive(Default)]
-pub(super) struct Progress {
+pub(super) struct EventProgress {
     /// The last event that was taken; 0 if none was. It is what a session is resumed from.
-    pub taken: AtomicU64,
+    pub last_seq: AtomicU64,
     /// How many wait to be taken.
     pub waiting: AtomicU64,
 }
 
-pub(super) struct Connection<'a> {
-    socket: Socket,
-    progress: &'a Progress,
+pub(super) struct GatewayConnection<'a> {
+    socket: PlatformSocket,
+    progress: &'a EventProgress,
     heart: Interval,
     /// The last beat was answered.
     is_alive: bool,
 }
 
-impl<'a> Connection<'a> {
+impl<'a> GatewayConnection<'a> {
     /// Waits for the greeting and answers it.
     pub async fn open(
-        mut socket: Socket,
+        mut socket: PlatformSocket,
         token: &str,
-        opening: Opening<'_>,
-        progress: &'a Progress,
-    ) -> Result<Self, Ended> {
-        let greeting = tokio::time::timeout(HELLO_PATIENCE, next(&mut socket)).await;
-        let greeting = greeting.map_err(|_| broken("Discord's gateway does not greet"))??;
+        opening: SessionStart<'_>,
+        progress: &'a EventProgress,
+    ) -> Result<Self, DisconnectReason> {
+        let greeting = tokio::time::timeout(HELLO_TIMEOUT, next_frame(&mut socket)).await;
+        let greeting = greeting.map_err(|_| connection_broken("Discord's gateway does not greet"))??;
         let every = greeting.d.get("heartbeat_interval").and_then(Value::as_u64);
-        let every =
-            every.filter(|_| greeting.op == op::HELLO).ok_or_else(|| broken("that is no greeting"))?;
+        let every = every
+            .filter(|_| greeting.op == op::HELLO)
+            .ok_or_else(|| connection_broken("that is no greeting"))?;
         let every = Duration::from_millis(every.clamp(10, 300_000));
         let mut heart = interval_at(Instant::now() + every.mul_f64(fastrand::f64()), every);
         heart.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut connection = Self { socket, progress, heart, is_alive: true };
         connection
-            .say(&match opening {
-                Opening::Identify => {
+            .send_frame(&match opening {
+                SessionStart::Identify => {
                     let properties =
                         json!({ "os": std::env::consts::OS, "browser": "polyclaw", "device": "polyclaw" });
                     let identity = json!({ "token": token, "intents": INTENTS, "properties": properties });
                     json!({ "op": op::IDENTIFY, "d": identity })
                 }
-                Opening::Resume { session } => {
-                    let seq = progress.taken.load(Ordering::Relaxed);
+                SessionStart::Resume { session } => {
+                    let seq = progress.last_seq.load(Ordering::Relaxed);
                     json!({ "op": op::RESUME, "d": { "token": token, "session_id": session, "seq": seq } })
                 }
             })
@@ -98,14 +99,14 @@ impl<'a> Connection<'a> {
     }
 
     /// Hands on events until the connection ends.
-    pub async fn run(mut self, events: UnboundedSender<Frame>) -> Ended {
+    pub async fn run(mut self, events: UnboundedSender<GatewayFrame>) -> DisconnectReason {
         loop {
             let step = tokio::select! {
-                frame = next(&mut self.socket) => match frame {
-                    Ok(frame) => self.heard(frame, &events).await,
+                frame = next_frame(&mut self.socket) => match frame {
+                    Ok(frame) => self.handle_frame(frame, &events).await,
                     Err(ended) => Err(ended),
                 },
-                _ = self.heart.tick() => self.beat().await,
+                _ = self.heart.tick() => self.send_heartbeat().await,
             };
             if let Err(ended) = step {
                 return ended;
@@ -113,50 +114,56 @@ impl<'a> Connection<'a> {
         }
     }
 
-    async fn heard(&mut self, frame: Frame, events: &UnboundedSender<Frame>) -> Result<(), Ended> {
+    async fn handle_frame(
+        &mut self,
+        frame: GatewayFrame,
+        events: &UnboundedSender<GatewayFrame>,
+    ) -> Result<(), DisconnectReason> {
         match frame.op {
             op::DISPATCH => {
                 let waiting = self.progress.waiting.fetch_add(1, Ordering::Relaxed);
-                if waiting >= MAX_WAITING {
+                if waiting >= MAX_UNPROCESSED_EVENTS {
                     self.progress.waiting.fetch_sub(1, Ordering::Relaxed);
-                    return Err(broken("more comes than can be taken"));
+                    return Err(connection_broken("more comes than can be taken"));
                 }
-                events.send(frame).map_err(|_| broken("nobody takes events"))
+                events.send(frame).map_err(|_| connection_broken("nobody takes events"))
             }
-            op::HEARTBEAT => self.say(&self.heartbeat()).await,
+            op::HEARTBEAT => self.send_frame(&self.heartbeat_frame()).await,
             op::HEARTBEAT_ACK => {
                 self.is_alive = true;
                 Ok(())
             }
-            op::RECONNECT => Err(broken("Discord asks to connect again")),
+            op::RECONNECT => Err(connection_broken("Discord asks to connect again")),
             op::INVALID_SESSION if frame.d == Value::Bool(true) => {
-                Err(broken("the session was not gone on with"))
+                Err(connection_broken("the session was not gone on with"))
             }
-            op::INVALID_SESSION => Err(Ended::Forgotten("the session is not known any more".to_owned())),
+            op::INVALID_SESSION => {
+                Err(DisconnectReason::Forgotten("the session is not known any more".to_owned()))
+            }
             _ => Ok(()),
         }
     }
 
-    async fn beat(&mut self) -> Result<(), Ended> {
+    async fn send_heartbeat(&mut self) -> Result<(), DisconnectReason> {
         if !std::mem::replace(&mut self.is_alive, false) {
-            return Err(broken("Discord's gateway answers no more"));
+            return Err(connection_broken("Discord's gateway answers no more"));
         }
-        self.say(&self.heartbeat()).await
+        self.send_frame(&self.heartbeat_frame()).await
     }
 
     /// What was heard but not taken must be kept by Discord, so only what was taken is named.
-    fn heartbeat(&self) -> Value {
-        let taken = Some(self.progress.taken.load(Ordering::Relaxed)).filter(|taken| *taken > 0);
+    fn heartbeat_frame(&self) -> Value {
+        let taken = Some(self.progress.last_seq.load(Ordering::Relaxed)).filter(|taken| *taken > 0);
         json!({ "op": op::HEARTBEAT, "d": taken })
     }
 
-    async fn say(&mut self, frame: &Value) -> Result<(), Ended> {
-        self.socket.send(Message::text(frame.to_string())).await.map_err(|error| failed(&error))
+    async fn send_frame(&mut self, frame: &Value) -> Result<(), DisconnectReason> {
+        self.socket.send(Message::text(frame.to_string())).await.map_err(|error| from_socket_error(&error))
     }
 }
 
 /// The next frame that means something.
-async fn next(socket: &mut Socket) -> Result<Frame, Ended> {
+async fn next_frame(socket: &mut PlatformSocket) -> Result<GatewayFrame, DisconnectReason> {
     loop {
         match socket.next().await {
             Some(Ok(Message::Text(text))) => match serde_json::from_str(&text) {
@@ -164,32 +171,32 @@ async fn next(socket: &mut Socket) -> Result<Frame, Ended> {
                 Err(error) => tracing::warn!(%error, "a frame of Discord's gateway is not understood"),
             },
             Some(Ok(Message::Close(frame))) => {
-                return Err(closed(frame.map_or(1005, |frame| frame.code.into())));
+                return Err(from_close_code(frame.map_or(1005, |frame| frame.code.into())));
             }
             Some(Ok(_)) => {}
-            Some(Err(error)) => return Err(failed(&error)),
-            None => return Err(broken("the connection ended")),
+            Some(Err(error)) => return Err(from_socket_error(&error)),
+            None => return Err(connection_broken("the connection ended")),
         }
     }
 }
 
-fn broken(reason: &str) -> Ended {
-    Ended::Broken(reason.to_owned())
+fn connection_broken(reason: &str) -> DisconnectReason {
+    DisconnectReason::Broken(reason.to_owned())
 }
 
-fn failed(error: &SocketError) -> Ended {
-    Ended::Broken(format!("the connection broke: {error}"))
+fn from_socket_error(error: &SocketError) -> DisconnectReason {
+    DisconnectReason::Broken(format!("the connection broke: {error}"))
 }
 
-fn closed(code: u16) -> Ended {
+fn from_close_code(code: u16) -> DisconnectReason {
     match code {
-        4004 => Ended::Refused("Discord does not know this bot: correct its bot_token"),
-        4010 | 4011 => Ended::Refused("this bot is in more servers than one connection serves"),
-        4012 => Ended::Refused("Discord no longer speaks this version of its gateway"),
-        4013 | 4014 => {
-            Ended::Refused("allow the bot the Message Content Intent, in Discord's developer portal")
-        }
-        4007 | 4009 => Ended::Forgotten(format!("Discord ended the session ({code})")),
-        _ => Ended::Broken(format!("Discord closed the connection ({code})")),
+        4004 => DisconnectReason::Refused("Discord does not know this bot: correct its bot_token"),
+        4010 | 4011 => DisconnectReason::Refused("this bot is in more servers than one connection serves"),
+        4012 => DisconnectReason::Refused("Discord no longer speaks this version of its gateway"),
+        4013 | 4014 => DisconnectReason::Refused(
+            "allow the bot the Message Content Intent, in Discord's developer portal",
+        ),
+        4007 | 4009 => DisconnectReason::Forgotten(format!("Discord ended the session ({code})")),
+        _ => DisconnectReason::Broken(format!("Discord closed the connection ({code})")),
     }
 }

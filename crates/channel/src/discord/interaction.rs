@@ -5,25 +5,25 @@ use polyclaw_domain::channel::InboundMessage;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::account::{Account, MAX_CHARS};
-use super::event::Interaction;
-use super::letter::{self, Place};
+use super::account::{DiscordAccount, MAX_MESSAGE_CHARS};
+use super::event::DiscordInteraction;
+use super::inbound::{self, DiscordLocation};
 
-const COMMAND: u64 = 2;
-const PRESS: u64 = 3;
-const DEFERRED: u64 = 5;
+const APPLICATION_COMMAND: u64 = 2;
+const MESSAGE_COMPONENT: u64 = 3;
+const DEFERRED_RESPONSE: u64 = 5;
 /// Only whoever gave the command sees it.
 const EPHEMERAL: u64 = 1 << 6;
 
-impl Interaction {
+impl DiscordInteraction {
     /// Somebody gave a command: from the menu, or by a button under a message of this bot.
     pub fn is_command(&self) -> bool {
-        matches!(self.kind, COMMAND | PRESS)
+        matches!(self.kind, APPLICATION_COMMAND | MESSAGE_COMPONENT)
     }
 
     /// The command as it would be typed.
-    fn line(&self) -> Option<String> {
-        if self.kind == PRESS {
+    fn command_line(&self) -> Option<String> {
+        if self.kind == MESSAGE_COMPONENT {
             return self.data.get("custom_id").and_then(Value::as_str).map(str::to_owned);
         }
         let command = self.data.get("name").and_then(Value::as_str)?;
@@ -33,18 +33,18 @@ impl Interaction {
     }
 }
 
-impl Account {
+impl DiscordAccount {
     /// False if Discord does not wait any more; the command counts all the same.
-    pub(super) async fn defer(&self, interaction: &Interaction) -> bool {
+    pub(super) async fn defer_interaction(&self, interaction: &DiscordInteraction) -> bool {
         let path = ["interactions", &interaction.id, &interaction.token, "callback"];
-        let body = json!({ "type": DEFERRED, "data": { "flags": EPHEMERAL } });
+        let body = json!({ "type": DEFERRED_RESPONSE, "data": { "flags": EPHEMERAL } });
         self.api.call(Method::POST, &path, Some(&body)).await.is_ok()
     }
 
     /// Puts the command where "thinking" stands: the answer comes as a message of its own.
-    pub(super) async fn confirm(&self, interaction: &Interaction, text: &str) {
+    pub(super) async fn confirm_interaction(&self, interaction: &DiscordInteraction, text: &str) {
         let path = ["webhooks", &interaction.application_id, &interaction.token, "messages", "@original"];
-        let text: String = text.chars().take(MAX_CHARS).collect();
+        let text: String = text.chars().take(MAX_MESSAGE_CHARS).collect();
         let body = json!({ "content": text, "allowed_mentions": { "parse": [] } });
         if let Err(refusal) = self.api.call(Method::PATCH, &path, Some(&body)).await {
             tracing::debug!(
@@ -57,18 +57,22 @@ impl Account {
 }
 
 /// `/name text`, said to this bot.
-pub(super) fn letter(interaction: &Interaction, place: &Place, account: &str) -> Option<InboundMessage> {
+pub(super) fn inbound_from_interaction(
+    interaction: &DiscordInteraction,
+    place: &DiscordLocation,
+    account: &str,
+) -> Option<InboundMessage> {
     let member = interaction.member.as_ref();
     let user = member.and_then(|member| member.user.as_ref()).or(interaction.user.as_ref())?;
-    let text = interaction.line()?;
+    let text = interaction.command_line()?;
     let roles = member.map(|member| member.roles.clone()).unwrap_or_default();
     Some(InboundMessage {
-        context: place.arrival(account, &user.id, roles),
-        address: place.address(account),
+        context: place.inbound_context(account, &user.id, roles),
+        address: place.reply_address(account),
         platform_id: interaction.id.clone(),
         text,
         attachments: Vec::new(),
         mentioned: true,
-        sender_name: Some(letter::name(user, member)),
+        sender_name: Some(inbound::display_name(user, member)),
     })
 }

@@ -7,71 +7,77 @@ use polyclaw_domain::config;
 use polyclaw_domain::delivery::OutgoingMessage;
 use serde_json::{Value, json};
 
-use super::NAME;
-use super::api::{Api, Ask};
-use super::session::Login;
+use super::CHANNEL_NAME;
+use super::api::{MatrixApi, MatrixRequest};
+use super::session::MatrixLogin;
 use crate::accounts;
-use crate::attachment::{self, Content};
-use crate::client::{self, Clients};
-use crate::link::Link;
-use crate::{Error, Pace};
+use crate::attachment::{self, AttachmentContent};
+use crate::client::{self, PlatformClients};
+use crate::connection_state::ConnectionTracker;
+use crate::{Error, RetryTiming};
 
 /// An event has at most 65,536 bytes. A character takes up to six in JSON, and a changed message holds its text
 /// twice.
-const MAX_CHARS: usize = 5_000;
+const MAX_MESSAGE_CHARS: usize = 5_000;
 
 /// Synapse keeps keys for a day, others in memory for half an hour at least.
-const REMEMBERED_MS: i64 = 30 * 60 * 1000;
+const TRANSACTION_DEDUP_WINDOW_MS: i64 = 30 * 60 * 1000;
 
 /// For how long a homeserver shows that somebody writes.
-const TYPING_MS: u32 = 20_000;
+const TYPING_TIMEOUT_MS: u32 = 20_000;
 
-pub struct Account {
+pub struct MatrixAccount {
     pub(super) name: String,
     pub(super) settings: config::MatrixConfig,
-    pub(super) api: Api,
-    pub(super) pace: Pace,
-    pub(super) link: Link,
+    pub(super) api: MatrixApi,
+    pub(super) retry_timing: RetryTiming,
+    pub(super) connection: ConnectionTracker,
 }
 
-impl Account {
+impl MatrixAccount {
     pub(super) fn new(
         name: &str,
         settings: &config::MatrixConfig,
-        clients: &Clients,
-        pace: Pace,
+        clients: &PlatformClients,
+        pace: RetryTiming,
     ) -> Result<Self, Error> {
-        let base = client::setting(&settings.homeserver, NAME, name, "homeserver")?;
-        let client = clients.reaching(&base);
-        let login = Login::new(name, settings.clone(), client.clone(), base.clone());
+        let base = client::parse_url_setting(&settings.homeserver, CHANNEL_NAME, name, "homeserver")?;
+        let client = clients.client_for(&base);
+        let login = MatrixLogin::new(name, settings.clone(), client.clone(), base.clone());
         Ok(Self {
             name: name.to_owned(),
             settings: settings.clone(),
-            api: Api::new(client, base, login),
-            pace,
-            link: Link::default(),
+            api: MatrixApi::new(client, base, login),
+            retry_timing: pace,
+            connection: ConnectionTracker::default(),
         })
     }
 
-    async fn put(&self, room: &str, key: &str, content: &Value) -> SendOutcome {
-        self.api.send(&Ask::put(&["v3", "rooms", room, "send", "m.room.message", key], content)).await
+    async fn put_message(&self, room: &str, key: &str, content: &Value) -> SendOutcome {
+        self.api
+            .send_message(&MatrixRequest::put(&["v3", "rooms", room, "send", "m.room.message", key], content))
+            .await
     }
 }
 
-impl accounts::Account for Account {
-    const CHANNEL: &'static str = NAME;
+impl accounts::PlatformAccount for MatrixAccount {
+    const CHANNEL: &'static str = CHANNEL_NAME;
     /// A homeserver knows a key again and answers with the message it made of it.
-    const CAPABILITIES: ChannelCapabilities =
-        ChannelCapabilities { idempotent_send: true, max_chars: MAX_CHARS, edits: true, acknowledges: true };
-    const REMEMBERED_MS: Option<i64> = Some(REMEMBERED_MS);
+    const CAPABILITIES: ChannelCapabilities = ChannelCapabilities {
+        idempotent_send: true,
+        max_chars: MAX_MESSAGE_CHARS,
+        edits: true,
+        acknowledges: true,
+    };
+    const IDEMPOTENCY_WINDOW_MS: Option<i64> = Some(TRANSACTION_DEDUP_WINDOW_MS);
 
-    fn standing(&self) -> ConnectionState {
-        self.link.standing()
+    fn connection_state(&self) -> ConnectionState {
+        self.connection.connection_state()
     }
 
     async fn send(&self, key: &str, outgoing: &OutgoingMessage) -> SendOutcome {
         let address = outgoing.address();
-        let mut content = said(outgoing.text());
+        let mut content = text_message_content(outgoing.text());
         if let Some(thread) = &address.thread {
             content["m.relates_to"] = json!({
                 "rel_type": "m.thread",
@@ -81,40 +87,40 @@ impl accounts::Account for Account {
                 "m.in_reply_to": { "event_id": thread },
             });
         }
-        self.put(&address.peer, key, &content).await
+        self.put_message(&address.peer, key, &content).await
     }
 
     /// Each change has a key of its own: one back to an earlier text is a change, too, and twice the same does no harm.
     async fn edit(&self, event: &str, outgoing: &OutgoingMessage) -> SendOutcome {
-        let mut content = said(&format!("* {}", outgoing.text()));
-        content["m.new_content"] = said(outgoing.text());
+        let mut content = text_message_content(&format!("* {}", outgoing.text()));
+        content["m.new_content"] = text_message_content(outgoing.text());
         content["m.relates_to"] = json!({ "rel_type": "m.replace", "event_id": event });
         let key = format!("edit-{:032x}", fastrand::u128(..));
-        self.put(&outgoing.address().peer, &key, &content).await
+        self.put_message(&outgoing.address().peer, &key, &content).await
     }
 
-    async fn typing(&self, address: &ChatAddress) {
-        let body = json!({ "typing": true, "timeout": TYPING_MS });
+    async fn send_typing(&self, address: &ChatAddress) {
+        let body = json!({ "typing": true, "timeout": TYPING_TIMEOUT_MS });
         let path = ["v3", "rooms", &address.peer, "typing", &self.settings.user_id];
-        if let Err(trouble) = self.api.ask(&Ask::put(&path, &body)).await {
-            tracing::trace!(account = self.name, reason = trouble.reason(), "typing is not shown");
+        if let Err(trouble) = self.api.request_json(&MatrixRequest::put(&path, &body)).await {
+            tracing::trace!(account = self.name, reason = trouble.into_reason(), "typing is not shown");
         }
     }
 
-    async fn fetch(&self, attached: &AttachmentRef) -> Option<Content> {
-        let request = self.api.file(attached.handle.as_ref()?).await?;
-        attachment::read(attached, request).await
+    async fn fetch_attachment(&self, attached: &AttachmentRef) -> Option<AttachmentContent> {
+        let request = self.api.file_request(attached.handle.as_ref()?).await?;
+        attachment::read_attachment(attached, request).await
     }
 
-    fn connects(&self) -> bool {
+    fn has_receive_loop(&self) -> bool {
         true
     }
 
-    async fn receive(&self, inbox: &dyn InboundSink) {
-        self.listen(inbox).await;
+    async fn receive_messages(&self, inbox: &dyn InboundSink) {
+        self.receive_events(inbox).await;
     }
 }
 
-fn said(text: &str) -> Value {
+fn text_message_content(text: &str) -> Value {
     json!({ "msgtype": "m.text", "body": text })
 }

@@ -7,40 +7,40 @@ use reqwest::{Client, Method, RequestBuilder, Response, Url};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::session::{Login, Session, is_stranger};
-use crate::answer::{self, Answer, Refusal};
+use super::session::{MatrixLogin, MatrixSession, is_unknown_token};
 use crate::client;
+use crate::response::{self, PlatformCallError, PlatformResponse};
 
 /// Longest answer that is read: news of many rooms after a long absence.
-const MAX_BODY: usize = 16 << 20;
+const MAX_RESPONSE_BYTES: usize = 16 << 20;
 
-pub(super) struct Api {
+pub(super) struct MatrixApi {
     client: Client,
     base: Url,
-    login: Login,
+    login: MatrixLogin,
 }
 
 /// One request, so that it can be made again after logging in again.
-pub(super) struct Ask<'a> {
+pub(super) struct MatrixRequest<'a> {
     pub method: Method,
     pub path: &'a [&'a str],
     pub query: &'a [(&'a str, &'a str)],
     pub body: Option<&'a Value>,
     /// How long it may take, where that is not what every request may.
-    pub patience: Option<Duration>,
+    pub timeout: Option<Duration>,
 }
 
 /// Why there is no good answer.
-pub(super) enum Trouble {
+pub(super) enum MatrixRequestError {
     /// Nothing was asked: it cannot log in.
     Login(String),
     Wire(reqwest::Error),
-    Refused(Refusal),
+    Refused(PlatformCallError),
 }
 
-impl<'a> Ask<'a> {
+impl<'a> MatrixRequest<'a> {
     pub fn get(path: &'a [&'a str]) -> Self {
-        Self { method: Method::GET, path, query: &[], body: None, patience: None }
+        Self { method: Method::GET, path, query: &[], body: None, timeout: None }
     }
 
     pub fn put(path: &'a [&'a str], body: &'a Value) -> Self {
@@ -52,12 +52,12 @@ impl<'a> Ask<'a> {
     }
 }
 
-impl Trouble {
-    pub fn reason(self) -> String {
+impl MatrixRequestError {
+    pub fn into_reason(self) -> String {
         match self {
             Self::Login(reason) => reason,
-            Self::Wire(error) => answer::cause(error),
-            Self::Refused(Refusal { status: Some(status), reason, .. }) if status == 401 => {
+            Self::Wire(error) => response::transport_error_message(error),
+            Self::Refused(PlatformCallError { status: Some(status), reason, .. }) if status == 401 => {
                 format!("{reason}: correct its access_token")
             }
             Self::Refused(refusal) => refusal.reason,
@@ -65,60 +65,71 @@ impl Trouble {
     }
 
     /// The same request will be refused again: it is about something that is not there or not allowed.
-    pub fn is_final(&self) -> bool {
-        let Self::Refused(Refusal { status: Some(status), .. }) = self else { return false };
+    pub fn is_permanent(&self) -> bool {
+        let Self::Refused(PlatformCallError { status: Some(status), .. }) = self else { return false };
         matches!(status.as_u16(), 400 | 403 | 404 | 410)
     }
 }
 
-impl Api {
-    pub fn new(client: Client, base: Url, login: Login) -> Self {
+impl MatrixApi {
+    pub fn new(client: Client, base: Url, login: MatrixLogin) -> Self {
         Self { client, base, login }
     }
 
-    pub async fn session(&self) -> Result<Session, Trouble> {
-        self.login.session().await.map_err(Trouble::Login)
+    pub async fn session(&self) -> Result<MatrixSession, MatrixRequestError> {
+        self.login.session().await.map_err(MatrixRequestError::Login)
     }
 
-    pub async fn ask(&self, ask: &Ask<'_>) -> Result<Value, Trouble> {
-        self.call(ask).await?.granted().map_err(Trouble::Refused)
+    pub async fn request_json(&self, ask: &MatrixRequest<'_>) -> Result<Value, MatrixRequestError> {
+        self.call_authenticated(ask).await?.into_result().map_err(MatrixRequestError::Refused)
     }
 
     /// Asks for something of a known shape. Half an answer is none: what is missing in it would be taken for what is
     /// not there.
-    pub async fn fetch<T: DeserializeOwned>(&self, ask: &Ask<'_>) -> Result<T, Trouble> {
-        serde_json::from_value(self.ask(ask).await?).map_err(|_| Trouble::Refused(Refusal::garbled()))
+    pub async fn request_as<T: DeserializeOwned>(
+        &self,
+        ask: &MatrixRequest<'_>,
+    ) -> Result<T, MatrixRequestError> {
+        serde_json::from_value(self.request_json(ask).await?)
+            .map_err(|_| MatrixRequestError::Refused(PlatformCallError::unreadable_response()))
     }
 
     /// Sends a message under a key that the homeserver knows again.
-    pub async fn send(&self, ask: &Ask<'_>) -> SendOutcome {
-        match self.call(ask).await {
-            Ok(answer) => answer.sent(true, |body| body.get("event_id")),
-            Err(Trouble::Wire(error)) => answer::failure(error),
-            Err(trouble) => SendOutcome::Retry { reason: trouble.reason(), after_ms: None },
+    pub async fn send_message(&self, ask: &MatrixRequest<'_>) -> SendOutcome {
+        match self.call_authenticated(ask).await {
+            Ok(answer) => answer.send_outcome(true, |body| body.get("event_id")),
+            Err(MatrixRequestError::Wire(error)) => response::send_failure(error),
+            Err(trouble) => SendOutcome::Retry { reason: trouble.into_reason(), after_ms: None },
         }
     }
 
     /// A request for a file, from the own homeserver, wherever it was put first.
-    pub async fn file(&self, address: &str) -> Option<RequestBuilder> {
+    pub async fn file_request(&self, address: &str) -> Option<RequestBuilder> {
         let (server, id) = address.strip_prefix("mxc://")?.split_once('/')?;
         let session = self.session().await.ok()?;
-        let url = path(&self.base, &["v1", "media", "download", server, id]);
+        let url = endpoint_url(&self.base, &["v1", "media", "download", server, id]);
         Some(self.client.get(url).bearer_auth(session.token.expose()))
     }
 
     /// A token that is no longer known is replaced once, where there is a password.
-    async fn call(&self, ask: &Ask<'_>) -> Result<Answer, Trouble> {
+    async fn call_authenticated(
+        &self,
+        ask: &MatrixRequest<'_>,
+    ) -> Result<PlatformResponse, MatrixRequestError> {
         let session = self.session().await?;
         let answer = self.call_as(&session, ask).await?;
-        if !is_stranger(&answer) || !self.login.forget(&session.token).await {
+        if !is_unknown_token(&answer) || !self.login.forget_token(&session.token).await {
             return Ok(answer);
         }
         self.call_as(&self.session().await?, ask).await
     }
 
-    async fn call_as(&self, session: &Session, ask: &Ask<'_>) -> Result<Answer, Trouble> {
-        let mut url = path(&self.base, ask.path);
+    async fn call_as(
+        &self,
+        session: &MatrixSession,
+        ask: &MatrixRequest<'_>,
+    ) -> Result<PlatformResponse, MatrixRequestError> {
+        let mut url = endpoint_url(&self.base, ask.path);
         if !ask.query.is_empty() {
             url.query_pairs_mut().extend_pairs(ask.query);
         }
@@ -126,17 +137,17 @@ impl Api {
         if let Some(body) = ask.body {
             request = request.json(body);
         }
-        if let Some(patience) = ask.patience {
+        if let Some(patience) = ask.timeout {
             request = request.timeout(patience);
         }
-        let response = request.send().await.map_err(Trouble::Wire)?;
-        Ok(read(response).await)
+        let response = request.send().await.map_err(MatrixRequestError::Wire)?;
+        Ok(read_response(response).await)
     }
 }
 
 /// An answer, with the homeserver's word for what is wrong: a word and nothing else.
-pub(super) async fn read(response: Response) -> Answer {
-    let mut answer = Answer::read(response, MAX_BODY).await;
+pub(super) async fn read_response(response: Response) -> PlatformResponse {
+    let mut answer = PlatformResponse::read(response, MAX_RESPONSE_BYTES).await;
     let code = answer.body["errcode"].as_str().unwrap_or_default();
     let code: String = code.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.')).collect();
     answer.words = Some(code).filter(|code| !code.is_empty());
@@ -144,6 +155,6 @@ pub(super) async fn read(response: Response) -> Answer {
     answer
 }
 
-pub(super) fn path(base: &Url, parts: &[&str]) -> Url {
-    client::below(base, ["_matrix", "client"].iter().chain(parts))
+pub(super) fn endpoint_url(base: &Url, parts: &[&str]) -> Url {
+    client::join_path(base, ["_matrix", "client"].iter().chain(parts))
 }

@@ -6,11 +6,11 @@ use polyclaw_domain::channel::{AttachmentRef, ChatAddress, InboundMessage};
 use polyclaw_domain::inbound::{ChatPeer, ChatThread, InboundContext, PeerKind, ThreadKind};
 use serde::Deserialize;
 
-use super::{NAME, text};
+use super::{CHANNEL_NAME, text};
 
 /// Whom the account is, and what a room knows of it.
 #[derive(Clone, Debug)]
-pub(super) struct Room {
+pub(super) struct MatrixRoom {
     pub account: String,
     pub own_id: String,
     pub id: String,
@@ -20,77 +20,77 @@ pub(super) struct Room {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Event {
+pub(super) struct MatrixEvent {
     #[serde(rename = "type")]
     pub kind: String,
     pub event_id: String,
     pub sender: String,
     pub state_key: Option<String>,
-    pub content: Content,
-    unsigned: Unsigned,
+    pub content: MatrixEventContent,
+    unsigned: UnsignedData,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Unsigned {
-    prev_content: Previous,
+struct UnsignedData {
+    prev_content: PreviousContent,
 }
 
 /// What a state was before.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Previous {
+struct PreviousContent {
     membership: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Content {
+pub(super) struct MatrixEventContent {
     msgtype: String,
     body: String,
     formatted_body: String,
     filename: Option<String>,
     /// `mxc://server/id`.
     url: Option<String>,
-    info: Info,
+    info: MatrixFileInfo,
     pub membership: String,
     pub is_direct: bool,
     #[serde(rename = "m.mentions")]
-    mentions: Option<Mentions>,
+    mentions: Option<MatrixMentions>,
     #[serde(rename = "m.relates_to")]
-    relation: Relation,
+    relation: EventRelation,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Info {
+struct MatrixFileInfo {
     mimetype: String,
     size: u64,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Mentions {
+struct MatrixMentions {
     user_ids: Vec<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Relation {
+struct EventRelation {
     rel_type: String,
     event_id: String,
     is_falling_back: bool,
     #[serde(rename = "m.in_reply_to")]
-    reply: Option<Reply>,
+    reply: Option<InReplyTo>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Reply {
+struct InReplyTo {
     event_id: String,
 }
 
-impl Room {
+impl MatrixRoom {
     /// Nobody else is in it but one person.
     fn is_dm(&self) -> bool {
         self.members.len() <= 2
@@ -101,20 +101,20 @@ impl Room {
     }
 }
 
-impl Event {
+impl MatrixEvent {
     pub fn is_membership_of(&self, user: &str) -> bool {
         self.kind == "m.room.member" && self.state_key.as_deref() == Some(user)
     }
 
     /// It invites this user or takes them in; a change of their name does not.
-    pub fn lets_in(&self, user: &str) -> bool {
+    pub fn admits_user(&self, user: &str) -> bool {
         let was_in = self.unsigned.prev_content.membership == "join";
         self.is_membership_of(user)
             && !was_in
             && matches!(self.content.membership.as_str(), "invite" | "join")
     }
 
-    fn attached(&self) -> Vec<AttachmentRef> {
+    fn attachment_refs(&self) -> Vec<AttachmentRef> {
         let content = &self.content;
         let attached = |name: &str| AttachmentRef {
             name: name.to_owned(),
@@ -132,20 +132,20 @@ impl Event {
     }
 
     /// The message of ours that this one may answer: the one it replies to, or the one its thread began with.
-    pub fn answers(&self) -> Option<&str> {
+    pub fn replied_event_id(&self) -> Option<&str> {
         let relation = &self.content.relation;
         let reply = relation.reply.as_ref().filter(|_| !relation.is_falling_back);
-        reply.map(|reply| reply.event_id.as_str()).or(self.thread()).filter(|id| !id.is_empty())
+        reply.map(|reply| reply.event_id.as_str()).or(self.thread_root_id()).filter(|id| !id.is_empty())
     }
 
-    fn thread(&self) -> Option<&str> {
+    fn thread_root_id(&self) -> Option<&str> {
         let relation = &self.content.relation;
         (relation.rel_type == "m.thread").then_some(relation.event_id.as_str()).filter(|id| !id.is_empty())
     }
 
     /// The message in it, if it is a new one of somebody else. Notices are what programs say: answering them could go
     /// on for ever.
-    pub fn letter(&self, room: &Room) -> Option<InboundMessage> {
+    pub fn to_inbound(&self, room: &MatrixRoom) -> Option<InboundMessage> {
         let is_message = self.kind == "m.room.message" && self.state_key.is_none();
         let is_said =
             matches!(self.content.msgtype.as_str(), "m.text" | "m.emote") || self.file_name().is_some();
@@ -155,30 +155,32 @@ impl Event {
             return None;
         }
         Some(InboundMessage {
-            context: self.arrival(room),
+            context: self.inbound_context(room),
             address: ChatAddress {
-                channel: NAME.to_owned(),
+                channel: CHANNEL_NAME.to_owned(),
                 account: room.account.clone(),
                 peer: room.id.clone(),
-                thread: self.thread().map(str::to_owned),
+                thread: self.thread_root_id().map(str::to_owned),
             },
             platform_id: self.event_id.clone(),
-            text: self.said(room),
-            attachments: self.attached(),
+            text: self.message_text(room),
+            attachments: self.attachment_refs(),
             mentioned: self.is_mention(room),
             sender_name: room.members.get(&self.sender).cloned().flatten(),
         })
     }
 
-    fn arrival(&self, room: &Room) -> InboundContext {
+    fn inbound_context(&self, room: &MatrixRoom) -> InboundContext {
         let (kind, id) =
             if room.is_dm() { (PeerKind::Dm, &self.sender) } else { (PeerKind::Group, &room.id) };
         InboundContext {
-            channel: NAME.to_owned(),
+            channel: CHANNEL_NAME.to_owned(),
             account: room.account.clone(),
             peer: ChatPeer { kind, id: id.clone() },
             parent: None,
-            thread: self.thread().map(|id| ChatThread { kind: ThreadKind::Thread, id: id.to_owned() }),
+            thread: self
+                .thread_root_id()
+                .map(|id| ChatThread { kind: ThreadKind::Thread, id: id.to_owned() }),
             guild: None,
             team: None,
             roles: Vec::new(),
@@ -187,7 +189,7 @@ impl Event {
     }
 
     /// The caption of a file is its body, where it has a name beside it.
-    fn said(&self, room: &Room) -> String {
+    fn message_text(&self, room: &MatrixRoom) -> String {
         let content = &self.content;
         if self.file_name().is_some() {
             let caption = content.filename.as_ref().filter(|name| **name != content.body);
@@ -199,7 +201,7 @@ impl Event {
     }
 
     /// Clients of today say whom they mention; of others only the text tells.
-    fn is_mention(&self, room: &Room) -> bool {
+    fn is_mention(&self, room: &MatrixRoom) -> bool {
         let content = &self.content;
         if let Some(mentions) = &content.mentions {
             return mentions.user_ids.contains(&room.own_id);
@@ -207,7 +209,7 @@ impl Event {
         let pill = format!("https://matrix.to/#/{}\"", room.own_id);
         content.formatted_body.contains(&pill)
             || content.body.contains(&room.own_id)
-            || room.own_name().is_some_and(|name| text::holds_word(&content.body, name))
+            || room.own_name().is_some_and(|name| text::contains_word(&content.body, name))
     }
 }
 
@@ -217,14 +219,14 @@ mod tests {
 
     use super::*;
 
-    fn room(people: &[&str]) -> Room {
+    fn room(people: &[&str]) -> MatrixRoom {
         let mut members: BTreeMap<_, _> = people.iter().map(|id| ((*id).to_owned(), None)).collect();
         members.insert("@claw:hs".into(), Some("Claw".into()));
         members.insert("@ann:hs".into(), Some("Ann".into()));
-        Room { account: "home".into(), own_id: "@claw:hs".into(), id: "!r:hs".into(), members }
+        MatrixRoom { account: "home".into(), own_id: "@claw:hs".into(), id: "!r:hs".into(), members }
     }
 
-    fn event(content: Value) -> Event {
+    fn event(content: Value) -> MatrixEvent {
         let event =
             json!({ "type": "m.room.message", "event_id": "$1", "sender": "@ann:hs", "content": content });
         serde_json::from_value(event).unwrap()
@@ -241,11 +243,11 @@ mod tests {
 
     #[test]
     fn a_room_of_two_is_a_conversation_with_one_person() {
-        let letter = event(said("hi")).letter(&room(&[])).unwrap();
+        let letter = event(said("hi")).to_inbound(&room(&[])).unwrap();
         assert_eq!(letter.context.peer, ChatPeer { kind: PeerKind::Dm, id: "@ann:hs".into() });
         assert_eq!((letter.address.peer.as_str(), letter.platform_id.as_str()), ("!r:hs", "$1"));
         assert_eq!(letter.sender_name.as_deref(), Some("Ann"));
-        let letter = event(said("hi")).letter(&room(&["@bob:hs"])).unwrap();
+        let letter = event(said("hi")).to_inbound(&room(&["@bob:hs"])).unwrap();
         assert_eq!(letter.context.peer, ChatPeer { kind: PeerKind::Group, id: "!r:hs".into() });
     }
 
@@ -257,13 +259,13 @@ mod tests {
             with(said("* hi"), "m.relates_to", json!({ "rel_type": "m.replace", "event_id": "$0" })),
             json!({}),
         ] {
-            assert_eq!(event(content.clone()).letter(&room), None, "{content}");
+            assert_eq!(event(content.clone()).to_inbound(&room), None, "{content}");
         }
-        let own = Event { sender: "@claw:hs".into(), ..event(said("hi")) };
-        let state = Event { state_key: Some(String::new()), ..event(said("hi")) };
-        let sealed = Event { kind: "m.room.encrypted".into(), ..event(said("hi")) };
+        let own = MatrixEvent { sender: "@claw:hs".into(), ..event(said("hi")) };
+        let state = MatrixEvent { state_key: Some(String::new()), ..event(said("hi")) };
+        let sealed = MatrixEvent { kind: "m.room.encrypted".into(), ..event(said("hi")) };
         for event in [own, state, sealed] {
-            assert_eq!(event.letter(&room), None);
+            assert_eq!(event.to_inbound(&room), None);
         }
     }
 
@@ -282,7 +284,7 @@ mod tests {
             (mentions(json!({ "user_ids": ["@claw:hs"] })), true),
             (mentions(json!({ "room": true, "user_ids": ["@bob:hs"] })), false),
         ] {
-            let letter = event(content.clone()).letter(&room(&["@bob:hs"])).unwrap();
+            let letter = event(content.clone()).to_inbound(&room(&["@bob:hs"])).unwrap();
             assert_eq!(letter.mentioned, expected, "{content}");
         }
     }
@@ -292,19 +294,19 @@ mod tests {
         let thread = json!({ "rel_type": "m.thread", "event_id": "$root", "is_falling_back": true,
             "m.in_reply_to": { "event_id": "$last" } });
         let in_thread = event(with(said("hi"), "m.relates_to", thread));
-        assert_eq!(in_thread.answers(), Some("$root"));
-        assert_eq!(in_thread.letter(&room(&[])).unwrap().address.thread.as_deref(), Some("$root"));
+        assert_eq!(in_thread.replied_event_id(), Some("$root"));
+        assert_eq!(in_thread.to_inbound(&room(&[])).unwrap().address.thread.as_deref(), Some("$root"));
         let reply = json!({ "m.in_reply_to": { "event_id": "$last" } });
         let reply = event(with(said("> <@bob:hs> old\n> text\n\n/code hi"), "m.relates_to", reply));
-        assert_eq!(reply.answers(), Some("$last"));
-        let letter = reply.letter(&room(&[])).unwrap();
+        assert_eq!(reply.replied_event_id(), Some("$last"));
+        let letter = reply.to_inbound(&room(&[])).unwrap();
         assert_eq!((letter.address.thread, letter.text.as_str()), (None, "/code hi"));
     }
 
     #[test]
     fn a_file_says_its_caption() {
         let file = json!({ "msgtype": "m.file", "body": "notes.txt", "url": "mxc://hs/1" });
-        let letter = |content| event(content).letter(&room(&[])).unwrap();
+        let letter = |content| event(content).to_inbound(&room(&[])).unwrap();
         assert_eq!(letter(file.clone()).text, "");
         let captioned = with(with(file, "body", json!("look")), "filename", json!("notes.txt"));
         assert_eq!(letter(captioned.clone()).text, "look");

@@ -4,31 +4,45 @@ use polyclaw_domain::admission::{SenderAdmission, SenderFacts};
 use polyclaw_domain::inbound::{ChatPeer, InboundContext, PeerKind};
 use serde_json::{Value, json};
 
-use super::NAME;
-use super::account::Account;
-use super::api::{Ask, Trouble};
-use super::event::Event;
+use super::CHANNEL_NAME;
+use super::account::MatrixAccount;
+use super::api::{MatrixRequest, MatrixRequestError};
+use super::event::MatrixEvent;
 
 const ENCRYPTED: &str = "This account cannot read encrypted rooms. Please invite it to one that is not.";
 
-impl Account {
+impl MatrixAccount {
     /// What cannot be answered for good is left as it is.
-    pub(super) async fn answer_invite(&self, room: &str, events: &[Event]) -> Result<(), Trouble> {
+    pub(super) async fn answer_invite(
+        &self,
+        room: &str,
+        events: &[MatrixEvent],
+    ) -> Result<(), MatrixRequestError> {
         let own = &self.settings.user_id;
         let Some(invite) = events.iter().find(|event| event.is_membership_of(own)) else { return Ok(()) };
-        let (action, body) = self.decide(room, invite, events);
+        let (action, body) = self.decide_invite(room, invite, events);
         let path = ["v3", "rooms", room, action];
         tracing::info!(account = self.name, room, by = invite.sender, action, "invited to a room");
-        match self.api.ask(&Ask::post(&path, &body)).await {
-            Err(trouble) if trouble.is_final() => {
-                tracing::warn!(account = self.name, room, reason = trouble.reason(), "the invitation stays");
+        match self.api.request_json(&MatrixRequest::post(&path, &body)).await {
+            Err(trouble) if trouble.is_permanent() => {
+                tracing::warn!(
+                    account = self.name,
+                    room,
+                    reason = trouble.into_reason(),
+                    "the invitation stays"
+                );
                 Ok(())
             }
             answered => answered.map(drop),
         }
     }
 
-    fn decide(&self, room: &str, invite: &Event, events: &[Event]) -> (&'static str, Value) {
+    fn decide_invite(
+        &self,
+        room: &str,
+        invite: &MatrixEvent,
+        events: &[MatrixEvent],
+    ) -> (&'static str, Value) {
         if events.iter().any(|event| event.kind == "m.room.encryption") {
             tracing::warn!(
                 account = self.name,
@@ -44,13 +58,13 @@ impl Account {
     }
 
     /// A stranger who could be told a code may write as far as that.
-    fn may_write(&self, room: &str, invite: &Event) -> bool {
+    fn may_write(&self, room: &str, invite: &MatrixEvent) -> bool {
         let (kind, id) = match invite.content.is_direct {
             true => (PeerKind::Dm, invite.sender.as_str()),
             false => (PeerKind::Group, room),
         };
         let arrival = InboundContext {
-            channel: NAME.to_owned(),
+            channel: CHANNEL_NAME.to_owned(),
             account: self.name.clone(),
             peer: ChatPeer { kind, id: id.to_owned() },
             parent: None,

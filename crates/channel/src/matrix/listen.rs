@@ -11,54 +11,54 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::account::Account;
-use super::api::{Ask, Trouble};
-use super::event::{Event, Room};
-use super::timeline::{Joined, News, filter};
+use super::account::MatrixAccount;
+use super::api::{MatrixRequest, MatrixRequestError};
+use super::event::{MatrixEvent, MatrixRoom};
+use super::timeline::{JoinedRoom, SyncResponse, sync_filter};
 
 /// How often the position is stored while nothing is taken.
-const STORE_EVERY: Duration = Duration::from_secs(300);
+const POSITION_STORE_INTERVAL: Duration = Duration::from_secs(300);
 
 /// What a homeserver keeps for a device.
 #[derive(Serialize, Deserialize)]
-struct Position {
+struct SyncPosition {
     since: String,
 }
 
 /// Who is in a room.
 #[derive(Deserialize)]
-struct Members {
-    joined: HashMap<String, Member>,
+struct JoinedMembers {
+    joined: HashMap<String, MatrixMember>,
 }
 
 #[derive(Deserialize)]
-struct Member {
+struct MatrixMember {
     display_name: Option<String>,
 }
 
 /// Where in the stream an account is, and what it knows of its rooms.
 #[derive(Default)]
-struct Stream {
+struct SyncStream {
     since: Option<String>,
     stored: Option<Instant>,
-    rooms: HashMap<String, Room>,
+    rooms: HashMap<String, MatrixRoom>,
     /// Encrypted rooms that were said to be so.
     sealed: HashSet<String>,
 }
 
-impl Account {
+impl MatrixAccount {
     /// Receives until it is dropped.
-    pub(super) async fn listen(&self, inbox: &dyn InboundSink) {
-        let (mut stream, mut backoff) = (Stream::default(), self.pace.backoff());
+    pub(super) async fn receive_events(&self, inbox: &dyn InboundSink) {
+        let (mut stream, mut backoff) = (SyncStream::default(), self.retry_timing.backoff());
         loop {
-            match self.advance(&mut stream, inbox).await {
+            match self.sync_once(&mut stream, inbox).await {
                 Ok(()) => {
-                    self.link.connected();
+                    self.connection.set_connected();
                     backoff.reset();
                 }
                 Err(reason) => {
                     let pause = backoff.next();
-                    self.link.apart(&*reason);
+                    self.connection.set_disconnected(&*reason);
                     tracing::warn!(account = self.name, reason, ?pause, "Matrix has no news");
                     tokio::time::sleep(pause).await;
                 }
@@ -67,15 +67,15 @@ impl Account {
     }
 
     /// One answer of the homeserver. Unless all of it was taken, the same is asked for again.
-    async fn advance(&self, stream: &mut Stream, inbox: &dyn InboundSink) -> Result<(), String> {
+    async fn sync_once(&self, stream: &mut SyncStream, inbox: &dyn InboundSink) -> Result<(), String> {
         if stream.since.is_none() {
-            stream.since = self.stored().await.map_err(Trouble::reason)?;
+            stream.since = self.load_position().await.map_err(MatrixRequestError::into_reason)?;
         }
-        let news = self.news(stream.since.as_deref()).await.map_err(Trouble::reason)?;
+        let news = self.fetch_sync(stream.since.as_deref()).await.map_err(MatrixRequestError::into_reason)?;
         let mut any = false;
         if let Some(since) = stream.since.clone() {
             for (room, joined) in &news.rooms.join {
-                any |= self.take_room(stream, room, joined, &since, inbox).await?;
+                any |= self.process_room(stream, room, joined, &since, inbox).await?;
             }
         } else {
             tracing::info!(
@@ -84,59 +84,65 @@ impl Account {
             );
         }
         for (room, invited) in &news.rooms.invite {
-            self.answer_invite(room, &invited.events()).await.map_err(Trouble::reason)?;
+            self.answer_invite(room, &invited.events()).await.map_err(MatrixRequestError::into_reason)?;
         }
-        self.store(stream, &news.next_batch, any).await;
+        self.store_position(stream, &news.next_batch, any).await;
         stream.since = Some(news.next_batch);
         Ok(())
     }
 
-    async fn news(&self, since: Option<&str>) -> Result<News, Trouble> {
-        let filter = filter();
-        let wait = if since.is_some() { self.pace.patience } else { Duration::ZERO };
+    async fn fetch_sync(&self, since: Option<&str>) -> Result<SyncResponse, MatrixRequestError> {
+        let filter = sync_filter();
+        let wait = if since.is_some() { self.retry_timing.request_timeout } else { Duration::ZERO };
         let wait_ms = wait.as_millis().to_string();
         let mut query = vec![("filter", filter.as_str()), ("timeout", wait_ms.as_str())];
         query.extend(since.map(|since| ("since", since)));
-        let patience = Some(wait.saturating_add(self.pace.patience));
-        self.api.fetch(&Ask { query: &query, patience, ..Ask::get(&["v3", "sync"]) }).await
+        let patience = Some(wait.saturating_add(self.retry_timing.request_timeout));
+        self.api
+            .request_as(&MatrixRequest {
+                query: &query,
+                timeout: patience,
+                ..MatrixRequest::get(&["v3", "sync"])
+            })
+            .await
     }
 
     /// Whether there was a letter.
-    async fn take_room(
+    async fn process_room(
         &self,
-        stream: &mut Stream,
+        stream: &mut SyncStream,
         id: &str,
-        joined: &Joined,
+        joined: &JoinedRoom,
         since: &str,
         inbox: &dyn InboundSink,
     ) -> Result<bool, String> {
-        let events = match joined.timeline.whole(self, id, since).await {
-            Err(trouble) if trouble.is_final() => {
+        let events = match joined.timeline.complete_events(self, id, since).await {
+            Err(trouble) if trouble.is_permanent() => {
                 tracing::warn!(
                     account = self.name,
                     room = id,
-                    reason = trouble.reason(),
+                    reason = trouble.into_reason(),
                     "a room cannot be read"
                 );
                 return Ok(false);
             }
-            events => events.map_err(Trouble::reason)?,
+            events => events.map_err(MatrixRequestError::into_reason)?,
         };
         if joined.timeline.limited || events.iter().any(|event| event.kind == "m.room.member") {
             stream.rooms.remove(id);
         }
         let mut any = false;
         for event in &events {
-            any |= self.take(stream, id, event, inbox).await?;
+            any |= self.process_event(stream, id, event, inbox).await?;
         }
         Ok(any)
     }
 
-    async fn take(
+    async fn process_event(
         &self,
-        stream: &mut Stream,
+        stream: &mut SyncStream,
         id: &str,
-        event: &Event,
+        event: &MatrixEvent,
         inbox: &dyn InboundSink,
     ) -> Result<bool, String> {
         if event.kind == "m.room.encrypted" && stream.sealed.insert(id.to_owned()) {
@@ -145,10 +151,10 @@ impl Account {
         if event.kind != "m.room.message" || event.sender == self.settings.user_id {
             return Ok(false);
         }
-        let room = self.room(stream, id).await?;
-        let Some(mut letter) = room.and_then(|room| event.letter(room)) else { return Ok(false) };
+        let room = self.load_room(stream, id).await?;
+        let Some(mut letter) = room.and_then(|room| event.to_inbound(room)) else { return Ok(false) };
         if !letter.mentioned && letter.context.peer.kind != PeerKind::Dm {
-            letter.mentioned = self.is_answered(id, event).await.map_err(Trouble::reason)?;
+            letter.mentioned = self.is_answered(id, event).await.map_err(MatrixRequestError::into_reason)?;
         }
         match inbox.ingest_message(letter).await {
             IngestOutcome::Done => Ok(true),
@@ -158,14 +164,18 @@ impl Account {
 
     /// Who is in a room is asked when something is said there, and again after somebody came or went. Nothing where
     /// it may not be known: this account is no longer in it.
-    async fn room<'a>(&self, stream: &'a mut Stream, id: &str) -> Result<Option<&'a Room>, String> {
+    async fn load_room<'a>(
+        &self,
+        stream: &'a mut SyncStream,
+        id: &str,
+    ) -> Result<Option<&'a MatrixRoom>, String> {
         if !stream.rooms.contains_key(id) {
             let path = ["v3", "rooms", id, "joined_members"];
-            let Members { joined } = match self.api.fetch(&Ask::get(&path)).await {
-                Err(trouble) if trouble.is_final() => return Ok(None),
-                members => members.map_err(Trouble::reason)?,
+            let JoinedMembers { joined } = match self.api.request_as(&MatrixRequest::get(&path)).await {
+                Err(trouble) if trouble.is_permanent() => return Ok(None),
+                members => members.map_err(MatrixRequestError::into_reason)?,
             };
-            let room = Room {
+            let room = MatrixRoom {
                 account: self.name.clone(),
                 own_id: self.settings.user_id.clone(),
                 id: id.to_owned(),
@@ -177,45 +187,51 @@ impl Account {
     }
 
     /// Whether it answers a message of this account, or is in a thread that one began.
-    async fn is_answered(&self, room: &str, event: &Event) -> Result<bool, Trouble> {
-        let Some(answered) = event.answers() else { return Ok(false) };
+    async fn is_answered(&self, room: &str, event: &MatrixEvent) -> Result<bool, MatrixRequestError> {
+        let Some(answered) = event.replied_event_id() else { return Ok(false) };
         let path = ["v3", "rooms", room, "event", answered];
-        match self.api.ask(&Ask::get(&path)).await {
+        match self.api.request_json(&MatrixRequest::get(&path)).await {
             Ok(answered) => Ok(answered["sender"].as_str() == Some(&self.settings.user_id)),
-            Err(trouble) if trouble.is_final() => Ok(false),
+            Err(trouble) if trouble.is_permanent() => Ok(false),
             Err(trouble) => Err(trouble),
         }
     }
 
     /// Each device has a position of its own.
-    async fn place(&self) -> Result<[String; 5], Trouble> {
+    async fn position_path(&self) -> Result<[String; 5], MatrixRequestError> {
         let session = self.api.session().await?;
         let kind = format!("polyclaw.sync.{}", session.device);
         Ok(["v3".into(), "user".into(), session.user, "account_data".into(), kind])
     }
 
-    async fn stored(&self) -> Result<Option<String>, Trouble> {
-        let place = self.place().await?;
-        match self.api.fetch(&Ask::get(&place.each_ref().map(String::as_str))).await {
-            Ok(Position { since }) => Ok(Some(since)),
-            Err(Trouble::Refused(refusal)) if refusal.status == Some(StatusCode::NOT_FOUND) => Ok(None),
+    async fn load_position(&self) -> Result<Option<String>, MatrixRequestError> {
+        let place = self.position_path().await?;
+        match self.api.request_as(&MatrixRequest::get(&place.each_ref().map(String::as_str))).await {
+            Ok(SyncPosition { since }) => Ok(Some(since)),
+            Err(MatrixRequestError::Refused(refusal)) if refusal.status == Some(StatusCode::NOT_FOUND) => {
+                Ok(None)
+            }
             Err(trouble) => Err(trouble),
         }
     }
 
     /// Whether it could be stored does not matter now: what is taken again after a crash is known by its id.
-    async fn store(&self, stream: &mut Stream, position: &str, is_urgent: bool) {
-        let is_due = stream.stored.is_none_or(|at| at.elapsed() >= STORE_EVERY);
+    async fn store_position(&self, stream: &mut SyncStream, position: &str, is_urgent: bool) {
+        let is_due = stream.stored.is_none_or(|at| at.elapsed() >= POSITION_STORE_INTERVAL);
         if !is_due && !is_urgent {
             return;
         }
-        let Ok(place) = self.place().await else { return };
-        let body = json!(Position { since: position.to_owned() });
-        match self.api.ask(&Ask::put(&place.each_ref().map(String::as_str), &body)).await {
+        let Ok(place) = self.position_path().await else { return };
+        let body = json!(SyncPosition { since: position.to_owned() });
+        match self.api.request_json(&MatrixRequest::put(&place.each_ref().map(String::as_str), &body)).await {
             Ok(_) => stream.stored = Some(Instant::now()),
             Err(trouble) => {
                 stream.stored = None;
-                tracing::warn!(account = self.name, reason = trouble.reason(), "the position is not stored");
+                tracing::warn!(
+                    account = self.name,
+                    reason = trouble.into_reason(),
+                    "the position is not stored"
+                );
             }
         }
     }

@@ -6,38 +6,38 @@ use reqwest::{Client, Url};
 use serde_json::json;
 use tokio::sync::Mutex;
 
-use super::api::{path, read};
-use crate::answer::{self, Answer, Refusal};
+use super::api::{endpoint_url, read_response};
+use crate::response::{self, PlatformCallError, PlatformResponse};
 
 #[derive(Clone)]
-pub(super) struct Session {
+pub(super) struct MatrixSession {
     pub token: Secret,
     pub user: String,
     pub device: String,
 }
 
-pub(super) struct Login {
+pub(super) struct MatrixLogin {
     client: Client,
     base: Url,
     device: String,
     settings: config::MatrixConfig,
-    session: Mutex<Option<Session>>,
+    session: Mutex<Option<MatrixSession>>,
 }
 
-impl Login {
+impl MatrixLogin {
     pub fn new(account: &str, settings: config::MatrixConfig, client: Client, base: Url) -> Self {
         let device = format!("POLYCLAW_{}", account.to_uppercase());
         Self { client, base, device, settings, session: Mutex::new(None) }
     }
 
     /// Logs in, if that was not done before.
-    pub async fn session(&self) -> Result<Session, String> {
+    pub async fn session(&self) -> Result<MatrixSession, String> {
         let mut session = self.session.lock().await;
         if let Some(session) = &*session {
             return Ok(session.clone());
         }
         let made = match (&self.settings.access_token, &self.settings.password) {
-            (Some(token), _) => self.look_up(token).await?,
+            (Some(token), _) => self.look_up_session(token).await?,
             (None, Some(password)) => self.log_in(password).await?,
             (None, None) => return Err("there is neither a token nor a password".to_owned()),
         };
@@ -45,7 +45,7 @@ impl Login {
     }
 
     /// The homeserver no longer knows this token. Whether there can be another one.
-    pub async fn forget(&self, token: &Secret) -> bool {
+    pub async fn forget_token(&self, token: &Secret) -> bool {
         let mut session = self.session.lock().await;
         if session.as_ref().is_some_and(|session| session.token == *token) {
             *session = None;
@@ -53,14 +53,19 @@ impl Login {
         self.settings.password.is_some()
     }
 
-    async fn look_up(&self, token: &Secret) -> Result<Session, String> {
-        let url = path(&self.base, &["v3", "account", "whoami"]);
-        let response =
-            self.client.get(url).bearer_auth(token.expose()).send().await.map_err(answer::cause)?;
-        self.made(read(response).await, Some(token.clone()))
+    async fn look_up_session(&self, token: &Secret) -> Result<MatrixSession, String> {
+        let url = endpoint_url(&self.base, &["v3", "account", "whoami"]);
+        let response = self
+            .client
+            .get(url)
+            .bearer_auth(token.expose())
+            .send()
+            .await
+            .map_err(response::transport_error_message)?;
+        self.session_from_response(read_response(response).await, Some(token.clone()))
     }
 
-    async fn log_in(&self, password: &Secret) -> Result<Session, String> {
+    async fn log_in(&self, password: &Secret) -> Result<MatrixSession, String> {
         let body = json!({
             "type": "m.login.password",
             "identifier": { "type": "m.id.user", "user": self.settings.user_id },
@@ -68,14 +73,19 @@ impl Login {
             "device_id": self.device,
             "initial_device_display_name": "Polyclaw",
         });
-        let url = path(&self.base, &["v3", "login"]);
-        let response = self.client.post(url).json(&body).send().await.map_err(answer::cause)?;
-        self.made(read(response).await, None)
+        let url = endpoint_url(&self.base, &["v3", "login"]);
+        let response =
+            self.client.post(url).json(&body).send().await.map_err(response::transport_error_message)?;
+        self.session_from_response(read_response(response).await, None)
     }
 
-    fn made(&self, answer: Answer, token: Option<Secret>) -> Result<Session, String> {
+    fn session_from_response(
+        &self,
+        answer: PlatformResponse,
+        token: Option<Secret>,
+    ) -> Result<MatrixSession, String> {
         let setting = if token.is_some() { "access_token" } else { "password" };
-        let body = answer.granted().map_err(|refusal| refused(&refusal, setting))?;
+        let body = answer.into_result().map_err(|refusal| login_refusal_reason(&refusal, setting))?;
         let text = |name: &str| body[name].as_str().map(str::to_owned).filter(|text| !text.is_empty());
         let token = token.or_else(|| text("access_token").map(Secret::new));
         let (Some(token), Some(user), Some(device)) = (token, text("user_id"), text("device_id")) else {
@@ -85,12 +95,12 @@ impl Login {
             let named = &self.settings.user_id;
             return Err(format!("the token is of {user}, and the config names {named}: correct its user_id"));
         }
-        Ok(Session { token, user, device })
+        Ok(MatrixSession { token, user, device })
     }
 }
 
 /// Why it cannot log in, with the setting that is to blame.
-fn refused(refusal: &Refusal, setting: &str) -> String {
+fn login_refusal_reason(refusal: &PlatformCallError, setting: &str) -> String {
     let reason = &refusal.reason;
     match refusal.status.map(|status| status.as_u16()) {
         Some(401 | 403) => format!("it cannot log in: {reason}: correct its {setting}"),
@@ -100,6 +110,6 @@ fn refused(refusal: &Refusal, setting: &str) -> String {
 }
 
 /// Whether an answer says that a token is not known.
-pub(super) fn is_stranger(answer: &Answer) -> bool {
+pub(super) fn is_unknown_token(answer: &PlatformResponse) -> bool {
     answer.status == 401 && answer.body["errcode"] == "M_UNKNOWN_TOKEN"
 }

@@ -25,7 +25,7 @@ pub(super) fn without_own_name<'a, 'b>(
 }
 
 /// Whether a name stands in the text as a word, in upper or lower case.
-pub(super) fn holds_word(text: &str, name: &str) -> bool {
+pub(super) fn contains_word(text: &str, name: &str) -> bool {
     let (text, name) = (text.to_lowercase(), name.to_lowercase());
     let is_edge = |next: Option<char>| !next.is_some_and(char::is_alphanumeric);
     !name.is_empty()
@@ -73,10 +73,12 @@ mod tests {
     #[test]
     fn a_name_is_a_word_of_its_own() {
         assert!(
-            holds_word("hey CLAW!", "Claw")
-                && holds_word("(claw)", "claw")
-                && holds_word("ünter claw", "Claw")
+            contains_word("hey CLAW!", "Claw")
+                && contains_word("(claw)", "claw")
+                && contains_word("ünter claw", "Claw")
         );
-        assert!(!holds_word("clawed", "claw") && !holds_word("xclaw", "claw") && !holds_word("x", ""));
+        assert!(
+            !contains_word("clawed", "claw") && !contains_word("xclaw", "claw") && !contains_word("x", "")
+        );
     }
 }

@@ -5,69 +5,74 @@ use polyclaw_domain::config::Secret;
 use reqwest::{Client, RequestBuilder, Url};
 use serde_json::Value;
 
-use crate::answer::{self, Answer};
 use crate::client;
+use crate::response::{self, PlatformResponse};
 
 /// Longest answer that is read.
-const MAX_BODY: usize = 256 * 1024;
+const MAX_RESPONSE_BYTES: usize = 256 * 1024;
 /// Where Slack keeps files.
-const FILES: &str = "files.slack.com";
+const FILE_HOST: &str = "files.slack.com";
 
-pub(super) struct Api {
+pub(super) struct SlackApi {
     client: Client,
     base: Url,
 }
 
-impl Api {
+impl SlackApi {
     pub fn new(client: Client, base: Url) -> Self {
         Self { client, base }
     }
 
     /// Asks for something that changes nothing people see.
-    pub async fn ask(&self, method: &str, token: &Secret, body: &Value) -> Result<Value, String> {
-        let answer = self.call(method, token, body).await.map_err(answer::cause)?;
-        let body = answer.granted().map_err(|refusal| refusal.reason)?;
+    pub async fn query(&self, method: &str, token: &Secret, body: &Value) -> Result<Value, String> {
+        let answer = self.call(method, token, body).await.map_err(response::transport_error_message)?;
+        let body = answer.into_result().map_err(|refusal| refusal.reason)?;
         match body["ok"] == true {
             true => Ok(body),
-            false => Err(format!("Slack refuses {method}: {}", word(&body))),
+            false => Err(format!("Slack refuses {method}: {}", error_code(&body))),
         }
     }
 
     /// Sends or changes a message.
-    pub async fn send(&self, method: &str, token: &Secret, body: &Value) -> SendOutcome {
+    pub async fn send_message(&self, method: &str, token: &Secret, body: &Value) -> SendOutcome {
         match self.call(method, token, body).await {
-            Ok(answer) => sent(&answer),
-            Err(error) => answer::failure(error),
+            Ok(answer) => send_outcome(&answer),
+            Err(error) => response::send_failure(error),
         }
     }
 
     /// A request for a file, if it is where Slack's files are.
-    pub fn file(&self, place: &str, token: &Secret) -> Option<RequestBuilder> {
+    pub fn file_request(&self, place: &str, token: &Secret) -> Option<RequestBuilder> {
         let url = Url::parse(place).ok()?;
-        let is_slack = url.scheme() == "https" && url.host_str() == Some(FILES);
+        let is_slack = url.scheme() == "https" && url.host_str() == Some(FILE_HOST);
         let is_here = url.origin() == self.base.origin();
         (is_slack || is_here).then(|| self.client.get(url).bearer_auth(token.expose()))
     }
 
-    async fn call(&self, method: &str, token: &Secret, body: &Value) -> Result<Answer, reqwest::Error> {
+    async fn call(
+        &self,
+        method: &str,
+        token: &Secret,
+        body: &Value,
+    ) -> Result<PlatformResponse, reqwest::Error> {
         let request =
-            self.client.post(client::below(&self.base, [method])).bearer_auth(token.expose()).json(body);
-        Ok(Answer::read(request.send().await?, MAX_BODY).await)
+            self.client.post(client::join_path(&self.base, [method])).bearer_auth(token.expose()).json(body);
+        Ok(PlatformResponse::read(request.send().await?, MAX_RESPONSE_BYTES).await)
     }
 }
 
 /// What became of a message. Slack warns of `fatal_error` and its like that the message may have been shown.
-fn sent(answer: &Answer) -> SendOutcome {
+fn send_outcome(answer: &PlatformResponse) -> SendOutcome {
     let is_said = answer.body["ok"].is_boolean();
     if !answer.status.is_success() && !is_said {
-        return answer.sent(false, |_| None);
+        return answer.send_outcome(false, |_| None);
     }
     if answer.body["ok"] == true {
         let field = |name: &str| answer.body[name].as_str();
         let id = field("channel").zip(field("ts")).map(|(channel, ts)| format!("{channel}:{ts}"));
         return SendOutcome::Accepted { platform_id: id };
     }
-    let error = word(&answer.body);
+    let error = error_code(&answer.body);
     let reason = format!("Slack answered {error}");
     match error.as_str() {
         _ if answer.status == 429 => SendOutcome::Retry { reason, after_ms: answer.retry_after_ms },
@@ -83,8 +88,8 @@ fn sent(answer: &Answer) -> SendOutcome {
 }
 
 /// What Slack says of a token it does not take names no setting: it is named here.
-pub(super) fn blaming(reason: String, setting: &str) -> String {
-    const WORDS: [&str; 7] = [
+pub(super) fn with_setting_hint(reason: String, setting: &str) -> String {
+    const TOKEN_ERRORS: [&str; 7] = [
         "invalid_auth",
         "not_authed",
         "account_inactive",
@@ -93,14 +98,14 @@ pub(super) fn blaming(reason: String, setting: &str) -> String {
         "not_allowed_token_type",
         "missing_scope",
     ];
-    match WORDS.iter().any(|word| reason.ends_with(word)) {
+    match TOKEN_ERRORS.iter().any(|word| reason.ends_with(word)) {
         true => format!("{reason}: correct its {setting}"),
         false => reason,
     }
 }
 
 /// Slack's word for what is wrong: a word and nothing else.
-fn word(body: &Value) -> String {
+fn error_code(body: &Value) -> String {
     let error = body["error"].as_str().unwrap_or("nothing");
     error.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').take(64).collect()
 }
@@ -116,7 +121,7 @@ mod tests {
     fn only_what_surely_was_not_shown_is_tried_again() {
         let sent = |status, body, retry_after_ms| {
             let status = StatusCode::from_u16(status).unwrap();
-            sent(&Answer { status, body, retry_after_ms, words: None })
+            send_outcome(&PlatformResponse { status, body, retry_after_ms, words: None })
         };
         let no = |error: &str| json!({ "ok": false, "error": error });
         let ok = json!({ "ok": true, "channel": "C1", "ts": "1.2" });
@@ -138,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_token_goes_to_slack_only() {
-        let api = Api::new(Client::new(), Url::parse("https://slack.com/api").unwrap());
+        let api = SlackApi::new(Client::new(), Url::parse("https://slack.com/api").unwrap());
         let token = Secret::new("xoxb-1");
         for (place, taken) in [
             ("https://files.slack.com/files-pri/T1-F1/download/notes.txt", true),
@@ -148,7 +153,7 @@ mod tests {
             ("https://slack.com/api/x", true),
             ("not an address", false),
         ] {
-            assert_eq!(api.file(place, &token).is_some(), taken, "{place}");
+            assert_eq!(api.file_request(place, &token).is_some(), taken, "{place}");
         }
     }
 }

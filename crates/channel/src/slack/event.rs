@@ -6,12 +6,12 @@ use polyclaw_domain::inbound::{ChatPeer, ChatThread, InboundContext, PeerKind, T
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{NAME, text};
-use crate::attachment::MAX_COUNT;
+use super::{CHANNEL_NAME, text};
+use crate::attachment::MAX_ATTACHMENTS;
 
 /// Who the account is in its workspace.
 #[derive(Clone, Debug)]
-pub(super) struct Identity {
+pub(super) struct SlackIdentity {
     pub account: String,
     pub user: String,
     /// What people call it there.
@@ -22,26 +22,26 @@ pub(super) struct Identity {
 /// The body of the Events API, and the payload of an `events_api` envelope.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Callback {
+pub(super) struct EventCallback {
     #[serde(rename = "type")]
     pub kind: String,
     pub challenge: String,
     pub team_id: Option<String>,
-    authorizations: Option<Vec<Authorization>>,
-    pub event: Event,
+    authorizations: Option<Vec<AppAuthorization>>,
+    pub event: SlackEvent,
 }
 
 /// An installation of the app that may see the event.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Authorization {
+struct AppAuthorization {
     team_id: Option<String>,
     is_enterprise_install: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Event {
+pub(super) struct SlackEvent {
     #[serde(rename = "type")]
     kind: String,
     subtype: Option<String>,
@@ -52,12 +52,12 @@ pub(super) struct Event {
     ts: String,
     thread_ts: Option<String>,
     parent_user_id: Option<String>,
-    files: Option<Vec<File>>,
+    files: Option<Vec<SlackFile>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct File {
+struct SlackFile {
     name: String,
     mimetype: String,
     size: u64,
@@ -69,7 +69,7 @@ struct File {
 /// A command that a person chose from Slack's own list, such as `/polyclaw status`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Command {
+pub(super) struct SlashCommand {
     command: String,
     text: String,
     channel_id: String,
@@ -82,30 +82,30 @@ pub(super) struct Command {
     trigger_id: String,
 }
 
-impl Callback {
+impl EventCallback {
     /// Events say by themselves who may see them.
-    pub fn is_foreign(&self, me: &Identity) -> bool {
-        let is_here = |one: &Authorization| one.is_enterprise_install || one.team_id == me.team;
+    pub fn is_foreign(&self, me: &SlackIdentity) -> bool {
+        let is_here = |one: &AppAuthorization| one.is_enterprise_install || one.team_id == me.team;
         let known = self.authorizations.as_deref().unwrap_or_default();
         !known.is_empty() && !known.iter().any(is_here)
     }
 }
 
-impl Event {
-    fn attached(&self) -> Vec<AttachmentRef> {
-        let attached = |file: &File| AttachmentRef {
+impl SlackEvent {
+    fn attachment_refs(&self) -> Vec<AttachmentRef> {
+        let attached = |file: &SlackFile| AttachmentRef {
             name: file.name.clone(),
             media_type: file.mimetype.clone(),
             size: Some(file.size),
             url: file.permalink.clone(),
             handle: file.url_private_download.clone(),
         };
-        self.files.iter().flatten().take(MAX_COUNT).map(attached).collect()
+        self.files.iter().flatten().take(MAX_ATTACHMENTS).map(attached).collect()
     }
 
     /// The message in it, if it is a new one of a person. `message` and `app_mention` tell of the same message, and
     /// the id is of the message.
-    pub fn letter(&self, me: &Identity, team: Option<&str>) -> Option<InboundMessage> {
+    pub fn to_inbound(&self, me: &SlackIdentity, team: Option<&str>) -> Option<InboundMessage> {
         let is_message = matches!(self.kind.as_str(), "message" | "app_mention");
         let is_new =
             matches!(self.subtype.as_deref(), None | Some("file_share" | "thread_broadcast" | "me_message"));
@@ -114,35 +114,37 @@ impl Event {
             return None;
         }
         let thread = self.thread_ts.as_deref().filter(|thread| *thread != self.ts);
-        let arrival = arrival(me, &self.channel, sender, team, thread);
+        let arrival = inbound_context(me, &self.channel, sender, team, thread);
         let replies_to_me = thread.is_some() && self.parent_user_id.as_deref() == Some(&me.user);
         Some(InboundMessage {
-            address: address(me, &self.channel, thread),
+            address: reply_address(me, &self.channel, thread),
             platform_id: format!("{}:{}", self.channel, self.ts),
-            text: text::read(&self.text, &me.user),
-            attachments: self.attached(),
-            mentioned: self.kind == "app_mention" || text::names(&self.text, &me.user) || replies_to_me,
+            text: text::to_plain_text(&self.text, &me.user),
+            attachments: self.attachment_refs(),
+            mentioned: self.kind == "app_mention"
+                || text::mentions_user(&self.text, &me.user)
+                || replies_to_me,
             sender_name: None,
             context: arrival,
         })
     }
 }
 
-impl Command {
-    pub fn is_foreign(&self, me: &Identity) -> bool {
+impl SlashCommand {
+    pub fn is_foreign(&self, me: &SlackIdentity) -> bool {
         is_foreign(me, self.team_id.as_deref(), &self.is_enterprise_install)
     }
 
-    pub fn letter(&self, me: &Identity) -> Option<InboundMessage> {
+    pub fn to_inbound(&self, me: &SlackIdentity) -> Option<InboundMessage> {
         let ids = [&self.command, &self.channel_id, &self.user_id, &self.trigger_id];
         if ids.iter().any(|id| id.is_empty()) || !self.command.starts_with('/') {
             return None;
         }
         Some(InboundMessage {
-            context: arrival(me, &self.channel_id, &self.user_id, self.team_id.as_deref(), None),
-            address: address(me, &self.channel_id, None),
+            context: inbound_context(me, &self.channel_id, &self.user_id, self.team_id.as_deref(), None),
+            address: reply_address(me, &self.channel_id, None),
             platform_id: format!("command:{}", self.trigger_id),
-            text: self.words(me),
+            text: self.command_text(me),
             attachments: Vec::new(),
             mentioned: true,
             sender_name: Some(self.user_name.clone()).filter(|name| !name.is_empty()),
@@ -150,12 +152,12 @@ impl Command {
     }
 }
 
-impl Command {
+impl SlashCommand {
     /// What was meant by it. Slack has commands of its own, so those of an app stand behind a word of the app's:
     /// `/polyclaw status` is `/status`. A word that is not the app's name, as an agent's, is kept before what is no
     /// command.
-    fn words(&self, me: &Identity) -> String {
-        let said = text::read(&self.text, &me.user);
+    fn command_text(&self, me: &SlackIdentity) -> String {
+        let said = text::to_plain_text(&self.text, &me.user);
         let said = said.trim();
         let whole = format!("{} {said}", self.command).trim_end().to_owned();
         if parse(&whole).is_some() {
@@ -173,14 +175,14 @@ impl Command {
 }
 
 /// Whether a command or a press is for another workspace. An app that a whole organisation has is in all of them.
-pub(super) fn is_foreign(me: &Identity, team: Option<&str>, is_everywhere: &Value) -> bool {
+pub(super) fn is_foreign(me: &SlackIdentity, team: Option<&str>, is_everywhere: &Value) -> bool {
     let is_everywhere = is_everywhere == true || is_everywhere == "true";
     !is_everywhere && team.zip(me.team.as_deref()).is_some_and(|(team, own)| !team.is_empty() && team != own)
 }
 
-pub(super) fn address(me: &Identity, channel: &str, thread: Option<&str>) -> ChatAddress {
+pub(super) fn reply_address(me: &SlackIdentity, channel: &str, thread: Option<&str>) -> ChatAddress {
     ChatAddress {
-        channel: NAME.to_owned(),
+        channel: CHANNEL_NAME.to_owned(),
         account: me.account.clone(),
         peer: channel.to_owned(),
         thread: thread.map(str::to_owned),
@@ -188,8 +190,8 @@ pub(super) fn address(me: &Identity, channel: &str, thread: Option<&str>) -> Cha
 }
 
 /// The first letter of a conversation's id says what it is: of one person (`D`), of a few (`G`), or a channel (`C`).
-pub(super) fn arrival(
-    me: &Identity,
+pub(super) fn inbound_context(
+    me: &SlackIdentity,
     channel: &str,
     sender: &str,
     team: Option<&str>,
@@ -201,7 +203,7 @@ pub(super) fn arrival(
         _ => (PeerKind::Channel, channel),
     };
     InboundContext {
-        channel: NAME.to_owned(),
+        channel: CHANNEL_NAME.to_owned(),
         account: me.account.clone(),
         peer: ChatPeer { kind, id: id.to_owned() },
         parent: None,
@@ -219,8 +221,8 @@ mod tests {
 
     use super::*;
 
-    fn me() -> Identity {
-        Identity {
+    fn me() -> SlackIdentity {
+        SlackIdentity {
             account: "work".into(),
             user: "UBOT".into(),
             name: "polyclaw".into(),
@@ -234,7 +236,7 @@ mod tests {
         for (name, value) in change.as_object().unwrap() {
             event[name] = value.clone();
         }
-        serde_json::from_value::<Event>(event).unwrap().letter(&me(), Some("T9"))
+        serde_json::from_value::<SlackEvent>(event).unwrap().to_inbound(&me(), Some("T9"))
     }
 
     #[test]
@@ -264,7 +266,7 @@ mod tests {
     fn an_event_is_for_the_workspace_that_may_see_it() {
         let foreign = |authorizations: Value| {
             let callback = json!({ "team_id": "T9", "authorizations": authorizations });
-            serde_json::from_value::<Callback>(callback).unwrap().is_foreign(&me())
+            serde_json::from_value::<EventCallback>(callback).unwrap().is_foreign(&me())
         };
         assert!(foreign(json!([{ "team_id": "T9" }])));
         assert!(!foreign(json!([])) && !foreign(json!(null)), "Slack does not say");
@@ -274,12 +276,13 @@ mod tests {
 
     #[test]
     fn a_command_is_for_the_workspace_it_was_given_in() {
-        let foreign = |change: Value| serde_json::from_value::<Command>(change).unwrap().is_foreign(&me());
+        let foreign =
+            |change: Value| serde_json::from_value::<SlashCommand>(change).unwrap().is_foreign(&me());
         assert!(foreign(json!({ "team_id": "T9", "is_enterprise_install": "false" })));
         assert!(!foreign(json!({ "team_id": "T1", "is_enterprise_install": "false" })));
         assert!(!foreign(json!({})) && !foreign(json!({ "team_id": "" })), "Slack does not say");
         assert!(!foreign(json!({ "team_id": "T9", "is_enterprise_install": "true" })));
-        let nobody = Identity { team: None, ..me() };
+        let nobody = SlackIdentity { team: None, ..me() };
         assert!(!is_foreign(&nobody, Some("T9"), &Value::Null));
     }
 
@@ -319,10 +322,10 @@ mod tests {
             "command": "/polyclaw", "text": "say &lt;hi&gt;", "channel_id": "D1", "user_id": "U1",
             "user_name": "ann", "team_id": "T9", "trigger_id": "1.2.x",
         });
-        let letter = serde_json::from_value::<Command>(command).unwrap().letter(&me()).unwrap();
+        let letter = serde_json::from_value::<SlashCommand>(command).unwrap().to_inbound(&me()).unwrap();
         assert_eq!((letter.text.as_str(), letter.platform_id.as_str()), ("say <hi>", "command:1.2.x"));
         assert!(letter.mentioned);
-        assert_eq!(Command::default().letter(&me()), None);
+        assert_eq!(SlashCommand::default().to_inbound(&me()), None);
     }
 
     #[test]
@@ -336,8 +339,9 @@ mod tests {
             ("/ops", "restart it", "/ops restart it"),
             ("/help", "status", "/help status"),
         ] {
-            let given = Command { command: command.into(), text: said.into(), ..Command::default() };
-            assert_eq!(given.words(&me()), meant, "{command} {said}");
+            let given =
+                SlashCommand { command: command.into(), text: said.into(), ..SlashCommand::default() };
+            assert_eq!(given.command_text(&me()), meant, "{command} {said}");
         }
     }
 }

@@ -8,15 +8,15 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::{Bytes, Message};
 
-use super::account::{Account, Delivery};
-use super::api::blaming;
-use super::event::Identity;
+use super::account::{SlackAccount, SlackDelivery};
+use super::api::with_setting_hint;
+use super::event::SlackIdentity;
 use crate::backoff::Backoff;
-use crate::socket::{self, Socket};
+use crate::socket::{self, PlatformSocket};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Envelope {
+struct SocketEnvelope {
     #[serde(rename = "type")]
     kind: String,
     envelope_id: Option<String>,
@@ -24,17 +24,17 @@ struct Envelope {
     reason: String,
 }
 
-impl Account {
+impl SlackAccount {
     /// Receives until it is dropped.
-    pub(super) async fn listen(&self, inbox: &dyn InboundSink) {
-        let mut backoff = self.pace.backoff();
+    pub(super) async fn receive_events(&self, inbox: &dyn InboundSink) {
+        let mut backoff = self.retry_timing.backoff();
         loop {
-            let ended = self.converse(inbox, &mut backoff).await;
+            let ended = self.run_socket(inbox, &mut backoff).await;
             let pause = backoff.next();
             match ended {
                 Ok(reason) => tracing::debug!(account = self.name, reason, "Slack asks for another socket"),
                 Err(reason) => {
-                    self.link.apart(&*reason);
+                    self.connection.set_disconnected(&*reason);
                     tracing::warn!(account = self.name, reason, ?pause, "Slack is not connected");
                 }
             }
@@ -43,40 +43,40 @@ impl Account {
     }
 
     /// One socket, from its opening to its end. Slack's own wish to end it is not a failure.
-    async fn converse(&self, inbox: &dyn InboundSink, backoff: &mut Backoff) -> Result<String, String> {
+    async fn run_socket(&self, inbox: &dyn InboundSink, backoff: &mut Backoff) -> Result<String, String> {
         let me = self.identity().await?;
-        let mut socket = self.open().await?;
+        let mut socket = self.open_socket().await?;
         loop {
-            let Some(text) = self.hear(&mut socket).await? else { continue };
-            let Ok(envelope) = serde_json::from_str::<Envelope>(&text) else { continue };
+            let Some(text) = self.next_text(&mut socket).await? else { continue };
+            let Ok(envelope) = serde_json::from_str::<SocketEnvelope>(&text) else { continue };
             match envelope.kind.as_str() {
                 "hello" => {
                     backoff.reset();
-                    self.link.connected();
+                    self.connection.set_connected();
                     tracing::info!(account = self.name, "Slack is connected");
                 }
                 "disconnect" if envelope.reason == "link_disabled" => {
                     return Err("Socket Mode is turned off for this app".to_owned());
                 }
                 "disconnect" => return Ok(envelope.reason),
-                _ => self.answer(me, &envelope, &mut socket, inbox).await?,
+                _ => self.answer_envelope(me, &envelope, &mut socket, inbox).await?,
             }
         }
     }
 
-    async fn open(&self) -> Result<Socket, String> {
+    async fn open_socket(&self) -> Result<PlatformSocket, String> {
         let token = self.settings.app_token.as_ref().ok_or("there is no app_token")?;
-        let answer = self.api.ask("apps.connections.open", token, &json!({})).await;
-        let answer = answer.map_err(|reason| blaming(reason, "app_token"))?;
-        socket::open(answer["url"].as_str().unwrap_or_default()).await
+        let answer = self.api.query("apps.connections.open", token, &json!({})).await;
+        let answer = answer.map_err(|reason| with_setting_hint(reason, "app_token"))?;
+        socket::open_socket(answer["url"].as_str().unwrap_or_default()).await
     }
 
     /// The next text. A socket that is silent is asked whether it is still there, and given up if it does not say.
-    async fn hear(&self, socket: &mut Socket) -> Result<Option<String>, String> {
-        let mut received = timeout(self.pace.patience, socket.next()).await;
+    async fn next_text(&self, socket: &mut PlatformSocket) -> Result<Option<String>, String> {
+        let mut received = timeout(self.retry_timing.request_timeout, socket.next()).await;
         if received.is_err() {
             socket.send(Message::Ping(Bytes::new())).await.map_err(|error| error.to_string())?;
-            received = timeout(self.pace.patience, socket.next()).await;
+            received = timeout(self.retry_timing.request_timeout, socket.next()).await;
         }
         match received.map_err(|_| "the socket is silent")? {
             Some(Ok(Message::Text(text))) => Ok(Some(text.to_string())),
@@ -86,16 +86,16 @@ impl Account {
         }
     }
 
-    async fn answer(
+    async fn answer_envelope(
         &self,
-        me: &Identity,
-        envelope: &Envelope,
-        socket: &mut Socket,
+        me: &SlackIdentity,
+        envelope: &SocketEnvelope,
+        socket: &mut PlatformSocket,
         inbox: &dyn InboundSink,
     ) -> Result<(), String> {
         let Some(id) = &envelope.envelope_id else { return Ok(()) };
-        let taken = match Delivery::read(&envelope.kind, &envelope.payload) {
-            Some(delivery) => self.take(me, &delivery, inbox).await,
+        let taken = match SlackDelivery::from_payload(&envelope.kind, &envelope.payload) {
+            Some(delivery) => self.ingest_delivery(me, &delivery, inbox).await,
             None => {
                 tracing::debug!(
                     account = self.name,

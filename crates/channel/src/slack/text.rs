@@ -1,29 +1,29 @@
 //! Slack's way to write text: `&`, `<` and `>` are escaped, and whatever stands in `<…>` is a link or a name.
 
 /// As Slack wants it: nothing in the text can become a link, a mention or a call of everybody.
-pub(super) fn write(text: &str) -> String {
+pub(super) fn escape_text(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// As a person reads it, without the account's own name in front.
-pub(super) fn read(raw: &str, own: &str) -> String {
+pub(super) fn to_plain_text(raw: &str, own: &str) -> String {
     let mut text = String::with_capacity(raw.len());
     let mut rest = without_own_name(raw, own);
     while let Some((before, after)) = rest.split_once('<') {
-        text.push_str(&plain(before));
+        text.push_str(&unescape_entities(before));
         let Some((inside, after)) = after.split_once('>') else {
             text.push('<');
             rest = after;
             break;
         };
-        text.push_str(&mark(inside));
+        text.push_str(&render_markup(inside));
         rest = after;
     }
-    text.push_str(&plain(rest));
+    text.push_str(&unescape_entities(rest));
     text
 }
 
-pub(super) fn names(raw: &str, user: &str) -> bool {
+pub(super) fn mentions_user(raw: &str, user: &str) -> bool {
     raw.contains(&format!("<@{user}>")) || raw.contains(&format!("<@{user}|"))
 }
 
@@ -38,9 +38,9 @@ fn without_own_name<'a>(raw: &'a str, own: &str) -> &'a str {
 }
 
 /// What stands between `<` and `>`: `@U1`, `#C1|general`, `!here`, `https://…|label`.
-fn mark(inside: &str) -> String {
+fn render_markup(inside: &str) -> String {
     let (target, label) = inside.split_once('|').unwrap_or((inside, ""));
-    let (target, label) = (plain(target), plain(label));
+    let (target, label) = (unescape_entities(target), unescape_entities(label));
     let shown = |sign: char, id: &str| {
         let name = if label.is_empty() { id } else { label.as_str() };
         format!("{sign}{}", name.trim_start_matches(sign))
@@ -61,7 +61,7 @@ fn mark(inside: &str) -> String {
     }
 }
 
-fn plain(escaped: &str) -> String {
+fn unescape_entities(escaped: &str) -> String {
     escaped.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 }
 
@@ -87,17 +87,17 @@ mod tests {
             ("<", "<"),
             ("<>", ""),
         ] {
-            assert_eq!(read(raw, "UBOT"), text, "{raw}");
+            assert_eq!(to_plain_text(raw, "UBOT"), text, "{raw}");
         }
     }
 
     #[test]
     fn nothing_that_is_written_becomes_a_mention() {
         let hostile = "<!channel> <@U1> <https://evil.example|click> &lt;!here&gt; a<b>c&d";
-        let written = write(hostile);
+        let written = escape_text(hostile);
         assert!(!written.contains(['<', '>']), "{written}");
-        assert_eq!(read(&written, "UBOT"), hostile);
-        assert!(names("hi <@UBOT>", "UBOT") && names("<@UBOT|claw>", "UBOT"));
-        assert!(!names(&write("<@UBOT>"), "UBOT") && !names("<@UBOTTOM>", "UBOT"));
+        assert_eq!(to_plain_text(&written, "UBOT"), hostile);
+        assert!(mentions_user("hi <@UBOT>", "UBOT") && mentions_user("<@UBOT|claw>", "UBOT"));
+        assert!(!mentions_user(&escape_text("<@UBOT>"), "UBOT") && !mentions_user("<@UBOTTOM>", "UBOT"));
     }
 }

@@ -7,69 +7,78 @@ use polyclaw_domain::config;
 use polyclaw_domain::delivery::{CommandButton, OutgoingMessage};
 use serde_json::{Value, json};
 
-use super::api::Api;
-use super::{NAME, file};
-use crate::accounts::{self, description};
-use crate::attachment::Content;
-use crate::client::{self, Clients};
-use crate::link::Link;
-use crate::{Error, Pace};
+use super::api::TelegramApi;
+use super::{CHANNEL_NAME, attachments};
+use crate::accounts::{self, menu_description};
+use crate::attachment::AttachmentContent;
+use crate::client::{self, PlatformClients};
+use crate::connection_state::ConnectionTracker;
+use crate::{Error, RetryTiming};
 
 /// Telegram takes 4096 characters. Whether it counts a character outside the basic plane (most emoji) as one or, as
 /// its entities do, as two is told differently; half of it fits either way.
-const MAX_CHARS: usize = 2048;
-const ROOT: &str = "https://api.telegram.org";
+const MAX_MESSAGE_CHARS: usize = 2048;
+const DEFAULT_API_URL: &str = "https://api.telegram.org";
 /// What Telegram takes of a menu.
-const MAX_COMMANDS: usize = 100;
-const MAX_DESCRIPTION: usize = 256;
+const MAX_MENU_COMMANDS: usize = 100;
+const MAX_COMMAND_DESCRIPTION_CHARS: usize = 256;
 /// What Telegram takes of what a button says when it is pressed, in bytes.
-const MAX_PRESSED: usize = 64;
+const MAX_CALLBACK_DATA_BYTES: usize = 64;
 
-pub struct Account {
+pub struct TelegramAccount {
     pub(super) name: String,
-    pub(super) api: Api,
-    pub(super) pace: Pace,
-    pub(super) link: Link,
+    pub(super) api: TelegramApi,
+    pub(super) retry_timing: RetryTiming,
+    pub(super) connection: ConnectionTracker,
 }
 
-impl Account {
+impl TelegramAccount {
     pub(super) fn new(
         name: &str,
         bot: &config::TelegramConfig,
-        clients: &Clients,
-        pace: Pace,
+        clients: &PlatformClients,
+        pace: RetryTiming,
     ) -> Result<Self, Error> {
-        let root = client::setting(bot.api_url.as_deref().unwrap_or(ROOT), NAME, name, "api_url")?;
-        let client = clients.reaching(&root);
-        let api = Api { root, token: bot.bot_token.clone(), client };
-        Ok(Self { name: name.to_owned(), api, pace, link: Link::default() })
+        let root = client::parse_url_setting(
+            bot.api_url.as_deref().unwrap_or(DEFAULT_API_URL),
+            CHANNEL_NAME,
+            name,
+            "api_url",
+        )?;
+        let client = clients.client_for(&root);
+        let api = TelegramApi { root, token: bot.bot_token.clone(), client };
+        Ok(Self { name: name.to_owned(), api, retry_timing: pace, connection: ConnectionTracker::default() })
     }
 }
 
-impl accounts::Account for Account {
-    const CHANNEL: &'static str = NAME;
-    const CAPABILITIES: ChannelCapabilities =
-        ChannelCapabilities { idempotent_send: false, max_chars: MAX_CHARS, edits: true, acknowledges: true };
+impl accounts::PlatformAccount for TelegramAccount {
+    const CHANNEL: &'static str = CHANNEL_NAME;
+    const CAPABILITIES: ChannelCapabilities = ChannelCapabilities {
+        idempotent_send: false,
+        max_chars: MAX_MESSAGE_CHARS,
+        edits: true,
+        acknowledges: true,
+    };
 
-    fn standing(&self) -> ConnectionState {
-        self.link.standing()
+    fn connection_state(&self) -> ConnectionState {
+        self.connection.connection_state()
     }
 
     async fn send(&self, _: &str, outgoing: &OutgoingMessage) -> SendOutcome {
-        let mut body = place(outgoing.address());
+        let mut body = chat_target(outgoing.address());
         body["text"] = outgoing.text().into();
-        quiet(&mut body);
-        if let Some(keyboard) = keyboard(outgoing.buttons()) {
+        disable_link_preview(&mut body);
+        if let Some(keyboard) = inline_keyboard(outgoing.buttons()) {
             body["reply_markup"] = keyboard;
         }
-        self.api.show("sendMessage", &body, false).await
+        self.api.write_message("sendMessage", &body, false).await
     }
 
     async fn edit(&self, platform_id: &str, outgoing: &OutgoingMessage) -> SendOutcome {
         let mut body = json!({ "chat_id": id(&outgoing.address().peer), "message_id": id(platform_id) });
         body["text"] = outgoing.text().into();
-        quiet(&mut body);
-        match self.api.show("editMessageText", &body, true).await {
+        disable_link_preview(&mut body);
+        match self.api.write_message("editMessageText", &body, true).await {
             SendOutcome::Accepted { .. } => {
                 SendOutcome::Accepted { platform_id: Some(platform_id.to_owned()) }
             }
@@ -77,38 +86,38 @@ impl accounts::Account for Account {
         }
     }
 
-    async fn typing(&self, address: &ChatAddress) {
-        let mut body = place(address);
+    async fn send_typing(&self, address: &ChatAddress) {
+        let mut body = chat_target(address);
         body["action"] = "typing".into();
         if let Err(refusal) = self.api.call("sendChatAction", &body, None).await {
             tracing::debug!(account = self.name, reason = refusal.reason, "Telegram shows nobody typing");
         }
     }
 
-    async fn fetch(&self, attached: &AttachmentRef) -> Option<Content> {
-        file::fetch(&self.api, attached).await
+    async fn fetch_attachment(&self, attached: &AttachmentRef) -> Option<AttachmentContent> {
+        attachments::fetch_attachment(&self.api, attached).await
     }
 
-    async fn menu(&self, items: &[MenuItem]) -> Result<(), String> {
+    async fn set_command_menu(&self, items: &[MenuItem]) -> Result<(), String> {
         let command = |item: &MenuItem| {
-            let description = description(item, MAX_DESCRIPTION);
+            let description = menu_description(item, MAX_COMMAND_DESCRIPTION_CHARS);
             json!({ "command": item.command, "description": description })
         };
-        let commands: Value = items.iter().take(MAX_COMMANDS).map(command).collect();
+        let commands: Value = items.iter().take(MAX_MENU_COMMANDS).map(command).collect();
         let set = self.api.call("setMyCommands", &json!({ "commands": commands }), None).await;
         set.map(|_| ()).map_err(|refusal| refusal.reason)
     }
 
-    fn connects(&self) -> bool {
+    fn has_receive_loop(&self) -> bool {
         true
     }
 
-    async fn receive(&self, inbox: &dyn InboundSink) {
-        self.listen(inbox).await;
+    async fn receive_messages(&self, inbox: &dyn InboundSink) {
+        self.receive_updates(inbox).await;
     }
 }
 
-fn place(address: &ChatAddress) -> Value {
+fn chat_target(address: &ChatAddress) -> Value {
     let mut body = json!({ "chat_id": id(&address.peer) });
     if let Some(topic) = &address.thread {
         body["message_thread_id"] = id(topic);
@@ -117,8 +126,9 @@ fn place(address: &ChatAddress) -> Value {
 }
 
 /// The buttons in one row. One whose command is longer than Telegram takes would have the message refused.
-fn keyboard(buttons: &[CommandButton]) -> Option<Value> {
-    let fit = !buttons.is_empty() && buttons.iter().all(|button| button.command.len() <= MAX_PRESSED);
+fn inline_keyboard(buttons: &[CommandButton]) -> Option<Value> {
+    let fit =
+        !buttons.is_empty() && buttons.iter().all(|button| button.command.len() <= MAX_CALLBACK_DATA_BYTES);
     let button = |button: &CommandButton| json!({ "text": button.label, "callback_data": button.command });
     fit.then(|| json!({ "inline_keyboard": [buttons.iter().map(button).collect::<Vec<_>>()] }))
 }
@@ -129,6 +139,6 @@ fn id(text: &str) -> Value {
 }
 
 /// A preview makes Telegram's servers fetch an address because a model wrote it: nobody has asked for that.
-fn quiet(body: &mut Value) {
+fn disable_link_preview(body: &mut Value) {
     body["link_preview_options"] = json!({ "is_disabled": true });
 }

@@ -7,73 +7,74 @@ use polyclaw_domain::config::Secret;
 use reqwest::{Client, RequestBuilder, StatusCode, Url};
 use serde_json::Value;
 
-use crate::answer::{self, Answer, Refusal};
 use crate::client;
+use crate::response::{self, PlatformCallError, PlatformResponse};
 
 /// A hundred updates of the longest text are far below this.
-const MAX_BODY: usize = 16 << 20;
+const MAX_RESPONSE_BYTES: usize = 16 << 20;
 
-pub(super) struct Api {
+pub(super) struct TelegramApi {
     pub root: Url,
     pub token: Secret,
     pub client: Client,
 }
 
-impl Api {
+impl TelegramApi {
     /// A method that changes nothing people see, or nothing that matters twice.
     pub async fn call(
         &self,
         method: &str,
         body: &Value,
         patience: Option<Duration>,
-    ) -> Result<Value, Refusal> {
-        let mut request = self.request(method, body);
+    ) -> Result<Value, PlatformCallError> {
+        let mut request = self.build_request(method, body);
         if let Some(patience) = patience {
             request = request.timeout(patience);
         }
         match request.send().await {
             Ok(response) => {
-                let mut body = read(Answer::read(response, MAX_BODY).await).granted()?;
-                body.get_mut("result").map(Value::take).ok_or_else(Refusal::garbled)
+                let mut body = normalize_response(PlatformResponse::read(response, MAX_RESPONSE_BYTES).await)
+                    .into_result()?;
+                body.get_mut("result").map(Value::take).ok_or_else(PlatformCallError::unreadable_response)
             }
-            Err(error) => Err(Refusal::unanswered(error)),
+            Err(error) => Err(PlatformCallError::from_transport_error(error)),
         }
     }
 
     /// A method that shows people something. `is_idempotent`: it may be called again when its fate is unknown.
-    pub async fn show(&self, method: &str, body: &Value, is_idempotent: bool) -> SendOutcome {
-        match self.request(method, body).send().await {
+    pub async fn write_message(&self, method: &str, body: &Value, is_idempotent: bool) -> SendOutcome {
+        match self.build_request(method, body).send().await {
             Ok(response) => {
-                let answer = read(Answer::read(response, MAX_BODY).await);
+                let answer = normalize_response(PlatformResponse::read(response, MAX_RESPONSE_BYTES).await);
                 match is_unmodified(&answer) {
                     true => SendOutcome::Accepted { platform_id: None },
-                    false => answer.sent(is_idempotent, |body| body.pointer("/result/message_id")),
+                    false => answer.send_outcome(is_idempotent, |body| body.pointer("/result/message_id")),
                 }
             }
-            Err(error) => answer::failure(error),
+            Err(error) => response::send_failure(error),
         }
     }
 
     /// Where the bytes of a file are.
-    pub fn download(&self, file_path: &str) -> RequestBuilder {
-        let file = ["file".to_owned(), self.bot()];
+    pub fn download_request(&self, file_path: &str) -> RequestBuilder {
+        let file = ["file".to_owned(), self.bot_path()];
         self.client
-            .get(client::below(&self.root, file.iter().map(String::as_str).chain(file_path.split('/'))))
+            .get(client::join_path(&self.root, file.iter().map(String::as_str).chain(file_path.split('/'))))
     }
 
-    fn request(&self, method: &str, body: &Value) -> RequestBuilder {
-        let bot = self.bot();
-        self.client.post(client::below(&self.root, [bot.as_str(), method])).json(body)
+    fn build_request(&self, method: &str, body: &Value) -> RequestBuilder {
+        let bot = self.bot_path();
+        self.client.post(client::join_path(&self.root, [bot.as_str(), method])).json(body)
     }
 
-    fn bot(&self) -> String {
+    fn bot_path(&self) -> String {
         format!("bot{}", self.token.expose())
     }
 }
 
 /// What Telegram says in its body it does not always say in the head: the pause it asks for, and, where a server of
 /// one's own is careless, the status.
-fn read(mut answer: Answer) -> Answer {
+fn normalize_response(mut answer: PlatformResponse) -> PlatformResponse {
     let body = &answer.body;
     let seconds = body.pointer("/parameters/retry_after").and_then(Value::as_u64);
     answer.retry_after_ms = seconds.map(|seconds| seconds.saturating_mul(1000)).or(answer.retry_after_ms);
@@ -87,7 +88,7 @@ fn read(mut answer: Answer) -> Answer {
 }
 
 /// An edit to the text that is there already: people see what they should.
-fn is_unmodified(answer: &Answer) -> bool {
+fn is_unmodified(answer: &PlatformResponse) -> bool {
     let words = answer.words.as_deref().unwrap_or_default();
     answer.status == StatusCode::BAD_REQUEST && words.contains("message is not modified")
 }

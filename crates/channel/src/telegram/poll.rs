@@ -8,74 +8,77 @@ use reqwest::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::account::Account;
-use super::letter;
-use super::update::{Press, Update, User};
-use crate::answer::Refusal;
+use super::account::TelegramAccount;
+use super::inbound;
+use super::update::{CallbackQuery, TelegramUpdate, TelegramUser};
 use crate::backoff::Backoff;
+use crate::response::PlatformCallError;
 
 /// Updates of other kinds, edited messages among them, are not even asked for.
-const KINDS: [&str; 3] = ["message", "channel_post", "callback_query"];
-const AT_ONCE: usize = 100;
+const UPDATE_KINDS: [&str; 3] = ["message", "channel_post", "callback_query"];
+const UPDATE_BATCH_SIZE: usize = 100;
 /// Longest wait for a button to be let go of: what comes next waits for it.
-const RELEASE: Duration = Duration::from_secs(5);
+const BUTTON_ACK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Where an account is in its updates.
-struct Place {
-    me: User,
+struct PollState {
+    me: TelegramUser,
     /// The first update that was not taken.
     next: i64,
     /// Pauses while nothing can be taken here.
     later: Backoff,
 }
 
-impl Account {
-    pub(super) async fn listen(&self, inbox: &dyn InboundSink) {
-        let mut backoff = self.pace.backoff();
+impl TelegramAccount {
+    pub(super) async fn receive_updates(&self, inbox: &dyn InboundSink) {
+        let mut backoff = self.retry_timing.backoff();
         let me = loop {
-            match self.me().await {
+            match self.fetch_me().await {
                 Ok(me) => break me,
-                Err(refusal) => self.wait(&mut backoff, &refusal).await,
+                Err(refusal) => self.wait_before_retry(&mut backoff, &refusal).await,
             }
         };
-        self.link.connected();
+        self.connection.set_connected();
         tracing::info!(account = self.name, bot = me.username, "Telegram is connected");
-        let mut place = Place { me, next: 0, later: self.pace.backoff() };
+        let mut place = PollState { me, next: 0, later: self.retry_timing.backoff() };
         loop {
-            match self.poll(&mut place, inbox).await {
+            match self.poll_updates(&mut place, inbox).await {
                 Ok(()) => {
-                    self.link.connected();
+                    self.connection.set_connected();
                     backoff.reset();
                 }
-                Err(refusal) => self.wait(&mut backoff, &refusal).await,
+                Err(refusal) => self.wait_before_retry(&mut backoff, &refusal).await,
             }
         }
     }
 
-    async fn me(&self) -> Result<User, Refusal> {
+    async fn fetch_me(&self) -> Result<TelegramUser, PlatformCallError> {
         let me = self.api.call("getMe", &json!({}), None).await?;
-        User::deserialize(me).map_err(|error| Refusal {
+        TelegramUser::deserialize(me).map_err(|error| PlatformCallError {
             status: None,
             reason: format!("what Telegram says of the bot is not understood: {error}"),
             after: None,
         })
     }
 
-    async fn poll(&self, place: &mut Place, inbox: &dyn InboundSink) -> Result<(), Refusal> {
-        let poll = self.pace.patience * 2;
+    async fn poll_updates(
+        &self,
+        place: &mut PollState,
+        inbox: &dyn InboundSink,
+    ) -> Result<(), PlatformCallError> {
+        let poll = self.retry_timing.request_timeout * 2;
         let seconds = poll.as_secs().max(1);
-        let question =
-            json!({ "offset": place.next, "limit": AT_ONCE, "timeout": seconds, "allowed_updates": KINDS });
+        let question = json!({ "offset": place.next, "limit": UPDATE_BATCH_SIZE, "timeout": seconds, "allowed_updates": UPDATE_KINDS });
         let asked = Instant::now();
-        let patience = Duration::from_secs(seconds) + self.pace.patience;
+        let patience = Duration::from_secs(seconds) + self.retry_timing.request_timeout;
         let updates = self.api.call("getUpdates", &question, Some(patience)).await?;
         let updates = updates.as_array().map(Vec::as_slice).unwrap_or_default();
         if updates.is_empty() && asked.elapsed() < poll / 2 {
             // A server that does not wait would be asked without end.
-            tokio::time::sleep(self.pace.first_pause).await;
+            tokio::time::sleep(self.retry_timing.initial_backoff).await;
         }
         for update in updates {
-            if !self.take(update, place, inbox).await {
+            if !self.process_update(update, place, inbox).await {
                 break;
             }
         }
@@ -83,10 +86,10 @@ impl Account {
     }
 
     /// False if it has to come again.
-    async fn take(&self, update: &Value, place: &mut Place, inbox: &dyn InboundSink) -> bool {
+    async fn process_update(&self, update: &Value, place: &mut PollState, inbox: &dyn InboundSink) -> bool {
         let Some(id) = update.get("update_id").and_then(Value::as_i64) else { return true };
-        let update = self.read(update);
-        if let Some(letter) = update.as_ref().and_then(|update| self.letter(update, &place.me))
+        let update = self.parse_update(update);
+        if let Some(letter) = update.as_ref().and_then(|update| self.to_inbound(update, &place.me))
             && let IngestOutcome::Retry { reason } = inbox.ingest_message(letter).await
         {
             let pause = place.later.next();
@@ -102,33 +105,33 @@ impl Account {
         place.later.reset();
         place.next = place.next.max(id.saturating_add(1));
         if let Some(press) = update.and_then(|update| update.callback_query) {
-            self.release(&press).await;
+            self.acknowledge_button(&press).await;
         }
         true
     }
 
-    fn read(&self, update: &Value) -> Option<Update> {
-        let read = Update::deserialize(update);
+    fn parse_update(&self, update: &Value) -> Option<TelegramUpdate> {
+        let read = TelegramUpdate::deserialize(update);
         read.inspect_err(|error| {
             tracing::warn!(account = self.name, %error, "an update from Telegram is not understood");
         })
         .ok()
     }
 
-    fn letter(&self, update: &Update, me: &User) -> Option<InboundMessage> {
+    fn to_inbound(&self, update: &TelegramUpdate, me: &TelegramUser) -> Option<InboundMessage> {
         if let Some(press) = &update.callback_query {
-            return letter::pressed(press, &self.name);
+            return inbound::inbound_from_callback(press, &self.name);
         }
         let message = update.message.as_ref().or(update.channel_post.as_ref())?;
-        let letter = letter::letter(message, me, &self.name)?;
+        let letter = inbound::inbound_from_message(message, me, &self.name)?;
         // Somebody joined, something was pinned: nobody said anything.
         (!letter.text.is_empty() || !letter.attachments.is_empty()).then_some(letter)
     }
 
     /// The button shows that it is being pressed until Telegram hears of it. What came of it is said in the chat.
-    async fn release(&self, press: &Press) {
+    async fn acknowledge_button(&self, press: &CallbackQuery) {
         let heard = json!({ "callback_query_id": press.id });
-        if let Err(refusal) = self.api.call("answerCallbackQuery", &heard, Some(RELEASE)).await {
+        if let Err(refusal) = self.api.call("answerCallbackQuery", &heard, Some(BUTTON_ACK_TIMEOUT)).await {
             tracing::debug!(
                 account = self.name,
                 reason = refusal.reason,
@@ -137,9 +140,9 @@ impl Account {
         }
     }
 
-    async fn wait(&self, backoff: &mut Backoff, refusal: &Refusal) {
-        let Refusal { status, reason, after } = refusal;
-        let slow = self.pace.longest_pause;
+    async fn wait_before_retry(&self, backoff: &mut Backoff, refusal: &PlatformCallError) {
+        let PlatformCallError { status, reason, after } = refusal;
+        let slow = self.retry_timing.max_backoff;
         let (pause, advice) = match *status {
             Some(StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND) => {
                 (slow, "Telegram does not know this bot: correct its bot_token")
@@ -150,7 +153,7 @@ impl Account {
             _ => (backoff.next(), "Telegram is not reached; it will be asked again"),
         };
         let pause = after.map_or(pause, |after| after.max(pause));
-        self.link.apart(format!("{advice} ({reason})"));
+        self.connection.set_disconnected(format!("{advice} ({reason})"));
         tracing::warn!(account = self.name, reason, ?pause, "{advice}");
         tokio::time::sleep(pause).await;
     }

@@ -3,55 +3,55 @@
 use serde::Deserialize;
 
 #[derive(Deserialize)]
-pub(super) struct Update {
-    pub message: Option<Message>,
+pub(super) struct TelegramUpdate {
+    pub message: Option<TelegramMessage>,
     /// What is posted in a channel, in its own name.
-    pub channel_post: Option<Message>,
-    pub callback_query: Option<Press>,
+    pub channel_post: Option<TelegramMessage>,
+    pub callback_query: Option<CallbackQuery>,
 }
 
 /// Somebody pressed a button under a message of this bot.
 #[derive(Deserialize)]
-pub(super) struct Press {
+pub(super) struct CallbackQuery {
     pub id: String,
-    pub from: User,
+    pub from: TelegramUser,
     /// The message the button is under.
-    pub message: Option<Message>,
+    pub message: Option<TelegramMessage>,
     pub data: Option<String>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Message {
+pub(super) struct TelegramMessage {
     pub message_id: i64,
-    pub chat: Chat,
-    pub from: Option<User>,
+    pub chat: TelegramChat,
+    pub from: Option<TelegramUser>,
     /// The group or channel in whose name it was written.
-    pub sender_chat: Option<Chat>,
+    pub sender_chat: Option<TelegramChat>,
     /// Telegram put it there itself: a post of the channel that the group belongs to.
     #[serde(default)]
     pub is_automatic_forward: bool,
     pub message_thread_id: Option<i64>,
     #[serde(default)]
     pub is_topic_message: bool,
-    pub reply_to_message: Option<Box<Message>>,
+    pub reply_to_message: Option<Box<TelegramMessage>>,
     pub text: Option<String>,
     #[serde(default)]
-    pub entities: Vec<Entity>,
+    pub entities: Vec<MessageEntity>,
     pub caption: Option<String>,
     #[serde(default)]
-    pub caption_entities: Vec<Entity>,
+    pub caption_entities: Vec<MessageEntity>,
     /// The same picture in several sizes.
     #[serde(default)]
-    pub photo: Vec<Media>,
-    pub document: Option<Media>,
-    pub audio: Option<Media>,
-    pub voice: Option<Media>,
-    pub video: Option<Media>,
-    pub video_note: Option<Media>,
+    pub photo: Vec<TelegramMedia>,
+    pub document: Option<TelegramMedia>,
+    pub audio: Option<TelegramMedia>,
+    pub voice: Option<TelegramMedia>,
+    pub video: Option<TelegramMedia>,
+    pub video_note: Option<TelegramMedia>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Chat {
+pub(super) struct TelegramChat {
     pub id: i64,
     #[serde(rename = "type")]
     pub kind: String,
@@ -59,7 +59,7 @@ pub(super) struct Chat {
 }
 
 #[derive(Clone, Deserialize)]
-pub(super) struct User {
+pub(super) struct TelegramUser {
     pub id: i64,
     #[serde(default)]
     pub is_bot: bool,
@@ -71,16 +71,16 @@ pub(super) struct User {
 
 /// A stretch of the text that means something, counted in UTF-16 units.
 #[derive(Deserialize)]
-pub(super) struct Entity {
+pub(super) struct MessageEntity {
     #[serde(rename = "type")]
     pub kind: String,
     pub offset: usize,
     pub length: usize,
-    pub user: Option<User>,
+    pub user: Option<TelegramUser>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Media {
+pub(super) struct TelegramMedia {
     pub file_id: String,
     pub file_name: Option<String>,
     pub mime_type: Option<String>,

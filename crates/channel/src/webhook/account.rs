@@ -8,7 +8,7 @@ use reqwest::Url;
 use crate::client;
 
 #[derive(Clone)]
-pub struct Account {
+pub struct WebhookAccount {
     /// May hold a secret of its own in its path or query, so it is never shown.
     pub reply_url: String,
     pub reply_secret: Option<Secret>,
@@ -17,27 +17,27 @@ pub struct Account {
     pub max_chars: usize,
 }
 
-impl Account {
+impl WebhookAccount {
     /// Longest text of one message where nothing else is known.
-    pub const MAX_CHARS: usize = 16_000;
+    pub const DEFAULT_MAX_CHARS: usize = 16_000;
 
     pub fn from_config(webhook: &config::WebhookConfig) -> Option<Self> {
         Some(Self {
             reply_url: webhook.reply_url.clone()?,
             reply_secret: webhook.reply_secret.clone(),
             idempotent: webhook.idempotent,
-            max_chars: Self::MAX_CHARS,
+            max_chars: Self::DEFAULT_MAX_CHARS,
         })
     }
 
-    pub(super) fn url(&self) -> Option<Url> {
-        client::base(&self.reply_url)
+    pub(super) fn parse_reply_url(&self) -> Option<Url> {
+        client::parse_base_url(&self.reply_url)
     }
 }
 
-impl fmt::Debug for Account {
+impl fmt::Debug for WebhookAccount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let host = self.url().and_then(|url| url.host_str().map(str::to_owned));
+        let host = self.parse_reply_url().and_then(|url| url.host_str().map(str::to_owned));
         f.debug_struct("Account")
             .field("host", &host)
             .field("signed", &self.reply_secret.is_some())

@@ -12,53 +12,69 @@ use polyclaw_domain::delivery::{CommandButton, OutgoingMessage};
 use polyclaw_domain::port::WallClock;
 use serde_json::json;
 
-use super::NAME;
-use super::api::Api;
-use super::event::{Message, Value};
+use super::CHANNEL_NAME;
+use super::api::WhatsappApi;
+use super::event::{ChangeValue, WhatsappMessage};
 use crate::Error;
-use crate::accounts::{self, description};
-use crate::attachment::{self, Content};
-use crate::client::{self, Clients};
-use crate::link::Link;
+use crate::accounts::{self, menu_description};
+use crate::attachment::{self, AttachmentContent};
+use crate::client::{self, PlatformClients};
+use crate::connection_state::ConnectionTracker;
 
 /// Meta's own limit for the text of one message.
-const MAX_CHARS: usize = 4_096;
-const API: &str = "https://graph.facebook.com/v23.0";
+const MAX_MESSAGE_CHARS: usize = 4_096;
+const DEFAULT_API_URL: &str = "https://graph.facebook.com/v23.0";
 /// Of how many conversations the last message is remembered.
-const MAX_LAST: usize = 1000;
+const MAX_REMEMBERED_CONVERSATIONS: usize = 1000;
 /// Meta's limits for the menu: so many commands, and so many characters about each.
-const MAX_COMMANDS: usize = 30;
-const MAX_DESCRIPTION: usize = 256;
+const MAX_MENU_COMMANDS: usize = 30;
+const MAX_COMMAND_DESCRIPTION_CHARS: usize = 256;
 /// Meta's limit for a text with buttons under it.
-const MAX_ASKED: usize = 1_024;
+const MAX_BUTTON_TEXT_CHARS: usize = 1_024;
 
-pub struct Account {
+pub struct WhatsappAccount {
     pub(super) name: String,
     pub(super) settings: config::WhatsappConfig,
     pub(super) clock: Arc<dyn WallClock>,
-    api: Api,
-    link: Link,
+    api: WhatsappApi,
+    connection: ConnectionTracker,
     /// The last message of each conversation: the sign that an answer is being written is shown under a message.
     last: Mutex<BTreeMap<String, String>>,
 }
 
-impl Account {
+impl WhatsappAccount {
     pub(super) fn new(
         name: &str,
         settings: &config::WhatsappConfig,
         clock: Arc<dyn WallClock>,
-        clients: &Clients,
+        clients: &PlatformClients,
     ) -> Result<Self, Error> {
-        let url = client::setting(settings.api_url.as_deref().unwrap_or(API), NAME, name, "api_url")?;
-        let api = Api::new(clients.reaching(&url), url, settings.access_token.clone());
+        let url = client::parse_url_setting(
+            settings.api_url.as_deref().unwrap_or(DEFAULT_API_URL),
+            CHANNEL_NAME,
+            name,
+            "api_url",
+        )?;
+        let api = WhatsappApi::new(clients.client_for(&url), url, settings.access_token.clone());
         let (name, settings) = (name.to_owned(), settings.clone());
-        Ok(Self { name, settings, clock, api, link: Link::default(), last: Mutex::default() })
+        Ok(Self {
+            name,
+            settings,
+            clock,
+            api,
+            connection: ConnectionTracker::default(),
+            last: Mutex::default(),
+        })
     }
 
-    pub(super) fn letter(&self, value: &Value, message: &Message) -> Option<InboundMessage> {
-        let letter = value.letter(&self.name, message)?;
+    pub(super) fn inbound_from_message(
+        &self,
+        value: &ChangeValue,
+        message: &WhatsappMessage,
+    ) -> Option<InboundMessage> {
+        let letter = value.to_inbound(&self.name, message)?;
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.len() >= MAX_LAST {
+        if last.len() >= MAX_REMEMBERED_CONVERSATIONS {
             last.clear();
         }
         last.insert(letter.address.peer.clone(), letter.platform_id.clone());
@@ -67,19 +83,19 @@ impl Account {
     }
 }
 
-impl accounts::Account for Account {
-    const CHANNEL: &'static str = NAME;
+impl accounts::PlatformAccount for WhatsappAccount {
+    const CHANNEL: &'static str = CHANNEL_NAME;
     /// Meta knows no keys of messages, so a repeat would be shown twice; and what was sent cannot be changed.
     const CAPABILITIES: ChannelCapabilities = ChannelCapabilities {
         idempotent_send: false,
-        max_chars: MAX_CHARS,
+        max_chars: MAX_MESSAGE_CHARS,
         edits: false,
         acknowledges: true,
     };
 
     /// There is no connection; whether Meta takes the token is known since it was told the menu.
-    fn standing(&self) -> ConnectionState {
-        match self.link.standing() {
+    fn connection_state(&self) -> ConnectionState {
+        match self.connection.connection_state() {
             ConnectionState::Connected => ConnectionState::WebhookOnly,
             other => other,
         }
@@ -95,7 +111,7 @@ impl accounts::Account for Account {
             "to": peer,
         });
         // Meta offers buttons to single people only.
-        match interactive(outgoing).filter(|_| is_person) {
+        match interactive_body(outgoing).filter(|_| is_person) {
             Some(interactive) => {
                 body["type"] = "interactive".into();
                 body["interactive"] = interactive;
@@ -106,11 +122,11 @@ impl accounts::Account for Account {
                 body["text"] = json!({ "preview_url": false, "body": outgoing.text() });
             }
         }
-        self.api.send(&self.settings.phone_number_id, &body).await
+        self.api.send_message(&self.settings.phone_number_id, &body).await
     }
 
     /// Meta shows it for 25 seconds or until an answer comes, and marks the message as read.
-    async fn typing(&self, address: &ChatAddress) {
+    async fn send_typing(&self, address: &ChatAddress) {
         let message = self.last.lock().unwrap_or_else(PoisonError::into_inner).get(&address.peer).cloned();
         let Some(message) = message else { return };
         let body = json!({
@@ -119,46 +135,47 @@ impl accounts::Account for Account {
             "message_id": message,
             "typing_indicator": { "type": "text" },
         });
-        let sent = self.api.send(&self.settings.phone_number_id, &body).await;
+        let sent = self.api.send_message(&self.settings.phone_number_id, &body).await;
         tracing::trace!(account = self.name, ?sent, "WhatsApp was told that an answer is being written");
     }
 
-    async fn fetch(&self, attached: &AttachmentRef) -> Option<Content> {
-        let request = self.api.file(attached.handle.as_ref()?).await?;
-        attachment::read(attached, request).await
+    async fn fetch_attachment(&self, attached: &AttachmentRef) -> Option<AttachmentContent> {
+        let request = self.api.file_request(attached.handle.as_ref()?).await?;
+        attachment::read_attachment(attached, request).await
     }
 
-    async fn menu(&self, items: &[MenuItem]) -> Result<(), String> {
+    async fn set_command_menu(&self, items: &[MenuItem]) -> Result<(), String> {
         let command = |item: &MenuItem| {
-            let description = description(item, MAX_DESCRIPTION);
+            let description = menu_description(item, MAX_COMMAND_DESCRIPTION_CHARS);
             json!({ "command_name": item.command, "command_description": description })
         };
-        let commands: Vec<_> = items.iter().take(MAX_COMMANDS).map(command).collect();
-        let told = self.api.set_up(&self.settings.phone_number_id, &json!({ "commands": commands })).await;
+        let commands: Vec<_> = items.iter().take(MAX_MENU_COMMANDS).map(command).collect();
+        let told =
+            self.api.configure_number(&self.settings.phone_number_id, &json!({ "commands": commands })).await;
         match &told {
-            Ok(()) => self.link.connected(),
-            Err(why) => self.link.apart(format!(
+            Ok(()) => self.connection.set_connected(),
+            Err(why) => self.connection.set_disconnected(format!(
                 "WhatsApp does not take what it is told: {why}; look at its access_token and phone_number_id"
             )),
         }
         told
     }
 
-    async fn called(
+    async fn handle_webhook(
         &self,
         call: &WebhookRequest,
         inbox: &dyn InboundSink,
         all: &BTreeMap<String, Self>,
     ) -> WebhookResponse {
-        self.answer_call(call, inbox, all).await
+        self.answer_webhook(call, inbox, all).await
     }
 }
 
 /// A text with buttons. `None` where there are none, or the text is too long for it: it is sent alone then, and names
 /// the commands.
-fn interactive(outgoing: &OutgoingMessage) -> Option<serde_json::Value> {
+fn interactive_body(outgoing: &OutgoingMessage) -> Option<serde_json::Value> {
     let (text, buttons) = (outgoing.text(), outgoing.buttons());
-    if buttons.is_empty() || text.chars().count() > MAX_ASKED {
+    if buttons.is_empty() || text.chars().count() > MAX_BUTTON_TEXT_CHARS {
         return None;
     }
     let button = |button: &CommandButton| json!({ "type": "reply", "reply": { "id": button.command, "title": button.label } });

@@ -5,64 +5,68 @@ use polyclaw_domain::config::Secret;
 use reqwest::{Client, RequestBuilder, Url};
 use serde_json::Value;
 
-use crate::answer::{self, Answer};
 use crate::client;
+use crate::response::{self, PlatformResponse};
 
 /// Longest answer that is read.
-const MAX_BODY: usize = 64 * 1024;
+const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 /// Where Meta keeps files.
-const FILES: [&str; 3] = [".fbsbx.com", ".whatsapp.net", ".facebook.com"];
+const FILE_HOSTS: [&str; 3] = [".fbsbx.com", ".whatsapp.net", ".facebook.com"];
 
-pub(super) struct Api {
+pub(super) struct WhatsappApi {
     client: Client,
     base: Url,
     token: Secret,
 }
 
-impl Api {
+impl WhatsappApi {
     pub fn new(client: Client, base: Url, token: Secret) -> Self {
         Self { client, base, token }
     }
 
-    pub async fn send(&self, number: &str, body: &Value) -> SendOutcome {
+    pub async fn send_message(&self, number: &str, body: &Value) -> SendOutcome {
         match self.post(&[number, "messages"], body).await {
-            Ok(answer) => sent(&answer),
-            Err(error) => answer::failure(error),
+            Ok(answer) => send_outcome(&answer),
+            Err(error) => response::send_failure(error),
         }
     }
 
     /// Changes what a number offers to who opens its chat.
-    pub async fn set_up(&self, number: &str, body: &Value) -> Result<(), String> {
-        let answer = self.post(&[number, "conversational_automation"], body).await.map_err(answer::cause)?;
-        answer.granted().map(drop).map_err(|refusal| refusal.reason)
+    pub async fn configure_number(&self, number: &str, body: &Value) -> Result<(), String> {
+        let answer = self
+            .post(&[number, "conversational_automation"], body)
+            .await
+            .map_err(response::transport_error_message)?;
+        answer.into_result().map(drop).map_err(|refusal| refusal.reason)
     }
 
-    async fn post(&self, path: &[&str], body: &Value) -> Result<Answer, reqwest::Error> {
-        let request = self.client.post(self.url(path)).bearer_auth(self.token.expose());
-        Ok(Answer::read(request.json(body).send().await?, MAX_BODY).await)
+    async fn post(&self, path: &[&str], body: &Value) -> Result<PlatformResponse, reqwest::Error> {
+        let request = self.client.post(self.endpoint_url(path)).bearer_auth(self.token.expose());
+        Ok(PlatformResponse::read(request.json(body).send().await?, MAX_RESPONSE_BYTES).await)
     }
 
     /// A request for a file: first its address has to be asked for. The token goes to Meta's own servers only.
-    pub async fn file(&self, id: &str) -> Option<RequestBuilder> {
-        let about = self.client.get(self.url(&[id])).bearer_auth(self.token.expose()).send().await.ok()?;
-        let about = Answer::read(about, MAX_BODY).await;
-        let url = Url::parse(about.body["url"].as_str()?).ok().filter(|url| self.is_own(url))?;
+    pub async fn file_request(&self, id: &str) -> Option<RequestBuilder> {
+        let about =
+            self.client.get(self.endpoint_url(&[id])).bearer_auth(self.token.expose()).send().await.ok()?;
+        let about = PlatformResponse::read(about, MAX_RESPONSE_BYTES).await;
+        let url = Url::parse(about.body["url"].as_str()?).ok().filter(|url| self.is_trusted_file_url(url))?;
         Some(self.client.get(url).bearer_auth(self.token.expose()))
     }
 
-    fn is_own(&self, url: &Url) -> bool {
+    fn is_trusted_file_url(&self, url: &Url) -> bool {
         let host = url.host_str().unwrap_or_default();
-        let is_meta = url.scheme() == "https" && FILES.iter().any(|end| host.ends_with(end));
+        let is_meta = url.scheme() == "https" && FILE_HOSTS.iter().any(|end| host.ends_with(end));
         is_meta || url.origin() == self.base.origin()
     }
 
-    fn url(&self, path: &[&str]) -> Url {
-        client::below(&self.base, path)
+    fn endpoint_url(&self, path: &[&str]) -> Url {
+        client::join_path(&self.base, path)
     }
 }
 
 /// What became of a message. Meta's own number says more than the status.
-fn sent(answer: &Answer) -> SendOutcome {
+fn send_outcome(answer: &PlatformResponse) -> SendOutcome {
     let code = answer.body["error"]["code"].as_u64();
     let reason = |code: u64| format!("WhatsApp answered with error {code}");
     match code {
@@ -77,7 +81,7 @@ fn sent(answer: &Answer) -> SendOutcome {
         Some(code) if answer.status.is_client_error() && answer.status != 429 => {
             SendOutcome::Rejected { reason: reason(code) }
         }
-        _ => answer.sent(false, |body| body.pointer("/messages/0/id")),
+        _ => answer.send_outcome(false, |body| body.pointer("/messages/0/id")),
     }
 }
 
@@ -92,7 +96,7 @@ mod tests {
     fn only_what_surely_was_not_shown_is_tried_again() {
         let sent = |status, body| {
             let status = StatusCode::from_u16(status).unwrap();
-            sent(&Answer { status, body, retry_after_ms: None, words: None })
+            send_outcome(&PlatformResponse { status, body, retry_after_ms: None, words: None })
         };
         let error = |code: u64| json!({ "error": { "code": code, "message": "secret words" } });
         let ok = json!({ "messages": [{ "id": "wamid.1" }] });
@@ -111,14 +115,14 @@ mod tests {
     #[test]
     fn a_token_goes_to_meta_only() {
         let base = Url::parse("https://graph.facebook.com/v23.0").unwrap();
-        let api = Api::new(Client::new(), base, Secret::new("EAA"));
+        let api = WhatsappApi::new(Client::new(), base, Secret::new("EAA"));
         for (place, own) in [
             ("https://lookaside.fbsbx.com/whatsapp_business/attachments/?mid=1", true),
             ("http://lookaside.fbsbx.com/x", false),
             ("https://evilfbsbx.com/x", false),
             ("https://evil.example/.fbsbx.com", false),
         ] {
-            assert_eq!(api.is_own(&Url::parse(place).unwrap()), own, "{place}");
+            assert_eq!(api.is_trusted_file_url(&Url::parse(place).unwrap()), own, "{place}");
         }
     }
 }

@@ -5,33 +5,33 @@ use serde::Deserialize;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Content {
+pub(super) enum WhatsappContent {
     Text {
-        text: Body,
+        text: TextBody,
     },
     Button {
-        button: Button,
+        button: TemplateButton,
     },
     Interactive {
-        interactive: Interactive,
+        interactive: InteractiveReply,
     },
     Location {
-        location: Location,
+        location: SharedLocation,
     },
     Image {
-        image: Media,
+        image: WhatsappMedia,
     },
     Document {
-        document: Media,
+        document: WhatsappMedia,
     },
     Audio {
-        audio: Media,
+        audio: WhatsappMedia,
     },
     Video {
-        video: Media,
+        video: WhatsappMedia,
     },
     Sticker {
-        sticker: Media,
+        sticker: WhatsappMedia,
     },
     #[default]
     #[serde(other)]
@@ -39,37 +39,37 @@ pub(super) enum Content {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Body {
+pub(super) struct TextBody {
     body: String,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Button {
+pub(super) struct TemplateButton {
     text: String,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Interactive {
+pub(super) struct InteractiveReply {
     #[serde(alias = "list_reply")]
-    button_reply: Choice,
+    button_reply: ReplyChoice,
 }
 
 #[derive(Debug, Deserialize)]
-struct Choice {
+struct ReplyChoice {
     /// What was given to the button: a command where it is one of ours.
     #[serde(default)]
     id: String,
     title: String,
 }
 
-impl Choice {
+impl ReplyChoice {
     fn text(&self) -> &str {
         if self.id.starts_with('/') { &self.id } else { &self.title }
     }
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Location {
+pub(super) struct SharedLocation {
     latitude: f64,
     longitude: f64,
     name: Option<String>,
@@ -77,17 +77,17 @@ pub(super) struct Location {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Media {
+pub(super) struct WhatsappMedia {
     id: String,
     mime_type: String,
     filename: Option<String>,
     caption: String,
 }
 
-impl Content {
+impl WhatsappContent {
     /// Where Meta keeps a file is nobody else's to fetch, so it has no address.
-    pub fn attached(&self) -> Vec<AttachmentRef> {
-        let attached = |(kind, media): (&str, &Media)| AttachmentRef {
+    pub fn attachment_refs(&self) -> Vec<AttachmentRef> {
+        let attached = |(kind, media): (&str, &WhatsappMedia)| AttachmentRef {
             name: media.filename.clone().unwrap_or_else(|| kind.to_owned()),
             media_type: media.mime_type.clone(),
             size: None,
@@ -97,7 +97,7 @@ impl Content {
         self.media().map(attached).into_iter().collect()
     }
 
-    fn media(&self) -> Option<(&'static str, &Media)> {
+    fn media(&self) -> Option<(&'static str, &WhatsappMedia)> {
         match self {
             Self::Image { image } => Some(("image", image)),
             Self::Document { document } => Some(("document", document)),
@@ -114,7 +114,7 @@ impl Content {
             Self::Text { text } => text.body.clone(),
             Self::Button { button } => button.text.clone(),
             Self::Interactive { interactive } => interactive.button_reply.text().to_owned(),
-            Self::Location { location: Location { latitude, longitude, name } } => {
+            Self::Location { location: SharedLocation { latitude, longitude, name } } => {
                 format!("{} {latitude}, {longitude}", name.as_deref().unwrap_or("Location:"))
             }
             media => media.media()?.1.caption.clone(),

@@ -4,107 +4,107 @@ use polyclaw_domain::channel::{ChatAddress, InboundMessage};
 use polyclaw_domain::inbound::{ChatPeer, InboundContext, PeerKind};
 use serde::Deserialize;
 
-use super::NAME;
-use super::content::Content;
+use super::CHANNEL_NAME;
+use super::content::WhatsappContent;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Callback {
-    entry: Vec<Entry>,
+pub(super) struct WhatsappCallback {
+    entry: Vec<CallbackEntry>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Entry {
-    changes: Vec<Change>,
+struct CallbackEntry {
+    changes: Vec<CallbackChange>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Change {
+struct CallbackChange {
     field: String,
-    value: Value,
+    value: ChangeValue,
 }
 
 /// What happened to one number.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Value {
-    pub metadata: Metadata,
-    contacts: Vec<Contact>,
+pub(super) struct ChangeValue {
+    pub metadata: NumberMetadata,
+    contacts: Vec<WhatsappContact>,
     messages: Vec<serde_json::Value>,
-    statuses: Vec<Status>,
+    statuses: Vec<WhatsappStatus>,
 }
 
 /// What became of a message of ours.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Status {
+struct WhatsappStatus {
     id: String,
-    errors: Vec<Fault>,
+    errors: Vec<StatusError>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Fault {
+struct StatusError {
     code: u64,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Metadata {
+pub(super) struct NumberMetadata {
     pub phone_number_id: String,
     display_phone_number: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Contact {
+struct WhatsappContact {
     wa_id: String,
-    profile: Profile,
+    profile: ContactProfile,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Profile {
+struct ContactProfile {
     name: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Message {
+pub(super) struct WhatsappMessage {
     from: String,
     id: String,
     /// Seconds since 1970, as text.
     timestamp: String,
     group_id: Option<String>,
-    context: Option<Context>,
+    context: Option<QuotedContext>,
     #[serde(flatten)]
-    pub content: Content,
+    pub content: WhatsappContent,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Context {
+struct QuotedContext {
     from: String,
 }
 
-impl Callback {
-    pub fn read(body: &[u8]) -> Option<Self> {
+impl WhatsappCallback {
+    pub fn from_body(body: &[u8]) -> Option<Self> {
         serde_json::from_slice(body).ok()
     }
 
     /// What happened to numbers, in order.
-    pub fn values(&self) -> impl Iterator<Item = &Value> {
+    pub fn message_changes(&self) -> impl Iterator<Item = &ChangeValue> {
         let changes = self.entry.iter().flat_map(|entry| &entry.changes);
         changes.filter(|change| change.field == "messages").map(|change| &change.value)
     }
 }
 
-impl Value {
+impl ChangeValue {
     /// One that cannot be read does not take the others with it.
-    pub fn messages(&self) -> impl Iterator<Item = Message> {
-        self.messages.iter().filter_map(|message| Message::deserialize(message).ok())
+    pub fn messages(&self) -> impl Iterator<Item = WhatsappMessage> {
+        self.messages.iter().filter_map(|message| WhatsappMessage::deserialize(message).ok())
     }
 
     /// The messages of ours that were accepted and failed later: their ids, and Meta's numbers for why.
@@ -112,7 +112,7 @@ impl Value {
         self.statuses.iter().filter_map(|status| Some((status.id.as_str(), status.errors.first()?.code)))
     }
 
-    pub fn letter(&self, account: &str, message: &Message) -> Option<InboundMessage> {
+    pub fn to_inbound(&self, account: &str, message: &WhatsappMessage) -> Option<InboundMessage> {
         let text = message.content.text()?;
         if message.from.is_empty() || message.id.is_empty() || message.from == self.own_number() {
             return None;
@@ -122,7 +122,7 @@ impl Value {
             None => (PeerKind::Dm, &message.from),
         };
         let arrival = InboundContext {
-            channel: NAME.to_owned(),
+            channel: CHANNEL_NAME.to_owned(),
             account: account.to_owned(),
             peer: ChatPeer { kind, id: place.clone() },
             parent: None,
@@ -133,14 +133,14 @@ impl Value {
             sender: message.from.clone(),
         };
         let address = ChatAddress {
-            channel: NAME.to_owned(),
+            channel: CHANNEL_NAME.to_owned(),
             account: account.to_owned(),
             peer: place.clone(),
             thread: None,
         };
         let own = self.own_number();
         let replied = message.context.as_ref().is_some_and(|context| context.from == own);
-        let (text, named) = addressed(&own, text);
+        let (text, named) = strip_own_number(&own, text);
         let mentioned = !own.is_empty() && (replied || named);
         let sender_name = self.name(&message.from);
         Some(InboundMessage {
@@ -148,7 +148,7 @@ impl Value {
             address,
             platform_id: message.id.clone(),
             text,
-            attachments: message.content.attached(),
+            attachments: message.content.attachment_refs(),
             mentioned,
             sender_name,
         })
@@ -167,7 +167,7 @@ impl Value {
 
 /// A text without the account's own number in it, and whether it was there. A number that goes on is another one; what
 /// is nothing but the number stays, since somebody said it.
-fn addressed(own: &str, text: String) -> (String, bool) {
+fn strip_own_number(own: &str, text: String) -> (String, bool) {
     if own.is_empty() {
         return (text, false);
     }
@@ -185,7 +185,7 @@ fn addressed(own: &str, text: String) -> (String, bool) {
     (said, named)
 }
 
-impl Message {
+impl WhatsappMessage {
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -210,11 +210,11 @@ mod tests {
             "statuses": [{ "id": "wamid.1", "status": "read" }],
         });
         let body = json!({ "entry": [{ "changes": [{ "field": "messages", "value": value }] }] });
-        let callback = Callback::read(body.to_string().as_bytes()).unwrap();
-        let of = |value: &Value| -> Vec<_> {
-            value.messages().filter_map(|message| value.letter("shop", &message)).collect()
+        let callback = WhatsappCallback::from_body(body.to_string().as_bytes()).unwrap();
+        let of = |value: &ChangeValue| -> Vec<_> {
+            value.messages().filter_map(|message| value.to_inbound("shop", &message)).collect()
         };
-        callback.values().flat_map(of).collect()
+        callback.message_changes().flat_map(of).collect()
     }
 
     fn text(change: Json) -> Json {
@@ -259,9 +259,9 @@ mod tests {
             ("@1555010", "@1555010", true),
             (" as it is ", " as it is ", false),
         ] {
-            assert_eq!(addressed("1555010", text.to_owned()), (said.to_owned(), named), "{text}");
+            assert_eq!(strip_own_number("1555010", text.to_owned()), (said.to_owned(), named), "{text}");
         }
-        assert_eq!(addressed("", "@ hi".to_owned()), ("@ hi".to_owned(), false));
+        assert_eq!(strip_own_number("", "@ hi".to_owned()), ("@ hi".to_owned(), false));
     }
 
     #[test]

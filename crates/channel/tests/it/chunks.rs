@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use polyclaw_channel::Pace;
+use polyclaw_channel::RetryTiming;
 use polyclaw_domain::channel::{ChannelAdapter, ChatAddress, SendOutcome};
 use polyclaw_domain::delivery::OutgoingMessage;
 use polyclaw_testkit::platform::{Kept, Outcome, Wire};
@@ -12,7 +12,7 @@ use crate::fixture::{PACE, hostile, letters_of, outgoing};
 
 const CHUNKINGS: u64 = 10_000;
 /// Among so many requests one may take long, and that is no failure of the platform.
-pub const PATIENT: Pace = Pace { patience: Duration::from_secs(20), ..PACE };
+pub const PATIENT: RetryTiming = RetryTiming { request_timeout: Duration::from_secs(20), ..PACE };
 
 /// A platform with the adapter that reaches it.
 pub struct Stage<'a, S> {

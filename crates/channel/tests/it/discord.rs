@@ -4,7 +4,7 @@ mod sessions;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use polyclaw_channel::discord::{Discord, NAME};
+use polyclaw_channel::discord::{CHANNEL_NAME, DiscordAdapter};
 use polyclaw_domain::channel::{ChannelAdapter, ChatAddress};
 use polyclaw_domain::config;
 use polyclaw_domain::inbound::{ChatPeer, ChatThread, PeerKind, ThreadKind};
@@ -22,13 +22,13 @@ fn config(platform: &Platform, token: &str) -> config::DiscordConfig {
     serde_json::from_value(json!({ "bot_token": token, "api_url": platform.api_url() })).unwrap()
 }
 
-fn adapter(bots: &[(&str, config::DiscordConfig)]) -> Arc<Discord> {
+fn adapter(bots: &[(&str, config::DiscordConfig)]) -> Arc<DiscordAdapter> {
     let bots: BTreeMap<_, _> = bots.iter().map(|(name, bot)| ((*name).to_owned(), bot.clone())).collect();
-    Arc::new(Discord::with_pace(&bots, PACE).unwrap())
+    Arc::new(DiscordAdapter::with_retry_timing(&bots, PACE).unwrap())
 }
 
 /// A platform with one bot in the server `g1`, and the adapter of it.
-pub fn one(heartbeat_ms: u64) -> (Platform, Arc<Discord>) {
+pub fn one(heartbeat_ms: u64) -> (Platform, Arc<DiscordAdapter>) {
     let platform = Platform::start(heartbeat_ms);
     platform.bot(TOKEN, "1");
     platform.channel("100", "g1", None);
@@ -42,7 +42,7 @@ async fn connected(platform: &Platform, token: &str) {
 
 fn to(channel: &str) -> ChatAddress {
     ChatAddress {
-        channel: NAME.to_owned(),
+        channel: CHANNEL_NAME.to_owned(),
         account: "main".to_owned(),
         peer: channel.to_owned(),
         thread: None,
@@ -133,7 +133,7 @@ async fn a_token_that_only_the_gateway_refuses_is_tried_slowly() {
     let discord = adapter(&[("main", serde_json::from_value(wrong).unwrap())]);
     let desk = Desk::new();
     let _reception = Reception::start(&discord, &desk);
-    tokio::time::sleep(PACE.longest_pause * 3).await;
+    tokio::time::sleep(PACE.max_backoff * 3).await;
     assert_eq!(platform.openings("wrong"), (0, 0));
     assert!(desk.letters().is_empty());
 }
@@ -235,7 +235,7 @@ fn addresses_that_lead_nowhere_are_refused_at_the_start() {
     for (setting, url) in [("api_url", "discord.example"), ("gateway_url", "https://discord.example")] {
         let bot: config::DiscordConfig =
             serde_json::from_value(json!({ "bot_token": TOKEN, setting: url })).unwrap();
-        let error = Discord::from_config(&BTreeMap::from([("main".to_owned(), bot)])).unwrap_err();
+        let error = DiscordAdapter::from_config(&BTreeMap::from([("main".to_owned(), bot)])).unwrap_err();
         assert_eq!(error.code(), "channel_url");
         assert!(error.to_string().contains(setting));
     }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use polyclaw_channel::telegram::Telegram;
+use polyclaw_channel::telegram::TelegramAdapter;
 use polyclaw_domain::channel::{ChannelAdapter, SendOutcome};
 use serde_json::{Value, json};
 
@@ -66,7 +66,9 @@ impl Drop for Emulator {
 async fn people_and_the_bot_talk_through_a_bot_api_of_others() {
     let emulator = Emulator::start();
     let bot = serde_json::from_value(json!({ "bot_token": TOKEN, "api_url": emulator.url })).unwrap();
-    let telegram = Arc::new(Telegram::with_pace(&BTreeMap::from([("main".to_owned(), bot)]), PACE).unwrap());
+    let telegram = Arc::new(
+        TelegramAdapter::with_retry_timing(&BTreeMap::from([("main".to_owned(), bot)]), PACE).unwrap(),
+    );
     let desk = Desk::new();
     let _reception = Reception::start(&telegram, &desk);
     emulator.say(7, "hello").await;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use polyclaw_channel::Pace;
+use polyclaw_channel::RetryTiming;
 use polyclaw_domain::admission::{AccountAccess, DmPolicy, GroupPolicy};
 use polyclaw_domain::channel::{
     ChannelAdapter, ChatAddress, ConnectionState, InboundMessage, InboundSink, IngestOutcome, SendOutcome,
@@ -20,10 +20,10 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// Patient enough for a busy machine, and quick to come back.
-pub const PACE: Pace = Pace {
-    patience: Duration::from_millis(500),
-    first_pause: Duration::from_millis(10),
-    longest_pause: Duration::from_millis(40),
+pub const PACE: RetryTiming = RetryTiming {
+    request_timeout: Duration::from_millis(500),
+    initial_backoff: Duration::from_millis(10),
+    max_backoff: Duration::from_millis(40),
 };
 
 /// Takes letters as the engine does: the same platform id once.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use polyclaw_channel::matrix::{Matrix, NAME};
+use polyclaw_channel::matrix::{CHANNEL_NAME, MatrixAdapter};
 use polyclaw_domain::channel::{ChannelAdapter, ConnectionState};
 use polyclaw_domain::config::{self, Secret};
 use polyclaw_domain::inbound::PeerKind;
@@ -32,12 +32,12 @@ fn account(homeserver: &Homeserver, user: &str) -> config::MatrixConfig {
     }
 }
 
-fn matrix(accounts: impl IntoIterator<Item = (&'static str, config::MatrixConfig)>) -> Arc<Matrix> {
+fn matrix(accounts: impl IntoIterator<Item = (&'static str, config::MatrixConfig)>) -> Arc<MatrixAdapter> {
     let accounts: BTreeMap<_, _> = accounts.into_iter().map(|(name, one)| (name.to_owned(), one)).collect();
-    Arc::new(Matrix::with_pace(&accounts, PACE).unwrap())
+    Arc::new(MatrixAdapter::with_retry_timing(&accounts, PACE).unwrap())
 }
 
-fn one(homeserver: &Homeserver) -> Arc<Matrix> {
+fn one(homeserver: &Homeserver) -> Arc<MatrixAdapter> {
     matrix([("home", account(homeserver, CLAW))])
 }
 
@@ -250,10 +250,11 @@ async fn no_secret_shows() {
         password: Some(Secret::new("T0K3N")),
         ..account(&homeserver, CLAW)
     };
-    let sent =
-        matrix([("home", account.clone())]).send("k", &outgoing_to(NAME, "home", ROOM, None, "x")).await;
+    let sent = matrix([("home", account.clone())])
+        .send("k", &outgoing_to(CHANNEL_NAME, "home", ROOM, None, "x"))
+        .await;
     assert!(!format!("{:?} {sent:?}", matrix([("home", account.clone())])).contains("T0K3N"));
     let nowhere = config::MatrixConfig { homeserver: "hs.example".to_owned(), ..account };
     let accounts = BTreeMap::from([("home".to_owned(), nowhere)]);
-    assert_eq!(Matrix::from_config(&accounts).unwrap_err().code(), "channel_url");
+    assert_eq!(MatrixAdapter::from_config(&accounts).unwrap_err().code(), "channel_url");
 }

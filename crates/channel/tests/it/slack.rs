@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use polyclaw_channel::slack::{NAME, Slack};
+use polyclaw_channel::slack::{CHANNEL_NAME, SlackAdapter};
 use polyclaw_domain::channel::{ChannelAdapter, ConnectionState, WebhookRequest};
 use polyclaw_domain::config::{self, Secret, SlackMode};
 use polyclaw_domain::port::WallClock;
@@ -29,17 +29,17 @@ fn account(platform: &Platform, name: &str) -> config::SlackConfig {
     }
 }
 
-fn slack(accounts: impl IntoIterator<Item = (&'static str, config::SlackConfig)>) -> Arc<Slack> {
+fn slack(accounts: impl IntoIterator<Item = (&'static str, config::SlackConfig)>) -> Arc<SlackAdapter> {
     let accounts: BTreeMap<_, _> = accounts.into_iter().map(|(name, one)| (name.to_owned(), one)).collect();
-    Arc::new(Slack::with_pace(&accounts, SimClock::start(), PACE).unwrap())
+    Arc::new(SlackAdapter::with_retry_timing(&accounts, SimClock::start(), PACE).unwrap())
 }
 
-fn one(platform: &Platform) -> Arc<Slack> {
+fn one(platform: &Platform) -> Arc<SlackAdapter> {
     slack([("work", account(platform, "work"))])
 }
 
 /// A platform with an app that has a socket and one that is called.
-pub fn both() -> (Platform, Arc<Slack>) {
+pub fn both() -> (Platform, Arc<SlackAdapter>) {
     let platform = Platform::start();
     let events = config::SlackConfig { mode: SlackMode::Events, ..account(&platform, "events") };
     let slack = slack([("work", account(&platform, "work")), ("events", events)]);
@@ -159,7 +159,7 @@ async fn an_account_that_fails_holds_up_no_other() {
         ("none", "rejected"),
     ] {
         assert_eq!(
-            word(&slack.send("k", &outgoing_to(NAME, name, "C1", None, "hello")).await),
+            word(&slack.send("k", &outgoing_to(CHANNEL_NAME, name, "C1", None, "hello")).await),
             expected,
             "{name}"
         );
@@ -255,12 +255,12 @@ async fn no_secret_shows() {
             ..account(&Platform::start(), "T0K3N")
         },
     )]);
-    let sent = slack.send("k", &outgoing_to(NAME, "work", "C1", None, "x")).await;
+    let sent = slack.send("k", &outgoing_to(CHANNEL_NAME, "work", "C1", None, "x")).await;
     assert!(!format!("{slack:?} {sent:?}").contains("T0K3N"));
     let accounts = BTreeMap::from([(
         "a".to_owned(),
         config::SlackConfig { api_url: Some("ftp://x".into()), ..account(&Platform::start(), "a") },
     )]);
     let clock: Arc<SimClock> = SimClock::start();
-    assert_eq!(Slack::from_config(&accounts, clock).unwrap_err().code(), "channel_url");
+    assert_eq!(SlackAdapter::from_config(&accounts, clock).unwrap_err().code(), "channel_url");
 }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use polyclaw_channel::discord::Discord;
-use polyclaw_channel::matrix::Matrix;
-use polyclaw_channel::slack::Slack;
-use polyclaw_channel::telegram::Telegram;
-use polyclaw_channel::whatsapp::Whatsapp;
+use polyclaw_channel::discord::DiscordAdapter;
+use polyclaw_channel::matrix::MatrixAdapter;
+use polyclaw_channel::slack::SlackAdapter;
+use polyclaw_channel::telegram::TelegramAdapter;
+use polyclaw_channel::whatsapp::WhatsappAdapter;
 use polyclaw_domain::channel::{ChannelAdapter, ChatAddress};
 use polyclaw_testkit::SimClock;
 
@@ -40,11 +40,11 @@ fn escaped(text: &str) -> usize {
 
 #[tokio::test]
 async fn parts_fit_their_platform_and_join_to_the_text() {
-    let telegram = Telegram::from_config(&BTreeMap::new()).unwrap();
-    let discord = Discord::from_config(&BTreeMap::new()).unwrap();
-    let matrix = Matrix::from_config(&BTreeMap::new()).unwrap();
-    let slack = Slack::from_config(&BTreeMap::new(), SimClock::start()).unwrap();
-    let whatsapp = Whatsapp::from_config(&BTreeMap::new(), SimClock::start()).unwrap();
+    let telegram = TelegramAdapter::from_config(&BTreeMap::new()).unwrap();
+    let discord = DiscordAdapter::from_config(&BTreeMap::new()).unwrap();
+    let matrix = MatrixAdapter::from_config(&BTreeMap::new()).unwrap();
+    let slack = SlackAdapter::from_config(&BTreeMap::new(), SimClock::start()).unwrap();
+    let whatsapp = WhatsappAdapter::from_config(&BTreeMap::new(), SimClock::start()).unwrap();
     let platforms: [Limit<'_>; 5] = [
         (&telegram, units, 4096),
         (&discord, chars, 2000),

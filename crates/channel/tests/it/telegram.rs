@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use polyclaw_channel::telegram::{NAME, Telegram};
+use polyclaw_channel::telegram::{CHANNEL_NAME, TelegramAdapter};
 use polyclaw_domain::channel::{ChannelAdapter, ChatAddress, ConnectionState};
 use polyclaw_domain::config;
 use polyclaw_domain::inbound::{ChatThread, PeerKind, ThreadKind};
@@ -22,13 +22,13 @@ fn config(platform: &Platform, token: &str) -> config::TelegramConfig {
     serde_json::from_value(json!({ "bot_token": token, "api_url": platform.api_url() })).unwrap()
 }
 
-fn adapter(bots: &[(&str, config::TelegramConfig)]) -> Arc<Telegram> {
+fn adapter(bots: &[(&str, config::TelegramConfig)]) -> Arc<TelegramAdapter> {
     let bots: BTreeMap<_, _> = bots.iter().map(|(name, bot)| ((*name).to_owned(), bot.clone())).collect();
-    Arc::new(Telegram::with_pace(&bots, PACE).unwrap())
+    Arc::new(TelegramAdapter::with_retry_timing(&bots, PACE).unwrap())
 }
 
 /// A platform with one bot and the adapter of it.
-pub fn one() -> (Platform, Arc<Telegram>) {
+pub fn one() -> (Platform, Arc<TelegramAdapter>) {
     let platform = Platform::start();
     platform.bot(TOKEN, 1, "polybot");
     let telegram = adapter(&[("main", config(&platform, TOKEN))]);
@@ -37,7 +37,7 @@ pub fn one() -> (Platform, Arc<Telegram>) {
 
 fn to(peer: &str, thread: Option<&str>) -> ChatAddress {
     ChatAddress {
-        channel: NAME.to_owned(),
+        channel: CHANNEL_NAME.to_owned(),
         account: "main".to_owned(),
         peer: peer.to_owned(),
         thread: thread.map(str::to_owned),
@@ -275,6 +275,6 @@ async fn a_bad_token_holds_up_no_other_account() {
 fn an_address_that_leads_nowhere_is_refused_at_the_start() {
     let bot: config::TelegramConfig =
         serde_json::from_value(json!({ "bot_token": TOKEN, "api_url": "telegram.example" })).unwrap();
-    let error = Telegram::from_config(&BTreeMap::from([("main".to_owned(), bot)])).unwrap_err();
+    let error = TelegramAdapter::from_config(&BTreeMap::from([("main".to_owned(), bot)])).unwrap_err();
     assert_eq!(error.code(), "channel_url");
 }

@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use polyclaw_channel::webhook::{Account, NAME, Webhook};
+use polyclaw_channel::webhook::{CHANNEL_NAME, WebhookAccount, WebhookAdapter};
 use polyclaw_domain::channel::{ChannelAdapter, ChatAddress, SendOutcome};
 use polyclaw_domain::config::Secret;
 use polyclaw_domain::delivery::{DeliveryPolicy, OutgoingMessage, apply_gate};
@@ -12,17 +12,17 @@ use crate::fixture::word;
 
 const SHORT: Duration = Duration::from_millis(500);
 
-fn account(url: &str) -> Account {
-    Account { reply_url: url.to_owned(), reply_secret: None, idempotent: false, max_chars: 100 }
+fn account(url: &str) -> WebhookAccount {
+    WebhookAccount { reply_url: url.to_owned(), reply_secret: None, idempotent: false, max_chars: 100 }
 }
 
-fn webhook(account: Account) -> Webhook {
-    Webhook::with_patience([("desk".to_owned(), account)], SHORT).unwrap()
+fn webhook(account: WebhookAccount) -> WebhookAdapter {
+    WebhookAdapter::with_send_timeout([("desk".to_owned(), account)], SHORT).unwrap()
 }
 
 fn outgoing(account: &str, text: &str) -> OutgoingMessage {
     let address = ChatAddress {
-        channel: NAME.to_owned(),
+        channel: CHANNEL_NAME.to_owned(),
         account: account.to_owned(),
         peer: "ann".to_owned(),
         thread: Some("t-1".to_owned()),
@@ -30,7 +30,7 @@ fn outgoing(account: &str, text: &str) -> OutgoingMessage {
     apply_gate(Some(address), DeliveryPolicy::ALLOW_ALL, text.to_owned()).unwrap()
 }
 
-async fn send(webhook: &Webhook, key: &str) -> SendOutcome {
+async fn send(webhook: &WebhookAdapter, key: &str) -> SendOutcome {
     webhook.send(key, &outgoing("desk", "hello")).await
 }
 
@@ -38,7 +38,8 @@ async fn send(webhook: &Webhook, key: &str) -> SendOutcome {
 async fn an_answer_arrives_whole_signed_and_under_its_key() {
     let platform = Platform::start();
     platform.require_signature("s3cret");
-    let signed = Account { reply_secret: Some(Secret::new("s3cret")), ..account(&platform.reply_url()) };
+    let signed =
+        WebhookAccount { reply_secret: Some(Secret::new("s3cret")), ..account(&platform.reply_url()) };
     let webhook = webhook(signed);
     let text = "grüße, 你好 \"quoted\"\nsecond line";
     let sent = webhook.send("turn-1-0", &outgoing("desk", text)).await;
@@ -52,7 +53,8 @@ async fn an_answer_arrives_whole_signed_and_under_its_key() {
 async fn a_wrong_secret_is_a_refusal() {
     let platform = Platform::start();
     platform.require_signature("s3cret");
-    let signed = Account { reply_secret: Some(Secret::new("other")), ..account(&platform.reply_url()) };
+    let signed =
+        WebhookAccount { reply_secret: Some(Secret::new("other")), ..account(&platform.reply_url()) };
     let sent = send(&webhook(signed), "k").await;
     assert!(matches!(&sent, SendOutcome::Rejected { reason } if reason.contains("401")), "{sent:?}");
 }
@@ -78,7 +80,7 @@ async fn only_what_surely_did_not_arrive_is_tried_again() {
     ];
     let platform = Platform::start();
     let plain = webhook(account(&platform.reply_url()));
-    let knowing = webhook(Account { idempotent: true, ..account(&platform.reply_url()) });
+    let knowing = webhook(WebhookAccount { idempotent: true, ..account(&platform.reply_url()) });
     for (outcome, on_plain, on_knowing) in table {
         for (webhook, expected) in [(&plain, on_plain), (&knowing, on_knowing)] {
             platform.push(outcome);
@@ -161,14 +163,14 @@ async fn an_account_without_a_reply_url_takes_no_answers() {
 #[test]
 fn a_url_that_leads_nowhere_is_refused_at_the_start() {
     for url in ["", "chat.example.com/r", "ftp://chat.example.com", "file:///etc/passwd", "https://"] {
-        let error = Webhook::new([("desk".to_owned(), account(url))]).unwrap_err();
+        let error = WebhookAdapter::new([("desk".to_owned(), account(url))]).unwrap_err();
         assert_eq!(error.code(), "channel_reply_url", "{url}");
     }
 }
 
 #[test]
 fn capabilities_are_those_of_the_account() {
-    let webhook = webhook(Account { idempotent: true, ..account("https://chat.example.com/r") });
+    let webhook = webhook(WebhookAccount { idempotent: true, ..account("https://chat.example.com/r") });
     let capabilities = webhook.capabilities("desk");
     assert!(capabilities.idempotent_send);
     assert_eq!(capabilities.max_chars, 100);
@@ -177,7 +179,7 @@ fn capabilities_are_those_of_the_account() {
 
 #[tokio::test]
 async fn neither_the_secret_nor_the_address_shows() {
-    let account = Account {
+    let account = WebhookAccount {
         reply_secret: Some(Secret::new("s3cret")),
         ..account("http://user:pa55@127.0.0.1:9/T0K3N/r?key=T0K3N")
     };

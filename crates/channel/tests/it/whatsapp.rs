@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use polyclaw_channel::whatsapp::{NAME, Whatsapp};
+use polyclaw_channel::whatsapp::{CHANNEL_NAME, WhatsappAdapter};
 use polyclaw_domain::channel::{ChannelAdapter, MenuItem, WebhookRequest};
 use polyclaw_domain::config::{self, Secret};
 use polyclaw_domain::port::WallClock;
@@ -25,16 +25,16 @@ fn account(platform: &Platform, number: &str) -> config::WhatsappConfig {
     }
 }
 
-fn whatsapp(accounts: impl IntoIterator<Item = (&'static str, config::WhatsappConfig)>) -> Whatsapp {
+fn whatsapp(accounts: impl IntoIterator<Item = (&'static str, config::WhatsappConfig)>) -> WhatsappAdapter {
     let accounts: BTreeMap<_, _> = accounts.into_iter().map(|(name, one)| (name.to_owned(), one)).collect();
-    Whatsapp::with_pace(&accounts, SimClock::start(), PACE).unwrap()
+    WhatsappAdapter::with_retry_timing(&accounts, SimClock::start(), PACE).unwrap()
 }
 
-fn one(platform: &Platform) -> Whatsapp {
+fn one(platform: &Platform) -> WhatsappAdapter {
     whatsapp([("shop", account(platform, "100"))])
 }
 
-pub fn alone() -> (Platform, Whatsapp) {
+pub fn alone() -> (Platform, WhatsappAdapter) {
     let platform = Platform::start();
     let whatsapp = one(&platform);
     (platform, whatsapp)
@@ -165,7 +165,7 @@ async fn each_number_has_its_own_letters() {
     let taken: Vec<_> = inbox.letters().into_iter().map(|l| (l.address.account, l.text)).collect();
     assert_eq!(taken, [("shop".into(), "100".into()), ("support".into(), "200".into())]);
     for account in ["shop", "support", "nobody"] {
-        whatsapp.send("k", &outgoing_to(NAME, account, "49151", None, "hello")).await;
+        whatsapp.send("k", &outgoing_to(CHANNEL_NAME, account, "49151", None, "hello")).await;
     }
     let said: Vec<_> = platform.visible().into_iter().map(|said| said.bot).collect();
     assert_eq!(said, ["EAA-100", "EAA-200"]);
@@ -180,7 +180,7 @@ async fn a_reply_goes_to_the_person_or_the_group() {
     let call = message_call(SECRET, "100", &[text("wamid.1", "hi"), grouped]);
     whatsapp.handle_webhook("shop", call, inbox.as_ref()).await;
     for letter in inbox.letters() {
-        let outgoing = outgoing_to(NAME, "shop", &letter.address.peer, None, "<b>*hello*</b>");
+        let outgoing = outgoing_to(CHANNEL_NAME, "shop", &letter.address.peer, None, "<b>*hello*</b>");
         assert_eq!(word(&whatsapp.send("k", &outgoing).await), "accepted");
         whatsapp.send_typing(&letter.address).await;
     }
@@ -213,7 +213,7 @@ async fn only_what_surely_did_not_arrive_is_tried_again() {
     let whatsapp = one(&platform);
     let send = |peer: &'static str| {
         let whatsapp = &whatsapp;
-        async move { word(&whatsapp.send("k", &outgoing_to(NAME, "shop", peer, None, "x")).await) }
+        async move { word(&whatsapp.send("k", &outgoing_to(CHANNEL_NAME, "shop", peer, None, "x")).await) }
     };
     for (outcome, expected, _) in FATES {
         platform.push("messages", outcome);
@@ -225,7 +225,8 @@ async fn only_what_surely_did_not_arrive_is_tried_again() {
         api_url: Some("http://127.0.0.1:1".to_owned()),
         ..account(&platform, "100")
     };
-    let sent = self::whatsapp([("shop", away)]).send("k", &outgoing_to(NAME, "shop", "1", None, "x")).await;
+    let sent =
+        self::whatsapp([("shop", away)]).send("k", &outgoing_to(CHANNEL_NAME, "shop", "1", None, "x")).await;
     assert_eq!(word(&sent), "retry");
     assert!(!whatsapp.capabilities("shop").idempotent_send && !whatsapp.capabilities("shop").edits);
 }
@@ -236,8 +237,8 @@ async fn ten_thousand_chunkings_are_seen_as_the_stored_text() {
     let numbers = BTreeMap::from([("shop".to_owned(), account(&platform, "100"))]);
     let stage = Stage {
         platform: &platform,
-        channel: &Whatsapp::with_pace(&numbers, SimClock::start(), PATIENT).unwrap(),
-        address: outgoing_to(NAME, "shop", "49151", None, "x").address().clone(),
+        channel: &WhatsappAdapter::with_retry_timing(&numbers, SimClock::start(), PATIENT).unwrap(),
+        address: outgoing_to(CHANNEL_NAME, "shop", "49151", None, "x").address().clone(),
         calls: ["messages", "none: nothing can be changed here"],
         read: str::to_owned,
     };
@@ -303,6 +304,6 @@ async fn no_secret_shows() {
         ..account(&platform, "100")
     };
     let whatsapp = whatsapp([("shop", account)]);
-    let sent = whatsapp.send("k", &outgoing_to(NAME, "shop", "1", None, "x")).await;
+    let sent = whatsapp.send("k", &outgoing_to(CHANNEL_NAME, "shop", "1", None, "x")).await;
     assert!(!format!("{whatsapp:?} {sent:?}").contains("T0K3N"));
 }

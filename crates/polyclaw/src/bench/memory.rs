@@ -12,7 +12,7 @@ use polyclaw_domain::port::{BoxFuture, WallClock};
 use polyclaw_domain::provider::ProviderError;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::memory::{Brain, Place, Vectors};
-use polyclaw_provider::embedded::Embeddings;
+use polyclaw_provider::embedded::LocalEmbeddings;
 use polyclaw_store::{Db, memory};
 
 use crate::bench::{Bar, Report, Times};
@@ -88,7 +88,7 @@ async fn with_model(report: &mut Report, brain: &Brain, seconds: Duration) -> an
         );
         return Ok(());
     }
-    let model = Arc::new(Real(Embeddings::new(shelf.path(&EMBEDDINGS))));
+    let model = Arc::new(Real(LocalEmbeddings::new(shelf.path(&EMBEDDINGS))));
     let mut times = Times::default();
     for n in 0..50 {
         let began = Instant::now();
@@ -224,7 +224,7 @@ fn rate(time: Duration) -> f64 {
 const MODEL: &str = "bench/hashed";
 
 fn vectors() -> Vectors {
-    Vectors::new(128 << 20, polyclaw_provider::embedded::product)
+    Vectors::new(128 << 20, polyclaw_provider::embedded::byte_dot_product)
 }
 
 /// Vectors that cost nothing to make, so that what is measured is the search. A text's words are its direction.
@@ -262,7 +262,7 @@ impl Embedder for Hashed {
 }
 
 /// The real model under the name of the vectors that are there: its time is what counts here.
-struct Real(Embeddings);
+struct Real(LocalEmbeddings);
 
 impl Embedder for Real {
     fn model_id(&self) -> &str {

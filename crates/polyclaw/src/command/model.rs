@@ -118,7 +118,8 @@ fn list(shelf: &Shelf, context: &Context) -> std::io::Result<()> {
 fn opening() -> Prompt {
     let spec = AgentSpec::with_id(AgentId::main());
     let scope = ToolScope::for_session(&spec, SessionKey::main(&spec.agent_id), Path::new(""), false);
-    let tools = polyclaw_tool::Builtin::new(polyclaw_tool::Settings::default()).list_tools(&scope);
+    let tools =
+        polyclaw_tool::BuiltinToolbox::new(polyclaw_tool::BuiltinSettings::default()).list_tools(&scope);
     polyclaw_engine::opening(&spec, "", tools, "")
 }
 
@@ -139,7 +140,7 @@ fn bench(shelf: &Shelf, context: &Context) -> anyhow::Result<()> {
             return Err(Failure::failed("weights_damaged", what).hint(PULL_AGAIN).into());
         }
     }
-    let chat = embedded::measure(&shelf.path(&CHAT), PROSE.trim_end(), &opening()).map_err(damaged)?;
+    let chat = embedded::measure_model(&shelf.path(&CHAT), PROSE.trim_end(), &opening()).map_err(damaged)?;
     let embeddings = match shelf.has(&EMBEDDINGS) {
         true => Some(embedded::measure_embeddings(&shelf.path(&EMBEDDINGS)).map_err(damaged)?),
         false => None,

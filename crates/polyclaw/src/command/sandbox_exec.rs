@@ -4,11 +4,11 @@
 #[derive(clap::Args)]
 pub struct Args {
     /// Which part of the work this process does.
-    #[arg(value_parser = polyclaw_tool::sandbox::STAGES)]
+    #[arg(value_parser = polyclaw_tool::sandbox::HELPER_STAGES)]
     stage: String,
 }
 
 /// Ends the process: nothing of ours is to run after what is confined.
 pub fn run(args: &Args) -> ! {
-    std::process::exit(polyclaw_tool::sandbox::helper(&args.stage).into())
+    std::process::exit(polyclaw_tool::sandbox::run_helper(&args.stage).into())
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use polyclaw_domain::skill::SkillLocation;
-use polyclaw_tool::{Found, Source, check_skills};
+use polyclaw_tool::{DiscoveredSkill, SkillFolder, check_skills};
 use serde_json::{Value, json};
 
 use crate::cli::Context;
@@ -111,27 +111,31 @@ fn check(context: &Context, path: Option<&Path>) -> Result<(), Failure> {
 }
 
 /// A skill's own folder stands for itself; any other for the skills in it.
-fn at(path: &Path) -> Result<Source, Failure> {
+fn at(path: &Path) -> Result<SkillFolder, Failure> {
     let path = path.canonicalize().map_err(|error| {
         Failure::usage(format!("{}: {error}", path.display())).hint("name a folder that is there")
     })?;
     let is_skill = path.join(polyclaw_domain::skill::SKILL_FILE).exists();
     let only = path.file_name().filter(|_| is_skill).map(ToOwned::to_owned);
     let folder = if is_skill { path.parent().unwrap_or(&path).to_owned() } else { path };
-    Ok(Source { place: SkillLocation::Shared, base: folder.clone(), folder, only })
+    Ok(SkillFolder { place: SkillLocation::Shared, base: folder.clone(), folder, only })
 }
 
 /// Every folder in which an agent of this home finds skills, nearest first.
-fn everywhere(context: &Context) -> Result<Vec<Source>, Failure> {
+fn everywhere(context: &Context) -> Result<Vec<SkillFolder>, Failure> {
     let home = &context.home;
     let (root, config) = (home.workspace(), home.read_unresolved_config()?);
-    let source =
-        |place, base: &Path, folder: PathBuf| Source { place, base: base.to_owned(), folder, only: None };
+    let source = |place, base: &Path, folder: PathBuf| SkillFolder {
+        place,
+        base: base.to_owned(),
+        folder,
+        only: None,
+    };
     let mut agents: BTreeSet<PathBuf> = BTreeSet::new();
     for entry in std::fs::read_dir(root.join("agents")).into_iter().flatten().flatten() {
         agents.insert(entry.path());
     }
-    let mut sources: Vec<Source> =
+    let mut sources: Vec<SkillFolder> =
         agents.into_iter().map(|folder| source(SkillLocation::Agent, &root, folder.join("skills"))).collect();
     let default = config.agents.default_agent_id();
     let own = config.agents.agent_specs().into_iter().map(|spec| spec.workspace_folder(&root, &default));
@@ -145,7 +149,7 @@ fn everywhere(context: &Context) -> Result<Vec<Source>, Failure> {
     Ok(sources)
 }
 
-fn as_json(found: &Found) -> Value {
+fn as_json(found: &DiscoveredSkill) -> Value {
     json!({
         "name": found.skill.as_ref().map(|skill| &skill.name),
         "place": found.place,
@@ -155,7 +159,7 @@ fn as_json(found: &Found) -> Value {
     })
 }
 
-fn as_text(output: &Output, found: &[Found]) -> String {
+fn as_text(output: &Output, found: &[DiscoveredSkill]) -> String {
     if found.is_empty() {
         return "No skills were found.".to_owned();
     }

@@ -7,5 +7,5 @@ pub struct Args {}
 /// Ends the process when the daemon does.
 pub fn run(_: &Args) -> ! {
     let helper = ["/proc/self/exe", "sandbox-exec"].map(str::to_owned).to_vec();
-    std::process::exit(polyclaw_tool::worker::serve(helper).into())
+    std::process::exit(polyclaw_tool::worker::serve_worker(helper).into())
 }

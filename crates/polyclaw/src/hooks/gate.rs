@@ -40,7 +40,7 @@ async fn ask(hook: &Listener, event: HookEvent, body: Vec<u8>) -> Result<(), Str
     let asked = match &hook.reach {
         Reach::Program => command::ask(&hook.settings.command, event, body, patience(&hook.settings)).await,
         // An address is told; it decides nothing.
-        Reach::Address(hook) => hook.post(body).await.map_err(command::Refused::Failed),
+        Reach::Address(hook) => hook.post_event(body).await.map_err(command::Refused::Failed),
     };
     match asked {
         Ok(()) => Ok(()),

@@ -129,7 +129,7 @@ fn settle(pull: &Pull<'_>, target: &Path) -> Result<(), Failure> {
     let vocabulary =
         fs::read_to_string(&vocabulary_path).map_err(|error| unusable(&vocabulary_path, &error))?;
     let file = fs::File::open(&weights).map_err(|error| unusable(&weights, &error))?;
-    let converted = polyclaw_provider::embedded::convert(file, &vocabulary).map_err(damaged)?;
+    let converted = polyclaw_provider::embedded::convert_model(file, &vocabulary).map_err(damaged)?;
     let writing = target.with_extension("writing");
     fs::write(&writing, converted).map_err(|error| unusable(&writing, &error))?;
     keep(&writing, target)

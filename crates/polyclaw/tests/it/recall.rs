@@ -12,7 +12,7 @@ use polyclaw_domain::id::AgentId;
 use polyclaw_domain::memory::{MemoryEntry, MemoryViewer};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::memory::Search;
-use polyclaw_provider::embedded::{Embeddings, convert};
+use polyclaw_provider::embedded::{LocalEmbeddings, convert_model};
 use polyclaw_store::{Db, memory};
 use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Scripted};
@@ -32,7 +32,7 @@ pub fn weights() -> Vec<u8> {
         path
     };
     let vocabulary = std::fs::read_to_string(file("minilm.vocab.txt")).unwrap();
-    convert(File::open(file("minilm.safetensors")).unwrap(), &vocabulary).unwrap()
+    convert_model(File::open(file("minilm.safetensors")).unwrap(), &vocabulary).unwrap()
 }
 
 fn viewer() -> MemoryViewer {
@@ -104,7 +104,7 @@ async fn words_and_meaning_together_find_more_than_either_alone() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("minilm.embed");
     std::fs::write(&file, weights()).unwrap();
-    let embedder: Arc<dyn Embedder> = Arc::new(Embeddings::new(&file));
+    let embedder: Arc<dyn Embedder> = Arc::new(LocalEmbeddings::new(&file));
     let pairs = pairs();
     assert!(pairs.len() >= 200);
     let contents: Vec<&str> = pairs.iter().map(|(memory, _)| *memory).collect();
@@ -135,7 +135,7 @@ async fn a_script_the_model_can_not_read_is_found_by_its_words_alone() {
     let file = folder.path().join("minilm.embed");
     std::fs::write(&file, weights()).unwrap();
     let facts = ["我的猫叫小白", "明天上午开会讨论预算", "奶奶住在成都", "他对花生过敏"];
-    let world = remembered(Arc::new(Embeddings::new(&file)), &facts).await;
+    let world = remembered(Arc::new(LocalEmbeddings::new(&file)), &facts).await;
     let eyes = viewer();
     for (question, expected) in
         [("我的猫叫什么名字？", &["m0"][..]), ("汽车是什么颜色？", &[]), ("🎉🍰", &[])]

@@ -5,12 +5,12 @@ use std::time::Instant;
 
 use polyclaw_domain::provider::{Prompt, PromptMessage};
 
-use super::generate::{Ask, Engine, Line};
+use super::generate::{EmbeddedEngine, GenerationRequest, TemplateMessage};
 use super::text::ReplyText;
-use super::{Damaged, profile};
+use super::{CorruptModelFile, profile};
 
 #[derive(Clone, Debug)]
-pub struct Measured {
+pub struct ModelBenchReport {
     pub kernel: &'static str,
     pub load_seconds: f64,
     /// From a short question to its first token, with the model loaded.
@@ -30,22 +30,27 @@ pub struct Measured {
 }
 
 /// `text` is what the surprise is measured on, and a part of the long prompt; `opening` is an agent's.
-pub fn measure(file: &Path, text: &str, opening: &Prompt) -> Result<Measured, Damaged> {
+pub fn measure_model(
+    file: &Path,
+    text: &str,
+    opening: &Prompt,
+) -> Result<ModelBenchReport, CorruptModelFile> {
     let began = Instant::now();
-    let mut engine = Engine::open(file)?;
+    let mut engine = EmbeddedEngine::open(file)?;
     let load_seconds = began.elapsed().as_secs_f64();
-    let surprise = engine.surprise(text);
-    let first_token_seconds = timed(&mut engine, "Name three fruits.", 1).seconds;
-    let long = text.repeat(1 + 512 / engine.count(text).max(1));
+    let surprise = engine.mean_surprise(text);
+    let first_token_seconds = time_answer(&mut engine, "Name three fruits.", 1).seconds;
+    let long = text.repeat(1 + 512 / engine.count_tokens(text).max(1));
     let cut = long.char_indices().nth(2200).map_or(long.len(), |(at, _)| at);
-    let prompt = timed(&mut engine, &long[..cut], 1);
-    let story = timed(&mut engine, "Tell me a long story about a ship and its crew.", 128);
-    let answer_rate = rate(&story)?;
+    let prompt = time_answer(&mut engine, &long[..cut], 1);
+    let story = time_answer(&mut engine, "Tell me a long story about a ship and its crew.", 128);
+    let answer_rate = tokens_per_second(&story)?;
     // What was told last is not what an agent begins with: the first question is a cold one.
-    let (agent_cold_seconds, agent_prompt_tokens) = first_letter(&mut engine, opening, "Hello! Who are you?");
-    let (agent_prepared_seconds, _) = first_letter(&mut engine, opening, "What can you do for me?");
-    Ok(Measured {
-        kernel: engine.kernel(),
+    let (agent_cold_seconds, agent_prompt_tokens) =
+        time_to_first_char(&mut engine, opening, "Hello! Who are you?");
+    let (agent_prepared_seconds, _) = time_to_first_char(&mut engine, opening, "What can you do for me?");
+    Ok(ModelBenchReport {
+        kernel: engine.kernel_name(),
         load_seconds,
         first_token_seconds,
         agent_cold_seconds,
@@ -61,22 +66,22 @@ pub fn measure(file: &Path, text: &str, opening: &Prompt) -> Result<Measured, Da
 
 /// Seconds to the first letter for a person, and the tokens of the whole prompt. An answer that calls a tool has no
 /// letter: then it is the seconds to its end.
-fn first_letter(engine: &mut Engine, opening: &Prompt, question: &str) -> (f64, usize) {
+fn time_to_first_char(engine: &mut EmbeddedEngine, opening: &Prompt, question: &str) -> (f64, usize) {
     let messages = vec![PromptMessage::user_text(question)];
     let prompt = Prompt { messages, max_tokens: Some(24), ..opening.clone() };
     let began = Instant::now();
-    let ask = profile::ask(&prompt, &|text| engine.count(text));
-    let (mut reply, mut first) = (ReplyText::after(profile::REPLY), None);
+    let ask = profile::build_generation_request(&prompt, &|text| engine.count_tokens(text));
+    let (mut reply, mut first) = (ReplyText::starting_after(profile::REPLY_JSON_PREFIX), None);
     let mut said = |piece: &str| {
         if !reply.push(piece).is_empty() {
             first.get_or_insert(began.elapsed().as_secs_f64());
         }
     };
-    let told = engine.answer(&ask, &mut said, &|| true).unwrap_or_default();
+    let told = engine.generate(&ask, &mut said, &|| true).unwrap_or_default();
     (first.unwrap_or_else(|| began.elapsed().as_secs_f64()), told.input)
 }
 
-struct Timed {
+struct TimedAnswer {
     seconds: f64,
     first_token: f64,
     input: usize,
@@ -84,26 +89,26 @@ struct Timed {
 }
 
 /// Tokens each second after the first one.
-fn rate(story: &Timed) -> Result<f64, Damaged> {
+fn tokens_per_second(story: &TimedAnswer) -> Result<f64, CorruptModelFile> {
     match story.output {
-        0 => Err(Damaged::new("no token came")),
-        1 => Err(Damaged::new("only one token came")),
+        0 => Err(CorruptModelFile::new("no token came")),
+        1 => Err(CorruptModelFile::new("only one token came")),
         tokens => Ok((tokens - 1) as f64 / (story.seconds - story.first_token).max(1e-9)),
     }
 }
 
-fn timed(engine: &mut Engine, question: &str, most: usize) -> Timed {
-    let line = |role, text: &str| Line { role, text: text.to_owned() };
+fn time_answer(engine: &mut EmbeddedEngine, question: &str, most: usize) -> TimedAnswer {
+    let line = |role, text: &str| TemplateMessage { role, text: text.to_owned() };
     let lines = vec![line("system", "You are a helpful assistant."), line("user", question)];
-    let ask = Ask { lines, schema: None, temperature: 0.0, seed: 0, most };
+    let ask = GenerationRequest { lines, schema: None, temperature: 0.0, seed: 0, most };
     let began = Instant::now();
     let mut first_token = None;
     let mut said = |_: &str| {
         first_token.get_or_insert(began.elapsed().as_secs_f64());
     };
-    let told = engine.answer(&ask, &mut said, &|| true).unwrap_or_default();
+    let told = engine.generate(&ask, &mut said, &|| true).unwrap_or_default();
     let seconds = began.elapsed().as_secs_f64();
-    Timed {
+    TimedAnswer {
         seconds,
         first_token: first_token.unwrap_or(seconds),
         input: told.input - told.cached,
@@ -117,10 +122,10 @@ mod tests {
 
     #[test]
     fn a_model_that_says_nothing_has_no_speed() {
-        let story = |output| Timed { seconds: 3.0, first_token: 1.0, input: 9, output };
-        let silent = rate(&story(0)).unwrap_err();
+        let story = |output| TimedAnswer { seconds: 3.0, first_token: 1.0, input: 9, output };
+        let silent = tokens_per_second(&story(0)).unwrap_err();
         assert_eq!(silent.to_string(), "this model file can not be used: no token came");
-        assert!(rate(&story(1)).is_err());
-        assert_eq!(rate(&story(5)), Ok(2.0));
+        assert!(tokens_per_second(&story(1)).is_err());
+        assert_eq!(tokens_per_second(&story(5)), Ok(2.0));
     }
 }

@@ -1,39 +1,39 @@
 //! What the model remembers of the tokens it has seen: the keys and values of every layer, in half precision.
 
-use super::tokenizer::Token;
+use super::tokenizer::VocabToken;
 
-pub(super) struct Cache {
-    layers: Vec<Layer>,
-    tokens: Vec<Token>,
+pub(super) struct KvCache {
+    layers: Vec<KvLayer>,
+    tokens: Vec<VocabToken>,
 }
 
 #[derive(Default)]
-pub(super) struct Layer {
+pub(super) struct KvLayer {
     pub keys: Vec<u16>,
     pub values: Vec<u16>,
 }
 
-impl Cache {
+impl KvCache {
     pub fn new(layers: usize) -> Self {
-        Self { layers: (0..layers).map(|_| Layer::default()).collect(), tokens: Vec::new() }
+        Self { layers: (0..layers).map(|_| KvLayer::default()).collect(), tokens: Vec::new() }
     }
 
     pub fn len(&self) -> usize {
         self.tokens.len()
     }
 
-    pub fn layer(&mut self, index: usize) -> &mut Layer {
+    pub fn layer_mut(&mut self, index: usize) -> &mut KvLayer {
         &mut self.layers[index]
     }
 
     /// Notes tokens whose keys and values every layer now holds.
-    pub fn note(&mut self, tokens: &[Token]) {
+    pub fn append_tokens(&mut self, tokens: &[VocabToken]) {
         self.tokens.extend_from_slice(tokens);
     }
 
     /// Keeps what the new tokens begin with too and forgets the rest. The last token is always computed again:
     /// what comes after it is not remembered.
-    pub fn reuse(&mut self, tokens: &[Token]) -> usize {
+    pub fn reuse_prefix(&mut self, tokens: &[VocabToken]) -> usize {
         let same = self.tokens.iter().zip(tokens).take_while(|(a, b)| a == b).count();
         let kept = same.min(tokens.len().saturating_sub(1));
         self.truncate(kept);

@@ -11,69 +11,72 @@ use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
-use super::generate::{Broken, Engine, Told};
+use super::generate::{EmbeddedEngine, GeneratedAnswer, GenerationError};
 use super::text::ReplyText;
-use super::weights::Mark;
-use super::worker::{Busy, Worker};
-use super::{Damaged, profile};
-use crate::answer::Answer;
-use crate::fault::Fault;
+use super::weights::FileIdentity;
+use super::worker::{ModelWorker, WorkerBusy};
+use super::{CorruptModelFile, profile};
+use crate::answer::ModelAnswer;
+use crate::error_class::ModelCallError;
 
 /// How long the model stays in memory after its last answer.
-const IDLE: Duration = Duration::from_secs(300);
+const MODEL_IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Answers with the model in a file, on a thread of its own. Nothing is loaded before the first question.
-pub struct Chat {
+pub struct EmbeddedChat {
     file: PathBuf,
-    worker: Worker<Engine>,
+    worker: ModelWorker<EmbeddedEngine>,
     /// While an opening is taken in.
-    preparing: Mutex<Option<Asking>>,
+    preparing: Mutex<Option<CancelOnDrop>>,
     /// The file that could not be loaded, when it was last tried.
-    damaged: Arc<Mutex<Option<Mark>>>,
+    damaged: Arc<Mutex<Option<FileIdentity>>>,
 }
 
-enum Event {
-    Said(String),
-    Done(Result<Told, Fault>),
+enum GenerationEvent {
+    Text(String),
+    Done(Result<GeneratedAnswer, ModelCallError>),
 }
 
 /// Tells the thread to stop when the one who asked is gone.
-struct Asking(Arc<AtomicBool>);
+struct CancelOnDrop(Arc<AtomicBool>);
 
-impl Drop for Asking {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-impl Chat {
+impl EmbeddedChat {
     pub fn new(file: impl Into<PathBuf>) -> Self {
         let file = file.into();
-        let damaged = Arc::<Mutex<Option<Mark>>>::default();
+        let damaged = Arc::<Mutex<Option<FileIdentity>>>::default();
         let noted = Arc::clone(&damaged);
-        let worker = Worker::new("embedded-model", IDLE, file.clone(), move |path: &Path| load(path, &noted));
+        let worker =
+            ModelWorker::new("embedded-model", MODEL_IDLE_TIMEOUT, file.clone(), move |path: &Path| {
+                load_engine(path, &noted)
+            });
         Self { file, worker, preparing: Mutex::default(), damaged }
     }
 
     /// Whether the weights are still where they were.
-    pub fn is_there(&self) -> bool {
+    pub fn weights_exist(&self) -> bool {
         self.file.exists()
     }
 
     /// Whether they could not be loaded when that was last tried, and are still the same.
-    pub fn is_damaged(&self) -> bool {
+    pub fn is_corrupt(&self) -> bool {
         let damaged = *self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
-        damaged.is_some() && damaged == Mark::of(&self.file)
+        damaged.is_some() && damaged == FileIdentity::from_path(&self.file)
     }
 
     /// Loads the model and takes in what conversations will begin with. No question waits for this: it stops it and
     /// goes on from where it was.
-    pub async fn prepare(&self, opening: Prompt) {
+    pub async fn warm_up(&self, opening: Prompt) {
         let (send, done) = oneshot::channel();
-        let asking = Asking(Arc::new(AtomicBool::new(false)));
+        let asking = CancelOnDrop(Arc::new(AtomicBool::new(false)));
         let cancelled = Arc::clone(&asking.0);
-        let job = move |engine: Result<&mut Engine, Damaged>| {
-            take_in(engine, &opening, &cancelled);
+        let job = move |engine: Result<&mut EmbeddedEngine, CorruptModelFile>| {
+            warm_up_engine(engine, &opening, &cancelled);
             let _ = send.send(());
         };
         *self.preparing.lock().unwrap_or_else(PoisonError::into_inner) = Some(asking);
@@ -83,45 +86,57 @@ impl Chat {
         }
     }
 
-    pub(crate) async fn ask(&self, prompt: &Prompt, sink: DeltaSink<'_>) -> Result<Answer, Fault> {
+    pub(crate) async fn generate_answer(
+        &self,
+        prompt: &Prompt,
+        sink: DeltaSink<'_>,
+    ) -> Result<ModelAnswer, ModelCallError> {
         drop(self.preparing.lock().unwrap_or_else(PoisonError::into_inner).take());
         let (send, mut events) = unbounded_channel();
-        let asking = Asking(Arc::new(AtomicBool::new(false)));
+        let asking = CancelOnDrop(Arc::new(AtomicBool::new(false)));
         let (cancelled, job) = (Arc::clone(&asking.0), prompt.clone());
-        let submitted = self.worker.submit(move |engine| answer(engine, &job, &cancelled, &send));
-        submitted.map_err(|Busy| busy())?;
+        let submitted = self.worker.submit(move |engine| run_generation(engine, &job, &cancelled, &send));
+        submitted.map_err(|WorkerBusy| busy_error())?;
         let has_tools = !prompt.tools.is_empty();
-        let mut reply = ReplyText::after(profile::REPLY);
+        let mut reply = ReplyText::starting_after(profile::REPLY_JSON_PREFIX);
         let mut text = String::new();
         while let Some(event) = events.recv().await {
             match event {
-                Event::Said(piece) => {
+                GenerationEvent::Text(piece) => {
                     let piece = if has_tools { reply.push(&piece) } else { piece };
                     if !piece.is_empty() {
                         text.push_str(&piece);
                         sink(StreamDelta::Text(piece));
                     }
                 }
-                Event::Done(told) => return told.and_then(|told| finish(told, text, has_tools)),
+                GenerationEvent::Done(told) => {
+                    return told.and_then(|told| build_answer(told, text, has_tools));
+                }
             }
         }
-        Err(Fault::new(ErrorClass::Overload, "the embedded model stopped in the middle of its answer"))
+        Err(ModelCallError::new(
+            ErrorClass::Overload,
+            "the embedded model stopped in the middle of its answer",
+        ))
     }
 }
 
-fn busy() -> Fault {
+fn busy_error() -> ModelCallError {
     let message = "too many questions wait for the embedded model";
-    Fault { retry_after_ms: Some(5000), ..Fault::new(ErrorClass::Overload, message) }
+    ModelCallError { retry_after_ms: Some(5000), ..ModelCallError::new(ErrorClass::Overload, message) }
 }
 
 /// Runs on the model's thread.
-fn load(path: &Path, damaged: &Mutex<Option<Mark>>) -> Result<Engine, Damaged> {
-    let (began, mark) = (Instant::now(), Mark::of(path));
-    let opened = Engine::open(path);
+fn load_engine(
+    path: &Path,
+    damaged: &Mutex<Option<FileIdentity>>,
+) -> Result<EmbeddedEngine, CorruptModelFile> {
+    let (began, mark) = (Instant::now(), FileIdentity::from_path(path));
+    let opened = EmbeddedEngine::open(path);
     *damaged.lock().unwrap_or_else(PoisonError::into_inner) = mark.filter(|_| opened.is_err());
     let engine = opened?;
     tracing::info!(
-        kernel = engine.kernel(),
+        kernel = engine.kernel_name(),
         ms = began.elapsed().as_millis(),
         "the embedded model is loaded"
     );
@@ -129,11 +144,15 @@ fn load(path: &Path, damaged: &Mutex<Option<Mark>>) -> Result<Engine, Damaged> {
 }
 
 /// Runs on the model's thread.
-fn take_in(engine: Result<&mut Engine, Damaged>, opening: &Prompt, cancelled: &AtomicBool) {
+fn warm_up_engine(
+    engine: Result<&mut EmbeddedEngine, CorruptModelFile>,
+    opening: &Prompt,
+    cancelled: &AtomicBool,
+) {
     match engine {
         Ok(engine) => {
             let began = Instant::now();
-            engine.prepare(&profile::opening(opening), &|| !cancelled.load(Ordering::Relaxed));
+            engine.prefill(&profile::opening_lines(opening), &|| !cancelled.load(Ordering::Relaxed));
             tracing::info!(ms = began.elapsed().as_millis(), "the embedded model has taken in its opening");
         }
         Err(damaged) => tracing::warn!(%damaged, "the embedded model can not be loaded"),
@@ -141,48 +160,54 @@ fn take_in(engine: Result<&mut Engine, Damaged>, opening: &Prompt, cancelled: &A
 }
 
 /// Runs on the model's thread.
-fn answer(
-    engine: Result<&mut Engine, Damaged>,
+fn run_generation(
+    engine: Result<&mut EmbeddedEngine, CorruptModelFile>,
     prompt: &Prompt,
     cancelled: &AtomicBool,
-    events: &UnboundedSender<Event>,
+    events: &UnboundedSender<GenerationEvent>,
 ) {
     let go_on = || !cancelled.load(Ordering::Relaxed);
-    let told = engine.map_err(unusable).and_then(|engine| {
-        let ask = profile::ask(prompt, &|text| engine.count(text));
+    let told = engine.map_err(corrupt_model_error).and_then(|engine| {
+        let ask = profile::build_generation_request(prompt, &|text| engine.count_tokens(text));
         let mut said = |piece: &str| {
-            let _ = events.send(Event::Said(piece.to_owned()));
+            let _ = events.send(GenerationEvent::Text(piece.to_owned()));
         };
-        engine.answer(&ask, &mut said, &go_on).map_err(|broken| match broken {
-            Broken::Cancelled => Fault::new(ErrorClass::Timeout, "nobody waits for this answer any more"),
-            Broken::TooLong(tokens) => {
-                Fault::new(ErrorClass::ContextTooLong, format!("{tokens} tokens are more than it takes"))
+        engine.generate(&ask, &mut said, &go_on).map_err(|broken| match broken {
+            GenerationError::Cancelled => {
+                ModelCallError::new(ErrorClass::Timeout, "nobody waits for this answer any more")
             }
-            Broken::Schema(why) => Fault::new(ErrorClass::BadRequest, format!("a tool's arguments: {why}")),
+            GenerationError::TooLong(tokens) => ModelCallError::new(
+                ErrorClass::ContextTooLong,
+                format!("{tokens} tokens are more than it takes"),
+            ),
+            GenerationError::Schema(why) => {
+                ModelCallError::new(ErrorClass::BadRequest, format!("a tool's arguments: {why}"))
+            }
         })
     });
-    let _ = events.send(Event::Done(told));
+    let _ = events.send(GenerationEvent::Done(told));
 }
 
-fn unusable(damaged: Damaged) -> Fault {
+fn corrupt_model_error(damaged: CorruptModelFile) -> ModelCallError {
     let message = format!("{damaged}; `polyclaw model pull` fetches it again");
-    Fault::new(ErrorClass::NotConfigured, message)
+    ModelCallError::new(ErrorClass::NotConfigured, message)
 }
 
-fn finish(told: Told, text: String, has_tools: bool) -> Result<Answer, Fault> {
+fn build_answer(told: GeneratedAnswer, text: String, has_tools: bool) -> Result<ModelAnswer, ModelCallError> {
     let count = |count: usize| u64::try_from(count).ok();
     let usage = TokenUsage {
         input_tokens: count(told.input),
         output_tokens: count(told.output),
         cached_tokens: count(told.cached),
     };
-    let calls = if has_tools { call(&told.text)? } else { Vec::new() };
-    Ok(Answer { text: text.trim().to_owned(), calls, usage, truncated: told.truncated })
+    let calls = if has_tools { parse_tool_call(&told.text)? } else { Vec::new() };
+    Ok(ModelAnswer { text: text.trim().to_owned(), calls, usage, truncated: told.truncated })
 }
 
 /// The call in a line of JSON; a reply is none.
-fn call(line: &str) -> Result<Vec<ToolCall>, Fault> {
-    let unreadable = || Fault::malformed("the embedded model's answer is not the JSON it was held to");
+fn parse_tool_call(line: &str) -> Result<Vec<ToolCall>, ModelCallError> {
+    let unreadable =
+        || ModelCallError::malformed("the embedded model's answer is not the JSON it was held to");
     let mut value: Value = serde_json::from_str(line).map_err(|_| unreadable())?;
     let name = value["tool"].as_str().ok_or_else(unreadable)?.to_owned();
     match value["arguments"].take() {
@@ -211,21 +236,21 @@ mod tests {
 
     #[tokio::test]
     async fn a_file_that_takes_the_place_of_the_loaded_one_is_loaded_and_checked() {
-        let whole = synthetic::model();
+        let whole = synthetic::model_file();
         let mut damaged = whole.clone();
         *damaged.last_mut().unwrap() ^= 1;
         let root = std::env::temp_dir().join(format!("polyclaw-chat-{}", std::process::id()));
         let file = root.join(encode_hex(&Sha256::digest(&whole))).join("tiny.gguf");
         fs::create_dir_all(file.parent().unwrap()).unwrap();
-        let chat = Chat::new(&file);
+        let chat = EmbeddedChat::new(&file);
         let messages = vec![PromptMessage::user_text("hello")];
         let prompt = Prompt { messages, max_tokens: Some(2), ..Prompt::default() };
         for (bytes, is_damaged) in [(&whole, false), (&damaged, true), (&whole, false)] {
             put(bytes, &file);
-            assert!(!chat.is_damaged(), "nobody has tried this one yet");
-            let refused = chat.ask(&prompt, &|_| {}).await.err().map(|fault| fault.class);
+            assert!(!chat.is_corrupt(), "nobody has tried this one yet");
+            let refused = chat.generate_answer(&prompt, &|_| {}).await.err().map(|fault| fault.class);
             assert_eq!(refused, is_damaged.then_some(ErrorClass::NotConfigured));
-            assert_eq!(chat.is_damaged(), is_damaged);
+            assert_eq!(chat.is_corrupt(), is_damaged);
         }
         fs::remove_dir_all(&root).unwrap();
     }

@@ -10,13 +10,13 @@ mod tests;
 
 use std::rc::Rc;
 
-pub(super) use schema::{Unsupported, graph, spaced};
+pub(super) use schema::{UnsupportedSchema, compile_schema, to_spaced_json};
 
 /// No end from here.
-const NEVER: u32 = u32::MAX;
+const UNREACHABLE_END: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Count {
+enum CharCount {
     Keep,
     /// A text begins; it may have so many characters.
     Begin(u32),
@@ -25,48 +25,52 @@ enum Count {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Edge {
+struct GraphEdge {
     first: u8,
     last: u8,
     to: usize,
-    count: Count,
+    count: CharCount,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Place {
-    edges: Vec<Edge>,
+struct GraphNode {
+    edges: Vec<GraphEdge>,
     /// Places that are reached without a byte.
     free: Vec<usize>,
     distance: u32,
 }
 
 #[derive(Debug)]
-pub(super) struct Graph {
-    places: Vec<Place>,
+pub(super) struct ConstraintGraph {
+    places: Vec<GraphNode>,
     end: usize,
 }
 
 /// Where a text can be, with the characters its open text still may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Spot {
+struct GraphPosition {
     place: usize,
     left: u32,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Constraint {
-    graph: Rc<Graph>,
-    spots: Vec<Spot>,
+pub(super) struct SchemaConstraint {
+    graph: Rc<ConstraintGraph>,
+    spots: Vec<GraphPosition>,
 }
 
 /// Places a text may be at, at once: a schema with thousands of choices would make every byte a search.
-const MOST_SPOTS: usize = 256;
+const MAX_POSITIONS: usize = 256;
 
-impl Graph {
+impl ConstraintGraph {
     /// Fills in the shortest ways to the end, from the end backwards. Only bytes the model can write count.
-    fn measure(&mut self, start: usize, writable: &dyn Fn(u8) -> bool) -> Result<(), Unsupported> {
+    fn measure_distances(
+        &mut self,
+        start: usize,
+        writable: &dyn Fn(u8) -> bool,
+    ) -> Result<(), UnsupportedSchema> {
         for place in &mut self.places {
-            place.distance = NEVER;
+            place.distance = UNREACHABLE_END;
         }
         self.places[self.end].distance = 0;
         loop {
@@ -77,7 +81,7 @@ impl Graph {
                 let free = place.free.iter().map(|to| self.places[*to].distance);
                 let steps = place.edges.iter().filter(|edge| (edge.first..=edge.last).any(writable));
                 let steps = steps.map(|edge| self.places[edge.to].distance.saturating_add(1));
-                let shortest = free.chain(steps).min().unwrap_or(NEVER);
+                let shortest = free.chain(steps).min().unwrap_or(UNREACHABLE_END);
                 if shortest < place.distance {
                     self.places[at].distance = shortest;
                     changed = true;
@@ -88,45 +92,45 @@ impl Graph {
             }
         }
         match self.places[start].distance {
-            NEVER => Err(Unsupported("nothing fits it".to_owned())),
+            UNREACHABLE_END => Err(UnsupportedSchema("nothing fits it".to_owned())),
             _ => Ok(()),
         }
     }
 }
 
-impl Constraint {
-    fn new(graph: Rc<Graph>, start: usize) -> Self {
+impl SchemaConstraint {
+    fn new(graph: Rc<ConstraintGraph>, start: usize) -> Self {
         let mut constraint = Self { graph, spots: Vec::new() };
-        constraint.arrive(Spot { place: start, left: 0 });
+        constraint.add_position(GraphPosition { place: start, left: 0 });
         constraint
     }
 
-    fn arrive(&mut self, spot: Spot) {
+    fn add_position(&mut self, spot: GraphPosition) {
         // Fewer ways are still right ways: each of them leads to an end.
-        if self.spots.len() >= MOST_SPOTS || self.spots.contains(&spot) {
+        if self.spots.len() >= MAX_POSITIONS || self.spots.contains(&spot) {
             return;
         }
         self.spots.push(spot);
         let graph = Rc::clone(&self.graph);
         for to in &graph.places[spot.place].free {
-            self.arrive(Spot { place: *to, left: spot.left });
+            self.add_position(GraphPosition { place: *to, left: spot.left });
         }
     }
 
     /// The text goes on with this byte. `false`, and nothing changes, where it can not.
-    pub fn step(&mut self, byte: u8) -> bool {
+    pub fn advance_byte(&mut self, byte: u8) -> bool {
         let before = std::mem::take(&mut self.spots);
         for spot in &before {
             let graph = Rc::clone(&self.graph);
-            let fits = |edge: &&Edge| (edge.first..=edge.last).contains(&byte);
+            let fits = |edge: &&GraphEdge| (edge.first..=edge.last).contains(&byte);
             for edge in graph.places[spot.place].edges.iter().filter(fits) {
                 let left = match edge.count {
-                    Count::Keep => Some(spot.left),
-                    Count::Begin(most) => Some(most),
-                    Count::Spend => spot.left.checked_sub(1),
+                    CharCount::Keep => Some(spot.left),
+                    CharCount::Begin(most) => Some(most),
+                    CharCount::Spend => spot.left.checked_sub(1),
                 };
                 if let Some(left) = left {
-                    self.arrive(Spot { place: edge.to, left });
+                    self.add_position(GraphPosition { place: edge.to, left });
                 }
             }
         }
@@ -138,23 +142,23 @@ impl Constraint {
     }
 
     /// Whether all these bytes fit and leave a way to the end of at most `room` bytes.
-    pub fn allows(&self, bytes: &[u8], room: u32) -> bool {
+    pub fn allows_bytes(&self, bytes: &[u8], room: u32) -> bool {
         let Some(first) = bytes.first() else { return false };
         // Most tokens fail at their first byte: that is asked before anything is copied.
-        let begins = |spot: &Spot| {
-            let fits = |edge: &Edge| (edge.first..=edge.last).contains(first);
+        let begins = |spot: &GraphPosition| {
+            let fits = |edge: &GraphEdge| (edge.first..=edge.last).contains(first);
             self.graph.places[spot.place].edges.iter().any(fits)
         };
         if !self.spots.iter().any(begins) {
             return false;
         }
         let mut ahead = self.clone();
-        bytes.iter().all(|byte| ahead.step(*byte)) && ahead.distance() <= room
+        bytes.iter().all(|byte| ahead.advance_byte(*byte)) && ahead.distance_to_end() <= room
     }
 
     /// The fewest bytes to the end.
-    pub fn distance(&self) -> u32 {
-        self.spots.iter().map(|spot| self.graph.places[spot.place].distance).min().unwrap_or(NEVER)
+    pub fn distance_to_end(&self) -> u32 {
+        self.spots.iter().map(|spot| self.graph.places[spot.place].distance).min().unwrap_or(UNREACHABLE_END)
     }
 
     /// The text is whole as it is.
@@ -168,11 +172,11 @@ impl Constraint {
     }
 
     /// The bytes that must come next, whatever the model thinks.
-    pub fn forced(&self) -> Vec<u8> {
+    pub fn forced_bytes(&self) -> Vec<u8> {
         let mut ahead = self.clone();
         let mut forced = Vec::new();
         while let Some(byte) = ahead.only_byte() {
-            if !ahead.step(byte) {
+            if !ahead.advance_byte(byte) {
                 break;
             }
             forced.push(byte);
@@ -185,7 +189,7 @@ impl Constraint {
             return None;
         }
         let edges = self.spots.iter().flat_map(|spot| {
-            let open = move |edge: &&Edge| edge.count != Count::Spend || spot.left > 0;
+            let open = move |edge: &&GraphEdge| edge.count != CharCount::Spend || spot.left > 0;
             self.graph.places[spot.place].edges.iter().filter(open)
         });
         let mut only = None;

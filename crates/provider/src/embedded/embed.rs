@@ -9,113 +9,118 @@ use polyclaw_domain::port::BoxFuture;
 use polyclaw_domain::provider::{ErrorClass, ProviderError};
 use tokio::sync::oneshot;
 
-use super::encoder::Encoder;
+use super::encoder::TextEncoder;
 use super::encoder_file;
 use super::kernel::Kernel;
 use super::wordpiece::WordPiece;
-use super::worker::Worker;
-use super::{Damaged, weights};
+use super::worker::ModelWorker;
+use super::{CorruptModelFile, weights};
 
 /// How long the model stays in memory after its last text.
-const IDLE: Duration = Duration::from_secs(300);
+const EMBEDDING_IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 /// The model was trained on texts of this many tokens; what is longer is cut.
-const MOST_TOKENS: usize = 256;
+const MAX_INPUT_TOKENS: usize = 256;
 /// Texts of one call: a long one takes 40 ms, and a question may wait behind all of them.
-const BATCH: usize = 2;
-const MODEL: &str = "embedded/all-minilm-l6-v2";
+const EMBEDDING_BATCH_SIZE: usize = 2;
+const EMBEDDING_MODEL_ID: &str = "embedded/all-minilm-l6-v2";
 /// The SHA-256 of the file [`convert`] makes, which is the same on every machine.
-pub const CONVERTED: &str = "2e7fd66fbb2e8dbf0d05677ccfe0791e5ad98991134dcafc7679e2905cb68c09";
+pub const CONVERTED_FILE_SHA256: &str = "2e7fd66fbb2e8dbf0d05677ccfe0791e5ad98991134dcafc7679e2905cb68c09";
 
 /// Embeds with the model in a file. Nothing is loaded before the first text.
-pub struct Embeddings {
-    worker: Worker<Loaded>,
+pub struct LocalEmbeddings {
+    worker: ModelWorker<EmbeddingModel>,
 }
 
-pub(super) struct Loaded {
-    encoder: Encoder,
+pub(super) struct EmbeddingModel {
+    encoder: TextEncoder,
     words: WordPiece,
     kernel: Kernel,
 }
 
-impl Loaded {
-    pub fn read<R: Read + Seek>(file: R, kernel: Kernel) -> Result<Self, Damaged> {
-        let (encoder, words) = encoder_file::read(file, encoder_file::MINILM)?;
+impl EmbeddingModel {
+    pub fn read<R: Read + Seek>(file: R, kernel: Kernel) -> Result<Self, CorruptModelFile> {
+        let (encoder, words) = encoder_file::read_encoder(file, encoder_file::MINILM_SHAPE)?;
         Ok(Self { encoder, words, kernel })
     }
 
     /// A text the model can not read is as one without words.
-    pub fn embed(&self, text: &str) -> Vec<f32> {
-        let most = MOST_TOKENS.min(self.encoder.shape.positions);
+    pub fn embed_text(&self, text: &str) -> Vec<f32> {
+        let most = MAX_INPUT_TOKENS.min(self.encoder.shape.positions);
         let tokens = self.words.encode(text, most);
-        let read = if self.words.is_foreign(&tokens) { &[][..] } else { &tokens };
+        let read = if self.words.is_mostly_unknown(&tokens) { &[][..] } else { &tokens };
         self.encoder.embed(self.kernel, read)
     }
 }
 
-pub(super) fn open(path: &Path) -> Result<Loaded, Damaged> {
-    Loaded::read(weights::open_as(path, CONVERTED)?, Kernel::detect())
+pub(super) fn open_model(path: &Path) -> Result<EmbeddingModel, CorruptModelFile> {
+    EmbeddingModel::read(weights::open_verified(path, CONVERTED_FILE_SHA256)?, Kernel::detect())
 }
 
-impl Embeddings {
+impl LocalEmbeddings {
     pub fn new(file: impl Into<PathBuf>) -> Self {
-        Self { worker: Worker::new("embeddings", IDLE, file, open) }
+        Self { worker: ModelWorker::new("embeddings", EMBEDDING_IDLE_TIMEOUT, file, open_model) }
     }
 
-    async fn vectors(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, ProviderError> {
+    async fn embed_texts(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, ProviderError> {
         let (send, receive) = oneshot::channel();
-        let job = move |model: Result<&mut Loaded, Damaged>| {
+        let job = move |model: Result<&mut EmbeddingModel, CorruptModelFile>| {
             let embedded = model.map(|model| {
                 // Nobody waits any more: the rest of the batch would be for nothing.
                 let wanted = texts.iter().take_while(|_| !send.is_closed());
-                wanted.map(|text| model.embed(text)).collect()
+                wanted.map(|text| model.embed_text(text)).collect()
             });
             let _ = send.send(embedded);
         };
-        let busy = || failed(ErrorClass::Overload, "too many texts wait for the embedding model".to_owned());
+        let busy = || {
+            embedding_error(ErrorClass::Overload, "too many texts wait for the embedding model".to_owned())
+        };
         self.worker.submit(job).map_err(|_| busy())?;
-        let stopped = || failed(ErrorClass::Overload, "the embedding model stopped".to_owned());
+        let stopped = || embedding_error(ErrorClass::Overload, "the embedding model stopped".to_owned());
         let embedded = receive.await.map_err(|_| stopped())?;
         embedded.map_err(|damaged| {
-            failed(ErrorClass::NotConfigured, format!("{damaged}; `polyclaw model pull` fetches it again"))
+            embedding_error(
+                ErrorClass::NotConfigured,
+                format!("{damaged}; `polyclaw model pull` fetches it again"),
+            )
         })
     }
 }
 
-fn failed(class: ErrorClass, message: String) -> ProviderError {
-    ProviderError { class, model: MODEL.to_owned(), message, retry_after_ms: None }
+fn embedding_error(class: ErrorClass, message: String) -> ProviderError {
+    ProviderError { class, model: EMBEDDING_MODEL_ID.to_owned(), message, retry_after_ms: None }
 }
 
-impl Embedder for Embeddings {
+impl Embedder for LocalEmbeddings {
     fn model_id(&self) -> &str {
-        MODEL
+        EMBEDDING_MODEL_ID
     }
 
     fn dimensions(&self) -> usize {
-        encoder_file::MINILM.width
+        encoder_file::MINILM_SHAPE.width
     }
 
     fn batch_size(&self) -> usize {
-        BATCH
+        EMBEDDING_BATCH_SIZE
     }
 
     fn embed_texts<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, ProviderError>> {
-        Box::pin(self.vectors(texts.to_vec()))
+        Box::pin(self.embed_texts(texts.to_vec()))
     }
 }
 
 /// Makes the file that [`Embeddings`] reads of the published weights and vocabulary of all-MiniLM-L6-v2.
-pub fn convert<R: Read + Seek>(weights: R, vocabulary: &str) -> Result<Vec<u8>, Damaged> {
-    encoder_file::convert(weights, vocabulary, encoder_file::MINILM)
+pub fn convert_model<R: Read + Seek>(weights: R, vocabulary: &str) -> Result<Vec<u8>, CorruptModelFile> {
+    encoder_file::convert_encoder(weights, vocabulary, encoder_file::MINILM_SHAPE)
 }
 
 /// Short texts embedded each second on this machine.
-pub fn measure_embeddings(file: &Path) -> Result<f64, Damaged> {
-    let model = open(file)?;
+pub fn measure_embeddings(file: &Path) -> Result<f64, CorruptModelFile> {
+    let model = open_model(file)?;
     let text = |n: usize| format!("The ferry number {n} leaves the harbour at nine in the morning.");
     let began = Instant::now();
     let mut done = 0;
     while began.elapsed() < Duration::from_secs(2) {
-        model.embed(&text(done));
+        model.embed_text(&text(done));
         done += 1;
     }
     Ok(done as f64 / began.elapsed().as_secs_f64())

@@ -1,13 +1,13 @@
 //! The embedding network: a text's tokens all look at each other, and the mean of what they see is its vector.
 
-use super::kernel::{Activations, Kernel, Lane};
-use super::matrix::Matrix;
+use super::kernel::{Activations, HeadSlice, Kernel};
+use super::matrix::QuantMatrix;
 
-const EPSILON: f32 = 1e-12;
+const NORM_EPSILON: f32 = 1e-12;
 
 /// The numbers that shape a network, in the order in which its file has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(super) struct EncoderShape {
     pub layers: usize,
     pub width: usize,
     pub inner: usize,
@@ -16,45 +16,45 @@ pub(super) struct Shape {
     pub positions: usize,
 }
 
-impl Shape {
+impl EncoderShape {
     pub fn sizes(self) -> [u32; 6] {
         [self.layers, self.width, self.inner, self.heads, self.vocabulary, self.positions]
             .map(|size| size as u32)
     }
 }
 
-pub(super) struct Dense {
-    pub weights: Matrix,
+pub(super) struct DenseLayer {
+    pub weights: QuantMatrix,
     pub bias: Vec<f32>,
 }
 
 /// Weights and shifts of a layer norm.
-pub(super) struct Norm {
+pub(super) struct LayerNorm {
     pub weight: Vec<f32>,
     pub bias: Vec<f32>,
 }
 
-pub(super) struct Layer {
-    pub query: Dense,
-    pub key: Dense,
-    pub value: Dense,
-    pub output: Dense,
-    pub attention_norm: Norm,
-    pub up: Dense,
-    pub down: Dense,
-    pub norm: Norm,
+pub(super) struct EncoderLayer {
+    pub query: DenseLayer,
+    pub key: DenseLayer,
+    pub value: DenseLayer,
+    pub output: DenseLayer,
+    pub attention_norm: LayerNorm,
+    pub up: DenseLayer,
+    pub down: DenseLayer,
+    pub norm: LayerNorm,
 }
 
-pub(super) struct Encoder {
-    pub shape: Shape,
-    pub words: Matrix,
+pub(super) struct TextEncoder {
+    pub shape: EncoderShape,
+    pub words: QuantMatrix,
     /// Of each position, with what every token of a single text gets besides.
-    pub places: Matrix,
-    pub norm: Norm,
-    pub layers: Vec<Layer>,
+    pub places: QuantMatrix,
+    pub norm: LayerNorm,
+    pub layers: Vec<EncoderLayer>,
 }
 
-impl Encoder {
+impl TextEncoder {
     /// A vector of length one, or of zeros where there are no tokens or the weights lead beyond all numbers.
     pub fn embed(&self, kernel: Kernel, tokens: &[u32]) -> Vec<f32> {
         let width = self.shape.width;
@@ -62,13 +62,13 @@ impl Encoder {
         if tokens.is_empty() {
             return mean;
         }
-        let mut stream = self.begin(tokens);
+        let mut stream = self.embed_tokens(tokens);
         let mut inputs = Activations::default();
         for layer in &self.layers {
-            self.attend(layer, kernel, &mut stream, &mut inputs);
-            let mut inner = dense(kernel, &layer.up, &stream, &mut inputs);
+            self.apply_attention(layer, kernel, &mut stream, &mut inputs);
+            let mut inner = apply_dense(kernel, &layer.up, &stream, &mut inputs);
             kernel.gelu(&mut inner);
-            let more = dense(kernel, &layer.down, &inner, &mut inputs);
+            let more = apply_dense(kernel, &layer.down, &inner, &mut inputs);
             add_norm(&mut stream, &more, &layer.norm);
         }
         for row in stream.chunks_exact(width) {
@@ -84,22 +84,28 @@ impl Encoder {
         mean
     }
 
-    fn begin(&self, tokens: &[u32]) -> Vec<f32> {
+    fn embed_tokens(&self, tokens: &[u32]) -> Vec<f32> {
         let width = self.shape.width;
         let (mut stream, mut place) = (vec![0.0; tokens.len() * width], vec![0.0; width]);
         for (position, (token, row)) in tokens.iter().zip(stream.chunks_exact_mut(width)).enumerate() {
-            self.words.unpack((*token as usize).min(self.shape.vocabulary - 1), row);
-            self.places.unpack(position.min(self.shape.positions - 1), &mut place);
+            self.words.unpack_row((*token as usize).min(self.shape.vocabulary - 1), row);
+            self.places.unpack_row(position.min(self.shape.positions - 1), &mut place);
             row.iter_mut().zip(&place).for_each(|(value, place)| *value += place);
-            normalise(row, &self.norm);
+            normalize_row(row, &self.norm);
         }
         stream
     }
 
-    fn attend(&self, layer: &Layer, kernel: Kernel, stream: &mut [f32], inputs: &mut Activations) {
+    fn apply_attention(
+        &self,
+        layer: &EncoderLayer,
+        kernel: Kernel,
+        stream: &mut [f32],
+        inputs: &mut Activations,
+    ) {
         let (width, head) = (self.shape.width, self.shape.width / self.shape.heads);
         let positions = stream.len() / width;
-        let mut query = dense(kernel, &layer.query, stream, inputs);
+        let mut query = apply_dense(kernel, &layer.query, stream, inputs);
         let scale = 1.0 / (head as f32).sqrt();
         query.iter_mut().for_each(|value| *value *= scale);
         let halves = |values: Vec<f32>| {
@@ -107,23 +113,23 @@ impl Encoder {
             kernel.halve(&values, &mut out);
             out
         };
-        let keys = halves(dense(kernel, &layer.key, stream, inputs));
-        let values = halves(dense(kernel, &layer.value, stream, inputs));
+        let keys = halves(apply_dense(kernel, &layer.key, stream, inputs));
+        let values = halves(apply_dense(kernel, &layer.value, stream, inputs));
         let (mut mixed, mut scores) = (vec![0.0; stream.len()], vec![0.0; positions]);
         for (at, (query, mixed)) in query.chunks_exact(head).zip(mixed.chunks_exact_mut(head)).enumerate() {
             let lane =
-                |halves| Lane { halves, stride: width, offset: at % self.shape.heads * head, positions };
+                |halves| HeadSlice { halves, stride: width, offset: at % self.shape.heads * head, positions };
             kernel.scores(query, head, lane(&keys), &mut scores);
             kernel.softmax(&mut scores);
             kernel.mix(&scores, lane(&values), head, mixed);
         }
-        let more = dense(kernel, &layer.output, &mixed, inputs);
+        let more = apply_dense(kernel, &layer.output, &mixed, inputs);
         add_norm(stream, &more, &layer.attention_norm);
     }
 }
 
-fn dense(kernel: Kernel, dense: &Dense, values: &[f32], inputs: &mut Activations) -> Vec<f32> {
-    inputs.fill(kernel, values, dense.weights.columns);
+fn apply_dense(kernel: Kernel, dense: &DenseLayer, values: &[f32], inputs: &mut Activations) -> Vec<f32> {
+    inputs.quantize_rows(kernel, values, dense.weights.columns);
     let mut out = vec![0.0; inputs.count * dense.weights.rows];
     kernel.multiply(&dense.weights, inputs, &mut out);
     for row in out.chunks_exact_mut(dense.weights.rows) {
@@ -132,16 +138,16 @@ fn dense(kernel: Kernel, dense: &Dense, values: &[f32], inputs: &mut Activations
     out
 }
 
-fn add_norm(stream: &mut [f32], more: &[f32], norm: &Norm) {
+fn add_norm(stream: &mut [f32], more: &[f32], norm: &LayerNorm) {
     stream.iter_mut().zip(more).for_each(|(value, more)| *value += more);
-    stream.chunks_exact_mut(norm.weight.len()).for_each(|row| normalise(row, norm));
+    stream.chunks_exact_mut(norm.weight.len()).for_each(|row| normalize_row(row, norm));
 }
 
-fn normalise(row: &mut [f32], norm: &Norm) {
+fn normalize_row(row: &mut [f32], norm: &LayerNorm) {
     let count = row.len() as f32;
     let mean = row.iter().sum::<f32>() / count;
     let spread = row.iter().map(|value| (value - mean) * (value - mean)).sum::<f32>() / count;
-    let inverse = 1.0 / (spread + EPSILON).sqrt();
+    let inverse = 1.0 / (spread + NORM_EPSILON).sqrt();
     for ((value, weight), bias) in row.iter_mut().zip(&norm.weight).zip(&norm.bias) {
         *value = (*value - mean) * inverse * weight + bias;
     }

@@ -4,19 +4,19 @@
 use std::collections::HashMap;
 use std::io::{Read, Seek};
 
-use super::Damaged;
-use super::bytes::Bytes;
-use super::matrix::Format;
+use super::CorruptModelFile;
+use super::bytes::ModelFileReader;
+use super::matrix::TensorFormat;
 
 /// Real models have some dozens of values and some hundreds of tensors.
-const MOST_ENTRIES: u64 = 20_000;
+const MAX_ENTRIES: u64 = 20_000;
 /// Of all lists together: a byte of a list takes eight in memory.
-const MOST_ITEMS: u64 = 1 << 20;
+const MAX_LIST_ITEMS: u64 = 1 << 20;
 /// The engine reads models of a few hundred megabytes; a bigger file is a mistake.
-const LARGEST_FILE: u64 = 1 << 30;
+const MAX_FILE_BYTES: u64 = 1 << 30;
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value {
+pub(super) enum GgufValue {
     Number(f64),
     Flag(bool),
     Text(String),
@@ -25,8 +25,8 @@ pub(super) enum Value {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Tensor {
-    pub format: Format,
+pub(super) struct TensorInfo {
+    pub format: TensorFormat,
     /// The innermost dimension first, as the format has it.
     pub columns: usize,
     pub rows: usize,
@@ -34,117 +34,125 @@ pub(super) struct Tensor {
 }
 
 pub(super) struct Gguf<R> {
-    bytes: Bytes<R>,
-    values: HashMap<String, Value>,
-    tensors: HashMap<String, Tensor>,
+    bytes: ModelFileReader<R>,
+    values: HashMap<String, GgufValue>,
+    tensors: HashMap<String, TensorInfo>,
     data: u64,
     /// Bytes of tensors read so far.
     handed_out: u64,
 }
 
 impl<R: Read + Seek> Gguf<R> {
-    pub fn open(file: R) -> Result<Self, Damaged> {
-        let mut bytes = Bytes::new(file)?;
-        if bytes.left() > LARGEST_FILE {
-            return Err(Damaged::new("it is larger than any model this engine runs"));
+    pub fn open(file: R) -> Result<Self, CorruptModelFile> {
+        let mut bytes = ModelFileReader::new(file)?;
+        if bytes.remaining_bytes() > MAX_FILE_BYTES {
+            return Err(CorruptModelFile::new("it is larger than any model this engine runs"));
         }
-        if bytes.array::<4>()? != *b"GGUF" {
-            return Err(Damaged::new("it is no GGUF file"));
+        if bytes.read_array::<4>()? != *b"GGUF" {
+            return Err(CorruptModelFile::new("it is no GGUF file"));
         }
-        let version = bytes.u32()?;
+        let version = bytes.read_u32()?;
         if !(2..=3).contains(&version) {
-            return Err(Damaged::new(format!("its GGUF version is {version}; 2 and 3 are read")));
+            return Err(CorruptModelFile::new(format!("its GGUF version is {version}; 2 and 3 are read")));
         }
-        let (tensors, values) = (count(&mut bytes)?, count(&mut bytes)?);
+        let (tensors, values) = (read_count(&mut bytes)?, read_count(&mut bytes)?);
         let values = read_values(&mut bytes, values)?;
         let tensors = read_tensors(&mut bytes, tensors)?;
         let alignment = match values.get("general.alignment") {
             None => 32,
-            Some(Value::Number(number)) if [8.0, 16.0, 32.0, 64.0, 128.0, 256.0].contains(number) => {
+            Some(GgufValue::Number(number)) if [8.0, 16.0, 32.0, 64.0, 128.0, 256.0].contains(number) => {
                 *number as u64
             }
-            Some(_) => return Err(Damaged::new("its alignment is not a small power of two")),
+            Some(_) => return Err(CorruptModelFile::new("its alignment is not a small power of two")),
         };
-        let data = bytes.at().next_multiple_of(alignment);
+        let data = bytes.position().next_multiple_of(alignment);
         Ok(Self { bytes, values, tensors, data, handed_out: 0 })
     }
 
-    pub fn value(&self, key: &str) -> Option<&Value> {
+    pub fn find_value(&self, key: &str) -> Option<&GgufValue> {
         self.values.get(key)
     }
 
-    pub fn text(&self, key: &str) -> Result<&str, Damaged> {
-        match self.value(key) {
-            Some(Value::Text(text)) => Ok(text),
-            _ => Err(Damaged::new(format!("it lacks the text '{key}'"))),
+    pub fn text_value(&self, key: &str) -> Result<&str, CorruptModelFile> {
+        match self.find_value(key) {
+            Some(GgufValue::Text(text)) => Ok(text),
+            _ => Err(CorruptModelFile::new(format!("it lacks the text '{key}'"))),
         }
     }
 
-    pub fn number(&self, key: &str) -> Result<f64, Damaged> {
-        match self.value(key) {
-            Some(Value::Number(number)) => Ok(*number),
-            _ => Err(Damaged::new(format!("it lacks the number '{key}'"))),
+    pub fn number_value(&self, key: &str) -> Result<f64, CorruptModelFile> {
+        match self.find_value(key) {
+            Some(GgufValue::Number(number)) => Ok(*number),
+            _ => Err(CorruptModelFile::new(format!("it lacks the number '{key}'"))),
         }
     }
 
-    pub fn size(&self, key: &str) -> Result<usize, Damaged> {
-        let number = self.number(key)?;
+    pub fn size_value(&self, key: &str) -> Result<usize, CorruptModelFile> {
+        let number = self.number_value(key)?;
         match number >= 1.0 && number <= f64::from(1 << 24) && number.fract() == 0.0 {
             true => Ok(number as usize),
-            false => Err(Damaged::new(format!("'{key}' is {number}"))),
+            false => Err(CorruptModelFile::new(format!("'{key}' is {number}"))),
         }
     }
 
-    pub fn texts(&self, key: &str) -> Result<&[String], Damaged> {
-        match self.value(key) {
-            Some(Value::Texts(texts)) => Ok(texts),
-            _ => Err(Damaged::new(format!("it lacks the list '{key}'"))),
+    pub fn text_list(&self, key: &str) -> Result<&[String], CorruptModelFile> {
+        match self.find_value(key) {
+            Some(GgufValue::Texts(texts)) => Ok(texts),
+            _ => Err(CorruptModelFile::new(format!("it lacks the list '{key}'"))),
         }
     }
 
-    pub fn has(&self, name: &str) -> bool {
+    pub fn has_tensor(&self, name: &str) -> bool {
         self.tensors.contains_key(name)
     }
 
     /// The raw bytes of a tensor, if it has the expected shape.
-    pub fn tensor(&mut self, name: &str, rows: usize, columns: usize) -> Result<(Format, Vec<u8>), Damaged> {
+    pub fn read_tensor(
+        &mut self,
+        name: &str,
+        rows: usize,
+        columns: usize,
+    ) -> Result<(TensorFormat, Vec<u8>), CorruptModelFile> {
         let Some(tensor) = self.tensors.get(name) else {
-            return Err(Damaged::new(format!("it lacks the tensor '{name}'")));
+            return Err(CorruptModelFile::new(format!("it lacks the tensor '{name}'")));
         };
         if (tensor.rows, tensor.columns) != (rows, columns) {
             let found = format!("{} × {}", tensor.rows, tensor.columns);
-            return Err(Damaged::new(format!("'{name}' is {found}, not {rows} × {columns}")));
+            return Err(CorruptModelFile::new(format!("'{name}' is {found}, not {rows} × {columns}")));
         }
         let (format, offset) = (tensor.format, tensor.offset);
-        let size = format.bytes(rows, columns).ok_or_else(|| odd_shape(name))?;
-        let start = self.data.checked_add(offset).ok_or_else(|| odd_shape(name))?;
+        let size = format.byte_len(rows, columns).ok_or_else(|| odd_shape_error(name))?;
+        let start = self.data.checked_add(offset).ok_or_else(|| odd_shape_error(name))?;
         // Tensors that share their bytes would make a small file a large model.
         self.handed_out = self.handed_out.saturating_add(size);
         if self.handed_out > self.bytes.len() {
-            return Err(Damaged::new("its tensors overlap".to_owned()));
+            return Err(CorruptModelFile::new("its tensors overlap".to_owned()));
         }
         self.bytes.seek(start)?;
-        Ok((format, self.bytes.take(size)?))
+        Ok((format, self.bytes.read_bytes(size)?))
     }
 }
 
-fn odd_shape(name: &str) -> Damaged {
-    Damaged::new(format!("the shape of '{name}' is not one its format can have"))
+fn odd_shape_error(name: &str) -> CorruptModelFile {
+    CorruptModelFile::new(format!("the shape of '{name}' is not one its format can have"))
 }
 
-fn count<R: Read + Seek>(bytes: &mut Bytes<R>) -> Result<u64, Damaged> {
-    let count = bytes.u64()?;
-    match count <= MOST_ENTRIES {
+fn read_count<R: Read + Seek>(bytes: &mut ModelFileReader<R>) -> Result<u64, CorruptModelFile> {
+    let count = bytes.read_u64()?;
+    match count <= MAX_ENTRIES {
         true => Ok(count),
-        false => Err(Damaged::new(format!("it announces {count} entries"))),
+        false => Err(CorruptModelFile::new(format!("it announces {count} entries"))),
     }
 }
 
-fn read_values<R: Read + Seek>(bytes: &mut Bytes<R>, count: u64) -> Result<HashMap<String, Value>, Damaged> {
-    let (mut values, mut room) = (HashMap::new(), MOST_ITEMS);
+fn read_values<R: Read + Seek>(
+    bytes: &mut ModelFileReader<R>,
+    count: u64,
+) -> Result<HashMap<String, GgufValue>, CorruptModelFile> {
+    let (mut values, mut room) = (HashMap::new(), MAX_LIST_ITEMS);
     for _ in 0..count {
-        let key = bytes.text()?;
-        let kind = bytes.u32()?;
+        let key = bytes.read_text()?;
+        let kind = bytes.read_u32()?;
         let value = read_value(bytes, kind, &mut room)?;
         values.insert(key, value);
     }
@@ -152,65 +160,72 @@ fn read_values<R: Read + Seek>(bytes: &mut Bytes<R>, count: u64) -> Result<HashM
 }
 
 /// `room`: how many items lists may still have.
-fn read_value<R: Read + Seek>(bytes: &mut Bytes<R>, kind: u32, room: &mut u64) -> Result<Value, Damaged> {
+fn read_value<R: Read + Seek>(
+    bytes: &mut ModelFileReader<R>,
+    kind: u32,
+    room: &mut u64,
+) -> Result<GgufValue, CorruptModelFile> {
     Ok(match kind {
-        7 => Value::Flag(bytes.array::<1>()? != [0]),
-        8 => Value::Text(bytes.text()?),
+        7 => GgufValue::Flag(bytes.read_array::<1>()? != [0]),
+        8 => GgufValue::Text(bytes.read_text()?),
         9 => read_list(bytes, room)?,
-        _ => Value::Number(read_number(bytes, kind)?),
+        _ => GgufValue::Number(read_number(bytes, kind)?),
     })
 }
 
-fn read_number<R: Read + Seek>(bytes: &mut Bytes<R>, kind: u32) -> Result<f64, Damaged> {
+fn read_number<R: Read + Seek>(bytes: &mut ModelFileReader<R>, kind: u32) -> Result<f64, CorruptModelFile> {
     Ok(match kind {
-        0 | 7 => bytes.array::<1>()?[0].into(),
-        1 => i8::from_le_bytes(bytes.array()?).into(),
-        2 => u16::from_le_bytes(bytes.array()?).into(),
-        3 => i16::from_le_bytes(bytes.array()?).into(),
-        4 => bytes.u32()?.into(),
-        5 => i32::from_le_bytes(bytes.array()?).into(),
-        6 => f32::from_le_bytes(bytes.array()?).into(),
-        10 => bytes.u64()? as f64,
-        11 => i64::from_le_bytes(bytes.array()?) as f64,
-        12 => f64::from_le_bytes(bytes.array()?),
-        _ => return Err(Damaged::new(format!("it holds a value of the unknown kind {kind}"))),
+        0 | 7 => bytes.read_array::<1>()?[0].into(),
+        1 => i8::from_le_bytes(bytes.read_array()?).into(),
+        2 => u16::from_le_bytes(bytes.read_array()?).into(),
+        3 => i16::from_le_bytes(bytes.read_array()?).into(),
+        4 => bytes.read_u32()?.into(),
+        5 => i32::from_le_bytes(bytes.read_array()?).into(),
+        6 => f32::from_le_bytes(bytes.read_array()?).into(),
+        10 => bytes.read_u64()? as f64,
+        11 => i64::from_le_bytes(bytes.read_array()?) as f64,
+        12 => f64::from_le_bytes(bytes.read_array()?),
+        _ => return Err(CorruptModelFile::new(format!("it holds a value of the unknown kind {kind}"))),
     })
 }
 
-fn read_list<R: Read + Seek>(bytes: &mut Bytes<R>, room: &mut u64) -> Result<Value, Damaged> {
-    let (kind, items) = (bytes.u32()?, bytes.u64()?);
+fn read_list<R: Read + Seek>(
+    bytes: &mut ModelFileReader<R>,
+    room: &mut u64,
+) -> Result<GgufValue, CorruptModelFile> {
+    let (kind, items) = (bytes.read_u32()?, bytes.read_u64()?);
     // Every item takes at least a byte, so a list can not be longer than what is left of the file.
-    if items > *room || items > bytes.left() {
-        return Err(Damaged::new(format!("a list of {items} items is announced")));
+    if items > *room || items > bytes.remaining_bytes() {
+        return Err(CorruptModelFile::new(format!("a list of {items} items is announced")));
     }
     *room -= items;
     match kind {
-        8 => (0..items).map(|_| bytes.text()).collect::<Result<_, _>>().map(Value::Texts),
+        8 => (0..items).map(|_| bytes.read_text()).collect::<Result<_, _>>().map(GgufValue::Texts),
         // A list of lists would let a small file ask for a deep stack.
-        9 => Err(Damaged::new("it holds a list of lists")),
-        _ => (0..items).map(|_| read_number(bytes, kind)).collect::<Result<_, _>>().map(Value::Numbers),
+        9 => Err(CorruptModelFile::new("it holds a list of lists")),
+        _ => (0..items).map(|_| read_number(bytes, kind)).collect::<Result<_, _>>().map(GgufValue::Numbers),
     }
 }
 
 fn read_tensors<R: Read + Seek>(
-    bytes: &mut Bytes<R>,
+    bytes: &mut ModelFileReader<R>,
     count: u64,
-) -> Result<HashMap<String, Tensor>, Damaged> {
+) -> Result<HashMap<String, TensorInfo>, CorruptModelFile> {
     let mut tensors = HashMap::new();
     for _ in 0..count {
-        let name = bytes.text()?;
-        let dimensions = bytes.u32()?;
+        let name = bytes.read_text()?;
+        let dimensions = bytes.read_u32()?;
         if !(1..=4).contains(&dimensions) {
-            return Err(Damaged::new(format!("'{name}' has {dimensions} dimensions")));
+            return Err(CorruptModelFile::new(format!("'{name}' has {dimensions} dimensions")));
         }
-        let sizes = (0..dimensions).map(|_| bytes.u64()).collect::<Result<Vec<_>, _>>()?;
-        let format = Format::of_gguf(bytes.u32()?).map_err(|error| error.in_part(&name))?;
-        let offset = bytes.u64()?;
+        let sizes = (0..dimensions).map(|_| bytes.read_u64()).collect::<Result<Vec<_>, _>>()?;
+        let format = TensorFormat::from_gguf(bytes.read_u32()?).map_err(|error| error.in_part(&name))?;
+        let offset = bytes.read_u64()?;
         let rows = sizes[1..].iter().try_fold(1_u64, |product, size| product.checked_mul(*size));
-        let rows = rows.and_then(|rows| usize::try_from(rows).ok()).ok_or_else(|| odd_shape(&name))?;
-        let columns = usize::try_from(sizes[0]).map_err(|_| odd_shape(&name))?;
-        if tensors.insert(name.clone(), Tensor { format, columns, rows, offset }).is_some() {
-            return Err(Damaged::new(format!("it holds '{name}' twice")));
+        let rows = rows.and_then(|rows| usize::try_from(rows).ok()).ok_or_else(|| odd_shape_error(&name))?;
+        let columns = usize::try_from(sizes[0]).map_err(|_| odd_shape_error(&name))?;
+        if tensors.insert(name.clone(), TensorInfo { format, columns, rows, offset }).is_some() {
+            return Err(CorruptModelFile::new(format!("it holds '{name}' twice")));
         }
     }
     Ok(tensors)
@@ -220,16 +235,19 @@ fn read_tensors<R: Read + Seek>(
 mod tests {
     use std::io::Cursor;
 
-    use super::super::synthetic::FileMaker;
+    use super::super::synthetic::GgufBuilder;
     use super::*;
 
     #[test]
     fn all_lists_together_have_no_more_items_than_one_may_have() {
         let half = vec![vec![7]; 1 << 19];
-        let open =
-            |file: FileMaker| Gguf::open(Cursor::new(file.bytes())).map(|_| ()).map_err(|e| e.to_string());
-        let two = || FileMaker::default().list("a", 0, &half).list("b", 0, &half);
+        let open = |file: GgufBuilder| {
+            Gguf::open(Cursor::new(file.into_bytes())).map(|_| ()).map_err(|e| e.to_string())
+        };
+        let two = || GgufBuilder::default().with_list("a", 0, &half).with_list("b", 0, &half);
         assert_eq!(open(two()), Ok(()));
-        assert!(open(two().list("c", 0, &[vec![7]])).unwrap_err().contains("a list of 1 items is announced"));
+        assert!(
+            open(two().with_list("c", 0, &[vec![7]])).unwrap_err().contains("a list of 1 items is announced")
+        );
     }
 }

@@ -7,7 +7,7 @@ mod scalar;
 #[cfg(test)]
 mod tests;
 
-use super::matrix::{BLOCK, Matrix, stride};
+use super::matrix::{BLOCK, QuantMatrix, scale_stride};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kernel {
@@ -29,7 +29,7 @@ pub(super) struct Activations {
 
 /// Keys or values of one head among those of all heads and positions.
 #[derive(Clone, Copy)]
-pub(super) struct Lane<'a> {
+pub(super) struct HeadSlice<'a> {
     pub halves: &'a [u16],
     /// From one position to the next.
     pub stride: usize,
@@ -38,8 +38,8 @@ pub(super) struct Lane<'a> {
     pub positions: usize,
 }
 
-impl<'a> Lane<'a> {
-    pub fn at(&self, position: usize, width: usize) -> &'a [u16] {
+impl<'a> HeadSlice<'a> {
+    pub fn at_position(&self, position: usize, width: usize) -> &'a [u16] {
         let start = position * self.stride + self.offset;
         &self.halves[start..start + width]
     }
@@ -73,7 +73,7 @@ impl Kernel {
     }
 
     /// Every row of `values` through `matrix`; `out` gets one row a token.
-    pub fn multiply(self, matrix: &Matrix, values: &Activations, out: &mut [f32]) {
+    pub fn multiply(self, matrix: &QuantMatrix, values: &Activations, out: &mut [f32]) {
         assert_eq!(matrix.columns, values.columns, "the shapes fit");
         assert_eq!(out.len(), values.count * matrix.rows, "the result has its room");
         on_fastest!(self, multiply(matrix, values, out));
@@ -89,12 +89,12 @@ impl Kernel {
     }
 
     /// What each of several query heads makes of the keys they share. `out` holds a row a head.
-    pub fn scores(self, queries: &[f32], width: usize, keys: Lane<'_>, out: &mut [f32]) {
+    pub fn scores(self, queries: &[f32], width: usize, keys: HeadSlice<'_>, out: &mut [f32]) {
         on_fastest!(self, scores(queries, width, keys, out));
     }
 
     /// The values, weighed by each head's row of `weights`.
-    pub fn mix(self, weights: &[f32], values: Lane<'_>, width: usize, out: &mut [f32]) {
+    pub fn mix(self, weights: &[f32], values: HeadSlice<'_>, width: usize, out: &mut [f32]) {
         on_fastest!(self, mix(weights, values, width, out));
     }
 
@@ -122,8 +122,8 @@ impl Kernel {
 
 impl Activations {
     /// Takes in so many rows of `columns` numbers.
-    pub fn fill(&mut self, kernel: Kernel, values: &[f32], columns: usize) {
-        let (blocks, chunks) = (columns / BLOCK, stride(columns) / 8);
+    pub fn quantize_rows(&mut self, kernel: Kernel, values: &[f32], columns: usize) {
+        let (blocks, chunks) = (columns / BLOCK, scale_stride(columns) / 8);
         self.columns = columns;
         self.count = values.len() / columns;
         self.quants.resize(self.count * blocks, [0; BLOCK]);

@@ -2,18 +2,18 @@
 
 use std::io::{Read, Seek};
 
-use super::Damaged;
-use super::cache::Cache;
+use super::CorruptModelFile;
+use super::cache::KvCache;
 use super::gguf::Gguf;
-use super::kernel::{Activations, Kernel, Lane};
-use super::matrix::{BLOCK, Format, Matrix, floats};
-use super::tokenizer::Token;
+use super::kernel::{Activations, HeadSlice, Kernel};
+use super::matrix::{BLOCK, QuantMatrix, TensorFormat, decode_floats};
+use super::tokenizer::VocabToken;
 
 /// Tokens that go through the layers together: enough to share the work, few enough to stop soon after a cancel.
-pub(super) const BATCH: usize = 32;
+pub(super) const PREFILL_BATCH_SIZE: usize = 32;
 
 #[derive(Clone, Debug)]
-struct Shape {
+struct LlamaShape {
     width: usize,
     inner: usize,
     heads: usize,
@@ -25,31 +25,31 @@ struct Shape {
     base: f32,
 }
 
-struct Layer {
+struct LlamaLayer {
     attention_norm: Vec<f32>,
-    query: Matrix,
-    key: Matrix,
-    value: Matrix,
-    output: Matrix,
+    query: QuantMatrix,
+    key: QuantMatrix,
+    value: QuantMatrix,
+    output: QuantMatrix,
     inner_norm: Vec<f32>,
-    gate: Matrix,
-    up: Matrix,
-    down: Matrix,
+    gate: QuantMatrix,
+    up: QuantMatrix,
+    down: QuantMatrix,
 }
 
 pub(super) struct Llama {
-    shape: Shape,
+    shape: LlamaShape,
     kernel: Kernel,
-    embedding: Matrix,
-    layers: Vec<Layer>,
+    embedding: QuantMatrix,
+    layers: Vec<LlamaLayer>,
     norm: Vec<f32>,
     /// `None` where the embedding serves for both ways.
-    unembedding: Option<Matrix>,
+    unembedding: Option<QuantMatrix>,
 }
 
 /// Room for one batch on its way through the layers, kept between calls.
 #[derive(Default)]
-struct Room {
+struct LlamaScratch {
     stream: Vec<f32>,
     normed: Vec<f32>,
     query: Vec<f32>,
@@ -69,98 +69,112 @@ impl Llama {
         file: &mut Gguf<R>,
         kernel: Kernel,
         vocabulary: usize,
-    ) -> Result<Self, Damaged> {
-        let (shape, layers) = Shape::read(file, vocabulary)?;
+    ) -> Result<Self, CorruptModelFile> {
+        let (shape, layers) = LlamaShape::read(file, vocabulary)?;
         let (width, inner, kv) = (shape.width, shape.inner, shape.kv_heads * shape.head);
-        let embedding = matrix(file, "token_embd.weight", vocabulary, width)?;
+        let embedding = read_matrix(file, "token_embd.weight", vocabulary, width)?;
         let mut read = Vec::new();
         for index in 0..layers {
             let name = |part: &str| format!("blk.{index}.{part}.weight");
-            read.push(Layer {
-                attention_norm: vector(file, &name("attn_norm"), width)?,
-                query: matrix(file, &name("attn_q"), width, width)?,
-                key: matrix(file, &name("attn_k"), kv, width)?,
-                value: matrix(file, &name("attn_v"), kv, width)?,
-                output: matrix(file, &name("attn_output"), width, width)?,
-                inner_norm: vector(file, &name("ffn_norm"), width)?,
-                gate: matrix(file, &name("ffn_gate"), inner, width)?,
-                up: matrix(file, &name("ffn_up"), inner, width)?,
-                down: matrix(file, &name("ffn_down"), width, inner)?,
+            read.push(LlamaLayer {
+                attention_norm: read_vector(file, &name("attn_norm"), width)?,
+                query: read_matrix(file, &name("attn_q"), width, width)?,
+                key: read_matrix(file, &name("attn_k"), kv, width)?,
+                value: read_matrix(file, &name("attn_v"), kv, width)?,
+                output: read_matrix(file, &name("attn_output"), width, width)?,
+                inner_norm: read_vector(file, &name("ffn_norm"), width)?,
+                gate: read_matrix(file, &name("ffn_gate"), inner, width)?,
+                up: read_matrix(file, &name("ffn_up"), inner, width)?,
+                down: read_matrix(file, &name("ffn_down"), width, inner)?,
             });
         }
-        let norm = vector(file, "output_norm.weight", width)?;
-        let own = file.has("output.weight").then(|| matrix(file, "output.weight", vocabulary, width));
+        let norm = read_vector(file, "output_norm.weight", width)?;
+        let own =
+            file.has_tensor("output.weight").then(|| read_matrix(file, "output.weight", vocabulary, width));
         Ok(Self { shape, kernel, embedding, layers: read, norm, unembedding: own.transpose()? })
     }
 
-    pub fn cache(&self) -> Cache {
-        Cache::new(self.layers.len())
+    pub fn new_cache(&self) -> KvCache {
+        KvCache::new(self.layers.len())
     }
 
-    pub fn kernel(&self) -> &'static str {
+    pub fn kernel_name(&self) -> &'static str {
         self.kernel.name()
     }
 
     /// Takes in more tokens and says what follows the last of them. `go_on` is asked between batches; where it says
     /// no, nothing is said and the cache holds what was taken in so far.
-    pub fn extend(&self, cache: &mut Cache, tokens: &[Token], go_on: &dyn Fn() -> bool) -> Option<Vec<f32>> {
-        let mut room = Room::default();
-        for batch in tokens.chunks(BATCH) {
+    pub fn extend(
+        &self,
+        cache: &mut KvCache,
+        tokens: &[VocabToken],
+        go_on: &dyn Fn() -> bool,
+    ) -> Option<Vec<f32>> {
+        let mut room = LlamaScratch::default();
+        for batch in tokens.chunks(PREFILL_BATCH_SIZE) {
             if !go_on() {
                 return None;
             }
-            self.pass(cache, batch, &mut room);
+            self.forward_pass(cache, batch, &mut room);
         }
         let last = room.stream.len().checked_sub(self.shape.width)?;
-        Some(self.read_out(&room.stream[last..], &mut room.inputs))
+        Some(self.output_scores(&room.stream[last..], &mut room.inputs))
     }
 
     /// The same, saying what follows after each token: for measuring how well a text is foreseen.
-    pub fn extend_each(&self, cache: &mut Cache, tokens: &[Token]) -> Vec<Vec<f32>> {
-        let (mut room, mut all) = (Room::default(), Vec::new());
-        for batch in tokens.chunks(BATCH) {
-            self.pass(cache, batch, &mut room);
+    pub fn extend_each(&self, cache: &mut KvCache, tokens: &[VocabToken]) -> Vec<Vec<f32>> {
+        let (mut room, mut all) = (LlamaScratch::default(), Vec::new());
+        for batch in tokens.chunks(PREFILL_BATCH_SIZE) {
+            self.forward_pass(cache, batch, &mut room);
             let stream = std::mem::take(&mut room.stream);
-            all.extend(stream.chunks_exact(self.shape.width).map(|row| self.read_out(row, &mut room.inputs)));
+            all.extend(
+                stream.chunks_exact(self.shape.width).map(|row| self.output_scores(row, &mut room.inputs)),
+            );
         }
         all
     }
 
-    fn read_out(&self, stream: &[f32], inputs: &mut Activations) -> Vec<f32> {
+    fn output_scores(&self, stream: &[f32], inputs: &mut Activations) -> Vec<f32> {
         let mut normed = Vec::new();
-        self.normalise(stream, &self.norm, &mut normed);
-        inputs.fill(self.kernel, &normed, self.shape.width);
+        self.rms_normalize(stream, &self.norm, &mut normed);
+        inputs.quantize_rows(self.kernel, &normed, self.shape.width);
         let mut scores = vec![0.0; self.shape.vocabulary];
         self.kernel.multiply(self.unembedding.as_ref().unwrap_or(&self.embedding), inputs, &mut scores);
         scores
     }
 
-    fn pass(&self, cache: &mut Cache, tokens: &[Token], room: &mut Room) {
+    fn forward_pass(&self, cache: &mut KvCache, tokens: &[VocabToken], room: &mut LlamaScratch) {
         let (shape, first) = (&self.shape, cache.len());
         room.stream.resize(tokens.len() * shape.width, 0.0);
         for (token, out) in tokens.iter().zip(room.stream.chunks_exact_mut(shape.width)) {
             // An id beyond the vocabulary can not come from the tokenizer; it would stand for the first token.
             let row = if (*token as usize) < shape.vocabulary { *token as usize } else { 0 };
-            self.embedding.unpack(row, out);
+            self.embedding.unpack_row(row, out);
         }
-        shape.turns(first, tokens.len(), &mut room.turns);
+        shape.rope_angles(first, tokens.len(), &mut room.turns);
         for (index, layer) in self.layers.iter().enumerate() {
-            self.attend(layer, cache.layer(index), first, room);
-            self.think(layer, room);
+            self.apply_attention(layer, cache.layer_mut(index), first, room);
+            self.apply_feed_forward(layer, room);
         }
-        cache.note(tokens);
+        cache.append_tokens(tokens);
     }
 
-    fn attend(&self, layer: &Layer, cache: &mut super::cache::Layer, first: usize, room: &mut Room) {
+    fn apply_attention(
+        &self,
+        layer: &LlamaLayer,
+        cache: &mut super::cache::KvLayer,
+        first: usize,
+        room: &mut LlamaScratch,
+    ) {
         let (shape, kernel) = (&self.shape, self.kernel);
         let kv = shape.kv_heads * shape.head;
-        self.normalise(&room.stream, &layer.attention_norm, &mut room.normed);
-        room.inputs.fill(kernel, &room.normed, shape.width);
-        multiply(kernel, &layer.query, &room.inputs, &mut room.query);
-        multiply(kernel, &layer.key, &room.inputs, &mut room.key);
-        multiply(kernel, &layer.value, &room.inputs, &mut room.value);
-        shape.turn(&mut room.query, &room.turns, shape.heads);
-        shape.turn(&mut room.key, &room.turns, shape.kv_heads);
+        self.rms_normalize(&room.stream, &layer.attention_norm, &mut room.normed);
+        room.inputs.quantize_rows(kernel, &room.normed, shape.width);
+        multiply_matrix(kernel, &layer.query, &room.inputs, &mut room.query);
+        multiply_matrix(kernel, &layer.key, &room.inputs, &mut room.key);
+        multiply_matrix(kernel, &layer.value, &room.inputs, &mut room.value);
+        shape.apply_rope(&mut room.query, &room.turns, shape.heads);
+        shape.apply_rope(&mut room.key, &room.turns, shape.kv_heads);
         let (start, more) = (first * kv, room.key.len());
         cache.keys.resize(start + more, 0);
         cache.values.resize(start + more, 0);
@@ -175,7 +189,7 @@ impl Llama {
         let groups = room.query.chunks_exact(group).zip(room.mixed.chunks_exact_mut(group));
         for (at, (query, mixed)) in groups.enumerate() {
             let (token, kv_head) = (at / shape.kv_heads, at % shape.kv_heads);
-            let lane = |halves| Lane {
+            let lane = |halves| HeadSlice {
                 halves,
                 stride: kv,
                 offset: kv_head * shape.head,
@@ -187,24 +201,24 @@ impl Llama {
             room.scores.chunks_exact_mut(keys.positions).for_each(|row| kernel.softmax(row));
             kernel.mix(&room.scores, lane(&cache.values), shape.head, mixed);
         }
-        room.inputs.fill(kernel, &room.mixed, shape.width);
-        multiply(kernel, &layer.output, &room.inputs, &mut room.normed);
-        add(&mut room.stream, &room.normed);
+        room.inputs.quantize_rows(kernel, &room.mixed, shape.width);
+        multiply_matrix(kernel, &layer.output, &room.inputs, &mut room.normed);
+        add_residual(&mut room.stream, &room.normed);
     }
 
-    fn think(&self, layer: &Layer, room: &mut Room) {
+    fn apply_feed_forward(&self, layer: &LlamaLayer, room: &mut LlamaScratch) {
         let kernel = self.kernel;
-        self.normalise(&room.stream, &layer.inner_norm, &mut room.normed);
-        room.inputs.fill(kernel, &room.normed, self.shape.width);
-        multiply(kernel, &layer.gate, &room.inputs, &mut room.gate);
-        multiply(kernel, &layer.up, &room.inputs, &mut room.up);
+        self.rms_normalize(&room.stream, &layer.inner_norm, &mut room.normed);
+        room.inputs.quantize_rows(kernel, &room.normed, self.shape.width);
+        multiply_matrix(kernel, &layer.gate, &room.inputs, &mut room.gate);
+        multiply_matrix(kernel, &layer.up, &room.inputs, &mut room.up);
         kernel.gate(&mut room.gate, &room.up);
-        room.inputs.fill(kernel, &room.gate, self.shape.inner);
-        multiply(kernel, &layer.down, &room.inputs, &mut room.normed);
-        add(&mut room.stream, &room.normed);
+        room.inputs.quantize_rows(kernel, &room.gate, self.shape.inner);
+        multiply_matrix(kernel, &layer.down, &room.inputs, &mut room.normed);
+        add_residual(&mut room.stream, &room.normed);
     }
 
-    fn normalise(&self, rows: &[f32], weights: &[f32], out: &mut Vec<f32>) {
+    fn rms_normalize(&self, rows: &[f32], weights: &[f32], out: &mut Vec<f32>) {
         out.resize(rows.len(), 0.0);
         let width = self.shape.width;
         for (row, out) in rows.chunks_exact(width).zip(out.chunks_exact_mut(width)) {
@@ -217,13 +231,13 @@ impl Llama {
     }
 }
 
-impl Shape {
-    fn read<R: Read + Seek>(file: &Gguf<R>, vocabulary: usize) -> Result<(Self, usize), Damaged> {
-        let architecture = file.text("general.architecture")?;
+impl LlamaShape {
+    fn read<R: Read + Seek>(file: &Gguf<R>, vocabulary: usize) -> Result<(Self, usize), CorruptModelFile> {
+        let architecture = file.text_value("general.architecture")?;
         if architecture != "llama" {
-            return Err(Damaged::new(format!("its architecture is {architecture}; llama is run")));
+            return Err(CorruptModelFile::new(format!("its architecture is {architecture}; llama is run")));
         }
-        let size = |key: &str| file.size(&format!("llama.{key}"));
+        let size = |key: &str| file.size_value(&format!("llama.{key}"));
         let (width, heads) = (size("embedding_length")?, size("attention.head_count")?);
         let shape = Self {
             width,
@@ -232,18 +246,20 @@ impl Shape {
             kv_heads: size("attention.head_count_kv").unwrap_or(heads),
             head: width / heads,
             vocabulary,
-            epsilon: file.number("llama.attention.layer_norm_rms_epsilon")? as f32,
-            base: file.number("llama.rope.freq_base").unwrap_or(10_000.0) as f32,
+            epsilon: file.number_value("llama.attention.layer_norm_rms_epsilon")? as f32,
+            base: file.number_value("llama.rope.freq_base").unwrap_or(10_000.0) as f32,
         };
         let layers = size("block_count")?;
-        shape.check(layers)?;
+        shape.validate_shape(layers)?;
         match size("rope.dimension_count") {
-            Ok(turned) if turned != shape.head => Err(Damaged::new("it turns only a part of each head")),
+            Ok(turned) if turned != shape.head => {
+                Err(CorruptModelFile::new("it turns only a part of each head"))
+            }
             _ => Ok((shape, layers)),
         }
     }
 
-    fn check(&self, layers: usize) -> Result<(), Damaged> {
+    fn validate_shape(&self, layers: usize) -> Result<(), CorruptModelFile> {
         let even = self.width == self.heads * self.head
             && self.heads.is_multiple_of(self.kv_heads)
             && self.head.is_multiple_of(BLOCK);
@@ -251,12 +267,12 @@ impl Shape {
         let sound = self.epsilon > 0.0 && self.epsilon < 1.0 && self.base > 1.0 && self.base.is_finite();
         match even && small && sound {
             true => Ok(()),
-            false => Err(Damaged::new("its dimensions do not fit together")),
+            false => Err(CorruptModelFile::new("its dimensions do not fit together")),
         }
     }
 
     /// The angles by which a position turns each pair of numbers.
-    fn turns(&self, first: usize, count: usize, out: &mut Vec<(f32, f32)>) {
+    fn rope_angles(&self, first: usize, count: usize, out: &mut Vec<(f32, f32)>) {
         out.clear();
         for position in first..first + count {
             out.extend((0..self.head / 2).map(|pair| {
@@ -267,7 +283,7 @@ impl Shape {
         }
     }
 
-    fn turn(&self, rows: &mut [f32], turns: &[(f32, f32)], heads: usize) {
+    fn apply_rope(&self, rows: &mut [f32], turns: &[(f32, f32)], heads: usize) {
         let pairs = self.head / 2;
         for (at, head) in rows.chunks_exact_mut(self.head).enumerate() {
             let turns = &turns[at / heads * pairs..][..pairs];
@@ -280,28 +296,32 @@ impl Shape {
     }
 }
 
-fn multiply(kernel: Kernel, matrix: &Matrix, inputs: &Activations, out: &mut Vec<f32>) {
+fn multiply_matrix(kernel: Kernel, matrix: &QuantMatrix, inputs: &Activations, out: &mut Vec<f32>) {
     out.resize(inputs.count * matrix.rows, 0.0);
     kernel.multiply(matrix, inputs, out);
 }
 
-fn add(stream: &mut [f32], more: &[f32]) {
+fn add_residual(stream: &mut [f32], more: &[f32]) {
     stream.iter_mut().zip(more).for_each(|(stream, more)| *stream += more);
 }
 
-fn matrix<R: Read + Seek>(
+fn read_matrix<R: Read + Seek>(
     file: &mut Gguf<R>,
     name: &str,
     rows: usize,
     columns: usize,
-) -> Result<Matrix, Damaged> {
-    let (format, bytes) = file.tensor(name, rows, columns)?;
-    Matrix::new(format, rows, columns, &bytes).map_err(|error| error.in_part(name))
+) -> Result<QuantMatrix, CorruptModelFile> {
+    let (format, bytes) = file.read_tensor(name, rows, columns)?;
+    QuantMatrix::new(format, rows, columns, &bytes).map_err(|error| error.in_part(name))
 }
 
-fn vector<R: Read + Seek>(file: &mut Gguf<R>, name: &str, len: usize) -> Result<Vec<f32>, Damaged> {
-    match file.tensor(name, 1, len)? {
-        (format @ (Format::F32 | Format::F16), bytes) => Ok(floats(format, &bytes)),
-        _ => Err(Damaged::new(format!("'{name}' is quantised"))),
+fn read_vector<R: Read + Seek>(
+    file: &mut Gguf<R>,
+    name: &str,
+    len: usize,
+) -> Result<Vec<f32>, CorruptModelFile> {
+    match file.read_tensor(name, 1, len)? {
+        (format @ (TensorFormat::F32 | TensorFormat::F16), bytes) => Ok(decode_floats(format, &bytes)),
+        _ => Err(CorruptModelFile::new(format!("'{name}' is quantised"))),
     }
 }

@@ -1,14 +1,14 @@
 //! Matrices as the kernels want them: whole numbers in blocks of 32, scales apart from them.
 
-use super::{Damaged, half};
+use super::{CorruptModelFile, half};
 
 pub(super) const BLOCK: usize = 32;
 /// Scales are read eight at a time, so a row of them is padded to a multiple of this.
-const LANES: usize = 8;
+const SCALE_ALIGNMENT: usize = 8;
 
 /// How a file stores numbers. What is not quantised in the file is when it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Format {
+pub(super) enum TensorFormat {
     F32,
     F16,
     /// Blocks of a scale, a minimum and 32 half bytes.
@@ -17,21 +17,21 @@ pub(super) enum Format {
     Q8_0,
 }
 
-impl Format {
-    pub fn of_gguf(kind: u32) -> Result<Self, Damaged> {
+impl TensorFormat {
+    pub fn from_gguf(kind: u32) -> Result<Self, CorruptModelFile> {
         match kind {
             0 => Ok(Self::F32),
             1 => Ok(Self::F16),
             3 => Ok(Self::Q4_1),
             8 => Ok(Self::Q8_0),
-            _ => Err(Damaged::new(format!(
+            _ => Err(CorruptModelFile::new(format!(
                 "numbers of the kind {kind} are not read; F32, F16, Q4_1, Q8_0 are"
             ))),
         }
     }
 
     /// How many bytes such a matrix takes; `None` where the shape does not fit the format.
-    pub fn bytes(self, rows: usize, columns: usize) -> Option<u64> {
+    pub fn byte_len(self, rows: usize, columns: usize) -> Option<u64> {
         let (group, size) = match self {
             Self::F32 => (1, 4),
             Self::F16 => (1, 2),
@@ -47,17 +47,17 @@ impl Format {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Quants {
+pub(super) enum QuantKind {
     /// 16 bytes a block; the low halves are the first 16 numbers.
     Nibbles,
     /// 32 signed bytes a block.
     Bytes,
 }
 
-pub(super) struct Matrix {
+pub(super) struct QuantMatrix {
     pub rows: usize,
     pub columns: usize,
-    pub kind: Quants,
+    pub kind: QuantKind,
     quants: Vec<u8>,
     /// Half-precision, [`stride`] of them a row.
     scales: Vec<u16>,
@@ -67,28 +67,35 @@ pub(super) struct Matrix {
 
 /// One row, for the kernels.
 #[derive(Clone, Copy)]
-pub(super) struct Row<'a> {
-    pub kind: Quants,
+pub(super) struct MatrixRow<'a> {
+    pub kind: QuantKind,
     pub quants: &'a [u8],
     pub scales: &'a [u16],
     pub minima: &'a [u16],
 }
 
 /// How many scales a row of so many columns has, with their padding.
-pub(super) fn stride(columns: usize) -> usize {
-    (columns / BLOCK).next_multiple_of(LANES)
+pub(super) fn scale_stride(columns: usize) -> usize {
+    (columns / BLOCK).next_multiple_of(SCALE_ALIGNMENT)
 }
 
-impl Matrix {
-    pub fn new(format: Format, rows: usize, columns: usize, bytes: &[u8]) -> Result<Self, Damaged> {
-        let fits = format.bytes(rows, columns) == u64::try_from(bytes.len()).ok();
+impl QuantMatrix {
+    pub fn new(
+        format: TensorFormat,
+        rows: usize,
+        columns: usize,
+        bytes: &[u8],
+    ) -> Result<Self, CorruptModelFile> {
+        let fits = format.byte_len(rows, columns) == u64::try_from(bytes.len()).ok();
         if !fits || !columns.is_multiple_of(BLOCK) {
-            return Err(Damaged::new(format!("a matrix of {rows} × {columns} can not be used")));
+            return Err(CorruptModelFile::new(format!("a matrix of {rows} × {columns} can not be used")));
         }
         let mut matrix = match format {
-            Format::Q4_1 => Self::blocks(Quants::Nibbles, rows, columns, bytes),
-            Format::Q8_0 => Self::blocks(Quants::Bytes, rows, columns, bytes),
-            Format::F32 | Format::F16 => Self::quantised(rows, columns, &floats(format, bytes)),
+            TensorFormat::Q4_1 => Self::from_blocks(QuantKind::Nibbles, rows, columns, bytes),
+            TensorFormat::Q8_0 => Self::from_blocks(QuantKind::Bytes, rows, columns, bytes),
+            TensorFormat::F32 | TensorFormat::F16 => {
+                Self::quantize_floats(rows, columns, &decode_floats(format, bytes))
+            }
         };
         // A scale that is no number would make every answer one.
         for scale in matrix.scales.iter_mut().chain(&mut matrix.minima) {
@@ -100,19 +107,19 @@ impl Matrix {
     }
 
     /// Takes the blocks of a file apart: numbers to numbers, scales to scales.
-    fn blocks(kind: Quants, rows: usize, columns: usize, bytes: &[u8]) -> Self {
+    fn from_blocks(kind: QuantKind, rows: usize, columns: usize, bytes: &[u8]) -> Self {
         let (head, body) = match kind {
-            Quants::Nibbles => (4, 16),
-            Quants::Bytes => (2, 32),
+            QuantKind::Nibbles => (4, 16),
+            QuantKind::Bytes => (2, 32),
         };
-        let (stride, per_row) = (stride(columns), columns / BLOCK);
+        let (stride, per_row) = (scale_stride(columns), columns / BLOCK);
         let mut quants = Vec::with_capacity(rows * per_row * body);
         let mut scales = vec![0; rows * stride];
-        let mut minima = if kind == Quants::Nibbles { vec![0; rows * stride] } else { Vec::new() };
+        let mut minima = if kind == QuantKind::Nibbles { vec![0; rows * stride] } else { Vec::new() };
         for (index, block) in bytes.chunks_exact(head + body).enumerate() {
             let at = index / per_row * stride + index % per_row;
             scales[at] = u16::from_le_bytes([block[0], block[1]]);
-            if kind == Quants::Nibbles {
+            if kind == QuantKind::Nibbles {
                 minima[at] = u16::from_le_bytes([block[2], block[3]]);
             }
             quants.extend_from_slice(&block[head..]);
@@ -121,8 +128,8 @@ impl Matrix {
     }
 
     /// Plain numbers as signed bytes with a scale a block: a fifth of the size, and hardly anything lost.
-    pub fn quantised(rows: usize, columns: usize, values: &[f32]) -> Self {
-        let (stride, per_row) = (stride(columns), columns / BLOCK);
+    pub fn quantize_floats(rows: usize, columns: usize, values: &[f32]) -> Self {
+        let (stride, per_row) = (scale_stride(columns), columns / BLOCK);
         let mut quants = Vec::with_capacity(values.len());
         let mut scales = vec![0; rows * stride];
         for (index, block) in values.chunks_exact(BLOCK).enumerate() {
@@ -134,12 +141,12 @@ impl Matrix {
             quants
                 .extend(block.iter().map(|value| (value * inverse).round().clamp(-127.0, 127.0) as i8 as u8));
         }
-        Self { rows, columns, kind: Quants::Bytes, quants, scales, minima: Vec::new() }
+        Self { rows, columns, kind: QuantKind::Bytes, quants, scales, minima: Vec::new() }
     }
 
     /// Signed bytes as the blocks of a file.
     pub fn to_blocks(&self) -> Vec<u8> {
-        let (stride, per_row) = (stride(self.columns), self.columns / BLOCK);
+        let (stride, per_row) = (scale_stride(self.columns), self.columns / BLOCK);
         let mut blocks = Vec::with_capacity(self.quants.len() / BLOCK * 34);
         for (index, quants) in self.quants.chunks_exact(BLOCK).enumerate() {
             blocks.extend(self.scales[index / per_row * stride + index % per_row].to_le_bytes());
@@ -148,11 +155,11 @@ impl Matrix {
         blocks
     }
 
-    pub fn row(&self, index: usize) -> Row<'_> {
-        let stride = stride(self.columns);
+    pub fn row(&self, index: usize) -> MatrixRow<'_> {
+        let stride = scale_stride(self.columns);
         let bytes = self.quants.len() / self.rows;
         let minima = if self.minima.is_empty() { 0..0 } else { index * stride..(index + 1) * stride };
-        Row {
+        MatrixRow {
             kind: self.kind,
             quants: &self.quants[index * bytes..(index + 1) * bytes],
             scales: &self.scales[index * stride..(index + 1) * stride],
@@ -161,12 +168,12 @@ impl Matrix {
     }
 
     /// One row as plain numbers: a token's embedding.
-    pub fn unpack(&self, index: usize, out: &mut [f32]) {
+    pub fn unpack_row(&self, index: usize, out: &mut [f32]) {
         let row = self.row(index);
         for (block, out) in out.chunks_exact_mut(BLOCK).enumerate() {
             let scale = half::to_f32(row.scales[block]);
             match row.kind {
-                Quants::Nibbles => {
+                QuantKind::Nibbles => {
                     let minimum = half::to_f32(row.minima[block]);
                     let bytes = &row.quants[block * 16..(block + 1) * 16];
                     for (at, byte) in bytes.iter().enumerate() {
@@ -174,7 +181,7 @@ impl Matrix {
                         out[at + 16] = f32::from(byte >> 4) * scale + minimum;
                     }
                 }
-                Quants::Bytes => {
+                QuantKind::Bytes => {
                     let bytes = &row.quants[block * BLOCK..(block + 1) * BLOCK];
                     for (out, byte) in out.iter_mut().zip(bytes) {
                         *out = f32::from(*byte as i8) * scale;
@@ -186,10 +193,10 @@ impl Matrix {
 }
 
 /// Plain numbers of a file. What is no number counts as none.
-pub(super) fn floats(format: Format, bytes: &[u8]) -> Vec<f32> {
+pub(super) fn decode_floats(format: TensorFormat, bytes: &[u8]) -> Vec<f32> {
     let finite = |value: f32| if value.is_finite() { value } else { 0.0 };
     match format {
-        Format::F16 => {
+        TensorFormat::F16 => {
             let (pairs, _) = bytes.as_chunks::<2>();
             pairs.iter().map(|pair| finite(half::to_f32(u16::from_le_bytes(*pair)))).collect()
         }

@@ -1,18 +1,18 @@
 //! Which token comes next: the likeliest, or one drawn by a seed among the likely ones.
 
-use super::tokenizer::Token;
+use super::tokenizer::VocabToken;
 
 /// How far back a token counts as repeated, and what that costs it.
-const MEMORY: usize = 64;
-const PENALTY: f32 = 1.1;
+const REPEAT_WINDOW: usize = 64;
+const REPEAT_PENALTY: f32 = 1.1;
 /// Of so many of the likeliest tokens one is drawn.
-const DRAWN_FROM: usize = 40;
+const TOP_K: usize = 40;
 
 pub(super) struct Sampler {
     /// 0 is always the likeliest token.
     temperature: f32,
     state: u64,
-    recent: Vec<Token>,
+    recent: Vec<VocabToken>,
 }
 
 impl Sampler {
@@ -21,18 +21,22 @@ impl Sampler {
     }
 
     /// What was written counts as said, also where nobody chose it.
-    pub fn note(&mut self, token: Token) {
-        if self.recent.len() == MEMORY {
+    pub fn record_token(&mut self, token: VocabToken) {
+        if self.recent.len() == REPEAT_WINDOW {
             self.recent.remove(0);
         }
         self.recent.push(token);
     }
 
     /// Picks among the tokens that are allowed; `None` where none is.
-    pub fn pick(&mut self, scores: &mut [f32], allowed: &mut dyn FnMut(Token) -> bool) -> Option<Token> {
-        self.punish(scores);
-        let wanted = if self.temperature > 0.0 { DRAWN_FROM } else { 1 };
-        let best = best(scores, wanted, allowed);
+    pub fn pick_token(
+        &mut self,
+        scores: &mut [f32],
+        allowed: &mut dyn FnMut(VocabToken) -> bool,
+    ) -> Option<VocabToken> {
+        self.penalize_repeats(scores);
+        let wanted = if self.temperature > 0.0 { TOP_K } else { 1 };
+        let best = top_scores(scores, wanted, allowed);
         let likeliest = *best.first()?;
         if wanted == 1 {
             return Some(likeliest.1);
@@ -40,7 +44,7 @@ impl Sampler {
         let temperature = self.temperature;
         let weight = |score: f32| ((score - likeliest.0) / temperature).exp();
         let total: f32 = best.iter().map(|(score, _)| weight(*score)).sum();
-        let mut left = self.draw() * total;
+        let mut left = self.random_float() * total;
         for (score, token) in &best {
             left -= weight(*score);
             if left <= 0.0 {
@@ -51,19 +55,19 @@ impl Sampler {
     }
 
     /// Small models fall into circles; what was said just now becomes less likely, once for each token.
-    fn punish(&self, scores: &mut [f32]) {
+    fn penalize_repeats(&self, scores: &mut [f32]) {
         for (at, token) in self.recent.iter().enumerate() {
             if self.recent[..at].contains(token) {
                 continue;
             }
             if let Some(score) = scores.get_mut(*token as usize) {
-                *score = if *score > 0.0 { *score / PENALTY } else { *score * PENALTY };
+                *score = if *score > 0.0 { *score / REPEAT_PENALTY } else { *score * REPEAT_PENALTY };
             }
         }
     }
 
     /// A number below one, by xorshift with a multiplication: small, and good enough to tell tokens apart.
-    fn draw(&mut self) -> f32 {
+    fn random_float(&mut self) -> f32 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.state;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -74,8 +78,12 @@ impl Sampler {
 
 /// The allowed tokens with the highest scores, best first. Whether a token is allowed is asked only where its score
 /// would count: that question is the dear one.
-fn best(scores: &[f32], wanted: usize, allowed: &mut dyn FnMut(Token) -> bool) -> Vec<(f32, Token)> {
-    let mut best: Vec<(f32, Token)> = Vec::with_capacity(wanted + 1);
+fn top_scores(
+    scores: &[f32],
+    wanted: usize,
+    allowed: &mut dyn FnMut(VocabToken) -> bool,
+) -> Vec<(f32, VocabToken)> {
+    let mut best: Vec<(f32, VocabToken)> = Vec::with_capacity(wanted + 1);
     for (token, score) in (0..).zip(scores) {
         let counts = best.len() < wanted || best.last().is_some_and(|(least, _)| score > least);
         if counts && !score.is_nan() && allowed(token) {
@@ -95,18 +103,20 @@ mod tests {
     fn the_likeliest_allowed_token_wins_and_what_was_just_said_loses() {
         let mut sampler = Sampler::new(0.0, 1);
         let scores = [1.0, 3.0, 2.9, f32::NAN];
-        assert_eq!(sampler.pick(&mut scores.clone(), &mut |_| true), Some(1));
-        assert_eq!(sampler.pick(&mut scores.clone(), &mut |token| token != 1), Some(2));
-        assert_eq!(sampler.pick(&mut scores.clone(), &mut |_| false), None);
-        sampler.note(1);
-        assert_eq!(sampler.pick(&mut scores.clone(), &mut |_| true), Some(2));
+        assert_eq!(sampler.pick_token(&mut scores.clone(), &mut |_| true), Some(1));
+        assert_eq!(sampler.pick_token(&mut scores.clone(), &mut |token| token != 1), Some(2));
+        assert_eq!(sampler.pick_token(&mut scores.clone(), &mut |_| false), None);
+        sampler.record_token(1);
+        assert_eq!(sampler.pick_token(&mut scores.clone(), &mut |_| true), Some(2));
     }
 
     #[test]
     fn the_same_seed_draws_the_same_tokens_and_likely_ones_more_often() {
         let draw = |seed| {
             let mut sampler = Sampler::new(1.0, seed);
-            (0..300).map(|_| sampler.pick(&mut [0.0, 2.0, -9.0], &mut |_| true).unwrap()).collect::<Vec<_>>()
+            (0..300)
+                .map(|_| sampler.pick_token(&mut [0.0, 2.0, -9.0], &mut |_| true).unwrap())
+                .collect::<Vec<_>>()
         };
         assert_eq!(draw(7), draw(7));
         assert_ne!(draw(7), draw(8));

@@ -1,6 +1,6 @@
 //! A tiny model file made up for tests: the right shape in a few kilobytes, so that they need no weights.
 
-use super::generate::Engine;
+use super::generate::EmbeddedEngine;
 use super::kernel::Kernel;
 
 const WIDTH: usize = 64;
@@ -9,41 +9,41 @@ const LAYERS: usize = 2;
 
 /// A file with a head, values and tensors, put together piece by piece.
 #[derive(Default)]
-pub struct FileMaker {
+pub struct GgufBuilder {
     values: Vec<Vec<u8>>,
     tensors: Vec<(String, Vec<u64>, Vec<u8>)>,
 }
 
-pub fn text(text: &str) -> Vec<u8> {
+pub fn encode_text(text: &str) -> Vec<u8> {
     [&(text.len() as u64).to_le_bytes()[..], text.as_bytes()].concat()
 }
 
-impl FileMaker {
-    fn value(mut self, key: &str, kind: u32, value: &[u8]) -> Self {
-        self.values.push([&text(key)[..], &kind.to_le_bytes(), value].concat());
+impl GgufBuilder {
+    fn with_value(mut self, key: &str, kind: u32, value: &[u8]) -> Self {
+        self.values.push([&encode_text(key)[..], &kind.to_le_bytes(), value].concat());
         self
     }
 
-    pub fn text(self, key: &str, value: &str) -> Self {
-        let value = text(value);
-        self.value(key, 8, &value)
+    pub fn with_text(self, key: &str, value: &str) -> Self {
+        let value = encode_text(value);
+        self.with_value(key, 8, &value)
     }
 
-    pub fn number(self, key: &str, value: u32) -> Self {
-        self.value(key, 4, &value.to_le_bytes())
+    pub fn with_number(self, key: &str, value: u32) -> Self {
+        self.with_value(key, 4, &value.to_le_bytes())
     }
 
-    pub fn float(self, key: &str, value: f32) -> Self {
-        self.value(key, 6, &value.to_le_bytes())
+    pub fn with_float(self, key: &str, value: f32) -> Self {
+        self.with_value(key, 6, &value.to_le_bytes())
     }
 
-    pub fn list(self, key: &str, kind: u32, items: &[Vec<u8>]) -> Self {
+    pub fn with_list(self, key: &str, kind: u32, items: &[Vec<u8>]) -> Self {
         let head = [&kind.to_le_bytes()[..], &(items.len() as u64).to_le_bytes()].concat();
         let list = [head, items.concat()].concat();
-        self.value(key, 9, &list)
+        self.with_value(key, 9, &list)
     }
 
-    fn tensor(mut self, name: &str, sizes: &[usize], seed: usize, spread: f32) -> Self {
+    fn with_tensor(mut self, name: &str, sizes: &[usize], seed: usize, spread: f32) -> Self {
         let count: usize = sizes.iter().product();
         let number = |at: usize| {
             let mixed = (at * 7919 + seed * 104_729).wrapping_mul(2_654_435_761) >> 7;
@@ -54,14 +54,14 @@ impl FileMaker {
         self
     }
 
-    pub fn bytes(self) -> Vec<u8> {
+    pub fn into_bytes(self) -> Vec<u8> {
         let mut file = [&b"GGUF"[..], &3_u32.to_le_bytes()].concat();
         file.extend((self.tensors.len() as u64).to_le_bytes());
         file.extend((self.values.len() as u64).to_le_bytes());
         file.extend(self.values.concat());
         let mut offset = 0_u64;
         for (name, sizes, bytes) in &self.tensors {
-            file.extend(text(name));
+            file.extend(encode_text(name));
             file.extend((sizes.len() as u32).to_le_bytes());
             file.extend(sizes.iter().flat_map(|size| size.to_le_bytes()));
             file.extend([0; 4]);
@@ -77,7 +77,7 @@ impl FileMaker {
 }
 
 /// Every byte is a token, and a few words are too.
-pub fn model() -> Vec<u8> {
+pub fn model_file() -> Vec<u8> {
     let mut words: Vec<String> = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"].map(str::to_owned).to_vec();
     let mut next = 256;
     for byte in 0..=255_u8 {
@@ -91,38 +91,42 @@ pub fn model() -> Vec<u8> {
     let kinds: Vec<_> =
         (0..words.len()).map(|at| if at < 3 { 3_i32 } else { 1 }.to_le_bytes().to_vec()).collect();
     let vocabulary = words.len();
-    let mut file = FileMaker::default()
-        .text("general.architecture", "llama")
-        .number("llama.block_count", LAYERS as u32)
-        .number("llama.embedding_length", WIDTH as u32)
-        .number("llama.feed_forward_length", INNER as u32)
-        .number("llama.attention.head_count", 2)
-        .number("llama.attention.head_count_kv", 1)
-        .float("llama.attention.layer_norm_rms_epsilon", 1e-5)
-        .float("llama.rope.freq_base", 10_000.0)
-        .text("tokenizer.ggml.model", "gpt2")
-        .text("tokenizer.ggml.pre", "smollm")
-        .list("tokenizer.ggml.tokens", 8, &words.iter().map(|word| text(word)).collect::<Vec<_>>())
-        .list("tokenizer.ggml.token_type", 5, &kinds)
-        .list("tokenizer.ggml.merges", 8, &merges.map(text))
-        .tensor("token_embd.weight", &[WIDTH, vocabulary], 1, 0.8)
-        .tensor("output_norm.weight", &[WIDTH], 2, 0.01);
+    let mut file = GgufBuilder::default()
+        .with_text("general.architecture", "llama")
+        .with_number("llama.block_count", LAYERS as u32)
+        .with_number("llama.embedding_length", WIDTH as u32)
+        .with_number("llama.feed_forward_length", INNER as u32)
+        .with_number("llama.attention.head_count", 2)
+        .with_number("llama.attention.head_count_kv", 1)
+        .with_float("llama.attention.layer_norm_rms_epsilon", 1e-5)
+        .with_float("llama.rope.freq_base", 10_000.0)
+        .with_text("tokenizer.ggml.model", "gpt2")
+        .with_text("tokenizer.ggml.pre", "smollm")
+        .with_list(
+            "tokenizer.ggml.tokens",
+            8,
+            &words.iter().map(|word| encode_text(word)).collect::<Vec<_>>(),
+        )
+        .with_list("tokenizer.ggml.token_type", 5, &kinds)
+        .with_list("tokenizer.ggml.merges", 8, &merges.map(encode_text))
+        .with_tensor("token_embd.weight", &[WIDTH, vocabulary], 1, 0.8)
+        .with_tensor("output_norm.weight", &[WIDTH], 2, 0.01);
     for layer in 0..LAYERS {
         let name = |part: &str| format!("blk.{layer}.{part}.weight");
         file = file
-            .tensor(&name("attn_norm"), &[WIDTH], 3 + layer, 0.01)
-            .tensor(&name("attn_q"), &[WIDTH, WIDTH], 13 + layer, 0.3)
-            .tensor(&name("attn_k"), &[WIDTH, WIDTH / 2], 23 + layer, 0.3)
-            .tensor(&name("attn_v"), &[WIDTH, WIDTH / 2], 33 + layer, 0.3)
-            .tensor(&name("attn_output"), &[WIDTH, WIDTH], 43 + layer, 0.3)
-            .tensor(&name("ffn_norm"), &[WIDTH], 53 + layer, 0.01)
-            .tensor(&name("ffn_gate"), &[WIDTH, INNER], 63 + layer, 0.3)
-            .tensor(&name("ffn_up"), &[WIDTH, INNER], 73 + layer, 0.3)
-            .tensor(&name("ffn_down"), &[INNER, WIDTH], 83 + layer, 0.3);
+            .with_tensor(&name("attn_norm"), &[WIDTH], 3 + layer, 0.01)
+            .with_tensor(&name("attn_q"), &[WIDTH, WIDTH], 13 + layer, 0.3)
+            .with_tensor(&name("attn_k"), &[WIDTH, WIDTH / 2], 23 + layer, 0.3)
+            .with_tensor(&name("attn_v"), &[WIDTH, WIDTH / 2], 33 + layer, 0.3)
+            .with_tensor(&name("attn_output"), &[WIDTH, WIDTH], 43 + layer, 0.3)
+            .with_tensor(&name("ffn_norm"), &[WIDTH], 53 + layer, 0.01)
+            .with_tensor(&name("ffn_gate"), &[WIDTH, INNER], 63 + layer, 0.3)
+            .with_tensor(&name("ffn_up"), &[WIDTH, INNER], 73 + layer, 0.3)
+            .with_tensor(&name("ffn_down"), &[INNER, WIDTH], 83 + layer, 0.3);
     }
-    file.bytes()
+    file.into_bytes()
 }
 
-pub fn engine(kernel: Kernel) -> Engine {
-    Engine::read(std::io::Cursor::new(model()), kernel).unwrap()
+pub fn synthetic_engine(kernel: Kernel) -> EmbeddedEngine {
+    EmbeddedEngine::read(std::io::Cursor::new(model_file()), kernel).unwrap()
 }

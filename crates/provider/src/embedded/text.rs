@@ -2,16 +2,16 @@
 
 /// Puts characters together from bytes; what can not be one becomes �.
 #[derive(Default)]
-pub(super) struct Utf8 {
+pub(super) struct Utf8Decoder {
     open: Vec<u8>,
 }
 
-impl Utf8 {
+impl Utf8Decoder {
     pub fn push(&mut self, bytes: &[u8]) -> String {
         self.open.extend_from_slice(bytes);
         let whole = match std::str::from_utf8(&self.open) {
             Ok(_) => self.open.len(),
-            Err(error) if error.error_len().is_some() => self.open.len() - self.unfinished(),
+            Err(error) if error.error_len().is_some() => self.open.len() - self.unfinished_len(),
             Err(error) => error.valid_up_to(),
         };
         let rest = self.open.split_off(whole);
@@ -23,7 +23,7 @@ impl Utf8 {
     }
 
     /// How many bytes at the end may still become a character.
-    fn unfinished(&self) -> usize {
+    fn unfinished_len(&self) -> usize {
         let could_go_on = |count: &usize| {
             let tail = &self.open[self.open.len() - count..];
             std::str::from_utf8(tail)
@@ -37,11 +37,11 @@ impl Utf8 {
 pub(super) struct ReplyText {
     before: &'static str,
     seen: String,
-    state: State,
+    state: ReplyTextState,
 }
 
 #[derive(PartialEq, Eq)]
-enum State {
+enum ReplyTextState {
     Before,
     Inside,
     Escaped,
@@ -50,36 +50,36 @@ enum State {
 
 impl ReplyText {
     /// `before` is what stands before the text, with its opening quote.
-    pub fn after(before: &'static str) -> Self {
-        Self { before, seen: String::new(), state: State::Before }
+    pub fn starting_after(before: &'static str) -> Self {
+        Self { before, seen: String::new(), state: ReplyTextState::Before }
     }
 
     pub fn push(&mut self, piece: &str) -> String {
         let mut text = String::new();
         for c in piece.chars() {
             self.state = match (&self.state, c) {
-                (State::Before, _) => {
+                (ReplyTextState::Before, _) => {
                     self.seen.push(c);
                     match (self.seen == self.before, self.before.starts_with(&self.seen)) {
-                        (true, _) => State::Inside,
-                        (false, true) => State::Before,
+                        (true, _) => ReplyTextState::Inside,
+                        (false, true) => ReplyTextState::Before,
                         // A tool call: nothing of it is a reply.
-                        (false, false) => State::After,
+                        (false, false) => ReplyTextState::After,
                     }
                 }
-                (State::Inside, '\\') => State::Escaped,
-                (State::Inside, '"') | (State::After, _) => State::After,
-                (State::Inside, _) => {
+                (ReplyTextState::Inside, '\\') => ReplyTextState::Escaped,
+                (ReplyTextState::Inside, '"') | (ReplyTextState::After, _) => ReplyTextState::After,
+                (ReplyTextState::Inside, _) => {
                     text.push(c);
-                    State::Inside
+                    ReplyTextState::Inside
                 }
-                (State::Escaped, _) => {
+                (ReplyTextState::Escaped, _) => {
                     text.push(match c {
                         'n' => '\n',
                         't' => '\t',
                         other => other,
                     });
-                    State::Inside
+                    ReplyTextState::Inside
                 }
             };
         }
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn characters_that_come_in_pieces_are_whole_and_broken_ones_are_marked() {
-        let mut utf8 = Utf8::default();
+        let mut utf8 = Utf8Decoder::default();
         let said: Vec<String> =
             [&b"a\xf0\x9f"[..], b"\xa6", b"\x80\xff", b"b\xc3"].map(|piece| utf8.push(piece)).to_vec();
         assert_eq!(said, ["a", "", "🦀\u{fffd}", "b"]);
@@ -102,10 +102,10 @@ mod tests {
 
     #[test]
     fn a_reply_is_read_out_of_its_json_piece_by_piece() {
-        let mut reply = ReplyText::after("{\"text\": \"");
+        let mut reply = ReplyText::starting_after("{\"text\": \"");
         let said: String =
             ["{\"te", "xt\": \"a", "\\", "\"b\\n", "c\"}"].map(|piece| reply.push(piece)).concat();
         assert_eq!(said, "a\"b\nc");
-        assert_eq!(ReplyText::after("{\"text\"").push("{\"tool\": \"text\"}"), "");
+        assert_eq!(ReplyText::starting_after("{\"text\"").push("{\"tool\": \"text\"}"), "");
     }
 }

@@ -9,52 +9,55 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::io::{Read, Seek};
 
-use super::Damaged;
-use super::gguf::{Gguf, Value};
+use super::CorruptModelFile;
+use super::gguf::{Gguf, GgufValue};
 
-pub(super) type Token = u32;
+pub(super) type VocabToken = u32;
 
 /// Real vocabularies stay far below; ids are used as indexes.
-const MOST_TOKENS: usize = 1 << 20;
+const MAX_VOCABULARY: usize = 1 << 20;
 /// The kind of an ordinary token, in the numbers of the file format.
-const ORDINARY: f64 = 1.0;
+const ORDINARY_TOKEN_KIND: f64 = 1.0;
 
 pub(super) struct Tokenizer {
     /// The bytes of each token; empty for special ones.
     texts: Vec<Box<[u8]>>,
-    bytes: [Option<Token>; 256],
+    bytes: [Option<VocabToken>; 256],
     /// Two neighbours, how early their merge was learned, and what they become.
-    merges: HashMap<(Token, Token), (u32, Token)>,
-    specials: HashMap<String, Token>,
-    cutter: pieces::Cutter,
+    merges: HashMap<(VocabToken, VocabToken), (u32, VocabToken)>,
+    specials: HashMap<String, VocabToken>,
+    cutter: pieces::PieceSplitter,
 }
 
 impl Tokenizer {
-    pub fn read<R: Read + Seek>(file: &Gguf<R>) -> Result<Self, Damaged> {
-        let (model, rule) = (file.text("tokenizer.ggml.model")?, file.text("tokenizer.ggml.pre")?);
+    pub fn read<R: Read + Seek>(file: &Gguf<R>) -> Result<Self, CorruptModelFile> {
+        let (model, rule) =
+            (file.text_value("tokenizer.ggml.model")?, file.text_value("tokenizer.ggml.pre")?);
         if (model, rule) != ("gpt2", "smollm") {
-            return Err(Damaged::new(format!("its tokenizer is {model}/{rule}; gpt2/smollm is read")));
+            return Err(CorruptModelFile::new(format!(
+                "its tokenizer is {model}/{rule}; gpt2/smollm is read"
+            )));
         }
-        let words = file.texts("tokenizer.ggml.tokens")?;
-        let kinds = match file.value("tokenizer.ggml.token_type") {
-            Some(Value::Numbers(kinds)) if kinds.len() == words.len() => kinds,
-            _ => return Err(Damaged::new("its tokens have no kinds")),
+        let words = file.text_list("tokenizer.ggml.tokens")?;
+        let kinds = match file.find_value("tokenizer.ggml.token_type") {
+            Some(GgufValue::Numbers(kinds)) if kinds.len() == words.len() => kinds,
+            _ => return Err(CorruptModelFile::new("its tokens have no kinds")),
         };
-        if words.len() > MOST_TOKENS {
-            return Err(Damaged::new("its vocabulary is too large"));
+        if words.len() > MAX_VOCABULARY {
+            return Err(CorruptModelFile::new("its vocabulary is too large"));
         }
-        Self::new(words, kinds, file.texts("tokenizer.ggml.merges")?)
+        Self::new(words, kinds, file.text_list("tokenizer.ggml.merges")?)
     }
 
-    fn new(words: &[String], kinds: &[f64], merges: &[String]) -> Result<Self, Damaged> {
-        let alphabet = Alphabet::new();
+    fn new(words: &[String], kinds: &[f64], merges: &[String]) -> Result<Self, CorruptModelFile> {
+        let alphabet = ByteAlphabet::new();
         let mut texts = Vec::with_capacity(words.len());
         let mut specials = HashMap::new();
-        let mut ids: HashMap<&str, Token> = HashMap::new();
+        let mut ids: HashMap<&str, VocabToken> = HashMap::new();
         for (id, (word, kind)) in (0..).zip(words.iter().zip(kinds)) {
-            if *kind == ORDINARY {
+            if *kind == ORDINARY_TOKEN_KIND {
                 ids.entry(word).or_insert(id);
-                texts.push(alphabet.bytes(word).unwrap_or_default());
+                texts.push(alphabet.to_bytes(word).unwrap_or_default());
             } else {
                 specials.insert(word.clone(), id);
                 texts.push(Box::default());
@@ -62,7 +65,7 @@ impl Tokenizer {
         }
         let mut bytes = [None; 256];
         for (byte, slot) in (0..=255).zip(&mut bytes) {
-            *slot = ids.get(alphabet.letter(byte).to_string().as_str()).copied();
+            *slot = ids.get(alphabet.byte_to_char(byte).to_string().as_str()).copied();
         }
         let mut joined = HashMap::with_capacity(merges.len());
         for (rank, merge) in (0..).zip(merges) {
@@ -71,54 +74,57 @@ impl Tokenizer {
                 Some(((*ids.get(left)?, *ids.get(right)?), *ids.get(whole.as_str())?))
             });
             let Some((pair, whole)) = merged else {
-                return Err(Damaged::new(format!("merge {rank} of its tokenizer names no tokens")));
+                return Err(CorruptModelFile::new(format!("merge {rank} of its tokenizer names no tokens")));
             };
             joined.entry(pair).or_insert((rank, whole));
         }
-        Ok(Self { texts, bytes, merges: joined, specials, cutter: pieces::Cutter::new() })
+        Ok(Self { texts, bytes, merges: joined, specials, cutter: pieces::PieceSplitter::new() })
     }
 
     pub fn len(&self) -> usize {
         self.texts.len()
     }
 
-    pub fn special(&self, word: &str) -> Result<Token, Damaged> {
-        self.specials.get(word).copied().ok_or_else(|| Damaged::new(format!("it lacks the token {word}")))
+    pub fn special_token(&self, word: &str) -> Result<VocabToken, CorruptModelFile> {
+        self.specials
+            .get(word)
+            .copied()
+            .ok_or_else(|| CorruptModelFile::new(format!("it lacks the token {word}")))
     }
 
     /// What a token adds to the text; nothing for special ones.
-    pub fn bytes(&self, token: Token) -> &[u8] {
+    pub fn token_bytes(&self, token: VocabToken) -> &[u8] {
         self.texts.get(token as usize).map_or(&[], |text| text)
     }
 
     /// The token that is just this byte.
-    pub fn byte(&self, byte: u8) -> Option<Token> {
+    pub fn byte_token(&self, byte: u8) -> Option<VocabToken> {
         self.bytes[usize::from(byte)]
     }
 
-    pub fn encode(&self, text: &str) -> Vec<Token> {
+    pub fn encode(&self, text: &str) -> Vec<VocabToken> {
         let mut tokens = Vec::with_capacity(text.len() / 3);
-        for piece in self.cutter.pieces(text) {
-            self.join(piece.as_bytes(), &mut tokens);
+        for piece in self.cutter.split_pieces(text) {
+            self.merge_piece(piece.as_bytes(), &mut tokens);
         }
         tokens
     }
 
     /// Joins neighbours, the earliest learned merge first, until none is left. A byte without a token is left out.
     /// The merges that are possible wait in a heap: a piece of a million equal signs takes a moment, not a day.
-    fn join(&self, piece: &[u8], out: &mut Vec<Token>) {
-        let mut parts = Parts::new(piece.iter().filter_map(|byte| self.byte(*byte)));
+    fn merge_piece(&self, piece: &[u8], out: &mut Vec<VocabToken>) {
+        let mut parts = TokenChain::new(piece.iter().filter_map(|byte| self.byte_token(*byte)));
         let mut waiting = BinaryHeap::new();
-        let merge = |parts: &Parts, at: usize| {
-            let pair = parts.pair(at)?;
+        let merge = |parts: &TokenChain, at: usize| {
+            let pair = parts.pair_at(at)?;
             let (rank, whole) = *self.merges.get(&pair)?;
             Some(Reverse((rank, at, whole, pair)))
         };
         waiting.extend((0..parts.tokens.len()).filter_map(|at| merge(&parts, at)));
         while let Some(Reverse((_, at, whole, pair))) = waiting.pop() {
             // One of the two may have been joined to another in the meantime.
-            if parts.pair(at) == Some(pair) {
-                parts.join(at, whole);
+            if parts.pair_at(at) == Some(pair) {
+                parts.join_pair(at, whole);
                 let before = parts.before[at];
                 waiting.extend([Some(at), before].into_iter().flatten().filter_map(|at| merge(&parts, at)));
             }
@@ -128,15 +134,15 @@ impl Tokenizer {
 }
 
 /// The tokens of a piece as a chain, so that joining two moves no others.
-struct Parts {
+struct TokenChain {
     /// `None` where a token was joined to the one before it.
-    tokens: Vec<Option<Token>>,
+    tokens: Vec<Option<VocabToken>>,
     before: Vec<Option<usize>>,
     after: Vec<Option<usize>>,
 }
 
-impl Parts {
-    fn new(tokens: impl Iterator<Item = Token>) -> Self {
+impl TokenChain {
+    fn new(tokens: impl Iterator<Item = VocabToken>) -> Self {
         let tokens: Vec<_> = tokens.map(Some).collect();
         let count = tokens.len();
         let before = (0..count).map(|at| at.checked_sub(1)).collect();
@@ -144,11 +150,11 @@ impl Parts {
         Self { tokens, before, after }
     }
 
-    fn pair(&self, at: usize) -> Option<(Token, Token)> {
+    fn pair_at(&self, at: usize) -> Option<(VocabToken, VocabToken)> {
         Some((self.tokens[at]?, self.tokens[self.after[at]?]?))
     }
 
-    fn join(&mut self, at: usize, whole: Token) {
+    fn join_pair(&mut self, at: usize, whole: VocabToken) {
         let Some(gone) = self.after[at] else { return };
         self.tokens[at] = Some(whole);
         self.tokens[gone] = None;
@@ -160,12 +166,12 @@ impl Parts {
 }
 
 /// The vocabulary's way to write bytes: printable ones as themselves, the others as letters from 256 on.
-struct Alphabet {
+struct ByteAlphabet {
     letters: [char; 256],
     bytes: HashMap<char, u8>,
 }
 
-impl Alphabet {
+impl ByteAlphabet {
     fn new() -> Self {
         let mut letters = ['\0'; 256];
         let mut next = 256_u32;
@@ -182,11 +188,11 @@ impl Alphabet {
         Self { letters, bytes }
     }
 
-    fn letter(&self, byte: u8) -> char {
+    fn byte_to_char(&self, byte: u8) -> char {
         self.letters[usize::from(byte)]
     }
 
-    fn bytes(&self, word: &str) -> Option<Box<[u8]>> {
+    fn to_bytes(&self, word: &str) -> Option<Box<[u8]>> {
         word.chars().map(|letter| self.bytes.get(&letter).copied()).collect()
     }
 }

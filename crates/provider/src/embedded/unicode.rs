@@ -1,10 +1,10 @@
 //! Sets of characters by their Unicode category.
 
-pub(super) struct Characters(Vec<(char, char)>);
+pub(super) struct UnicodeClass(Vec<(char, char)>);
 
-impl Characters {
+impl UnicodeClass {
     /// `class` is written as in a regular expression: `\p{L}`.
-    pub fn of(class: &str) -> Self {
+    pub fn from_class(class: &str) -> Self {
         let class = regex_syntax::parse(class).map(regex_syntax::hir::Hir::into_kind);
         let Ok(regex_syntax::hir::HirKind::Class(regex_syntax::hir::Class::Unicode(class))) = class else {
             return Self(Vec::new());
@@ -24,7 +24,7 @@ mod tests {
 
     #[test]
     fn a_class_holds_its_characters_and_no_others() {
-        let letters = Characters::of(r"\p{L}");
+        let letters = UnicodeClass::from_class(r"\p{L}");
         assert!("aZéя日".chars().all(|c| letters.contains(c)));
         assert!("1 .\u{301}🦀".chars().all(|c| !letters.contains(c)));
     }

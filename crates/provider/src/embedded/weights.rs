@@ -8,55 +8,55 @@ use std::path::Path;
 use polyclaw_domain::hex::{decode_hex, encode_hex};
 use sha2::{Digest, Sha256};
 
-use super::Damaged;
+use super::CorruptModelFile;
 
 /// Tells a file from the one that takes its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(super) struct FileIdentity {
     device: u64,
     inode: u64,
     bytes: u64,
     changed: (i64, i64),
 }
 
-impl Mark {
+impl FileIdentity {
     /// `None` where there is no file.
-    pub fn of(path: &Path) -> Option<Self> {
+    pub fn from_path(path: &Path) -> Option<Self> {
         let meta = fs::metadata(path).ok()?;
         let changed = (meta.ctime(), meta.ctime_nsec());
         Some(Self { device: meta.dev(), inode: meta.ino(), bytes: meta.len(), changed })
     }
 }
 
-fn open(path: &Path) -> Result<File, Damaged> {
-    File::open(path).map_err(|error| in_file(path, &error))
+fn open_file(path: &Path) -> Result<File, CorruptModelFile> {
+    File::open(path).map_err(|error| file_error(path, &error))
 }
 
 /// Opens a file whose folder may be named by its SHA-256, as weights that were pulled lie: then it must have that one.
-pub(super) fn open_pinned(path: &Path) -> Result<File, Damaged> {
-    match pinned(path) {
-        Some(pinned) => open_as(path, pinned),
-        None => open(path),
+pub(super) fn open_pinned(path: &Path) -> Result<File, CorruptModelFile> {
+    match pinned_sha256(path) {
+        Some(pinned) => open_verified(path, pinned),
+        None => open_file(path),
     }
 }
 
-fn pinned(path: &Path) -> Option<&str> {
+fn pinned_sha256(path: &Path) -> Option<&str> {
     let folder = path.parent()?.file_name()?.to_str()?;
     decode_hex(folder).filter(|hash| hash.len() == 32).map(|_| folder)
 }
 
 /// Opens a file that must have this SHA-256.
-pub(super) fn open_as(path: &Path, pinned: &str) -> Result<File, Damaged> {
-    let mut file = open(path)?;
-    let found = sha256(&mut file).map_err(|error| in_file(path, &error))?;
+pub(super) fn open_verified(path: &Path, pinned: &str) -> Result<File, CorruptModelFile> {
+    let mut file = open_file(path)?;
+    let found = file_sha256(&mut file).map_err(|error| file_error(path, &error))?;
     match found.eq_ignore_ascii_case(pinned) {
         true => Ok(file),
-        false => Err(Damaged::new("its SHA-256 is not the pinned one")),
+        false => Err(CorruptModelFile::new("its SHA-256 is not the pinned one")),
     }
 }
 
 /// Of the whole file, which is at its beginning again afterwards.
-pub fn sha256(file: &mut File) -> io::Result<String> {
+pub fn file_sha256(file: &mut File) -> io::Result<String> {
     let (mut hash, mut piece) = (Sha256::new(), vec![0; 1 << 20]);
     loop {
         match file.read(&mut piece)? {
@@ -68,15 +68,15 @@ pub fn sha256(file: &mut File) -> io::Result<String> {
     Ok(encode_hex(&hash.finalize()))
 }
 
-fn in_file(path: &Path, error: &io::Error) -> Damaged {
-    Damaged::new(format!("{}: {error}", path.display()))
+fn file_error(path: &Path, error: &io::Error) -> CorruptModelFile {
+    CorruptModelFile::new(format!("{}: {error}", path.display()))
 }
 
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
 
-    use super::super::generate::Engine;
+    use super::super::generate::EmbeddedEngine;
     use super::super::synthetic;
     use super::*;
 
@@ -97,13 +97,13 @@ mod tests {
 
     #[test]
     fn a_flipped_bit_is_refused_where_a_hash_is_pinned() {
-        let model = synthetic::model();
+        let model = synthetic::model_file();
         let root = root("pinned");
         let file = root.join(encode_hex(&Sha256::digest(&model))).join("tiny.gguf");
         put(&file, &model);
-        assert!(Engine::open(&file).is_ok());
+        assert!(EmbeddedEngine::open(&file).is_ok());
         put(&file, &flipped(model));
-        let damaged = Engine::open(&file).err().unwrap().to_string();
+        let damaged = EmbeddedEngine::open(&file).err().unwrap().to_string();
         assert_eq!(damaged, "this model file can not be used: its SHA-256 is not the pinned one");
         fs::remove_dir_all(&root).unwrap();
     }
@@ -112,9 +112,9 @@ mod tests {
     fn a_folder_with_any_other_name_pins_nothing() {
         let root = root("unpinned");
         let file = root.join("tiny.gguf");
-        put(&file, &flipped(synthetic::model()));
-        assert!(Engine::open(&file).is_ok());
+        put(&file, &flipped(synthetic::model_file()));
+        assert!(EmbeddedEngine::open(&file).is_ok());
         fs::remove_dir_all(&root).unwrap();
-        assert!(Engine::open(&file).is_err());
+        assert!(EmbeddedEngine::open(&file).is_err());
     }
 }

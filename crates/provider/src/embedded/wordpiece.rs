@@ -6,18 +6,18 @@ use std::collections::{HashMap, HashSet};
 
 use unicode_normalization::UnicodeNormalization;
 
-use super::Damaged;
-use super::unicode::Characters;
+use super::CorruptModelFile;
+use super::unicode::UnicodeClass;
 
 /// A longer word is not one, and would take quadratic time.
-const LONGEST_WORD: usize = 100;
-const MOST_WORDS: usize = 1 << 20;
+const MAX_WORD_CHARS: usize = 100;
+const MAX_VOCABULARY: usize = 1 << 20;
 
 pub(super) struct WordPiece {
     words: HashMap<String, u32>,
-    marks: Characters,
-    signs: Characters,
-    hidden: Characters,
+    marks: UnicodeClass,
+    signs: UnicodeClass,
+    hidden: UnicodeClass,
     unknown: u32,
     begin: u32,
     end: u32,
@@ -27,21 +27,24 @@ pub(super) struct WordPiece {
 
 impl WordPiece {
     /// `vocabulary` has a word a line; pieces that continue a word begin with `##`.
-    pub fn new(vocabulary: &str) -> Result<Self, Damaged> {
+    pub fn new(vocabulary: &str) -> Result<Self, CorruptModelFile> {
         let words: HashMap<String, u32> = vocabulary.lines().map(str::to_owned).zip(0..).collect();
-        if words.len() > MOST_WORDS {
-            return Err(Damaged::new("its vocabulary is too large"));
+        if words.len() > MAX_VOCABULARY {
+            return Err(CorruptModelFile::new("its vocabulary is too large"));
         }
         let special = |word: &str| {
-            words.get(word).copied().ok_or_else(|| Damaged::new(format!("its vocabulary lacks {word}")))
+            words
+                .get(word)
+                .copied()
+                .ok_or_else(|| CorruptModelFile::new(format!("its vocabulary lacks {word}")))
         };
         let (unknown, begin, end) = (special("[UNK]")?, special("[CLS]")?, special("[SEP]")?);
-        let letters = words.iter().filter(|(word, _)| is_foreign_letter(word)).map(|(_, id)| *id).collect();
+        let letters = words.iter().filter(|(word, _)| is_non_latin_piece(word)).map(|(_, id)| *id).collect();
         Ok(Self {
             letters,
-            marks: Characters::of(r"\p{Mn}"),
-            signs: Characters::of(r"\p{P}"),
-            hidden: Characters::of(r"[\p{Cc}\p{Cf}\p{Co}]"),
+            marks: UnicodeClass::from_class(r"\p{Mn}"),
+            signs: UnicodeClass::from_class(r"\p{P}"),
+            hidden: UnicodeClass::from_class(r"[\p{Cc}\p{Cf}\p{Co}]"),
             unknown,
             begin,
             end,
@@ -52,11 +55,11 @@ impl WordPiece {
     /// At most `most` tokens, with the marks at both ends; none for a text without words.
     pub fn encode(&self, text: &str, most: usize) -> Vec<u32> {
         let mut tokens = vec![self.begin];
-        for word in self.cut(text) {
+        for word in self.split_words(text) {
             if tokens.len() >= most {
                 break;
             }
-            self.pieces(&word, &mut tokens);
+            self.word_pieces(&word, &mut tokens);
         }
         if tokens.len() == 1 {
             return Vec::new();
@@ -68,15 +71,15 @@ impl WordPiece {
 
     /// Whether the model can not tell what these tokens mean: more than a third are unknown, or spell a script of which it
     /// knows no words. All such texts look alike to it.
-    pub fn is_foreign(&self, tokens: &[u32]) -> bool {
+    pub fn is_mostly_unknown(&self, tokens: &[u32]) -> bool {
         let words = || tokens.iter().filter(|token| **token != self.begin && **token != self.end);
         let unread = words().filter(|token| **token == self.unknown || self.letters.contains(token)).count();
         unread * 3 > words().count()
     }
 
     /// Words and single signs, in lower case and without accents.
-    fn cut(&self, text: &str) -> Vec<String> {
-        let seen = text.chars().filter(|c| matches!(c, '\t' | '\n' | '\r') || self.is_seen(*c));
+    fn split_words(&self, text: &str) -> Vec<String> {
+        let seen = text.chars().filter(|c| matches!(c, '\t' | '\n' | '\r') || self.is_visible(*c));
         let spaced = seen.flat_map(|c| {
             let around = is_ideograph(c).then_some(' ');
             let c = if c.is_whitespace() { ' ' } else { c };
@@ -87,7 +90,7 @@ impl WordPiece {
         for c in plain {
             match words.last_mut() {
                 _ if c == ' ' => words.push(String::new()),
-                _ if self.is_sign(c) => words.extend([c.to_string(), String::new()]),
+                _ if self.is_punctuation(c) => words.extend([c.to_string(), String::new()]),
                 Some(word) => word.push(c),
                 None => {}
             }
@@ -96,19 +99,19 @@ impl WordPiece {
         words
     }
 
-    fn is_seen(&self, c: char) -> bool {
+    fn is_visible(&self, c: char) -> bool {
         c != '\0' && c != '\u{fffd}' && !self.hidden.contains(c)
     }
 
-    fn is_sign(&self, c: char) -> bool {
+    fn is_punctuation(&self, c: char) -> bool {
         c.is_ascii_punctuation() || self.signs.contains(c)
     }
 
     /// The longest known beginning, then the longest known continuation, and so on; a word with an unknown rest is
     /// unknown as a whole.
-    fn pieces(&self, word: &str, out: &mut Vec<u32>) {
+    fn word_pieces(&self, word: &str, out: &mut Vec<u32>) {
         let ends: Vec<usize> = word.char_indices().map(|(at, c)| at + c.len_utf8()).collect();
-        if ends.len() > LONGEST_WORD {
+        if ends.len() > MAX_WORD_CHARS {
             out.push(self.unknown);
             return;
         }
@@ -135,7 +138,7 @@ impl WordPiece {
 }
 
 /// One letter beyond those of Latin.
-fn is_foreign_letter(piece: &str) -> bool {
+fn is_non_latin_piece(piece: &str) -> bool {
     let mut letters = piece.strip_prefix("##").unwrap_or(piece).chars();
     letters.next().is_some_and(|c| c.is_alphabetic() && c > '\u{24f}') && letters.next().is_none()
 }
@@ -186,7 +189,7 @@ mod tests {
             ("The ferry leaves. 我的猫叫小白", true),
             ("", false),
         ] {
-            assert_eq!(pieces.is_foreign(&pieces.encode(text, 64)), expected, "{text:?}");
+            assert_eq!(pieces.is_mostly_unknown(&pieces.encode(text, 64)), expected, "{text:?}");
         }
     }
 }

@@ -7,71 +7,74 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::Damaged;
-use super::weights::Mark;
+use super::CorruptModelFile;
+use super::weights::FileIdentity;
 
 /// Jobs that may wait. Each takes seconds: a longer queue would only be a longer silence.
-const WAITING: usize = 16;
+const MAX_QUEUED_JOBS: usize = 16;
 
-type Job<M> = Box<dyn FnOnce(Result<&mut M, Damaged>) + Send>;
-type Load<M> = Box<dyn Fn(&Path) -> Result<M, Damaged> + Send + Sync>;
+type ModelJob<M> = Box<dyn FnOnce(Result<&mut M, CorruptModelFile>) + Send>;
+type ModelLoader<M> = Box<dyn Fn(&Path) -> Result<M, CorruptModelFile> + Send + Sync>;
 
-pub(super) struct Worker<M> {
+pub(super) struct ModelWorker<M> {
     name: &'static str,
     idle: Duration,
-    source: Arc<Source<M>>,
+    source: Arc<ModelSource<M>>,
     /// There is no thread until there is work.
-    queue: Mutex<Option<SyncSender<Job<M>>>>,
+    queue: Mutex<Option<SyncSender<ModelJob<M>>>>,
 }
 
-struct Source<M> {
+struct ModelSource<M> {
     file: PathBuf,
-    load: Load<M>,
+    load: ModelLoader<M>,
 }
 
 /// A model in memory, and the file it was read from.
-struct Kept<M> {
+struct LoadedModel<M> {
     model: M,
-    mark: Option<Mark>,
+    mark: Option<FileIdentity>,
 }
 
 /// Too many jobs wait already.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Busy;
+pub(super) struct WorkerBusy;
 
-impl<M: 'static> Worker<M> {
+impl<M: 'static> ModelWorker<M> {
     pub fn new(
         name: &'static str,
         idle: Duration,
         file: impl Into<PathBuf>,
-        load: impl Fn(&Path) -> Result<M, Damaged> + Send + Sync + 'static,
+        load: impl Fn(&Path) -> Result<M, CorruptModelFile> + Send + Sync + 'static,
     ) -> Self {
-        let source = Arc::new(Source { file: file.into(), load: Box::new(load) });
+        let source = Arc::new(ModelSource { file: file.into(), load: Box::new(load) });
         Self { name, idle, source, queue: Mutex::new(None) }
     }
 
-    pub fn submit(&self, job: impl FnOnce(Result<&mut M, Damaged>) + Send + 'static) -> Result<(), Busy> {
+    pub fn submit(
+        &self,
+        job: impl FnOnce(Result<&mut M, CorruptModelFile>) + Send + 'static,
+    ) -> Result<(), WorkerBusy> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut job: Job<M> = Box::new(job);
+        let mut job: ModelJob<M> = Box::new(job);
         if let Some(open) = queue.as_ref() {
             match open.try_send(job) {
                 Ok(()) => return Ok(()),
-                Err(TrySendError::Full(_)) => return Err(Busy),
+                Err(TrySendError::Full(_)) => return Err(WorkerBusy),
                 // The thread died of its last job; this one gets a new thread and a fresh model.
                 Err(TrySendError::Disconnected(back)) => job = back,
             }
         }
-        let fresh = self.start();
+        let fresh = self.start_thread();
         let sent = fresh.try_send(job);
         *queue = Some(fresh);
-        sent.map_err(|_| Busy)
+        sent.map_err(|_| WorkerBusy)
     }
 
-    fn start(&self) -> SyncSender<Job<M>> {
-        let (send, receive) = sync_channel(WAITING);
+    fn start_thread(&self) -> SyncSender<ModelJob<M>> {
+        let (send, receive) = sync_channel(MAX_QUEUED_JOBS);
         let (source, idle) = (Arc::clone(&self.source), self.idle);
         let thread = std::thread::Builder::new().name(self.name.to_owned());
-        let started = thread.spawn(move || work(&receive, &source, idle));
+        let started = thread.spawn(move || run_jobs(&receive, &source, idle));
         if let Err(error) = started {
             tracing::error!(%error, "the thread of the embedded model could not be started");
         }
@@ -80,15 +83,15 @@ impl<M: 'static> Worker<M> {
 }
 
 /// Runs until the worker is dropped.
-fn work<M>(queue: &Receiver<Job<M>>, source: &Source<M>, idle: Duration) {
-    let mut kept: Option<Kept<M>> = None;
+fn run_jobs<M>(queue: &Receiver<ModelJob<M>>, source: &ModelSource<M>, idle: Duration) {
+    let mut kept: Option<LoadedModel<M>> = None;
     loop {
         let job = match kept {
             Some(_) => queue.recv_timeout(idle),
             None => queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match job {
-            Ok(job) => match loaded(&mut kept, source) {
+            Ok(job) => match load_if_changed(&mut kept, source) {
                 Ok(model) => job(Ok(model)),
                 Err(damaged) => job(Err(damaged)),
             },
@@ -101,9 +104,12 @@ fn work<M>(queue: &Receiver<Job<M>>, source: &Source<M>, idle: Duration) {
     }
 }
 
-fn loaded<'a, M>(kept: &'a mut Option<Kept<M>>, source: &Source<M>) -> Result<&'a mut M, Damaged> {
+fn load_if_changed<'a, M>(
+    kept: &'a mut Option<LoadedModel<M>>,
+    source: &ModelSource<M>,
+) -> Result<&'a mut M, CorruptModelFile> {
     // Taken before it is read: a file that is replaced meanwhile is loaded by the next job.
-    let mark = Mark::of(&source.file);
+    let mark = FileIdentity::from_path(&source.file);
     if kept.as_ref().is_some_and(|kept| kept.mark != mark) {
         tracing::info!("the file of the embedded model is another one and is loaded anew");
         // Before the next is loaded: two at once would take twice the memory.
@@ -113,7 +119,7 @@ fn loaded<'a, M>(kept: &'a mut Option<Kept<M>>, source: &Source<M>) -> Result<&'
         Some(kept) => Ok(&mut kept.model),
         None => {
             let model = (source.load)(&source.file)?;
-            Ok(&mut kept.insert(Kept { model, mark }).model)
+            Ok(&mut kept.insert(LoadedModel { model, mark }).model)
         }
     }
 }
@@ -135,11 +141,12 @@ mod tests {
             std::fs::write(&writing, text).unwrap();
             std::fs::rename(&writing, &file).unwrap();
         };
-        let load = |path: &Path| std::fs::read_to_string(path).map_err(|_| Damaged::new("gone"));
-        let worker = Worker::new("test", Duration::from_secs(60), &file, load);
+        let load = |path: &Path| std::fs::read_to_string(path).map_err(|_| CorruptModelFile::new("gone"));
+        let worker = ModelWorker::new("test", Duration::from_secs(60), &file, load);
         let ask = || {
             let (send, receive) = channel();
-            let job = move |model: Result<&mut String, Damaged>| send.send(model.cloned().ok()).unwrap();
+            let job =
+                move |model: Result<&mut String, CorruptModelFile>| send.send(model.cloned().ok()).unwrap();
             worker.submit(job).unwrap();
             receive.recv().unwrap()
         };
@@ -156,7 +163,7 @@ mod tests {
         let loads = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&loads);
         let load = move |_: &Path| Ok(counted.fetch_add(1, Ordering::SeqCst));
-        let worker = Worker::new("test", Duration::from_millis(30), NO_FILE, load);
+        let worker = ModelWorker::new("test", Duration::from_millis(30), NO_FILE, load);
         assert_eq!(loads.load(Ordering::SeqCst), 0);
         let ask = || {
             let (send, receive) = channel();
@@ -171,23 +178,23 @@ mod tests {
 
     #[test]
     fn a_full_queue_says_so() {
-        let worker = Worker::new("test", Duration::from_secs(1), NO_FILE, |_| Ok(()));
+        let worker = ModelWorker::new("test", Duration::from_secs(1), NO_FILE, |_| Ok(()));
         let (gate, wait) = channel::<()>();
         worker
             .submit(move |_| {
                 let _ = wait.recv();
             })
             .unwrap();
-        let sent = (0..WAITING + 2).filter(|_| worker.submit(|_| {}).is_ok()).count();
-        assert!(sent <= WAITING, "{sent} were taken");
+        let sent = (0..MAX_QUEUED_JOBS + 2).filter(|_| worker.submit(|_| {}).is_ok()).count();
+        assert!(sent <= MAX_QUEUED_JOBS, "{sent} were taken");
         drop(gate);
     }
 
     #[test]
     fn a_job_that_panics_takes_nobody_with_it() {
-        let worker = Worker::new("test", Duration::from_secs(1), NO_FILE, |_| Ok(()));
+        let worker = ModelWorker::new("test", Duration::from_secs(1), NO_FILE, |_| Ok(()));
         let (send, receive) = channel::<()>();
-        let job = move |_: Result<&mut (), Damaged>| {
+        let job = move |_: Result<&mut (), CorruptModelFile>| {
             let _alive = send;
             panic!("a defect");
         };
@@ -204,8 +211,9 @@ mod tests {
 
     #[test]
     fn what_can_not_be_loaded_is_told_to_each_job() {
-        let worker =
-            Worker::<()>::new("test", Duration::from_secs(1), NO_FILE, |_| Err(Damaged::new("no file")));
+        let worker = ModelWorker::<()>::new("test", Duration::from_secs(1), NO_FILE, |_| {
+            Err(CorruptModelFile::new("no file"))
+        });
         let (send, receive) = channel();
         for _ in 0..2 {
             let send = send.clone();

@@ -7,15 +7,15 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 use serde_json::Value;
 
-use crate::calls::shown_again;
-use crate::fault::Fault;
+use crate::error_class::ModelCallError;
+use crate::tool_calls::replayed_arguments;
 
 /// What stays the same from call to call comes first: that is what providers keep.
 #[derive(Serialize)]
-struct Body<'a> {
+struct ChatCompletionBody<'a> {
     model: &'a str,
     stream: bool,
-    stream_options: StreamOptions,
+    stream_options: ChatStreamOptions,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -25,36 +25,36 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_effort: Option<ReasoningEffort>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'a>>,
-    messages: Messages<'a>,
+    tools: Vec<FunctionTool<'a>>,
+    messages: WireMessages<'a>,
 }
 
 #[derive(Serialize)]
-struct StreamOptions {
+struct ChatStreamOptions {
     include_usage: bool,
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", content = "function", rename_all = "lowercase")]
-enum Tool<'a> {
+enum FunctionTool<'a> {
     Function { name: &'a str, description: &'a str, parameters: &'a Value },
 }
 
-struct Messages<'a>(&'a Prompt);
+struct WireMessages<'a>(&'a Prompt);
 
 #[derive(Serialize)]
 #[serde(tag = "role", rename_all = "lowercase")]
-enum Message<'a> {
+enum WireMessage<'a> {
     System {
         content: &'a str,
     },
     User {
-        content: Content<'a>,
+        content: WireContent<'a>,
     },
     Assistant {
         content: &'a str,
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        tool_calls: Vec<Call<'a>>,
+        tool_calls: Vec<WireToolCall<'a>>,
     },
     Tool {
         content: &'a str,
@@ -63,14 +63,14 @@ enum Message<'a> {
 }
 
 /// Text alone is a string: not every server takes it as a part.
-struct Content<'a> {
+struct WireContent<'a> {
     text: &'a str,
     images: &'a [Image],
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Part<'a> {
+enum WirePart<'a> {
     Text { text: &'a str },
     ImageUrl { image_url: DataUrl<'a> },
 }
@@ -78,68 +78,74 @@ enum Part<'a> {
 struct DataUrl<'a>(&'a Image);
 
 #[derive(Serialize)]
-struct Call<'a> {
+struct WireToolCall<'a> {
     r#type: &'static str,
     id: &'a str,
-    function: Function<'a>,
+    function: WireFunction<'a>,
 }
 
 #[derive(Serialize)]
-struct Function<'a> {
+struct WireFunction<'a> {
     name: &'a str,
     arguments: String,
 }
 
-pub(super) fn bytes(model: &str, prompt: &Prompt) -> Result<Vec<u8>, Fault> {
-    let (max_tokens, max_completion_tokens) =
-        if counts_thoughts(model) { (None, prompt.max_tokens) } else { (prompt.max_tokens, None) };
-    let body = Body {
+pub(super) fn request_bytes(model: &str, prompt: &Prompt) -> Result<Vec<u8>, ModelCallError> {
+    let (max_tokens, max_completion_tokens) = if needs_max_completion_tokens(model) {
+        (None, prompt.max_tokens)
+    } else {
+        (prompt.max_tokens, None)
+    };
+    let body = ChatCompletionBody {
         model,
         stream: true,
-        stream_options: StreamOptions { include_usage: true },
+        stream_options: ChatStreamOptions { include_usage: true },
         temperature: prompt.temperature,
         max_tokens,
         max_completion_tokens,
         reasoning_effort: prompt.reasoning_effort,
-        tools: prompt.tools.iter().map(|spec| Tool::of(spec)).collect(),
-        messages: Messages(prompt),
+        tools: prompt.tools.iter().map(|spec| FunctionTool::from_spec(spec)).collect(),
+        messages: WireMessages(prompt),
     };
-    serde_json::to_vec(&body).map_err(|_| Fault::malformed("the request can not be made into JSON"))
+    serde_json::to_vec(&body).map_err(|_| ModelCallError::malformed("the request can not be made into JSON"))
 }
 
 /// OpenAI's models that think refuse `max_tokens`, which counts only what is shown.
-fn counts_thoughts(model: &str) -> bool {
+fn needs_max_completion_tokens(model: &str) -> bool {
     ["gpt-5", "gpt-6", "o1", "o3", "o4"].iter().any(|family| model.starts_with(family))
 }
 
-impl<'a> Tool<'a> {
-    fn of(spec: &'a ToolSpec) -> Self {
+impl<'a> FunctionTool<'a> {
+    fn from_spec(spec: &'a ToolSpec) -> Self {
         Self::Function { name: &spec.name, description: &spec.description, parameters: &spec.parameters }
     }
 }
 
-impl Serialize for Messages<'_> {
+impl Serialize for WireMessages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut list = serializer.serialize_seq(None)?;
         if !self.0.system.is_empty() {
-            list.serialize_element(&Message::System { content: &self.0.system })?;
+            list.serialize_element(&WireMessage::System { content: &self.0.system })?;
         }
-        for message in self.0.messages.iter().filter_map(Message::of) {
+        for message in self.0.messages.iter().filter_map(WireMessage::from_message) {
             list.serialize_element(&message)?;
         }
         list.end()
     }
 }
 
-impl<'a> Message<'a> {
-    fn of(message: &'a PromptMessage) -> Option<Self> {
+impl<'a> WireMessage<'a> {
+    fn from_message(message: &'a PromptMessage) -> Option<Self> {
         match message {
-            PromptMessage::User { text, images } => Some(Self::User { content: Content { text, images } }),
+            PromptMessage::User { text, images } => {
+                Some(Self::User { content: WireContent { text, images } })
+            }
             // An answer without content is not accepted back.
             PromptMessage::Assistant { text, calls } if text.is_empty() && calls.is_empty() => None,
-            PromptMessage::Assistant { text, calls } => {
-                Some(Self::Assistant { content: text, tool_calls: calls.iter().map(Call::of).collect() })
-            }
+            PromptMessage::Assistant { text, calls } => Some(Self::Assistant {
+                content: text,
+                tool_calls: calls.iter().map(WireToolCall::from_call).collect(),
+            }),
             PromptMessage::ToolResult { call_id, content, .. } => {
                 Some(Self::Tool { content, tool_call_id: call_id })
             }
@@ -147,17 +153,17 @@ impl<'a> Message<'a> {
     }
 }
 
-impl Serialize for Content<'_> {
+impl Serialize for WireContent<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.images.is_empty() {
             return self.text.serialize(serializer);
         }
         let mut parts = serializer.serialize_seq(None)?;
         if !self.text.is_empty() {
-            parts.serialize_element(&Part::Text { text: self.text })?;
+            parts.serialize_element(&WirePart::Text { text: self.text })?;
         }
         for image in self.images {
-            parts.serialize_element(&Part::ImageUrl { image_url: DataUrl(image) })?;
+            parts.serialize_element(&WirePart::ImageUrl { image_url: DataUrl(image) })?;
         }
         parts.end()
     }
@@ -171,9 +177,9 @@ impl Serialize for DataUrl<'_> {
     }
 }
 
-impl<'a> Call<'a> {
-    fn of(call: &'a ToolCall) -> Self {
-        let function = Function { name: &call.name, arguments: shown_again(call).to_string() };
+impl<'a> WireToolCall<'a> {
+    fn from_call(call: &'a ToolCall) -> Self {
+        let function = WireFunction { name: &call.name, arguments: replayed_arguments(call).to_string() };
         Self { r#type: "function", id: &call.id, function }
     }
 }
@@ -188,7 +194,7 @@ mod tests {
     fn models_that_think_are_limited_by_another_name() {
         let prompt = Prompt { max_tokens: Some(9), ..Prompt::default() };
         let keys = |model| {
-            let body: Value = serde_json::from_slice(&bytes(model, &prompt).unwrap()).unwrap();
+            let body: Value = serde_json::from_slice(&request_bytes(model, &prompt).unwrap()).unwrap();
             (body.get("max_tokens").cloned(), body.get("max_completion_tokens").cloned())
         };
         assert_eq!(keys("gpt-5-mini"), (None, Some(json!(9))));
@@ -201,7 +207,7 @@ mod tests {
         let shown = |text: &str| {
             let message = PromptMessage::User { text: text.into(), images: vec![image.clone()] };
             let prompt = Prompt { messages: vec![message], ..Prompt::default() };
-            let body: Value = serde_json::from_slice(&bytes("m", &prompt).unwrap()).unwrap();
+            let body: Value = serde_json::from_slice(&request_bytes("m", &prompt).unwrap()).unwrap();
             body["messages"][0]["content"].clone()
         };
         let part = json!({ "type": "image_url", "image_url": { "url": "data:image/gif;base64,R0lGODlh" } });
@@ -213,7 +219,7 @@ mod tests {
     fn an_answer_that_said_nothing_is_left_out() {
         let silent = PromptMessage::Assistant { text: String::new(), calls: vec![] };
         let prompt = Prompt { messages: vec![silent, PromptMessage::user_text("x")], ..Prompt::default() };
-        let body: Value = serde_json::from_slice(&bytes("m", &prompt).unwrap()).unwrap();
+        let body: Value = serde_json::from_slice(&request_bytes("m", &prompt).unwrap()).unwrap();
         assert_eq!(body["messages"], json!([{ "role": "user", "content": "x" }]));
     }
 }

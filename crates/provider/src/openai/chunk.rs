@@ -4,31 +4,31 @@ use polyclaw_domain::provider::TokenUsage;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::answer::Stop;
+use crate::answer::FinishReason;
 
 #[derive(Deserialize)]
-pub(super) struct Chunk {
-    choices: Option<Vec<Choice>>,
+pub(super) struct UpstreamChunk {
+    choices: Option<Vec<UpstreamChoice>>,
     usage: Option<Value>,
     /// Groq's own place for usage.
-    x_groq: Option<Groq>,
+    x_groq: Option<GroqUsage>,
     pub error: Option<Value>,
 }
 
 #[derive(Deserialize)]
-struct Groq {
+struct GroqUsage {
     usage: Option<Value>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Choice {
-    pub delta: Option<Piece>,
+pub(super) struct UpstreamChoice {
+    pub delta: Option<UpstreamDelta>,
     finish_reason: Option<String>,
 }
 
 #[derive(Deserialize, Default)]
-pub(super) struct Piece {
-    content: Option<Content>,
+pub(super) struct UpstreamDelta {
+    content: Option<DeltaContent>,
     /// Two names for the same thing, by server.
     reasoning: Option<String>,
     reasoning_content: Option<String>,
@@ -37,20 +37,20 @@ pub(super) struct Piece {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Content {
+enum DeltaContent {
     Text(String),
     /// Mistral's models that think.
-    Parts(Vec<Part>),
+    Parts(Vec<DeltaPart>),
 }
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Part {
+enum DeltaPart {
     Text {
         text: String,
     },
     Thinking {
-        thinking: Vec<Part>,
+        thinking: Vec<DeltaPart>,
     },
     #[serde(other)]
     Other,
@@ -69,20 +69,20 @@ struct FunctionPiece {
     arguments: Option<Value>,
 }
 
-impl Chunk {
+impl UpstreamChunk {
     pub fn usage(&self) -> Option<TokenUsage> {
         let value = self.usage.as_ref().or_else(|| self.x_groq.as_ref()?.usage.as_ref())?;
-        let usage = counted(value);
+        let usage = parse_usage(value);
         (usage != TokenUsage::default()).then_some(usage)
     }
 
-    pub fn into_choice(self) -> Option<Choice> {
+    pub fn into_choice(self) -> Option<UpstreamChoice> {
         self.choices?.into_iter().next()
     }
 }
 
 /// Some servers count the thoughts beside the answer and not in it; the total tells which.
-fn counted(usage: &Value) -> TokenUsage {
+fn parse_usage(usage: &Value) -> TokenUsage {
     let number = |path: &str| usage.pointer(path).and_then(Value::as_u64);
     let (input, output) = (number("/prompt_tokens"), number("/completion_tokens"));
     let thoughts = number("/completion_tokens_details/reasoning_tokens").unwrap_or(0);
@@ -98,24 +98,26 @@ fn counted(usage: &Value) -> TokenUsage {
     }
 }
 
-impl Choice {
-    pub fn stop(&self) -> Option<Stop> {
+impl UpstreamChoice {
+    pub fn finish_reason(&self) -> Option<FinishReason> {
         Some(match self.finish_reason.as_deref()? {
-            "length" | "max_tokens" => Stop::Length,
-            "tool_calls" | "function_call" => Stop::Calls,
-            "content_filter" => Stop::Filtered,
-            _ => Stop::Done,
+            "length" | "max_tokens" => FinishReason::Length,
+            "tool_calls" | "function_call" => FinishReason::Calls,
+            "content_filter" => FinishReason::Filtered,
+            _ => FinishReason::Done,
         })
     }
 }
 
-impl Piece {
+impl UpstreamDelta {
     /// What was thought and what was said.
-    pub fn words(&mut self) -> (Option<String>, Option<String>) {
+    pub fn take_thought_and_text(&mut self) -> (Option<String>, Option<String>) {
         let (mut thought, mut said) = (String::new(), String::new());
         match self.content.take() {
-            Some(Content::Text(text)) => said = text,
-            Some(Content::Parts(parts)) => parts.iter().for_each(|part| part.write(&mut thought, &mut said)),
+            Some(DeltaContent::Text(text)) => said = text,
+            Some(DeltaContent::Parts(parts)) => {
+                parts.iter().for_each(|part| part.append_to(&mut thought, &mut said))
+            }
             None => {}
         }
         let beside = self.reasoning_content.take().or(self.reasoning.take());
@@ -125,8 +127,8 @@ impl Piece {
     }
 }
 
-impl Part {
-    fn write(&self, thought: &mut String, said: &mut String) {
+impl DeltaPart {
+    fn append_to(&self, thought: &mut String, said: &mut String) {
         match self {
             Self::Text { text } => said.push_str(text),
             Self::Thinking { thinking } => {
@@ -166,7 +168,7 @@ mod tests {
             let details = json!({ "reasoning_tokens": 192 });
             let value = json!({ "prompt_tokens": 10, "completion_tokens": 35, "total_tokens": total,
                                 "completion_tokens_details": details });
-            counted(&value).output_tokens
+            parse_usage(&value).output_tokens
         };
         assert_eq!((usage(237), usage(45)), (Some(227), Some(35)));
     }
@@ -174,12 +176,13 @@ mod tests {
     #[test]
     fn numbers_that_are_none_stay_unknown() {
         let value = json!({ "prompt_tokens": -5, "completion_tokens": 1e99, "total_tokens": "x" });
-        assert_eq!(counted(&value), TokenUsage::default());
+        assert_eq!(parse_usage(&value), TokenUsage::default());
     }
 
     #[test]
     fn thoughts_are_found_under_each_of_their_names() {
-        let words = |delta: Value| serde_json::from_value::<Piece>(delta).unwrap().words();
+        let words =
+            |delta: Value| serde_json::from_value::<UpstreamDelta>(delta).unwrap().take_thought_and_text();
         let thought = |text: &str| (Some(text.to_owned()), None);
         assert_eq!(words(json!({ "reasoning": "a" })), thought("a"));
         assert_eq!(words(json!({ "reasoning_content": "b", "content": "" })), thought("b"));

@@ -2,13 +2,13 @@
 
 use std::mem;
 
-use crate::fault::Fault;
+use crate::error_class::ModelCallError;
 
 /// An event of a model's answer is a few hundred bytes; one that does not end is no answer.
-const LONGEST: usize = 16 * 1024 * 1024;
+const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
 
 #[derive(Default)]
-pub(super) struct Events {
+pub(super) struct SseParser {
     bytes: Vec<u8>,
     /// How far `bytes` have been handed out.
     read: usize,
@@ -17,23 +17,23 @@ pub(super) struct Events {
     data: Option<String>,
 }
 
-impl Events {
-    pub fn add(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+impl SseParser {
+    pub fn push_bytes(&mut self, bytes: &[u8]) -> Result<(), ModelCallError> {
         self.bytes.drain(..self.read);
         self.seen -= mem::take(&mut self.read);
         self.bytes.extend_from_slice(bytes);
         let held = self.bytes.len() + self.data.as_ref().map_or(0, String::len);
-        if held > LONGEST {
-            return Err(Fault::malformed("an event of the answer does not end"));
+        if held > MAX_EVENT_BYTES {
+            return Err(ModelCallError::malformed("an event of the answer does not end"));
         }
         Ok(())
     }
 
     /// The data of the next whole event. Names, ids and comments say nothing here.
-    pub fn next(&mut self) -> Result<Option<String>, Fault> {
-        while let Some(line) = self.line() {
+    pub fn next_event(&mut self) -> Result<Option<String>, ModelCallError> {
+        while let Some(line) = self.next_line() {
             let line = str::from_utf8(&self.bytes[line])
-                .map_err(|_| Fault::malformed("the answer is not text"))?
+                .map_err(|_| ModelCallError::malformed("the answer is not text"))?
                 .trim_end_matches('\r');
             if line.is_empty() {
                 match self.data.take() {
@@ -56,7 +56,7 @@ impl Events {
         Ok(None)
     }
 
-    fn line(&mut self) -> Option<std::ops::Range<usize>> {
+    fn next_line(&mut self) -> Option<std::ops::Range<usize>> {
         let Some(found) = self.bytes[self.seen..].iter().position(|byte| *byte == b'\n') else {
             self.seen = self.bytes.len();
             return None;
@@ -76,11 +76,11 @@ mod tests {
     const STREAM: &str = ": hello\n\ndata: {\"a\":1}\r\n\r\nevent: x\nid: 3\ndata:two\ndata: lines ü\n\ndata: [DONE]\n\ndata: cut";
 
     fn read(pieces: &[&[u8]]) -> Vec<String> {
-        let mut events = Events::default();
+        let mut events = SseParser::default();
         let mut found = Vec::new();
         for piece in pieces {
-            events.add(piece).unwrap();
-            while let Some(data) = events.next().unwrap() {
+            events.push_bytes(piece).unwrap();
+            while let Some(data) = events.next_event().unwrap() {
                 found.push(data);
             }
         }
@@ -100,15 +100,15 @@ mod tests {
 
     #[test]
     fn what_does_not_end_or_is_no_text_is_refused() {
-        let mut events = Events::default();
+        let mut events = SseParser::default();
         let mut added = 0;
-        while events.add(&[b'x'; 1 << 20]).is_ok() {
-            assert_eq!(events.next().unwrap(), None);
+        while events.push_bytes(&[b'x'; 1 << 20]).is_ok() {
+            assert_eq!(events.next_event().unwrap(), None);
             added += 1;
             assert!(added < 20, "memory is bounded");
         }
-        let mut events = Events::default();
-        events.add(b"data: \xff\n\n").unwrap();
-        assert!(events.next().is_err());
+        let mut events = SseParser::default();
+        events.push_bytes(b"data: \xff\n\n").unwrap();
+        assert!(events.next_event().is_err());
     }
 }

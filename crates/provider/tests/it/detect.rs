@@ -1,23 +1,23 @@
 use std::io::Write;
 use std::net::TcpListener;
 
-use polyclaw_provider::Kind;
-use polyclaw_provider::detect::{Ports, Source, detect, from_servers};
+use polyclaw_provider::ProviderVendor;
+use polyclaw_provider::detect::{DetectionSource, LocalServerPorts, detect_provider, from_servers};
 use polyclaw_testkit::free_port;
 use polyclaw_testkit::model_server::ModelServer;
 
-fn nowhere() -> Ports {
-    Ports { ollama: free_port(), llama_cpp: free_port(), lm_studio: free_port() }
+fn nowhere() -> LocalServerPorts {
+    LocalServerPorts { ollama: free_port(), llama_cpp: free_port(), lm_studio: free_port() }
 }
 
 #[tokio::test]
 async fn a_key_wins_over_a_server_and_with_neither_nothing_is_found() {
     let server = ModelServer::start();
-    let ports = Ports { ollama: server.address().port(), ..nowhere() };
+    let ports = LocalServerPorts { ollama: server.address().port(), ..nowhere() };
     let key = |name: &str| (name == "GROQ_API_KEY").then(|| "k".to_owned());
-    assert_eq!(detect(key, ports).await.unwrap().provider.kind, Kind::Groq);
-    assert_eq!(detect(|_| None, ports).await.unwrap().provider.kind, Kind::Ollama);
-    assert!(detect(|_| None, nowhere()).await.is_none());
+    assert_eq!(detect_provider(key, ports).await.unwrap().provider.kind, ProviderVendor::Groq);
+    assert_eq!(detect_provider(|_| None, ports).await.unwrap().provider.kind, ProviderVendor::Ollama);
+    assert!(detect_provider(|_| None, nowhere()).await.is_none());
 }
 
 #[tokio::test]
@@ -26,13 +26,16 @@ async fn each_server_is_found_on_its_port_with_a_model_to_chat_with() {
     server.set_models(["nomic-embed-text:latest", "qwen3:8b"]);
     let port = server.address().port();
     for (ports, kind, name) in [
-        (Ports { ollama: port, ..nowhere() }, Kind::Ollama, "ollama"),
-        (Ports { llama_cpp: port, ..nowhere() }, Kind::OpenAiCompatible, "llama_cpp"),
-        (Ports { lm_studio: port, ..nowhere() }, Kind::OpenAiCompatible, "lm_studio"),
+        (LocalServerPorts { ollama: port, ..nowhere() }, ProviderVendor::Ollama, "ollama"),
+        (LocalServerPorts { llama_cpp: port, ..nowhere() }, ProviderVendor::OpenAiCompatible, "llama_cpp"),
+        (LocalServerPorts { lm_studio: port, ..nowhere() }, ProviderVendor::OpenAiCompatible, "lm_studio"),
     ] {
         let found = from_servers(ports).await.unwrap();
         assert_eq!((found.provider.kind, found.model.to_string()), (kind, format!("{name}/qwen3:8b")));
-        assert_eq!(found.source, Source::Server { name, url: format!("http://127.0.0.1:{port}/v1/") });
+        assert_eq!(
+            found.source,
+            DetectionSource::Server { name, url: format!("http://127.0.0.1:{port}/v1/") }
+        );
     }
 }
 
@@ -41,7 +44,9 @@ async fn a_server_without_a_model_is_passed_over() {
     let server = ModelServer::start();
     server.set_models(["all-minilm-embed"]);
     let port = server.address().port();
-    assert!(from_servers(Ports { ollama: port, llama_cpp: port, lm_studio: port }).await.is_none());
+    assert!(
+        from_servers(LocalServerPorts { ollama: port, llama_cpp: port, lm_studio: port }).await.is_none()
+    );
 }
 
 #[tokio::test]
@@ -54,5 +59,7 @@ async fn another_program_on_the_port_is_not_taken_for_a_model_server() {
             let _ = socket.unwrap().write_all(body.as_bytes());
         }
     });
-    assert!(from_servers(Ports { ollama: port, llama_cpp: port, lm_studio: port }).await.is_none());
+    assert!(
+        from_servers(LocalServerPorts { ollama: port, llama_cpp: port, lm_studio: port }).await.is_none()
+    );
 }

@@ -9,8 +9,8 @@ use polyclaw_domain::provider::{
     ErrorClass, ModelProvider, ModelReply, ModelStatus, Prompt, PromptMessage, StreamDelta,
 };
 use polyclaw_domain::tool::ToolSpec;
-use polyclaw_provider::embedded::Chat;
-use polyclaw_provider::{Models, Settings};
+use polyclaw_provider::embedded::EmbeddedChat;
+use polyclaw_provider::{ModelProviders, ModelProvidersSettings};
 use serde_json::json;
 
 use crate::calls::{QUESTIONS, fits, four_tools};
@@ -19,11 +19,11 @@ use crate::fixture::{ManualClock, refs, user, weights};
 const MODEL: &str = "embedded/smollm2-135m";
 
 /// One loaded model for all tests of this process.
-static CHAT: LazyLock<Arc<Chat>> = LazyLock::new(|| Arc::new(Chat::new(weights())));
+static CHAT: LazyLock<Arc<EmbeddedChat>> = LazyLock::new(|| Arc::new(EmbeddedChat::new(weights())));
 
-fn models(chat: Arc<Chat>) -> Models {
-    let settings = Settings { embedded: Some(chat), ..Settings::default() };
-    Models::new(settings, Arc::new(ManualClock::default()) as Arc<dyn WallClock>).unwrap()
+fn models(chat: Arc<EmbeddedChat>) -> ModelProviders {
+    let settings = ModelProvidersSettings { embedded: Some(chat), ..ModelProvidersSettings::default() };
+    ModelProviders::new(settings, Arc::new(ManualClock::default()) as Arc<dyn WallClock>).unwrap()
 }
 
 async fn ask(prompt: &Prompt) -> (ModelReply, Vec<String>) {
@@ -97,13 +97,13 @@ async fn after_a_tools_result_it_replies_in_text() {
 
 #[tokio::test]
 async fn a_prepared_opening_is_not_taken_in_again() {
-    let chat = Arc::new(Chat::new(weights()));
+    let chat = Arc::new(EmbeddedChat::new(weights()));
     let opening = Prompt {
         system: "You are Ada, a helpful assistant.".to_owned(),
         tools: four_tools(),
         ..Prompt::default()
     };
-    chat.prepare(opening.clone()).await;
+    chat.warm_up(opening.clone()).await;
     let question = Prompt { messages: user("Hello!").messages, ..opening };
     let models = models(chat);
     let reply = models.stream_reply(&refs(&[MODEL]), &question, &|_| {}).await.unwrap();
@@ -113,7 +113,7 @@ async fn a_prepared_opening_is_not_taken_in_again() {
 
 #[tokio::test]
 async fn a_question_does_not_wait_for_an_opening() {
-    let chat = Arc::new(Chat::new(weights()));
+    let chat = Arc::new(EmbeddedChat::new(weights()));
     let long = Prompt { tools: four_tools(), system: "word ".repeat(80), ..Prompt::default() };
     let models = models(Arc::clone(&chat));
     let (refs, question) = (refs(&[MODEL]), Prompt { max_tokens: Some(1), ..user("Hi") });
@@ -122,7 +122,7 @@ async fn a_question_does_not_wait_for_an_opening() {
         assert!(reply.usage.input_tokens.unwrap() > 0);
     };
     // Both on one thread: the question comes second and is answered, the opening is left where it was.
-    tokio::join!(chat.prepare(long), asked);
+    tokio::join!(chat.warm_up(long), asked);
 }
 
 #[tokio::test]
@@ -173,7 +173,7 @@ async fn weights_that_are_gone_or_broken_are_an_error_that_says_what_to_do() {
     std::fs::write(&broken, b"GGUF\x03\0\0\0 and nothing more").unwrap();
     let gone = (folder.join("gone.gguf"), ModelStatus::Unreachable, ModelStatus::Unreachable);
     for (path, before, after) in [gone, (broken.clone(), ModelStatus::Ready, ModelStatus::Damaged)] {
-        let models = models(Arc::new(Chat::new(path.clone())));
+        let models = models(Arc::new(EmbeddedChat::new(path.clone())));
         assert_eq!(models.list_models().await[0].status, before, "nobody has tried yet");
         let error = models.stream_reply(&refs(&[MODEL]), &user("hi"), &|_| {}).await.unwrap_err();
         assert_eq!(error.class, ErrorClass::NotConfigured);

@@ -2,13 +2,13 @@
 
 use polyclaw_domain::embedding::Embedder;
 use polyclaw_domain::provider::ErrorClass;
-use polyclaw_provider::embedded::Embeddings;
-use polyclaw_provider::{Kind, ProviderSettings, RemoteEmbeddings};
+use polyclaw_provider::embedded::LocalEmbeddings;
+use polyclaw_provider::{ProviderSettings, ProviderVendor, RemoteEmbeddings};
 use polyclaw_testkit::model_server::{ModelServer, Script};
 use serde_json::json;
 
 fn remote(server: &ModelServer, dim: usize) -> RemoteEmbeddings {
-    let settings = ProviderSettings::new("lab", Kind::OpenAiCompatible).base_url(server.url());
+    let settings = ProviderSettings::new("lab", ProviderVendor::OpenAiCompatible).base_url(server.url());
     RemoteEmbeddings::new(settings, "m", dim).unwrap()
 }
 
@@ -49,7 +49,7 @@ async fn wrong_lengths_and_refusals_are_errors_with_a_class() {
 
 #[tokio::test]
 async fn a_missing_embedding_model_says_what_to_do() {
-    let embedder = Embeddings::new("/nowhere/minilm");
+    let embedder = LocalEmbeddings::new("/nowhere/minilm");
     assert_eq!((embedder.model_id(), embedder.dimensions()), ("embedded/all-minilm-l6-v2", 384));
     let error = embedder.embed_texts(&texts(&["a"])).await.unwrap_err();
     assert_eq!(error.class, ErrorClass::NotConfigured);

@@ -1,5 +1,5 @@
 use polyclaw_domain::provider::ErrorClass::{self, *};
-use polyclaw_provider::{Error, Kind, Models, ProviderSettings, Settings};
+use polyclaw_provider::{Error, ModelProviders, ModelProvidersSettings, ProviderSettings, ProviderVendor};
 use polyclaw_testkit::model_server::Script;
 use serde_json::{Value, json};
 
@@ -69,7 +69,10 @@ async fn no_message_holds_the_key_or_more_than_a_line() {
 async fn nobody_listening_is_unreachable() {
     let free = format!("127.0.0.1:{}", polyclaw_testkit::free_port());
     let bench = Bench::with(|_| {
-        vec![ProviderSettings::new("gone", Kind::OpenAiCompatible).base_url(format!("http://{free}"))]
+        vec![
+            ProviderSettings::new("gone", ProviderVendor::OpenAiCompatible)
+                .base_url(format!("http://{free}")),
+        ]
     });
     let error = bench.ask("gone/m", &user("hi")).await.unwrap_err();
     assert_eq!(error.class, Unreachable);
@@ -78,7 +81,7 @@ async fn nobody_listening_is_unreachable() {
 
 #[tokio::test]
 async fn a_provider_nobody_configured_or_gave_a_key_is_not_called() {
-    let bench = Bench::with(|_| vec![ProviderSettings::new("openai", Kind::OpenAi)]);
+    let bench = Bench::with(|_| vec![ProviderSettings::new("openai", ProviderVendor::OpenAi)]);
     let error = bench.ask("other/m", &user("hi")).await.unwrap_err();
     assert_eq!((error.class, error.message.as_str()), (NotConfigured, "no provider 'other' is configured"));
     assert_eq!(bench.ask("openai/m", &user("hi")).await.unwrap_err().class, Auth);
@@ -89,8 +92,8 @@ async fn a_provider_nobody_configured_or_gave_a_key_is_not_called() {
 async fn a_server_that_needs_no_key_gets_none() {
     let bench = Bench::with(|server| {
         vec![
-            ProviderSettings::new("here", Kind::OpenAiCompatible).base_url(server.url()),
-            ProviderSettings::new("ollama", Kind::Ollama).base_url(server.root()),
+            ProviderSettings::new("here", ProviderVendor::OpenAiCompatible).base_url(server.url()),
+            ProviderSettings::new("ollama", ProviderVendor::Ollama).base_url(server.root()),
         ]
     });
     for model in ["here/m", "ollama/qwen3:8b"] {
@@ -101,8 +104,11 @@ async fn a_server_that_needs_no_key_gets_none() {
 
 #[test]
 fn a_name_can_be_used_once() {
-    let provider = || ProviderSettings::new("a", Kind::Ollama);
-    let settings = Settings { providers: vec![provider(), provider()], ..Settings::default() };
-    let error = Models::new(settings, std::sync::Arc::new(ManualClock::default())).err().unwrap();
+    let provider = || ProviderSettings::new("a", ProviderVendor::Ollama);
+    let settings = ModelProvidersSettings {
+        providers: vec![provider(), provider()],
+        ..ModelProvidersSettings::default()
+    };
+    let error = ModelProviders::new(settings, std::sync::Arc::new(ManualClock::default())).err().unwrap();
     assert!(matches!(error, Error::Duplicate(name) if name == "a"));
 }

@@ -1,7 +1,7 @@
 use std::time::{Duration, Instant};
 
 use polyclaw_domain::provider::{ErrorClass, ModelProvider, ModelStatus, StreamDelta};
-use polyclaw_provider::{Kind, ProviderSettings};
+use polyclaw_provider::{ProviderSettings, ProviderVendor};
 use polyclaw_testkit::model_server::{Request, Script};
 use serde_json::json;
 
@@ -157,8 +157,9 @@ async fn a_failure_that_says_nothing_about_the_next_call_cools_nothing() {
 #[tokio::test]
 async fn entries_with_the_same_key_and_address_cool_together() {
     let bench = Bench::with(|server| {
-        let provider =
-            |name: &str| ProviderSettings::new(name, Kind::OpenAi).base_url(server.url()).models(["bad"]);
+        let provider = |name: &str| {
+            ProviderSettings::new(name, ProviderVendor::OpenAi).base_url(server.url()).models(["bad"])
+        };
         vec![provider("one").api_key(KEY), provider("two").api_key(KEY), provider("three").api_key("other")]
     });
     refuse_bad(&bench, 429, None);
@@ -169,11 +170,11 @@ async fn entries_with_the_same_key_and_address_cool_together() {
 
 #[tokio::test]
 async fn a_model_that_stays_silent_too_long_makes_room_for_the_next() {
-    for kind in [Kind::OpenAiCompatible, Kind::Anthropic] {
+    for kind in [ProviderVendor::OpenAiCompatible, ProviderVendor::Anthropic] {
         let bench = Bench::with(|server| {
             let mut slow = ProviderSettings::new("slow", kind).base_url(server.url());
             slow.first_token_timeout = Duration::from_millis(50);
-            vec![slow, ProviderSettings::new("here", Kind::OpenAiCompatible).base_url(server.url())]
+            vec![slow, ProviderSettings::new("here", ProviderVendor::OpenAiCompatible).base_url(server.url())]
         });
         bench.server.push(Script::new().hang());
         let reply = bench.ask_all(&["slow/a", "here/b"], &user("hi")).await.0.unwrap();
@@ -187,7 +188,7 @@ async fn a_model_that_stays_silent_too_long_makes_room_for_the_next() {
 #[tokio::test]
 async fn the_last_candidate_may_take_its_time() {
     let bench = Bench::with(|server| {
-        let mut slow = ProviderSettings::new("slow", Kind::OpenAiCompatible).base_url(server.url());
+        let mut slow = ProviderSettings::new("slow", ProviderVendor::OpenAiCompatible).base_url(server.url());
         slow.first_token_timeout = Duration::from_millis(50);
         vec![slow]
     });
@@ -199,11 +200,11 @@ async fn the_last_candidate_may_take_its_time() {
 
 #[tokio::test]
 async fn silence_in_mid_stream_goes_to_the_fallback_and_is_remembered() {
-    for kind in [Kind::OpenAiCompatible, Kind::Anthropic] {
+    for kind in [ProviderVendor::OpenAiCompatible, ProviderVendor::Anthropic] {
         let bench = Bench::with(|server| {
             let mut slow = ProviderSettings::new("slow", kind).base_url(server.url()).api_key(KEY);
             slow.first_token_timeout = Duration::from_millis(100);
-            vec![slow, ProviderSettings::new("here", Kind::OpenAiCompatible).base_url(server.url())]
+            vec![slow, ProviderSettings::new("here", ProviderVendor::OpenAiCompatible).base_url(server.url())]
         });
         bench.server.answer(|request| match request.model() {
             "a" => Script::reply("half").hang(),

@@ -9,7 +9,7 @@ use polyclaw_domain::provider::{
     ErrorClass, ModelProvider, ModelRef, ModelReply, Prompt, PromptMessage, ProviderError, StreamDelta,
 };
 use polyclaw_domain::time::Millis;
-use polyclaw_provider::{Kind, Models, ProviderSettings, Settings};
+use polyclaw_provider::{ModelProviders, ModelProvidersSettings, ProviderSettings, ProviderVendor};
 use polyclaw_testkit::model_server::{ModelServer, Script};
 
 pub const KEY: &str = "sk-test-0123456789";
@@ -35,7 +35,7 @@ impl WallClock for ManualClock {
 pub struct Bench {
     pub server: ModelServer,
     pub clock: Arc<ManualClock>,
-    pub models: Models,
+    pub models: ModelProviders,
 }
 
 impl Bench {
@@ -43,8 +43,10 @@ impl Bench {
     pub fn new() -> Self {
         Self::with(|server| {
             vec![
-                ProviderSettings::new("openai", Kind::OpenAi).base_url(server.url()).api_key(KEY),
-                ProviderSettings::new("anthropic", Kind::Anthropic).base_url(server.url()).api_key(KEY),
+                ProviderSettings::new("openai", ProviderVendor::OpenAi).base_url(server.url()).api_key(KEY),
+                ProviderSettings::new("anthropic", ProviderVendor::Anthropic)
+                    .base_url(server.url())
+                    .api_key(KEY),
             ]
         })
     }
@@ -52,8 +54,9 @@ impl Bench {
     pub fn with(providers: impl FnOnce(&ModelServer) -> Vec<ProviderSettings>) -> Self {
         let server = ModelServer::start();
         let clock = Arc::new(ManualClock::default());
-        let settings = Settings { providers: providers(&server), ..Settings::default() };
-        let models = Models::new(settings, Arc::clone(&clock) as Arc<dyn WallClock>).unwrap();
+        let settings =
+            ModelProvidersSettings { providers: providers(&server), ..ModelProvidersSettings::default() };
+        let models = ModelProviders::new(settings, Arc::clone(&clock) as Arc<dyn WallClock>).unwrap();
         Self { server, clock, models }
     }
 

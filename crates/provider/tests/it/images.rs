@@ -1,6 +1,6 @@
 use polyclaw_domain::media::Image;
 use polyclaw_domain::provider::{ErrorClass, Prompt, PromptMessage, StreamDelta};
-use polyclaw_provider::{Kind, ProviderSettings};
+use polyclaw_provider::{ProviderSettings, ProviderVendor};
 use polyclaw_testkit::model_server::Script;
 use serde_json::json;
 
@@ -44,7 +44,8 @@ async fn an_image_goes_out_in_the_anthropic_shape() {
 #[tokio::test]
 async fn a_provider_without_eyes_is_told_in_words() {
     let bench = Bench::with(|server| {
-        let blind = ProviderSettings::new("blind", Kind::OpenAi).base_url(server.url()).api_key(KEY);
+        let blind =
+            ProviderSettings::new("blind", ProviderVendor::OpenAi).base_url(server.url()).api_key(KEY);
         vec![ProviderSettings { images: false, ..blind }]
     });
     bench.ask("blind/m", &look()).await.unwrap();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use polyclaw_domain::provider::{ModelInfo, ModelProvider, ModelStatus};
-use polyclaw_provider::{Kind, ProviderSettings};
+use polyclaw_provider::{ProviderSettings, ProviderVendor};
 
 use crate::fixture::{Bench, user};
 
@@ -16,9 +16,9 @@ fn names(models: &[ModelInfo]) -> Vec<String> {
 async fn configured_models_are_listed_in_order_without_a_question() {
     let bench = Bench::with(|_| {
         vec![
-            ProviderSettings::new("z", Kind::OpenAi).api_key("k").models(["two", "one"]),
-            ProviderSettings::new("a", Kind::Anthropic).api_key("k").models(["three"]),
-            ProviderSettings::new("none", Kind::Gemini).api_key("k"),
+            ProviderSettings::new("z", ProviderVendor::OpenAi).api_key("k").models(["two", "one"]),
+            ProviderSettings::new("a", ProviderVendor::Anthropic).api_key("k").models(["three"]),
+            ProviderSettings::new("none", ProviderVendor::Gemini).api_key("k"),
         ]
     });
     assert_eq!(names(&bench.models.list_models().await), ["z/two", "z/one", "a/three"]);
@@ -28,8 +28,8 @@ async fn configured_models_are_listed_in_order_without_a_question() {
 async fn a_local_server_is_asked_and_its_answer_kept_for_half_a_minute() {
     let bench = Bench::with(|server| {
         vec![
-            ProviderSettings::new("local", Kind::OpenAiCompatible).base_url(server.root()),
-            ProviderSettings::new("ollama", Kind::Ollama).base_url(server.root()),
+            ProviderSettings::new("local", ProviderVendor::OpenAiCompatible).base_url(server.root()),
+            ProviderSettings::new("ollama", ProviderVendor::Ollama).base_url(server.root()),
         ]
     });
     bench.server.set_models(["qwen3:8b"]);
@@ -44,7 +44,7 @@ async fn a_local_server_is_asked_and_its_answer_kept_for_half_a_minute() {
 #[tokio::test]
 async fn a_server_that_went_away_is_shown_as_unreachable() {
     let Bench { server, clock, models } = Bench::with(|server| {
-        vec![ProviderSettings::new("local", Kind::OpenAiCompatible).base_url(server.url())]
+        vec![ProviderSettings::new("local", ProviderVendor::OpenAiCompatible).base_url(server.url())]
     });
     assert_eq!(models.list_models().await[0].status, ModelStatus::Ready);
     drop(server);
@@ -71,7 +71,7 @@ async fn a_server_that_could_not_be_reached_is_said_so_until_it_answers() {
         }
     });
     let bench = Bench::with(|_| {
-        vec![ProviderSettings::new("local", Kind::OpenAiCompatible).base_url(url).models(["m"])]
+        vec![ProviderSettings::new("local", ProviderVendor::OpenAiCompatible).base_url(url).models(["m"])]
     });
     let status = async || bench.models.list_models().await[0].status;
     assert_eq!(status().await, ModelStatus::Ready, "nothing is known against it");

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use polyclaw_provider::{Kind, ProviderSettings};
+use polyclaw_provider::{ProviderSettings, ProviderVendor};
 
 pub const KEY: &str = "sk-of-the-server";
 
@@ -38,7 +38,7 @@ impl LlamaServer {
     }
 
     pub fn settings(&self) -> ProviderSettings {
-        ProviderSettings::new("llama", Kind::OpenAiCompatible).base_url(&self.url)
+        ProviderSettings::new("llama", ProviderVendor::OpenAiCompatible).base_url(&self.url)
     }
 }
 

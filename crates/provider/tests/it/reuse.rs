@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use polyclaw_provider::{Kind, ProviderSettings};
+use polyclaw_provider::{ProviderSettings, ProviderVendor};
 use polyclaw_testkit::model_server::{Gate, Script};
 
 use crate::fixture::{Bench, SHAPES, user};
@@ -80,7 +80,7 @@ async fn a_pooled_connection_that_the_server_closed_is_never_the_reason_for_a_fa
     let address = forgetful();
     let bench = Bench::with(|_| {
         let url = format!("http://{address}/v1");
-        vec![ProviderSettings::new("closing", Kind::OpenAiCompatible).base_url(url)]
+        vec![ProviderSettings::new("closing", ProviderVendor::OpenAiCompatible).base_url(url)]
     });
     for n in 0..5 {
         let answered = bench.ask("closing/m", &user("hi")).await;

@@ -8,8 +8,8 @@ use polyclaw_domain::port::WallClock;
 use polyclaw_domain::provider::{
     ErrorClass, ModelProvider, ModelReply, ModelStatus, Prompt, PromptMessage, ProviderError, StreamDelta,
 };
-use polyclaw_provider::embedded::Chat;
-use polyclaw_provider::{Models, ProviderSettings, Settings};
+use polyclaw_provider::embedded::EmbeddedChat;
+use polyclaw_provider::{ModelProviders, ModelProvidersSettings, ProviderSettings};
 
 use crate::fixture::{ManualClock, refs, user, weights};
 use crate::llama::{KEY, LlamaServer};
@@ -17,14 +17,14 @@ use crate::llama::{KEY, LlamaServer};
 const ENGINES: [&str; 2] = ["embedded/smollm2-135m", "llama/smollm2"];
 
 struct Both {
-    models: Models,
+    models: ModelProviders,
     server: LlamaServer,
 }
 
-fn models(provider: ProviderSettings) -> Models {
-    let embedded = Some(Arc::new(Chat::new(weights())));
-    let settings = Settings { providers: vec![provider], embedded };
-    Models::new(settings, Arc::new(ManualClock::default()) as Arc<dyn WallClock>).unwrap()
+fn models(provider: ProviderSettings) -> ModelProviders {
+    let embedded = Some(Arc::new(EmbeddedChat::new(weights())));
+    let settings = ModelProvidersSettings { providers: vec![provider], embedded };
+    ModelProviders::new(settings, Arc::new(ManualClock::default()) as Arc<dyn WallClock>).unwrap()
 }
 
 impl Both {

@@ -1,28 +1,28 @@
 //! The text of a patch: what it asks for, and what a text is after it. No file is touched here.
 
 /// The longest patch that is read.
-const LONGEST: usize = 1024 * 1024;
+const MAX_PATCH_LEN: usize = 1024 * 1024;
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum FileChange {
     Add(String),
-    Update(Vec<Hunk>),
+    Update(Vec<PatchHunk>),
     Delete,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Hunk {
+pub struct PatchHunk {
     /// A line that stands above the change.
     heading: Option<String>,
     old: Vec<String>,
     new: Vec<String>,
 }
 
-type Parsed<T> = Result<T, String>;
+type PatchResult<T> = Result<T, String>;
 
-pub fn parse(text: &str) -> Parsed<Vec<(String, Change)>> {
-    if text.len() > LONGEST {
-        return Err(format!("the patch has {} bytes, the limit is {LONGEST}", text.len()));
+pub fn parse(text: &str) -> PatchResult<Vec<(String, FileChange)>> {
+    if text.len() > MAX_PATCH_LEN {
+        return Err(format!("the patch has {} bytes, the limit is {MAX_PATCH_LEN}", text.len()));
     }
     let mut lines = text.trim().lines().peekable();
     if lines.next().map(str::trim_end) != Some("*** Begin Patch") {
@@ -41,7 +41,7 @@ pub fn parse(text: &str) -> Parsed<Vec<(String, Change)>> {
         }
         // Empty lines before the next heading are there to be looked at; they hold nothing in place.
         while own.pop_if(|last| last.is_empty()).is_some() {}
-        changes.push(change(line, &own)?);
+        changes.push(parse_change(line, &own)?);
     }
     match (changes.is_empty(), lines.next()) {
         (true, _) => Err("the patch changes nothing".to_owned()),
@@ -50,39 +50,39 @@ pub fn parse(text: &str) -> Parsed<Vec<(String, Change)>> {
     }
 }
 
-fn change(line: &str, body: &[&str]) -> Parsed<(String, Change)> {
+fn parse_change(line: &str, body: &[&str]) -> PatchResult<(String, FileChange)> {
     let of = |verb: &str| {
         line.strip_prefix(verb).map(str::trim).filter(|path| !path.is_empty()).map(str::to_owned)
     };
     if let Some(path) = of("*** Add File:") {
-        return Ok((path, Change::Add(added(body)?)));
+        return Ok((path, FileChange::Add(added_text(body)?)));
     }
     if let Some(path) = of("*** Update File:") {
-        return Ok((path, Change::Update(hunks(body)?)));
+        return Ok((path, FileChange::Update(parse_hunks(body)?)));
     }
     match of("*** Delete File:") {
-        Some(path) if body.is_empty() => Ok((path, Change::Delete)),
+        Some(path) if body.is_empty() => Ok((path, FileChange::Delete)),
         Some(path) => Err(format!("lines come after *** Delete File: {path}")),
         None => Err(format!("{line:?} is not known; use *** Add File: *** Update File: or *** Delete File:")),
     }
 }
 
-fn added(body: &[&str]) -> Parsed<String> {
+fn added_text(body: &[&str]) -> PatchResult<String> {
     let line = |line: &&str| line.strip_prefix('+').map(|rest| format!("{rest}\n"));
     let lines: Option<String> = body.iter().map(line).collect();
     lines.ok_or_else(|| "every line of a new file has + in front".to_owned())
 }
 
-fn hunks(body: &[&str]) -> Parsed<Vec<Hunk>> {
-    let mut hunks: Vec<Hunk> = Vec::new();
+fn parse_hunks(body: &[&str]) -> PatchResult<Vec<PatchHunk>> {
+    let mut hunks: Vec<PatchHunk> = Vec::new();
     for line in body {
         if let Some(heading) = line.strip_prefix("@@") {
             let heading = Some(heading.trim().to_owned()).filter(|heading| !heading.is_empty());
-            hunks.push(Hunk { heading, ..Hunk::default() });
+            hunks.push(PatchHunk { heading, ..PatchHunk::default() });
             continue;
         }
         if hunks.is_empty() {
-            hunks.push(Hunk::default());
+            hunks.push(PatchHunk::default());
         }
         let Some(hunk) = hunks.last_mut() else { continue };
         match line.split_at_checked(1) {
@@ -107,12 +107,12 @@ fn hunks(body: &[&str]) -> Parsed<Vec<Hunk>> {
 }
 
 /// The text after the hunks, each behind the one before it.
-pub fn apply(text: &str, hunks: &[Hunk]) -> Parsed<String> {
+pub fn apply_hunks(text: &str, hunks: &[PatchHunk]) -> PatchResult<String> {
     let mut lines: Vec<&str> = text.split('\n').collect();
     let mut at = 0;
     for (n, hunk) in hunks.iter().enumerate() {
-        let from = heading(&lines, at, hunk, n)?;
-        let place = find(&lines, from, hunk, n)?;
+        let from = find_heading(&lines, at, hunk, n)?;
+        let place = find_hunk(&lines, from, hunk, n)?;
         let new: Vec<&str> = hunk.new.iter().map(String::as_str).collect();
         lines.splice(place..place + hunk.old.len(), new);
         at = place + hunk.new.len();
@@ -120,13 +120,13 @@ pub fn apply(text: &str, hunks: &[Hunk]) -> Parsed<String> {
     Ok(lines.join("\n"))
 }
 
-fn heading(lines: &[&str], at: usize, hunk: &Hunk, n: usize) -> Parsed<usize> {
+fn find_heading(lines: &[&str], at: usize, hunk: &PatchHunk, n: usize) -> PatchResult<usize> {
     let Some(heading) = &hunk.heading else { return Ok(at) };
     let found = lines[at..].iter().position(|line| line.trim() == heading);
     found.map(|found| at + found + 1).ok_or_else(|| format!("hunk {}: no line {heading:?} is there", n + 1))
 }
 
-fn find(lines: &[&str], from: usize, hunk: &Hunk, n: usize) -> Parsed<usize> {
+fn find_hunk(lines: &[&str], from: usize, hunk: &PatchHunk, n: usize) -> PatchResult<usize> {
     if hunk.old.is_empty() {
         // Nothing says where: below the heading, else at the end, before the empty piece after the last newline.
         let end = lines.len() - usize::from(lines.last() == Some(&""));
@@ -155,10 +155,10 @@ mod tests {
 
     use super::*;
 
-    fn patched(text: &str, body: &str) -> Parsed<String> {
+    fn patched(text: &str, body: &str) -> PatchResult<String> {
         let whole = format!("*** Begin Patch\n*** Update File: f\n{body}\n*** End Patch");
-        let Change::Update(hunks) = parse(&whole)?.remove(0).1 else { panic!("an update") };
-        apply(text, &hunks)
+        let FileChange::Update(hunks) = parse(&whole)?.remove(0).1 else { panic!("an update") };
+        apply_hunks(text, &hunks)
     }
 
     #[test]

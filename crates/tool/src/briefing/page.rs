@@ -8,22 +8,22 @@ use std::path::Path;
 use polyclaw_domain::briefing::{BriefingPage, MAX_FILE_CHARS};
 use rustix::fs::FileType;
 
-use crate::folder::{self, Folder};
+use crate::folder::{self, FolderHandle};
 
 /// Enough bytes for a character more than is shown, whatever the script.
-const MOST_BYTES: u64 = MAX_FILE_CHARS as u64 * 4 + 4;
+const MAX_PAGE_BYTES: u64 = MAX_FILE_CHARS as u64 * 4 + 4;
 
 /// `None`: there is no such file.
-pub fn read(base: &Path, at: &Path, name: &str) -> Option<BriefingPage> {
-    let folder = Folder::below(base, at).ok()?;
+pub fn read_page(base: &Path, at: &Path, name: &str) -> Option<BriefingPage> {
+    let folder = FolderHandle::open_below(base, at).ok()?;
     let name = OsStr::new(name);
-    let kind = folder::kind(&folder.stat(name).ok()??);
+    let kind = folder::file_type(&folder.stat(name).ok()??);
     if kind != FileType::RegularFile {
-        return Some(BriefingPage::Refused(folder::describe(kind)));
+        return Some(BriefingPage::Refused(folder::describe_file_type(kind)));
     }
     let mut bytes = Vec::new();
-    let read = folder.file(name).and_then(|file| match file.metadata()?.is_file() {
-        true => file.take(MOST_BYTES).read_to_end(&mut bytes).map(|_| true),
+    let read = folder.open_file(name).and_then(|file| match file.metadata()?.is_file() {
+        true => file.take(MAX_PAGE_BYTES).read_to_end(&mut bytes).map(|_| true),
         false => Ok(false),
     });
     match read {

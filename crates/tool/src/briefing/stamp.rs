@@ -5,9 +5,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Zero for what is not there.
-pub type Stamp = u64;
+pub type PathStamp = u64;
 
-pub fn stamp(path: &Path) -> Stamp {
+pub fn path_stamp(path: &Path) -> PathStamp {
     let Ok(meta) = std::fs::symlink_metadata(path) else { return 0 };
     let mut hasher = DefaultHasher::new();
     // Status changes too: a file can be given an old time of modification, but not an old time of that.

@@ -14,16 +14,16 @@ use reqwest::{Client, Method, Response, Url};
 use crate::error::{Error, Result};
 
 /// Says whether an address may be connected to.
-pub type Rule = fn(IpAddr) -> bool;
+pub type AddressRule = fn(IpAddr) -> bool;
 
-pub struct Web {
-    rule: Rule,
+pub struct WebClient {
+    rule: AddressRule,
     /// Made at the first use: reading the certificates takes a while.
     client: OnceLock<std::result::Result<Client, String>>,
 }
 
-impl Web {
-    pub fn new(rule: Rule) -> Self {
+impl WebClient {
+    pub fn new(rule: AddressRule) -> Self {
         Self { rule, client: OnceLock::new() }
     }
 
@@ -39,13 +39,17 @@ impl Web {
         body: Vec<u8>,
     ) -> Result<Response> {
         self.check_literal(url)?;
-        let client = self.client.get_or_init(|| connect(self.rule).map_err(|error| explain(&error)));
+        let client =
+            self.client.get_or_init(|| build_client(self.rule).map_err(|error| innermost_cause(&error)));
         let client = client.as_ref().map_err(|error| Error::Fetch(error.clone()))?;
         let mut request = client.request(method.clone(), url.clone()).headers(headers.clone());
         if !body.is_empty() {
             request = request.body(body);
         }
-        request.send().await.map_err(|error| refusal(&error).unwrap_or_else(|| Error::Fetch(explain(&error))))
+        request
+            .send()
+            .await
+            .map_err(|error| address_refusal(&error).unwrap_or_else(|| Error::Fetch(innermost_cause(&error))))
     }
 
     /// An address written as numbers never reaches the resolver. The URL parser has already turned every
@@ -59,10 +63,10 @@ impl Web {
     }
 }
 
-fn connect(rule: Rule) -> reqwest::Result<Client> {
+fn build_client(rule: AddressRule) -> reqwest::Result<Client> {
     Client::builder()
         .user_agent(concat!("polyclaw/", env!("CARGO_PKG_VERSION")))
-        .dns_resolver(Checked(rule))
+        .dns_resolver(CheckedResolver(rule))
         .redirect(Policy::none())
         .no_proxy()
         .referer(false)
@@ -76,13 +80,13 @@ fn connect(rule: Rule) -> reqwest::Result<Client> {
         .build()
 }
 
-struct Checked(Rule);
+struct CheckedResolver(AddressRule);
 
 #[derive(Debug, thiserror::Error)]
 #[error("'{0}' has no public address")]
 struct NotPublic(String);
 
-impl Resolve for Checked {
+impl Resolve for CheckedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let rule = self.0;
         Box::pin(async move {
@@ -98,7 +102,7 @@ impl Resolve for Checked {
 }
 
 /// The resolver's refusal, from wherever the client has wrapped it.
-fn refusal(error: &reqwest::Error) -> Option<Error> {
+fn address_refusal(error: &reqwest::Error) -> Option<Error> {
     let mut source = error.source();
     while let Some(inner) = source {
         if let Some(NotPublic(name)) = inner.downcast_ref() {
@@ -110,7 +114,7 @@ fn refusal(error: &reqwest::Error) -> Option<Error> {
 }
 
 /// The innermost cause says what happened; the outer ones only that something did.
-pub fn explain(error: &reqwest::Error) -> String {
+pub fn innermost_cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {
         cause = inner;

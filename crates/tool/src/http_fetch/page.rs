@@ -4,13 +4,13 @@ use polyclaw_domain::tool::ToolOutcome;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Response, Url};
 
-use super::client::explain;
+use super::client::innermost_cause;
 use crate::error::{Error, Result};
 use crate::text;
 
-const LONGEST_VALUE: usize = 500;
+const MAX_HEADER_VALUE_LEN: usize = 500;
 /// What a reader may need to go on; cookies and the rest stay away from the model.
-const SHOWN: [&str; 9] = [
+const SHOWN_HEADERS: [&str; 9] = [
     "content-type",
     "content-length",
     "last-modified",
@@ -22,43 +22,44 @@ const SHOWN: [&str; 9] = [
     "www-authenticate",
 ];
 
-struct Body {
+struct FetchedBody {
     bytes: Vec<u8>,
     is_cut: bool,
 }
 
-pub async fn read(response: Response, url: &Url, limit: usize) -> Result<ToolOutcome> {
+pub async fn read_page(response: Response, url: &Url, limit: usize) -> Result<ToolOutcome> {
     let status = response.status();
-    let mut page = format!("HTTP {status}\nurl: {}\n", text::cut(url.as_str(), 2 * LONGEST_VALUE));
+    let mut page =
+        format!("HTTP {status}\nurl: {}\n", text::truncate_text(url.as_str(), 2 * MAX_HEADER_VALUE_LEN));
     page.push_str(&shown_headers(response.headers()));
     let kind = content_type(response.headers());
     let announced = response.content_length();
     if !is_text(&kind) && announced != Some(0) {
-        return Err(binary(&kind, announced));
+        return Err(not_text_error(&kind, announced));
     }
-    let body = collect(response, limit).await?;
+    let body = read_body(response, limit).await?;
     if body.bytes.contains(&0) {
-        return Err(binary(&kind, announced));
+        return Err(not_text_error(&kind, announced));
     }
     page.push('\n');
     page.push_str(&body_text(&body, limit));
     Ok(if status.is_success() { ToolOutcome::ok(page) } else { ToolOutcome::error(page) })
 }
 
-async fn collect(mut response: Response, limit: usize) -> Result<Body> {
+async fn read_body(mut response: Response, limit: usize) -> Result<FetchedBody> {
     let mut bytes = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| Error::Fetch(explain(&error)))? {
+    while let Some(chunk) = response.chunk().await.map_err(|error| Error::Fetch(innermost_cause(&error)))? {
         let room = limit - bytes.len();
         if chunk.len() > room {
             bytes.extend_from_slice(&chunk[..room]);
-            return Ok(Body { bytes, is_cut: true });
+            return Ok(FetchedBody { bytes, is_cut: true });
         }
         bytes.extend_from_slice(&chunk);
     }
-    Ok(Body { bytes, is_cut: false })
+    Ok(FetchedBody { bytes, is_cut: false })
 }
 
-fn body_text(body: &Body, limit: usize) -> String {
+fn body_text(body: &FetchedBody, limit: usize) -> String {
     let lossy = String::from_utf8_lossy(&body.bytes);
     let broken = std::str::from_utf8(&body.bytes).err();
     // A character cut in half at the limit is no fault of the page.
@@ -75,10 +76,10 @@ fn body_text(body: &Body, limit: usize) -> String {
 
 fn shown_headers(headers: &HeaderMap) -> String {
     let mut out = String::new();
-    for name in SHOWN {
+    for name in SHOWN_HEADERS {
         if let Some(value) = headers.get(name) {
             let value = text::one_line(&String::from_utf8_lossy(value.as_bytes()));
-            out.push_str(&format!("{name}: {}\n", text::cut(&value, LONGEST_VALUE)));
+            out.push_str(&format!("{name}: {}\n", text::truncate_text(&value, MAX_HEADER_VALUE_LEN)));
         }
     }
     out
@@ -87,7 +88,7 @@ fn shown_headers(headers: &HeaderMap) -> String {
 fn content_type(headers: &HeaderMap) -> String {
     let value = headers.get(CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
     let essence = value.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    text::cut(&essence, 100)
+    text::truncate_text(&essence, 100)
 }
 
 /// A page without a type is read, and refused if it turns out to hold zero bytes.
@@ -105,7 +106,7 @@ fn is_text(kind: &str) -> bool {
     }
 }
 
-fn binary(kind: &str, size: Option<u64>) -> Error {
+fn not_text_error(kind: &str, size: Option<u64>) -> Error {
     let kind = if kind.is_empty() { "no content type" } else { kind };
     let size = size.map_or("unknown size".to_owned(), |size| format!("{size} bytes"));
     Error::Fetch(format!("it is not text ({kind}, {size})"))
@@ -136,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_cut_body_says_so_and_broken_text_is_marked() {
-        let body = |bytes: &[u8], is_cut| Body { bytes: bytes.to_vec(), is_cut };
+        let body = |bytes: &[u8], is_cut| FetchedBody { bytes: bytes.to_vec(), is_cut };
         assert_eq!(body_text(&body(b"abc", false), 10), "abc");
         assert_eq!(body_text(&body(b"abc", true), 3), "abc\n[cut: only the first 3 bytes are shown]");
         assert!(!body_text(&body(b"ab\xc3", true), 3).contains("UTF-8"));

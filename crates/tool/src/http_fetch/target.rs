@@ -7,11 +7,11 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::error::{Error, Result};
 
-const LONGEST_URL: usize = 8 * 1024;
-const MOST_HEADERS: usize = 30;
-const LONGEST_HEADERS: usize = 8 * 1024;
+const MAX_URL_LEN: usize = 8 * 1024;
+const MAX_HEADERS: usize = 30;
+const MAX_HEADERS_LEN: usize = 8 * 1024;
 /// These steer the connection itself, or name another site than the one that was checked.
-const OURS: [&str; 9] = [
+const RESERVED_HEADERS: [&str; 9] = [
     "host",
     "connection",
     "content-length",
@@ -24,41 +24,41 @@ const OURS: [&str; 9] = [
 ];
 
 pub fn parse(text: &str) -> Result<Url> {
-    if text.len() > LONGEST_URL {
+    if text.len() > MAX_URL_LEN {
         return Err(Error::Arguments("the url is too long".to_owned()));
     }
     let url = Url::parse(text.trim())
         .map_err(|error| Error::Arguments(format!("the url is not valid: {error}")))?;
-    check(&url)?;
+    check_url(&url)?;
     Ok(url)
 }
 
-pub fn check(url: &Url) -> Result<()> {
+pub fn check_url(url: &Url) -> Result<()> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(Error::Arguments(format!("only http and https are fetched, not {}", url.scheme())));
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(Error::Arguments("the url holds a user name or password; these are not sent".to_owned()));
     }
-    if url.as_str().len() > LONGEST_URL || url.host_str().is_none_or(str::is_empty) {
+    if url.as_str().len() > MAX_URL_LEN || url.host_str().is_none_or(str::is_empty) {
         return Err(Error::Arguments("the url is too long or names no host".to_owned()));
     }
     Ok(())
 }
 
-pub fn headers(given: &BTreeMap<String, String>) -> Result<HeaderMap> {
+pub fn parse_headers(given: &BTreeMap<String, String>) -> Result<HeaderMap> {
     let size: usize = given.iter().map(|(name, value)| name.len() + value.len()).sum();
-    if given.len() > MOST_HEADERS || size > LONGEST_HEADERS {
+    if given.len() > MAX_HEADERS || size > MAX_HEADERS_LEN {
         return Err(Error::Arguments("there are too many headers, or they are too long".to_owned()));
     }
-    given.iter().map(|(name, value)| header(name, value)).collect()
+    given.iter().map(|(name, value)| parse_header(name, value)).collect()
 }
 
-fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue)> {
+fn parse_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue)> {
     // The value is not repeated in the message: it may be a secret.
     let refused = |why: &str| Error::Arguments(format!("the header {name:?} {why}"));
     let key = HeaderName::try_from(name).map_err(|_| refused("has a name that is not allowed"))?;
-    if OURS.contains(&key.as_str()) || key.as_str().starts_with("proxy-") {
+    if RESERVED_HEADERS.contains(&key.as_str()) || key.as_str().starts_with("proxy-") {
         return Err(refused("can not be set"));
     }
     let value = HeaderValue::try_from(value).map_err(|_| refused("has a value that is not allowed"))?;
@@ -87,7 +87,7 @@ mod tests {
             "http://user@example.com/",
             "http://user:secret@example.com/",
             "http://:secret@example.com/",
-            &format!("http://example.com/{}", "a".repeat(LONGEST_URL)),
+            &format!("http://example.com/{}", "a".repeat(MAX_URL_LEN)),
         ] {
             assert!(parse(bad).is_err(), "{bad}");
         }
@@ -95,7 +95,8 @@ mod tests {
 
     #[test]
     fn headers_that_steer_the_connection_or_split_it_are_refused() {
-        let one = |name: &str, value: &str| headers(&BTreeMap::from([(name.to_owned(), value.to_owned())]));
+        let one =
+            |name: &str, value: &str| parse_headers(&BTreeMap::from([(name.to_owned(), value.to_owned())]));
         assert!(one("Accept", "text/html").is_ok());
         for (name, value) in [
             ("Host", "example.com"),
@@ -105,7 +106,7 @@ mod tests {
             ("a b", "x"),
             ("", "x"),
             ("X-A", "a\r\nX-B: b"),
-            ("X-A", &"a".repeat(LONGEST_HEADERS)),
+            ("X-A", &"a".repeat(MAX_HEADERS_LEN)),
         ] {
             assert!(one(name, value).is_err(), "{name}");
         }

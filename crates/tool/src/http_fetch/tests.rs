@@ -34,8 +34,8 @@ fn site(at: Ipv4Addr, location: Option<String>) -> (u16, Arc<AtomicUsize>) {
 }
 
 async fn get(url: String) -> Result<ToolOutcome> {
-    let arguments = Arguments { url, method: None, headers: None, max_bytes: None };
-    run(&Web::new(rule), arguments).await
+    let arguments = HttpFetchArguments { url, method: None, headers: None, max_bytes: None };
+    run(&WebClient::new(rule), arguments).await
 }
 
 #[tokio::test]

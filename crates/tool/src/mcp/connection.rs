@@ -23,43 +23,46 @@ use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
-use super::offer::{self, Offer};
-use super::process::{self, Process, Streams};
+use super::process::{self, ServerProcess, ServerStreams};
 use super::result;
-use super::settings::{Reach, Settings};
+use super::settings::{McpSettings, McpTransport};
+use super::tool_spec::{self, McpToolSpec};
 use crate::error::{Error, Result};
 
 /// One message of a server: a larger one is dropped.
-const LARGEST_MESSAGE: usize = 8 * 1024 * 1024;
+const MAX_MESSAGE_BYTES: usize = 8 * 1024 * 1024;
 /// However much progress a call reports, it ends.
-const LONGEST_CALL: Duration = Duration::from_secs(3_600);
+const MAX_CALL_DURATION: Duration = Duration::from_secs(3_600);
 
 /// For a connection to close in good order.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What a server may ask of us: nothing. What it may tell us: that its tools changed, and how a call goes on.
 #[derive(Default)]
-struct Ear {
+struct McpClientHandler {
     changed: Arc<Notify>,
-    calls: Arc<Calls>,
+    calls: Arc<ProgressListeners>,
 }
 
 /// Calls that want to hear how they go on.
 #[derive(Default)]
-struct Calls(Mutex<HashMap<ProgressToken, mpsc::Sender<String>>>);
+struct ProgressListeners(Mutex<HashMap<ProgressToken, mpsc::Sender<String>>>);
 
-impl Calls {
-    fn with<T>(&self, act: impl FnOnce(&mut HashMap<ProgressToken, mpsc::Sender<String>>) -> T) -> T {
+impl ProgressListeners {
+    fn with_listeners<T>(
+        &self,
+        act: impl FnOnce(&mut HashMap<ProgressToken, mpsc::Sender<String>>) -> T,
+    ) -> T {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl ClientHandler for Ear {
+impl ClientHandler for McpClientHandler {
     async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
         let total = params.total.map(|total| format!("/{total}")).unwrap_or_default();
         let message = sanitize::to_single_line(params.message.as_deref().unwrap_or_default(), 200);
         let line = format!("{}{total} {message}", params.progress);
-        self.calls.with(|calls| {
+        self.calls.with_listeners(|calls| {
             if let Some(call) = calls.get(&params.progress_token) {
                 // A call that does not keep up misses some of it.
                 let _ = call.try_send(format!("{}\n", line.trim_end()));
@@ -79,42 +82,46 @@ impl ClientHandler for Ear {
 
 /// The side that calls are made on. Cheap to clone.
 #[derive(Clone)]
-pub struct Line {
+pub struct McpCallHandle {
     name: Arc<str>,
-    settings: Arc<Settings>,
+    settings: Arc<McpSettings>,
     peer: Peer<RoleClient>,
-    calls: Arc<Calls>,
+    calls: Arc<ProgressListeners>,
 }
 
 /// The side that is watched, and ended.
-pub struct Connection {
-    pub line: Line,
+pub struct McpConnection {
+    pub line: McpCallHandle,
     pub changed: Arc<Notify>,
     task: JoinHandle<()>,
     close: RunningServiceCancellationToken,
-    process: Option<Process>,
+    process: Option<ServerProcess>,
 }
 
-impl Connection {
-    pub async fn open(name: &str, settings: &Arc<Settings>) -> Result<Self> {
-        let ear = Ear::default();
+impl McpConnection {
+    pub async fn open(name: &str, settings: &Arc<McpSettings>) -> Result<Self> {
+        let ear = McpClientHandler::default();
         let (changed, calls) = (Arc::clone(&ear.changed), Arc::clone(&ear.calls));
-        let (running, process) = match &settings.reach {
-            Reach::Program(_) => {
+        let (running, process) = match &settings.transport {
+            McpTransport::Program(_) => {
                 let (process, streams) = process::start(name, settings).await?;
-                match within(name, settings.start, serve(ear, streams)).await {
+                match with_timeout(name, settings.start, serve_streams(ear, streams)).await {
                     Ok(running) => (running, Some(process)),
-                    Err(error) => return Err(because(name, settings, error, process.end().await)),
+                    Err(error) => return Err(explain_exit(name, settings, error, process.shut_down().await)),
                 }
             }
-            Reach::Http { url, headers } => {
-                let transport = http(name, url, headers)?;
-                let running = within(name, settings.start, serve_client(ear, transport)).await;
-                (running.map_err(|error| because(name, settings, error, None))?, None)
+            McpTransport::Http { url, headers } => {
+                let transport = open_http(name, url, headers)?;
+                let running = with_timeout(name, settings.start, serve_client(ear, transport)).await;
+                (running.map_err(|error| explain_exit(name, settings, error, None))?, None)
             }
         };
-        let line =
-            Line { name: name.into(), settings: Arc::clone(settings), peer: running.peer().clone(), calls };
+        let line = McpCallHandle {
+            name: name.into(),
+            settings: Arc::clone(settings),
+            peer: running.peer().clone(),
+            calls,
+        };
         let close = running.cancellation_token();
         let task = tokio::spawn(async move {
             let _ = running.waiting().await;
@@ -123,7 +130,7 @@ impl Connection {
     }
 
     /// The server's own name and version.
-    pub fn version(&self) -> Option<String> {
+    pub fn server_version(&self) -> Option<String> {
         let info = self.line.peer.peer_info()?;
         let own = serde_json::to_value(&*info).ok()?;
         let own = own.get("serverInfo")?;
@@ -132,47 +139,51 @@ impl Connection {
     }
 
     /// Returns when the server has ended, or can no longer be reached.
-    pub async fn ended(&mut self) {
+    pub async fn wait_closed(&mut self) {
         if !self.task.is_finished() {
             let _ = (&mut self.task).await;
         }
     }
 
     /// Ends it. Says how, where that is known.
-    pub async fn end(mut self) -> Option<String> {
+    pub async fn close(mut self) -> Option<String> {
         self.close.cancel();
-        if !self.task.is_finished() && tokio::time::timeout(LAST_WORDS, &mut self.task).await.is_err() {
+        if !self.task.is_finished() && tokio::time::timeout(CLOSE_TIMEOUT, &mut self.task).await.is_err() {
             self.task.abort();
         }
         match self.process {
-            Some(process) => process.end().await.map(|how| self.line.settings.redact(&how)),
+            Some(process) => process.shut_down().await.map(|how| self.line.settings.redact(&how)),
             None => None,
         }
     }
 }
 
-type Serving = Pin<
+type ServeFuture = Pin<
     Box<
-        dyn Future<Output = std::result::Result<RunningService<RoleClient, Ear>, ClientInitializeError>>
-            + Send,
+        dyn Future<
+                Output = std::result::Result<
+                    RunningService<RoleClient, McpClientHandler>,
+                    ClientInitializeError,
+                >,
+            > + Send,
     >,
 >;
 
 /// Boxed: the compiler can not tell by itself that this may move between threads.
-fn serve(ear: Ear, streams: Streams) -> Serving {
+fn serve_streams(ear: McpClientHandler, streams: ServerStreams) -> ServeFuture {
     let transport =
-        AsyncRwTransport::new(streams.output, streams.input).with_max_line_length(LARGEST_MESSAGE);
+        AsyncRwTransport::new(streams.output, streams.input).with_max_line_length(MAX_MESSAGE_BYTES);
     Box::pin(serve_client(ear, transport))
 }
 
-async fn within<T, E: std::fmt::Display>(
+async fn with_timeout<T, E: std::fmt::Display>(
     name: &str,
     limit: Duration,
     work: impl Future<Output = std::result::Result<T, E>>,
 ) -> Result<T> {
     match tokio::time::timeout(limit, work).await {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(Error::Server(name.to_owned(), worded(&error.to_string()))),
+        Ok(Err(error)) => Err(Error::Server(name.to_owned(), plain_error(&error.to_string()))),
         Err(_) => {
             Err(Error::Server(name.to_owned(), format!("it did not answer within {} s", limit.as_secs())))
         }
@@ -180,7 +191,7 @@ async fn within<T, E: std::fmt::Display>(
 }
 
 /// Without the names a library has for its parts.
-fn worded(error: &str) -> String {
+fn plain_error(error: &str) -> String {
     if error.contains("error sending request") {
         return "nobody answers at its address".to_owned();
     }
@@ -193,7 +204,7 @@ fn worded(error: &str) -> String {
 }
 
 /// What the program said as it ended says more than that its stream broke.
-fn because(name: &str, settings: &Settings, error: Error, how: Option<String>) -> Error {
+fn explain_exit(name: &str, settings: &McpSettings, error: Error, how: Option<String>) -> Error {
     match (error, how) {
         (Error::Server(_, what), how) => {
             let what = how.map_or(what, |how| format!("it ended: {how}"));
@@ -203,7 +214,7 @@ fn because(name: &str, settings: &Settings, error: Error, how: Option<String>) -
     }
 }
 
-fn http(
+fn open_http(
     name: &str,
     url: &str,
     headers: &std::collections::BTreeMap<String, String>,
@@ -227,19 +238,19 @@ fn http(
         .map_err(|error| broken(&error.to_string()))?;
     let config = StreamableHttpClientTransportConfig::with_uri(url)
         .custom_headers(own)
-        .max_sse_event_size(LARGEST_MESSAGE)
+        .max_sse_event_size(MAX_MESSAGE_BYTES)
         .reinit_on_expired_session(true);
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }
 
-impl Line {
-    pub async fn offers(&self) -> Result<Vec<Offer>> {
-        let tools = within(&self.name, self.settings.start, self.peer.list_all_tools()).await?;
-        Ok(offer::offers(&self.name, &self.settings, tools))
+impl McpCallHandle {
+    pub async fn list_tools(&self) -> Result<Vec<McpToolSpec>> {
+        let tools = with_timeout(&self.name, self.settings.start, self.peer.list_all_tools()).await?;
+        Ok(tool_spec::tool_specs(&self.name, &self.settings, tools))
     }
 
     /// Calls a tool. Dropping the future tells the server to stop.
-    pub async fn call(
+    pub async fn call_tool(
         &self,
         tool: &str,
         arguments: &Value,
@@ -254,14 +265,15 @@ impl Line {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let options = PeerRequestOptions::with_timeout(self.settings.timeout)
             .reset_timeout_on_progress()
-            .with_max_total_timeout(LONGEST_CALL);
+            .with_max_total_timeout(MAX_CALL_DURATION);
         let handle = self
             .peer
             .send_request_with_option(request, options)
             .await
-            .map_err(|error| self.failed(&error))?;
+            .map_err(|error| self.service_error(&error))?;
         let (tell, mut told) = mpsc::channel(16);
-        let mut open = Open::begin(self, handle.id.clone(), handle.progress_token.clone(), tell);
+        let mut open =
+            PendingCall::register_call(self, handle.id.clone(), handle.progress_token.clone(), tell);
         let mut answer = std::pin::pin!(handle.await_response());
         let answer = loop {
             tokio::select! {
@@ -272,50 +284,54 @@ impl Line {
         };
         open.is_answered = true;
         match answer {
-            Ok(ServerResult::CallToolResult(result)) => Ok(result::outcome(&self.settings, result)),
-            Ok(_) => Err(self.said("it answered with something that is not a result")),
-            Err(error) => Err(self.failed(&error)),
+            Ok(ServerResult::CallToolResult(result)) => Ok(result::to_tool_outcome(&self.settings, result)),
+            Ok(_) => Err(self.server_error("it answered with something that is not a result")),
+            Err(error) => Err(self.service_error(&error)),
         }
     }
 
-    fn said(&self, what: &str) -> Error {
+    fn server_error(&self, what: &str) -> Error {
         Error::Server(self.name.to_string(), self.settings.redact(what))
     }
 
-    fn failed(&self, error: &ServiceError) -> Error {
+    fn service_error(&self, error: &ServiceError) -> Error {
         match error {
             ServiceError::McpError(refusal) => {
-                self.said(&format!("it refused: {}", sanitize::to_single_line(&refusal.message, 500)))
+                self.server_error(&format!("it refused: {}", sanitize::to_single_line(&refusal.message, 500)))
             }
-            ServiceError::Timeout { timeout } => {
-                self.said(&format!("it said nothing for {} s; the call was given up", timeout.as_secs()))
-            }
+            ServiceError::Timeout { timeout } => self
+                .server_error(&format!("it said nothing for {} s; the call was given up", timeout.as_secs())),
             ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
                 Error::ServerGone(self.name.to_string())
             }
-            other => self.said(&sanitize::to_single_line(&other.to_string(), 300)),
+            other => self.server_error(&sanitize::to_single_line(&other.to_string(), 300)),
         }
     }
 }
 
 /// A call under way. If nobody waits for it any more the server is told.
-struct Open<'a> {
-    line: &'a Line,
+struct PendingCall<'a> {
+    line: &'a McpCallHandle,
     id: RequestId,
     token: ProgressToken,
     is_answered: bool,
 }
 
-impl<'a> Open<'a> {
-    fn begin(line: &'a Line, id: RequestId, token: ProgressToken, tell: mpsc::Sender<String>) -> Self {
-        line.calls.with(|calls| calls.insert(token.clone(), tell));
+impl<'a> PendingCall<'a> {
+    fn register_call(
+        line: &'a McpCallHandle,
+        id: RequestId,
+        token: ProgressToken,
+        tell: mpsc::Sender<String>,
+    ) -> Self {
+        line.calls.with_listeners(|calls| calls.insert(token.clone(), tell));
         Self { line, id, token, is_answered: false }
     }
 }
 
-impl Drop for Open<'_> {
+impl Drop for PendingCall<'_> {
     fn drop(&mut self) {
-        self.line.calls.with(|calls| calls.remove(&self.token));
+        self.line.calls.with_listeners(|calls| calls.remove(&self.token));
         if self.is_answered {
             return;
         }
@@ -346,10 +362,10 @@ mod tests {
                 "unexpected server response: 404",
             ),
         ] {
-            assert_eq!(worded(&format!("{head}{said}")), expected);
+            assert_eq!(plain_error(&format!("{head}{said}")), expected);
         }
         assert_eq!(
-            worded("connection closed: initialize response"),
+            plain_error("connection closed: initialize response"),
             "connection closed: initialize response"
         );
     }

@@ -2,9 +2,9 @@
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-pub struct Group(Option<Pid>);
+pub struct ProcessGroup(Option<Pid>);
 
-impl Group {
+impl ProcessGroup {
     /// The group of a child that was started as the leader of its own.
     pub fn led_by(leader: Option<u32>) -> Self {
         Self(leader.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw))
@@ -19,7 +19,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.kill();
     }

@@ -9,15 +9,15 @@ use std::path::{Component, Path, PathBuf};
 use polyclaw_domain::config::McpSandbox;
 
 use super::settings::ServerProgram;
-use crate::sandbox::Grants;
+use crate::sandbox::SandboxGrants;
 
 /// Variables that programs need to know who runs them, and in which language. Nothing secret is in them.
-const PASSED_ON: [&str; 4] = ["USER", "LANG", "LC_ALL", "TZ"];
+const PASSED_VARIABLES: [&str; 4] = ["USER", "LANG", "LC_ALL", "TZ"];
 /// A confined program has a home and a temporary folder of its own.
-const PASSED_ON_UNCONFINED: [&str; 2] = ["HOME", "TMPDIR"];
-const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+const UNCONFINED_VARIABLES: [&str; 2] = ["HOME", "TMPDIR"];
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Variables that name folders to load code from.
-const SEARCH_PATHS: [&str; 9] = [
+const CODE_PATH_VARIABLES: [&str; 9] = [
     "PATH",
     "PYTHONPATH",
     "PYTHONHOME",
@@ -29,7 +29,7 @@ const SEARCH_PATHS: [&str; 9] = [
     "CLASSPATH",
 ];
 /// Below the user's home, what keys and histories are kept in.
-const CREDENTIALS: [&str; 29] = [
+const CREDENTIAL_PATHS: [&str; 29] = [
     ".aws",
     ".azure",
     ".bash_history",
@@ -63,19 +63,19 @@ const CREDENTIALS: [&str; 29] = [
 
 /// What a program is started with.
 #[derive(Debug)]
-pub struct Launch {
+pub struct ServerLaunch {
     /// Its own folder, which it may write.
     pub folder: PathBuf,
     /// Where it starts.
     pub cwd: PathBuf,
-    pub grants: Grants,
+    pub grants: SandboxGrants,
 }
 
 /// Makes the program's folder and refuses what would let an agent plant code for it.
-pub fn prepare(program: &ServerProgram) -> Result<Launch, String> {
+pub fn prepare_launch(program: &ServerProgram) -> Result<ServerLaunch, String> {
     let folder = own_folder(&program.folder)
         .map_err(|error| format!("its folder {} can not be made: {error}", program.folder.display()))?;
-    let cwd = cwd(program, &folder)?;
+    let cwd = working_folder(program, &folder)?;
     if program.command.contains('/') && is_written_by_agents(Path::new(&program.command), program, &folder) {
         return Err(format!("{} lies in a folder that agents write: move it elsewhere", program.command));
     }
@@ -85,24 +85,24 @@ pub fn prepare(program: &ServerProgram) -> Result<Launch, String> {
              secrets: move the file elsewhere; if it is data only, name it in readable or writable"
         ));
     }
-    for (name, value) in program.env.iter().filter(|(name, _)| SEARCH_PATHS.contains(&name.as_str())) {
+    for (name, value) in program.env.iter().filter(|(name, _)| CODE_PATH_VARIABLES.contains(&name.as_str())) {
         let entries = std::env::split_paths(value).filter(|entry| entry.is_absolute());
         if let Some(entry) = entries.into_iter().find(|entry| is_written_by_agents(entry, program, &folder)) {
             return Err(format!("its {name} names {}, a folder that agents write", entry.display()));
         }
     }
-    let environment = Some(environment(program, &folder));
+    let environment = Some(server_environment(program, &folder));
     let mut readable = program.readable.clone();
     readable.extend(named_paths(program));
     readable.push(cwd.clone());
-    let hidden = hidden(program);
+    let hidden = hidden_paths(program);
     let opens_hidden = |path: &PathBuf| hidden.iter().any(|hidden| hidden.starts_with(path));
     readable.retain(|path| program.readable.contains(path) || !opens_hidden(path));
     if let Some(missing) = program.writable.iter().find(|path| !path.exists()) {
         return Err(format!("{} of its writable paths is not there", missing.display()));
     }
     let writable = program.writable.clone();
-    Ok(Launch { folder, cwd, grants: Grants { readable, writable, hidden, environment } })
+    Ok(ServerLaunch { folder, cwd, grants: SandboxGrants { readable, writable, hidden, environment } })
 }
 
 fn own_folder(folder: &Path) -> io::Result<PathBuf> {
@@ -110,7 +110,7 @@ fn own_folder(folder: &Path) -> io::Result<PathBuf> {
     folder.canonicalize()
 }
 
-fn cwd(program: &ServerProgram, folder: &Path) -> Result<PathBuf, String> {
+fn working_folder(program: &ServerProgram, folder: &Path) -> Result<PathBuf, String> {
     let Some(named) = &program.cwd else { return Ok(folder.to_owned()) };
     let cwd = match (named.strip_prefix("~/"), &program.host.user_home) {
         (Some(below), Some(home)) => home.join(below),
@@ -170,11 +170,11 @@ fn is_written_by_agents(path: &Path, program: &ServerProgram, own: &Path) -> boo
 }
 
 /// Only what is configured, and the few variables that programs need.
-fn environment(program: &ServerProgram, folder: &Path) -> Vec<(String, String)> {
+fn server_environment(program: &ServerProgram, folder: &Path) -> Vec<(String, String)> {
     let passed_on = |name: &&str| Some(((*name).to_owned(), std::env::var(name).ok()?));
-    let mut environment: Vec<_> = PASSED_ON.iter().filter_map(passed_on).collect();
+    let mut environment: Vec<_> = PASSED_VARIABLES.iter().filter_map(passed_on).collect();
     if program.sandbox == McpSandbox::Off {
-        environment.extend(PASSED_ON_UNCONFINED.iter().filter_map(passed_on));
+        environment.extend(UNCONFINED_VARIABLES.iter().filter_map(passed_on));
     }
     environment.push(("PATH".to_owned(), search_path(program, folder)));
     // Python would else load modules from where it starts before its own.
@@ -190,7 +190,7 @@ fn search_path(program: &ServerProgram, folder: &Path) -> String {
     let entries = std::env::split_paths(&path);
     let kept = entries.filter(|entry| entry.is_absolute() && !is_written_by_agents(entry, program, folder));
     let kept = std::env::join_paths(kept).ok().and_then(|path| path.into_string().ok());
-    kept.filter(|path| !path.is_empty()).unwrap_or_else(|| USUAL_PATH.to_owned())
+    kept.filter(|path| !path.is_empty()).unwrap_or_else(|| DEFAULT_PATH.to_owned())
 }
 
 /// Paths among its words that are there: what the operator names is to be read.
@@ -200,10 +200,10 @@ fn named_paths(program: &ServerProgram) -> impl Iterator<Item = PathBuf> {
 }
 
 /// Closed to it, unless the config opens it by name.
-fn hidden(program: &ServerProgram) -> Vec<PathBuf> {
+fn hidden_paths(program: &ServerProgram) -> Vec<PathBuf> {
     let host = &program.host;
     let credentials =
-        host.user_home.iter().flat_map(|home| CREDENTIALS.iter().map(move |name| home.join(name)));
+        host.user_home.iter().flat_map(|home| CREDENTIAL_PATHS.iter().map(move |name| home.join(name)));
     let all = credentials.chain(host.workspaces.iter().cloned()).filter_map(|path| path.canonicalize().ok());
     let opened: Vec<&PathBuf> = program.readable.iter().chain(&program.writable).collect();
     let is_opened = |path: &PathBuf| opened.iter().any(|by| path.starts_with(by));
@@ -213,7 +213,7 @@ fn hidden(program: &ServerProgram) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::settings::ServerHost;
+    use crate::mcp::settings::McpHost;
 
     fn program(root: &Path, change: impl FnOnce(&mut ServerProgram)) -> ServerProgram {
         let home = root.join("home");
@@ -221,11 +221,11 @@ mod tests {
         for folder in workspaces.iter().chain([&root.join("user/.ssh"), &root.join("srv")]) {
             std::fs::create_dir_all(folder).unwrap();
         }
-        let host = ServerHost {
+        let host = McpHost {
             home: home.clone(),
             workspaces,
             user_home: Some(root.join("user")),
-            ..ServerHost::default()
+            ..McpHost::default()
         };
         let mut program = ServerProgram {
             command: "node".to_owned(),
@@ -246,7 +246,7 @@ mod tests {
     fn it_starts_in_a_folder_of_its_own() {
         let room = tempfile::tempdir().unwrap();
         let root = room.path().canonicalize().unwrap();
-        let launch = prepare(&program(&root, |_| {})).unwrap();
+        let launch = prepare_launch(&program(&root, |_| {})).unwrap();
         assert_eq!((&launch.cwd, &launch.folder), (&root.join("home/mcp/lab"), &root.join("home/mcp/lab")));
         let environment = launch.grants.environment.unwrap();
         let has = |name: &str| environment.iter().any(|(key, _)| key == name);
@@ -265,18 +265,20 @@ mod tests {
         for cwd in
             [text("elsewhere"), text("elsewhere/bin"), text("link"), text("home/workspace"), text("home")]
         {
-            let refused = prepare(&program(&root, |program| program.cwd = Some(cwd.clone()))).unwrap_err();
+            let refused =
+                prepare_launch(&program(&root, |program| program.cwd = Some(cwd.clone()))).unwrap_err();
             assert!(refused.contains("agents write"), "{cwd}: {refused}");
         }
         for name in ["PATH", "PYTHONPATH", "NODE_PATH", "LD_PRELOAD"] {
             let value = format!("/usr/bin:{}", text("elsewhere/bin"));
-            let refused = prepare(&program(&root, |program| program.env = [(name.to_owned(), value)].into()));
+            let refused =
+                prepare_launch(&program(&root, |program| program.env = [(name.to_owned(), value)].into()));
             assert!(refused.unwrap_err().contains(name));
         }
         let command = text("elsewhere/bin/server");
-        assert!(prepare(&program(&root, |program| program.command = command)).is_err());
+        assert!(prepare_launch(&program(&root, |program| program.command = command)).is_err());
         assert_eq!(
-            prepare(&program(&root, |program| program.cwd = Some(text("srv")))).unwrap().cwd,
+            prepare_launch(&program(&root, |program| program.cwd = Some(text("srv")))).unwrap().cwd,
             root.join("srv")
         );
     }
@@ -287,12 +289,12 @@ mod tests {
         let root = room.path().canonicalize().unwrap();
         let text = |path: &str| root.join(path).to_string_lossy().into_owned();
         let start = |word: &str, open: bool| {
-            prepare(&program(&root, |program| {
+            prepare_launch(&program(&root, |program| {
                 program.args = vec!["-u".to_owned(), word.to_owned()];
                 program.writable.extend(open.then(|| root.join("elsewhere")));
             }))
         };
-        prepare(&program(&root, |_| {})).unwrap();
+        prepare_launch(&program(&root, |_| {})).unwrap();
         std::os::unix::fs::symlink(root.join("elsewhere"), root.join("srv/link")).unwrap();
         for word in [
             text("home/workspace/server.py"),
@@ -322,10 +324,10 @@ mod tests {
         let room = tempfile::tempdir().unwrap();
         let root = room.path().canonicalize().unwrap();
         let ssh = root.join("user/.ssh");
-        let open = prepare(&program(&root, |program| program.readable = vec![ssh.clone()])).unwrap();
+        let open = prepare_launch(&program(&root, |program| program.readable = vec![ssh.clone()])).unwrap();
         assert!(open.grants.readable.contains(&ssh) && !open.grants.hidden.contains(&ssh));
         let user = root.join("user").to_string_lossy().into_owned();
-        let named = prepare(&program(&root, |program| program.args = vec![user])).unwrap();
+        let named = prepare_launch(&program(&root, |program| program.args = vec![user])).unwrap();
         assert!(!named.grants.readable.contains(&root.join("user")), "an argument opens nothing hidden");
     }
 }

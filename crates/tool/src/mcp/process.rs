@@ -16,92 +16,94 @@ use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
-use super::group::Group;
-use super::launch::{self, Launch};
-use super::settings::{Reach, ServerProgram, Settings};
+use super::group::ProcessGroup;
+use super::launch::{self, ServerLaunch};
+use super::settings::{McpSettings, McpTransport, ServerProgram};
 use crate::error::{Error, Result};
-use crate::sandbox::{Profile, Program, Running, Sandboxes, last_words};
-use tail::{Tail, Tailed};
+use crate::sandbox::{RunningSandbox, SandboxLauncher, SandboxProfile, SandboxedProgram, end_from_tail};
+use tail::{OutputTail, TailReader};
 
 /// After its input has ended, before it is killed.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const EXIT_GRACE: Duration = Duration::from_secs(2);
 /// For what it said as it ended to be read.
-const LAST_READ: Duration = Duration::from_millis(300);
-const LONGEST_LINE: u64 = 8 * 1024;
+const FINAL_READ_TIMEOUT: Duration = Duration::from_millis(300);
+const MAX_LOG_LINE_BYTES: u64 = 8 * 1024;
 /// Lines kept, to say why it ended.
-const KEPT_LINES: usize = 3;
+const RETAINED_LOG_LINES: usize = 3;
 /// Of all processes of a confined server together.
-const SERVER_MEMORY_MB: u32 = 4096;
-const SERVER_PROCESSES: u32 = 512;
+const MAX_SERVER_MEMORY_MB: u32 = 4096;
+const MAX_SERVER_PROCESSES: u32 = 512;
 
-pub struct Process {
-    kind: Kind,
-    said: Arc<Mutex<VecDeque<String>>>,
+pub struct ServerProcess {
+    kind: ProcessKind,
+    recent_lines: Arc<Mutex<VecDeque<String>>>,
     log: JoinHandle<()>,
 }
 
-enum Kind {
+enum ProcessKind {
     Confined {
-        running: Running,
-        tail: Tail,
+        running: RunningSandbox,
+        tail: OutputTail,
     },
     /// With the rights of the daemon.
     Guarded {
         child: Child,
         /// Kills the program and all it started when this is dropped.
-        group: Group,
+        group: ProcessGroup,
     },
 }
 
 /// Both directions of the protocol.
-pub struct Streams {
+pub struct ServerStreams {
     pub output: Box<dyn AsyncRead + Send + Unpin>,
     pub input: Box<dyn AsyncWrite + Send + Unpin>,
 }
 
 /// Starts the program. Its streams are ours.
-pub async fn start(name: &str, settings: &Arc<Settings>) -> Result<(Process, Streams)> {
-    let (kind, streams, stderr) = begin(settings)
+pub async fn start(name: &str, settings: &Arc<McpSettings>) -> Result<(ServerProcess, ServerStreams)> {
+    let (kind, streams, stderr) = start_program(settings)
         .await
         .map_err(|why| Error::Server(name.to_owned(), format!("it can not be started: {why}")))?;
     let said = Arc::default();
-    let log = tokio::spawn(log(name.to_owned(), Arc::clone(settings), stderr, Arc::clone(&said)));
-    Ok((Process { kind, said, log }, streams))
+    let log = tokio::spawn(log_stderr(name.to_owned(), Arc::clone(settings), stderr, Arc::clone(&said)));
+    Ok((ServerProcess { kind, recent_lines: said, log }, streams))
 }
 
-async fn begin(settings: &Settings) -> std::result::Result<Begun, String> {
-    let Reach::Program(program) = &settings.reach else { return Err("it is not a program".to_owned()) };
-    let launch = launch::prepare(program)?;
-    let begun = match program.sandbox {
-        McpSandbox::Confined => confined(program, launch).await,
-        McpSandbox::Off => guarded(program, launch).map_err(Error::Command),
+async fn start_program(settings: &McpSettings) -> std::result::Result<SpawnedServer, String> {
+    let McpTransport::Program(program) = &settings.transport else {
+        return Err("it is not a program".to_owned());
     };
-    begun.map_err(reason)
+    let launch = launch::prepare_launch(program)?;
+    let begun = match program.sandbox {
+        McpSandbox::Confined => start_confined(program, launch).await,
+        McpSandbox::Off => start_guarded(program, launch).map_err(Error::Command),
+    };
+    begun.map_err(start_failure_reason)
 }
 
-fn reason(error: Error) -> String {
+fn start_failure_reason(error: Error) -> String {
     match error {
         Error::Command(error) => error.to_string(),
-        Error::Sandbox(why) | Error::NoWalls(why) => format!(
+        Error::Sandbox(why) | Error::NoNamespaces(why) => format!(
             "it can not be confined ({why}). sandbox = \"off\" in its section starts it with the rights of the instance"
         ),
         other => other.to_string(),
     }
 }
 
-type Begun = (Kind, Streams, Box<dyn AsyncRead + Send + Unpin>);
+type SpawnedServer = (ProcessKind, ServerStreams, Box<dyn AsyncRead + Send + Unpin>);
 
-async fn confined(program: &ServerProgram, launch: Launch) -> Result<Begun> {
+async fn start_confined(program: &ServerProgram, launch: ServerLaunch) -> Result<SpawnedServer> {
     let sandbox = SandboxSettings {
-        memory_mb: Some(SERVER_MEMORY_MB),
-        processes: Some(SERVER_PROCESSES),
+        memory_mb: Some(MAX_SERVER_MEMORY_MB),
+        processes: Some(MAX_SERVER_PROCESSES),
         listen: true,
         ..SandboxSettings::default()
     };
     let command = std::iter::once(&program.command).chain(&program.args).cloned().collect();
-    let start = Program {
+    let start = SandboxedProgram {
         sandbox: &sandbox,
-        profile: Profile::Server,
+        profile: SandboxProfile::Server,
         workspace: &launch.folder,
         folder: &launch.cwd,
         command,
@@ -109,16 +111,16 @@ async fn confined(program: &ServerProgram, launch: Launch) -> Result<Begun> {
     };
     let (reader, writer) = std::io::pipe().map_err(Error::Command)?;
     let stderr = pipe::Receiver::from_owned_fd(reader.into()).map_err(Error::Command)?;
-    let sandboxes = Sandboxes::new(program.host.sandbox.clone());
+    let sandboxes = SandboxLauncher::new(program.host.sandbox.clone());
     let started = sandboxes.start(start, Stdio::from(writer)).await?;
     let input = started.input.ok_or(Error::Broken)?;
-    let tail = Tail::default();
-    let output = Box::new(Tailed::new(started.lines, tail.clone()));
-    let kind = Kind::Confined { running: started.running, tail };
-    Ok((kind, Streams { output, input: Box::new(input) }, Box::new(stderr)))
+    let tail = OutputTail::default();
+    let output = Box::new(TailReader::new(started.lines, tail.clone()));
+    let kind = ProcessKind::Confined { running: started.running, tail };
+    Ok((kind, ServerStreams { output, input: Box::new(input) }, Box::new(stderr)))
 }
 
-fn guarded(program: &ServerProgram, launch: Launch) -> std::io::Result<Begun> {
+fn start_guarded(program: &ServerProgram, launch: ServerLaunch) -> std::io::Result<SpawnedServer> {
     let mut words = program.host.guard.iter().map(String::as_str).chain([program.command.as_str()]);
     let mut command = Command::new(words.next().unwrap_or_default());
     command
@@ -132,25 +134,25 @@ fn guarded(program: &ServerProgram, launch: Launch) -> std::io::Result<Begun> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let mut child = command.spawn()?;
-    let group = Group::led_by(child.id());
+    let group = ProcessGroup::led_by(child.id());
     let broken = || std::io::Error::other("it has no streams");
     let output = Box::new(child.stdout.take().ok_or_else(broken)?);
     let input = Box::new(child.stdin.take().ok_or_else(broken)?);
     let stderr = Box::new(child.stderr.take().ok_or_else(broken)?);
-    Ok((Kind::Guarded { child, group }, Streams { output, input }, stderr))
+    Ok((ProcessKind::Guarded { child, group }, ServerStreams { output, input }, stderr))
 }
 
-impl Kind {
+impl ProcessKind {
     /// Waits a moment for it to end by itself, then ends it with all it started. Says how it ended.
-    async fn end(&mut self) -> Option<String> {
+    async fn shut_down(&mut self) -> Option<String> {
         match self {
             Self::Confined { running, tail } => {
                 // Its supervisor gives it the moment, and ends it.
                 running.reap().await;
-                last_words(&tail.bytes()).map(|words| sanitize::to_single_line(&words, 300))
+                end_from_tail(&tail.bytes()).map(|words| sanitize::to_single_line(&words, 300))
             }
             Self::Guarded { child, group } => {
-                let status = tokio::time::timeout(LAST_WORDS, child.wait()).await;
+                let status = tokio::time::timeout(EXIT_GRACE, child.wait()).await;
                 group.kill();
                 if status.is_err() {
                     let _ = child.wait().await;
@@ -161,22 +163,22 @@ impl Kind {
     }
 }
 
-impl Process {
+impl ServerProcess {
     /// Ends it, if it has not ended yet. Its streams are closed before this is called.
-    pub async fn end(mut self) -> Option<String> {
-        let how = self.kind.end().await?;
+    pub async fn shut_down(mut self) -> Option<String> {
+        let how = self.kind.shut_down().await?;
         // Its last words are read to their end, unless somebody who left the group still holds the stream.
-        let _ = tokio::time::timeout(LAST_READ, self.log).await;
-        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = tokio::time::timeout(FINAL_READ_TIMEOUT, self.log).await;
+        let said = self.recent_lines.lock().unwrap_or_else(PoisonError::into_inner);
         let last = said.iter().map(String::as_str).collect::<Vec<_>>().join(" / ");
         Some(if last.is_empty() { how } else { format!("{how}: {last}") })
     }
 }
 
 /// What it says aside goes to the log, line by line, without its secrets.
-async fn log(
+async fn log_stderr(
     name: String,
-    settings: Arc<Settings>,
+    settings: Arc<McpSettings>,
     stderr: impl AsyncRead + Unpin,
     said: Arc<Mutex<VecDeque<String>>>,
 ) {
@@ -185,7 +187,7 @@ async fn log(
     loop {
         line.clear();
         // A line without an end comes in pieces: memory stays bounded.
-        match (&mut lines).take(LONGEST_LINE).read_until(b'\n', &mut line).await {
+        match (&mut lines).take(MAX_LOG_LINE_BYTES).read_until(b'\n', &mut line).await {
             Ok(0) | Err(_) => return,
             Ok(_) => {}
         }
@@ -195,7 +197,7 @@ async fn log(
         }
         tracing::info!(mcp.server = name, "{text}");
         let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
-        if said.len() == KEPT_LINES {
+        if said.len() == RETAINED_LOG_LINES {
             said.pop_front();
         }
         said.push_back(text);

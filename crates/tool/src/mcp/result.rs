@@ -5,15 +5,15 @@ use polyclaw_domain::sanitize;
 use polyclaw_domain::tool::ToolOutcome;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 
-use super::settings::Settings;
+use super::settings::McpSettings;
 
 /// Characters of one result.
-const LONGEST: usize = 100_000;
-const LONGEST_WORD: usize = 300;
+const MAX_RESULT_CHARS: usize = 100_000;
+const MAX_WORD_CHARS: usize = 300;
 
-pub fn outcome(settings: &Settings, result: CallToolResult) -> ToolOutcome {
+pub fn to_tool_outcome(settings: &McpSettings, result: CallToolResult) -> ToolOutcome {
     let mut images = Vec::new();
-    let blocks = result.content.iter().map(|content| block(content, &mut images));
+    let blocks = result.content.iter().map(|content| block_text(content, &mut images));
     let mut text = blocks.collect::<Vec<_>>().join("\n");
     if let Some(value) = result.structured_content.filter(|_| result.content.is_empty()) {
         text = value.to_string();
@@ -21,43 +21,47 @@ pub fn outcome(settings: &Settings, result: CallToolResult) -> ToolOutcome {
     if text.is_empty() {
         text.push_str("(no output)");
     }
-    let shown = sanitize::limit_block(&settings.redact(&text), LONGEST);
-    let content = match shown.chars().count() > LONGEST {
-        true => format!("{shown}\n[cut here: only the first {LONGEST} characters are shown]"),
+    let shown = sanitize::limit_block(&settings.redact(&text), MAX_RESULT_CHARS);
+    let content = match shown.chars().count() > MAX_RESULT_CHARS {
+        true => format!("{shown}\n[cut here: only the first {MAX_RESULT_CHARS} characters are shown]"),
         false => shown,
     };
     let told = if result.is_error == Some(true) { ToolOutcome::error } else { ToolOutcome::ok };
     ToolOutcome { images, ..told(content) }
 }
 
-type Images = Vec<(String, Image)>;
+type NamedImages = Vec<(String, Image)>;
 
 /// The words of one part. An image that can be shown goes to the others.
-fn block(content: &ContentBlock, images: &mut Images) -> String {
+fn block_text(content: &ContentBlock, images: &mut NamedImages) -> String {
     match content {
         ContentBlock::Text(text) => text.text.clone(),
-        ContentBlock::Image(image) => show(&image.data, images)
-            .unwrap_or_else(|| note("image", Some(&image.mime_type), image.data.len())),
-        ContentBlock::Audio(audio) => note("audio", Some(&audio.mime_type), audio.data.len()),
+        ContentBlock::Image(image) => show_image(&image.data, images)
+            .unwrap_or_else(|| omitted_note("image", Some(&image.mime_type), image.data.len())),
+        ContentBlock::Audio(audio) => omitted_note("audio", Some(&audio.mime_type), audio.data.len()),
         ContentBlock::Resource(resource) => match &resource.resource {
             ResourceContents::TextResourceContents { uri, text, .. } => {
-                format!("[resource {}]\n{text}", word(uri))
+                format!("[resource {}]\n{text}", short_line(uri))
             }
             ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
-                format!("[resource {}] {}", word(uri), note("data", mime_type.as_deref(), blob.len()))
+                format!(
+                    "[resource {}] {}",
+                    short_line(uri),
+                    omitted_note("data", mime_type.as_deref(), blob.len())
+                )
             }
-            _ => unknown(),
+            _ => unknown_block_text(),
         },
         ContentBlock::ResourceLink(link) => {
-            format!("[link to the resource {}: {}]", word(&link.name), word(&link.uri))
+            format!("[link to the resource {}: {}]", short_line(&link.name), short_line(&link.uri))
         }
         // Kinds that later versions of the protocol add.
-        _ => unknown(),
+        _ => unknown_block_text(),
     }
 }
 
 /// Whatever the server says it is, its own bytes decide.
-fn show(data: &str, images: &mut Images) -> Option<String> {
+fn show_image(data: &str, images: &mut NamedImages) -> Option<String> {
     let image =
         (images.len() < media::MAX_IMAGES_PER_MESSAGE).then(|| Image::from_base64(data).ok()).flatten()?;
     let said = format!("[image, {}, {} bytes]", image.media_type(), image.bytes().len());
@@ -65,16 +69,20 @@ fn show(data: &str, images: &mut Images) -> Option<String> {
     Some(said)
 }
 
-fn unknown() -> String {
+fn unknown_block_text() -> String {
     "[something that can not be shown as text]".to_owned()
 }
 
-fn note(what: &str, kind: Option<&str>, encoded: usize) -> String {
-    format!("[{what}, {}, {} bytes: not shown]", word(kind.unwrap_or("of an unknown type")), encoded / 4 * 3)
+fn omitted_note(what: &str, kind: Option<&str>, encoded: usize) -> String {
+    format!(
+        "[{what}, {}, {} bytes: not shown]",
+        short_line(kind.unwrap_or("of an unknown type")),
+        encoded / 4 * 3
+    )
 }
 
-fn word(text: &str) -> String {
-    sanitize::to_single_line(text, LONGEST_WORD)
+fn short_line(text: &str) -> String {
+    sanitize::to_single_line(text, MAX_WORD_CHARS)
 }
 
 #[cfg(test)]
@@ -83,13 +91,13 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::mcp::settings::ServerHost;
+    use crate::mcp::settings::McpHost;
 
     fn shown(result: Value) -> ToolOutcome {
         let env = [("KEY".to_owned(), Secret::new("canary-4711"))].into();
         let server = McpServer { command: Some("x".to_owned()), env, ..McpServer::default() };
-        let settings = Settings::of("lab", &server, &ServerHost::default()).unwrap();
-        outcome(&settings, serde_json::from_value(result).unwrap())
+        let settings = McpSettings::from_config("lab", &server, &McpHost::default()).unwrap();
+        to_tool_outcome(&settings, serde_json::from_value(result).unwrap())
     }
 
     #[test]
@@ -128,7 +136,7 @@ mod tests {
     fn a_result_is_bounded_and_an_error_stays_one() {
         let said =
             shown(json!({ "isError": true, "content": [{ "type": "text", "text": "x".repeat(1_000_000) }] }));
-        assert!(said.is_error && said.content.len() < LONGEST + 100);
+        assert!(said.is_error && said.content.len() < MAX_RESULT_CHARS + 100);
         assert!(said.content.ends_with("[cut here: only the first 100000 characters are shown]"));
         assert_eq!(shown(json!({ "content": [] })).content, "(no output)");
         assert_eq!(shown(json!({ "content": [], "structuredContent": { "a": 1 } })).content, "{\"a\":1}");

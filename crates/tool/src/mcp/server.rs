@@ -9,22 +9,22 @@ use polyclaw_domain::tool::{ProgressSink, ToolOutcome};
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
 
-use super::connection::{Connection, Line};
-use super::offer::Offer;
-use super::settings::Settings;
+use super::connection::{McpCallHandle, McpConnection};
+use super::settings::McpSettings;
+use super::tool_spec::McpToolSpec;
 use crate::error::{Error, Result};
 
-const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
+const MAX_BACKOFF: Duration = Duration::from_secs(60);
 /// One that ran this long has not failed to start.
-const SETTLED: Duration = Duration::from_secs(60);
+const STABLE_AFTER: Duration = Duration::from_secs(60);
 /// A server that says again and again that its tools changed is asked no more often than this.
-const RELIST: Duration = Duration::from_secs(1);
+const MIN_RELIST_INTERVAL: Duration = Duration::from_secs(1);
 
-pub struct Server {
+pub struct McpServerHandle {
     pub name: String,
-    settings: Arc<Settings>,
-    now: Mutex<Now>,
+    settings: Arc<McpSettings>,
+    now: Mutex<ServerRuntimeState>,
     /// Counts up with every change of `now`.
     changes: watch::Sender<u64>,
     /// A call could not be made: look whether the server is still there.
@@ -33,23 +33,23 @@ pub struct Server {
     done: watch::Sender<bool>,
 }
 
-struct Now {
-    standing: McpServerState,
-    line: Option<Line>,
+struct ServerRuntimeState {
+    state: McpServerState,
+    line: Option<McpCallHandle>,
     /// As last told; kept while it is down, so that a call of one gets an answer that says why.
-    offers: Arc<[Offer]>,
+    tool_specs: Arc<[McpToolSpec]>,
     version: Option<String>,
     error: Option<String>,
     restarts: u64,
     retry: Option<Instant>,
 }
 
-impl Server {
-    pub fn new(name: String, settings: Settings) -> Self {
-        let now = Now {
-            standing: McpServerState::Idle,
+impl McpServerHandle {
+    pub fn new(name: String, settings: McpSettings) -> Self {
+        let now = ServerRuntimeState {
+            state: McpServerState::Idle,
             line: None,
-            offers: Arc::new([]),
+            tool_specs: Arc::new([]),
             version: None,
             error: None,
             restarts: 0,
@@ -66,57 +66,57 @@ impl Server {
         }
     }
 
-    pub fn has(&self, settings: &Settings) -> bool {
+    pub fn has_settings(&self, settings: &McpSettings) -> bool {
         *self.settings == *settings
     }
 
-    fn now(&self) -> MutexGuard<'_, Now> {
+    fn lock_state(&self) -> MutexGuard<'_, ServerRuntimeState> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self, change: impl FnOnce(&mut Now)) {
-        change(&mut self.now());
+    fn update_state(&self, change: impl FnOnce(&mut ServerRuntimeState)) {
+        change(&mut self.lock_state());
         self.changes.send_modify(|count| *count += 1);
     }
 
-    pub fn offers(&self) -> Arc<[Offer]> {
-        Arc::clone(&self.now().offers)
+    pub fn tool_specs(&self) -> Arc<[McpToolSpec]> {
+        Arc::clone(&self.lock_state().tool_specs)
     }
 
     pub fn is_starting(&self) -> bool {
-        self.now().standing == McpServerState::Starting
+        self.lock_state().state == McpServerState::Starting
     }
 
     pub fn state(&self) -> McpServerStatus {
-        let now = self.now();
+        let now = self.lock_state();
         McpServerStatus {
             name: self.name.clone(),
-            transport: self.settings.reach.transport(),
-            sandbox: self.settings.reach.sandbox(),
-            standing: now.standing,
+            transport: self.settings.transport.transport_name(),
+            sandbox: self.settings.transport.sandbox_name(),
+            standing: now.state,
             version: now.version.clone(),
-            tools: now.offers.iter().map(|offer| offer.spec.name.clone()).collect(),
+            tools: now.tool_specs.iter().map(|offer| offer.spec.name.clone()).collect(),
             restarts: now.restarts,
             error: now.error.clone(),
         }
     }
 
     /// Somebody needs it: it is started, if it was not yet.
-    pub fn wake(self: &Arc<Self>) {
-        if self.now().standing != McpServerState::Idle || *self.stop.borrow() {
+    pub fn start_if_idle(self: &Arc<Self>) {
+        if self.lock_state().state != McpServerState::Idle || *self.stop.borrow() {
             return;
         }
-        self.change(|now| now.standing = McpServerState::Starting);
+        self.update_state(|now| now.state = McpServerState::Starting);
         self.done.send_replace(false);
         let own = Arc::clone(self);
         tokio::spawn(async move {
-            own.keep().await;
+            own.keep_running().await;
             own.done.send_replace(true);
         });
     }
 
     /// Returns when its first start has come to something.
-    pub async fn known(&self) {
+    pub async fn wait_first_start(&self) {
         let mut changes = self.changes.subscribe();
         while self.is_starting() {
             if changes.changed().await.is_err() {
@@ -130,42 +130,42 @@ impl Server {
     }
 
     /// Returns when nothing of it runs any more.
-    pub async fn stopped(&self) {
+    pub async fn wait_stopped(&self) {
         let _ = self.done.subscribe().wait_for(|done| *done).await;
     }
 
-    async fn keep(&self) {
+    async fn keep_running(&self) {
         let mut stop = self.stop.subscribe();
         let mut failures = 0;
         while !*stop.borrow() {
             let began = Instant::now();
-            let error = self.live(&mut stop).await;
+            let error = self.run_once(&mut stop).await;
             if *stop.borrow() {
                 break;
             }
-            failures = if began.elapsed() > SETTLED { 1 } else { failures + 1 };
-            let pause = SHORTEST_PAUSE.saturating_mul(1 << (failures - 1).min(10)).min(LONGEST_PAUSE);
+            failures = if began.elapsed() > STABLE_AFTER { 1 } else { failures + 1 };
+            let pause = INITIAL_BACKOFF.saturating_mul(1 << (failures - 1).min(10)).min(MAX_BACKOFF);
             tracing::warn!(mcp.server = self.name, pause_s = pause.as_secs(), "MCP server is down: {error}");
-            self.change(|now| {
-                (now.standing, now.line, now.error) = (McpServerState::Down, None, Some(error));
+            self.update_state(|now| {
+                (now.state, now.line, now.error) = (McpServerState::Down, None, Some(error));
                 now.retry = Some(Instant::now() + pause);
             });
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 _ = stop.wait_for(|stop| *stop) => break,
             }
-            self.change(|now| {
-                now.standing = McpServerState::Starting;
+            self.update_state(|now| {
+                now.state = McpServerState::Starting;
                 now.restarts += 1;
             });
         }
-        self.change(|now| (now.standing, now.line) = (McpServerState::Idle, None));
+        self.update_state(|now| (now.state, now.line) = (McpServerState::Idle, None));
     }
 
     /// One life of the server. Returns why it ended.
-    async fn live(&self, stop: &mut watch::Receiver<bool>) -> String {
+    async fn run_once(&self, stop: &mut watch::Receiver<bool>) -> String {
         let opened = tokio::select! {
-            opened = Connection::open(&self.name, &self.settings) => opened,
+            opened = McpConnection::open(&self.name, &self.settings) => opened,
             _ = stop.wait_for(|stop| *stop) => return String::new(),
         };
         let mut connection = match opened {
@@ -173,66 +173,66 @@ impl Server {
             Err(error) => return error.to_string(),
         };
         let why = tokio::select! {
-            why = self.serve(&mut connection) => why,
+            why = self.serve_connection(&mut connection) => why,
             _ = stop.wait_for(|stop| *stop) => String::new(),
         };
-        let how = connection.end().await;
+        let how = connection.close().await;
         how.map_or(why, |how| format!("it ended: {how}"))
     }
 
-    async fn serve(&self, connection: &mut Connection) -> String {
+    async fn serve_connection(&self, connection: &mut McpConnection) -> String {
         // A doubt about an earlier life says nothing about this one.
         let _ = tokio::time::timeout(Duration::ZERO, self.doubt.notified()).await;
         let changed = Arc::clone(&connection.changed);
         loop {
-            match connection.line.offers().await {
-                Ok(offers) => self.ready(connection, offers),
+            match connection.line.list_tools().await {
+                Ok(offers) => self.mark_ready(connection, offers),
                 Err(error) => return error.to_string(),
             }
             tokio::select! {
-                () = connection.ended() => return "it went away".to_owned(),
+                () = connection.wait_closed() => return "it went away".to_owned(),
                 () = self.doubt.notified() => return "it can not be reached".to_owned(),
-                () = changed.notified() => tokio::time::sleep(RELIST).await,
+                () = changed.notified() => tokio::time::sleep(MIN_RELIST_INTERVAL).await,
             }
         }
     }
 
-    fn ready(&self, connection: &Connection, offers: Vec<Offer>) {
+    fn mark_ready(&self, connection: &McpConnection, offers: Vec<McpToolSpec>) {
         // Many servers tell of changed tools right after their start: that is no news of the server.
-        let (is_news, tools) = (self.now().standing != McpServerState::Ready, offers.len());
+        let (is_news, tools) = (self.lock_state().state != McpServerState::Ready, offers.len());
         if is_news {
             tracing::info!(mcp.server = self.name, tools, "MCP server is ready");
         } else {
             tracing::debug!(mcp.server = self.name, tools, "the tools of an MCP server were listed again");
         }
-        self.change(|now| {
-            now.standing = McpServerState::Ready;
+        self.update_state(|now| {
+            now.state = McpServerState::Ready;
             now.line = Some(connection.line.clone());
-            now.offers = offers.into();
-            now.version = connection.version();
+            now.tool_specs = offers.into();
+            now.version = connection.server_version();
             (now.error, now.retry) = (None, None);
         });
     }
 
-    pub async fn call(
+    pub async fn call_tool(
         &self,
         tool: &str,
         arguments: &Value,
         progress: ProgressSink<'_>,
     ) -> Result<ToolOutcome> {
         // One that is just being started again is waited for.
-        let _ = tokio::time::timeout(self.settings.start, self.known()).await;
-        let line = self.now().line.clone();
-        let Some(line) = line else { return Err(self.down()) };
-        let outcome = line.call(tool, arguments, progress).await;
+        let _ = tokio::time::timeout(self.settings.start, self.wait_first_start()).await;
+        let line = self.lock_state().line.clone();
+        let Some(line) = line else { return Err(self.down_error()) };
+        let outcome = line.call_tool(tool, arguments, progress).await;
         if matches!(outcome, Err(Error::ServerGone(_))) {
             self.doubt.notify_one();
         }
         outcome
     }
 
-    fn down(&self) -> Error {
-        let now = self.now();
+    fn down_error(&self) -> Error {
+        let now = self.lock_state();
         let why = now.error.clone().unwrap_or_else(|| "it is not running".to_owned());
         let left = now.retry.map(|at| at.saturating_duration_since(Instant::now()).as_secs() + 1);
         let again = left.map(|left| format!("; it is tried again in {left} s")).unwrap_or_default();

@@ -10,11 +10,11 @@ use polyclaw_domain::glob;
 use crate::sandbox;
 
 /// A shorter value is a word that occurs anyway.
-const SHORTEST_SECRET: usize = 6;
+const MIN_SECRET_LEN: usize = 6;
 
 #[derive(Clone, PartialEq)]
-pub struct Settings {
-    pub reach: Reach,
+pub struct McpSettings {
+    pub transport: McpTransport,
     pub tools: McpTools,
     pub timeout: Duration,
     pub start: Duration,
@@ -24,7 +24,7 @@ pub struct Settings {
 
 /// How a server is reached.
 #[derive(Clone, PartialEq)]
-pub enum Reach {
+pub enum McpTransport {
     Program(Box<ServerProgram>),
     Http { url: String, headers: BTreeMap<String, String> },
 }
@@ -41,16 +41,16 @@ pub struct ServerProgram {
     pub writable: Vec<PathBuf>,
     /// Its own folder.
     pub folder: PathBuf,
-    pub host: ServerHost,
+    pub host: McpHost,
 }
 
 /// The instance that servers are started by.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ServerHost {
+pub struct McpHost {
     /// Runs a program that is not confined so that it can not outlive us: the words before its own.
     pub guard: Vec<String>,
     /// How programs are confined.
-    pub sandbox: sandbox::Settings,
+    pub sandbox: sandbox::SandboxLauncherSettings,
     /// The instance's home: agents write in it, and its secrets are there.
     pub home: PathBuf,
     /// The folders that agents write, wherever they are.
@@ -59,35 +59,37 @@ pub struct ServerHost {
     pub user_home: Option<PathBuf>,
 }
 
-impl ServerHost {
+impl McpHost {
     /// Servers' own folders, each below its server's name.
-    const FOLDER: &str = "mcp";
+    const SERVERS_FOLDER: &str = "mcp";
 
-    fn folder_of(&self, server: &str) -> PathBuf {
-        self.home.join(Self::FOLDER).join(server)
+    fn server_folder(&self, server: &str) -> PathBuf {
+        self.home.join(Self::SERVERS_FOLDER).join(server)
     }
 }
 
-impl Settings {
+impl McpSettings {
     /// `None` for one that is switched off.
-    pub fn of(name: &str, server: &McpServer, host: &ServerHost) -> Option<Self> {
+    pub fn from_config(name: &str, server: &McpServer, host: &McpHost) -> Option<Self> {
         let reach = match (&server.command, &server.url) {
-            (Some(command), _) => Reach::Program(Box::new(ServerProgram {
+            (Some(command), _) => McpTransport::Program(Box::new(ServerProgram {
                 command: command.clone(),
                 args: server.args.clone(),
-                env: exposed(&server.env),
+                env: expose_secrets(&server.env),
                 cwd: server.cwd.clone(),
                 sandbox: server.sandbox,
                 readable: server.readable.iter().map(PathBuf::from).collect(),
                 writable: server.writable.iter().map(PathBuf::from).collect(),
-                folder: host.folder_of(name),
+                folder: host.server_folder(name),
                 host: host.clone(),
             })),
-            (None, Some(url)) => Reach::Http { url: url.clone(), headers: exposed(&server.headers) },
+            (None, Some(url)) => {
+                McpTransport::Http { url: url.clone(), headers: expose_secrets(&server.headers) }
+            }
             (None, None) => return None,
         };
         server.enabled.then(|| Self {
-            reach,
+            transport: reach,
             tools: server.tools.clone(),
             timeout: Duration::from_secs(server.timeout_seconds.into()),
             start: Duration::from_secs(server.start_seconds.into()),
@@ -96,21 +98,21 @@ impl Settings {
         })
     }
 
-    pub fn offers(&self, tool: &str) -> bool {
+    pub fn allows_tool(&self, tool: &str) -> bool {
         let named = |list: &[String]| list.iter().any(|pattern| glob::glob_matches(pattern, tool));
         !named(&self.tools.deny) && (self.tools.allow.is_empty() || named(&self.tools.allow))
     }
 
     /// A text of the server's without the secrets that it was given.
     pub fn redact(&self, text: &str) -> String {
-        let secrets = match &self.reach {
-            Reach::Program(program) => &program.env,
-            Reach::Http { headers, .. } => headers,
+        let secrets = match &self.transport {
+            McpTransport::Program(program) => &program.env,
+            McpTransport::Http { headers, .. } => headers,
         };
         let mut text = text.to_owned();
         for secret in secrets.values() {
             let bare = secret.strip_prefix("Bearer ").unwrap_or(secret);
-            if bare.len() >= SHORTEST_SECRET && text.contains(bare) {
+            if bare.len() >= MIN_SECRET_LEN && text.contains(bare) {
                 text = text.replace(bare, "***");
             }
         }
@@ -118,19 +120,19 @@ impl Settings {
     }
 }
 
-fn exposed(map: &BTreeMap<String, Secret>) -> BTreeMap<String, String> {
+fn expose_secrets(map: &BTreeMap<String, Secret>) -> BTreeMap<String, String> {
     map.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect()
 }
 
-impl Reach {
-    pub fn transport(&self) -> &'static str {
+impl McpTransport {
+    pub fn transport_name(&self) -> &'static str {
         match self {
             Self::Program(_) => "stdio",
             Self::Http { .. } => "http",
         }
     }
 
-    pub fn sandbox(&self) -> Option<&'static str> {
+    pub fn sandbox_name(&self) -> Option<&'static str> {
         match self {
             Self::Program(program) => Some(program.sandbox.as_str()),
             Self::Http { .. } => None,
@@ -142,7 +144,7 @@ impl Reach {
 mod tests {
     use super::*;
 
-    fn settings(allow: &[&str], deny: &[&str]) -> Settings {
+    fn settings(allow: &[&str], deny: &[&str]) -> McpSettings {
         let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect();
         let server = McpServer {
             command: Some("x".to_owned()),
@@ -151,14 +153,17 @@ mod tests {
             tools: McpTools { allow: words(allow), deny: words(deny) },
             ..McpServer::default()
         };
-        Settings::of("lab", &server, &ServerHost::default()).unwrap()
+        McpSettings::from_config("lab", &server, &McpHost::default()).unwrap()
     }
 
     #[test]
     fn its_tools_are_those_allowed_and_not_denied() {
-        assert!(settings(&[], &[]).offers("echo"));
-        assert!(settings(&["get-*"], &[]).offers("get-sum") && !settings(&["get-*"], &[]).offers("echo"));
-        assert!(!settings(&["*"], &["echo"]).offers("echo"));
+        assert!(settings(&[], &[]).allows_tool("echo"));
+        assert!(
+            settings(&["get-*"], &[]).allows_tool("get-sum")
+                && !settings(&["get-*"], &[]).allows_tool("echo")
+        );
+        assert!(!settings(&["*"], &["echo"]).allows_tool("echo"));
     }
 
     #[test]
@@ -169,6 +174,6 @@ mod tests {
     #[test]
     fn one_that_is_switched_off_is_not_there() {
         let server = McpServer { command: Some("x".to_owned()), enabled: false, ..McpServer::default() };
-        assert!(Settings::of("lab", &server, &ServerHost::default()).is_none());
+        assert!(McpSettings::from_config("lab", &server, &McpHost::default()).is_none());
     }
 }

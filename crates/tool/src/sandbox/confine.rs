@@ -10,48 +10,51 @@ use polyclaw_domain::sandbox::{LandlockFacts, ProgramConfinement};
 use rustix::process::Signal;
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-use super::facts::{self, Before};
-use super::plan::{self, Inherited, Line, MISUSED, Plan, Profile, REFUSED, Way};
-use super::supervise::{handed_on, memory_settings, refuse};
-use super::{calls, files, limits, watch};
+use super::facts::{self, PreConfinement};
+use super::plan::{
+    self, EXIT_MISUSED, EXIT_REFUSED, HelperMessage, InheritedSandbox, NamespaceMode, SandboxPlan,
+    SandboxProfile,
+};
+use super::supervise::{allocator_settings, receive_plan, report_refusal};
+use super::{landlock, limits, seccomp, watch};
 
 pub fn enter() -> u8 {
-    let Some(plan) = handed_on() else { return MISUSED };
-    match confine(&plan) {
-        Ok(program) => plan::say(&Line::Facts(Box::new(program))),
-        Err(why) => return refuse(&why),
+    let Some(plan) = receive_plan() else { return EXIT_MISUSED };
+    match confine_process(&plan) {
+        Ok(program) => plan::send_line(&HelperMessage::Facts(Box::new(program))),
+        Err(why) => return report_refusal(&why),
     }
-    let error = become_program(&plan);
-    plan::say(&Line::Refused(format!("{} can not be run: {error}", plan.program[0])));
-    REFUSED
+    let error = exec_program(&plan);
+    plan::send_line(&HelperMessage::Refused(format!("{} can not be run: {error}", plan.program[0])));
+    EXIT_REFUSED
 }
 
-fn confine(plan: &Plan) -> Result<ProgramConfinement, String> {
+fn confine_process(plan: &SandboxPlan) -> Result<ProgramConfinement, String> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).ok();
     // Out of any terminal, and a group of its own.
     rustix::process::setsid().ok();
     std::env::set_current_dir(&plan.folder)
         .map_err(|error| format!("its folder can not be entered: {error}"))?;
-    let before = Before::look(&plan.namespaces)?;
-    let others = watch::tasks_of(rustix::process::getuid().as_raw());
-    let landlock = if plan.mode == SandboxMode::Off { None } else { Some(close(plan, &before)?) };
+    let before = PreConfinement::capture_state(&plan.namespaces)?;
+    let others = watch::count_user_tasks(rustix::process::getuid().as_raw());
+    let landlock = if plan.mode == SandboxMode::Off { None } else { Some(restrict_process(plan, &before)?) };
     // In a user namespace of its own a program's processes are counted apart; else with all of its user's.
-    let others = if before.has_own("user") { 0 } else { others };
-    limits::set(&plan.limits, others)?;
-    let program = before.read_back(plan, landlock)?;
-    facts::judge(plan, &program)?;
+    let others = if before.has_own_namespace("user") { 0 } else { others };
+    limits::apply_limits(&plan.limits, others)?;
+    let program = before.collect_facts(plan, landlock)?;
+    facts::verify_confinement(plan, &program)?;
     Ok(program)
 }
 
-fn close(plan: &Plan, before: &Before) -> Result<LandlockFacts, String> {
+fn restrict_process(plan: &SandboxPlan, before: &PreConfinement) -> Result<LandlockFacts, String> {
     drop_capabilities()?;
     rustix::thread::set_no_new_privs(true).map_err(|error| format!("no_new_privs: {error}"))?;
-    let landlock = files::close(plan)?;
+    let landlock = landlock::apply_landlock(plan)?;
     // Signals: landlock scopes them since ABI 6; else processes outside must not be there at all.
-    if landlock.abi < 6 && !before.has_own("pid") {
+    if landlock.abi < 6 && !before.has_own_namespace("pid") {
         return Err("this kernel can neither keep signals inside nor give a process namespace".to_owned());
     }
-    calls::filter(plan)?;
+    seccomp::apply_filters(plan)?;
     Ok(landlock)
 }
 
@@ -68,7 +71,7 @@ fn drop_capabilities() -> Result<(), String> {
     rustix::thread::set_capabilities(None, sets).map_err(failed)
 }
 
-fn become_program(plan: &Plan) -> io::Error {
+fn exec_program(plan: &SandboxPlan) -> io::Error {
     if let Err(error) = hand_over_streams(plan.profile) {
         return error;
     }
@@ -79,22 +82,24 @@ fn become_program(plan: &Plan) -> io::Error {
         command.env("HOME", &plan.workspace).env("TMPDIR", temporary);
     }
     command.envs(plan.environment.iter().map(|(k, v)| (k, v)));
-    if plan.profile == Profile::Worker {
-        let inherited = serde_json::to_string(&plan.inherited()).unwrap_or_default();
-        command.envs(memory_settings()).env(Inherited::VARIABLE, inherited);
+    if plan.profile == SandboxProfile::Worker {
+        let inherited = serde_json::to_string(&plan.to_inherited()).unwrap_or_default();
+        command.envs(allocator_settings()).env(InheritedSandbox::SANDBOX_VARIABLE, inherited);
     }
     command.exec()
 }
 
 /// A command gets no input, and above all not the socket. A worker and a server talk over it.
-fn hand_over_streams(profile: Profile) -> io::Result<()> {
+fn hand_over_streams(profile: SandboxProfile) -> io::Result<()> {
     match profile {
-        Profile::Command => Ok(rustix::stdio::dup2_stdin(std::fs::File::open("/dev/null")?.as_fd())?),
-        Profile::Worker | Profile::Server => Ok(rustix::stdio::dup2_stdout(io::stdin().as_fd())?),
+        SandboxProfile::Command => Ok(rustix::stdio::dup2_stdin(std::fs::File::open("/dev/null")?.as_fd())?),
+        SandboxProfile::Worker | SandboxProfile::Server => {
+            Ok(rustix::stdio::dup2_stdout(io::stdin().as_fd())?)
+        }
     }
 }
 
-impl Way {
+impl NamespaceMode {
     pub fn is_bubblewrap(&self) -> bool {
         matches!(self, Self::Bubblewrap(_))
     }

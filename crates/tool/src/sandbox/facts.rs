@@ -9,7 +9,7 @@ use polyclaw_domain::agent::SandboxMode;
 use polyclaw_domain::sandbox::{ConfinementProbe, LandlockFacts, ProgramConfinement};
 
 use super::limits;
-use super::plan::{Hidden, Plan, Profile};
+use super::plan::{HiddenPath, SandboxPlan, SandboxProfile};
 
 /// Settings of the whole machine, as a sample of all that lie beside them. Opened for writing, never written.
 const MACHINE_SETTINGS: [&str; 6] = [
@@ -23,36 +23,36 @@ const MACHINE_SETTINGS: [&str; 6] = [
 /// What tells about the kernel's memory, timers and keys.
 const KERNEL_DETAILS: [&str; 4] = ["/proc/kpageflags", "/proc/slabinfo", "/proc/timer_list", "/proc/keys"];
 
-const NAMESPACES: [&str; 6] = ["user", "pid", "mnt", "net", "ipc", "uts"];
+const NAMESPACE_KINDS: [&str; 6] = ["user", "pid", "mnt", "net", "ipc", "uts"];
 
 /// This process's namespaces, as the kernel names them.
-pub fn namespaces() -> Vec<String> {
+pub fn current_namespaces() -> Vec<String> {
     let name = |kind: &&str| std::fs::read_link(format!("/proc/self/ns/{kind}"));
-    NAMESPACES.iter().filter_map(|kind| Some(name(kind).ok()?.to_string_lossy().into_owned())).collect()
+    NAMESPACE_KINDS.iter().filter_map(|kind| Some(name(kind).ok()?.to_string_lossy().into_owned())).collect()
 }
 
 /// What has to be opened while files still can be.
-pub struct Before {
+pub struct PreConfinement {
     status: File,
-    own: Vec<String>,
+    own_namespaces: Vec<String>,
 }
 
-impl Before {
-    pub fn look(of_daemon: &[String]) -> Result<Self, String> {
+impl PreConfinement {
+    pub fn capture_state(of_daemon: &[String]) -> Result<Self, String> {
         let status =
             File::open("/proc/self/status").map_err(|error| format!("/proc/self/status: {error}"))?;
-        let own = namespaces().into_iter().filter(|name| !of_daemon.contains(name)).collect();
-        Ok(Self { status, own })
+        let own = current_namespaces().into_iter().filter(|name| !of_daemon.contains(name)).collect();
+        Ok(Self { status, own_namespaces: own })
     }
 
-    pub fn has_own(&self, kind: &str) -> bool {
-        self.own.iter().any(|name| name.split(':').next() == Some(kind))
+    pub fn has_own_namespace(&self, kind: &str) -> bool {
+        self.own_namespaces.iter().any(|name| name.split(':').next() == Some(kind))
     }
 
     /// The open file tells the state at the time it is read: after confinement.
-    pub fn read_back(
+    pub fn collect_facts(
         mut self,
-        plan: &Plan,
+        plan: &SandboxPlan,
         landlock: Option<LandlockFacts>,
     ) -> Result<ProgramConfinement, String> {
         let mut status = String::new();
@@ -64,53 +64,53 @@ impl Before {
         Ok(ProgramConfinement {
             pid: std::process::id(),
             landlock,
-            namespaces: self.own,
+            namespaces: self.own_namespaces,
             bubblewrap: plan.way.is_bubblewrap(),
             no_new_privs: value("NoNewPrivs") == "1",
             seccomp: value("Seccomp").parse().unwrap_or(0),
             seccomp_filters: value("Seccomp_filters").parse().unwrap_or(0),
             capabilities: value("CapEff"),
-            limits: limits::read(),
-            tried: attempt(plan),
+            limits: limits::read_limits(),
+            tried: try_forbidden_access(plan),
         })
     }
 }
 
-fn attempt(plan: &Plan) -> ConfinementProbe {
-    let is_open = |hidden: &Hidden| {
+fn try_forbidden_access(plan: &SandboxPlan) -> ConfinementProbe {
+    let is_open = |hidden: &HiddenPath| {
         let opened = File::open(&hidden.path).and_then(|file| file.metadata());
-        opened.is_ok_and(|meta| hidden.is(&meta))
+        opened.is_ok_and(|meta| hidden.matches(&meta))
     };
     ConfinementProbe {
         outside: std::fs::read_dir("/").is_ok() || plan.hidden.iter().any(is_open),
         attributes: plan.hidden.iter().any(can_change),
-        network: is_there(UdpSocket::bind(("127.0.0.1", 0))),
-        unix_sockets: is_there(UnixDatagram::unbound()),
+        network: is_socket_allowed(UdpSocket::bind(("127.0.0.1", 0))),
+        unix_sockets: is_socket_allowed(UnixDatagram::unbound()),
         machine: reaches_machine(plan.profile),
-        listen: is_there(TcpListener::bind(("127.0.0.1", 0))),
+        listen: is_socket_allowed(TcpListener::bind(("127.0.0.1", 0))),
     }
 }
 
-fn reaches_machine(profile: Profile) -> bool {
+fn reaches_machine(profile: SandboxProfile) -> bool {
     let can_write = |path: &&str| OpenOptions::new().write(true).open(path).is_ok();
     // A worker looks at all of `/proc` where it has none of its own; it is our code, and its programs do not.
-    let can_read = |path: &&str| profile != Profile::Worker && File::open(path).is_ok();
+    let can_read = |path: &&str| profile != SandboxProfile::Worker && File::open(path).is_ok();
     MACHINE_SETTINGS.iter().any(can_write) || KERNEL_DETAILS.iter().any(can_read)
 }
 
 /// Sets a mode to what it is: harmless where it is possible, which it must not be.
-fn can_change(hidden: &Hidden) -> bool {
+fn can_change(hidden: &HiddenPath) -> bool {
     let set = |meta: std::fs::Metadata| std::fs::set_permissions(&hidden.path, meta.permissions()).is_ok();
-    std::fs::metadata(&hidden.path).is_ok_and(|meta| hidden.is(&meta) && set(meta))
+    std::fs::metadata(&hidden.path).is_ok_and(|meta| hidden.matches(&meta) && set(meta))
 }
 
 /// Only a refusal counts as one: a socket that fails for another reason might not the next time.
-fn is_there<T>(socket: io::Result<T>) -> bool {
+fn is_socket_allowed<T>(socket: io::Result<T>) -> bool {
     !matches!(socket, Err(error) if error.kind() == io::ErrorKind::PermissionDenied)
 }
 
 /// A confinement that does not hold is not one: the program is not started.
-pub fn judge(plan: &Plan, program: &ProgramConfinement) -> Result<(), String> {
+pub fn verify_confinement(plan: &SandboxPlan, program: &ProgramConfinement) -> Result<(), String> {
     if plan.mode == SandboxMode::Off {
         return Ok(());
     }

@@ -6,7 +6,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 const MIB: u64 = 1024 * 1024;
 
 /// `others`: processes that count although they are not this program's.
-pub fn set(limits: &ProgramLimits, others: u64) -> Result<(), String> {
+pub fn apply_limits(limits: &ProgramLimits, others: u64) -> Result<(), String> {
     let processes = limits.processes.map(|most| most + others);
     let wanted = [
         ("memory", Resource::Data, limits.memory_mb.map(|size| size * MIB)),
@@ -26,7 +26,7 @@ pub fn set(limits: &ProgramLimits, others: u64) -> Result<(), String> {
     Ok(())
 }
 
-pub fn read() -> ProgramLimits {
+pub fn read_limits() -> ProgramLimits {
     let now = |resource| getrlimit(resource).current;
     ProgramLimits {
         memory_mb: now(Resource::Data).map(|bytes| bytes / MIB),

@@ -11,22 +11,22 @@ use polyclaw_domain::sandbox::{ProgramConfinement, ProgramLimits};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-pub const SUPERVISE: &str = "supervise";
-pub const INIT: &str = "init";
-pub const ENTER: &str = "enter";
+pub const SUPERVISE_STAGE: &str = "supervise";
+pub const INIT_STAGE: &str = "init";
+pub const ENTER_STAGE: &str = "enter";
 
 /// The helper was called in a way only a mistake explains.
-pub const MISUSED: u8 = 64;
+pub const EXIT_MISUSED: u8 = 64;
 /// The helper refused to start the program; a line said why.
-pub const REFUSED: u8 = 65;
+pub const EXIT_REFUSED: u8 = 65;
 
 /// Longer than any plan or report; a line is not read without bound.
-pub const LONGEST_LINE: u64 = 256 * 1024;
+pub const MAX_LINE_BYTES: u64 = 256 * 1024;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Plan {
+pub struct SandboxPlan {
     pub mode: SandboxMode,
-    pub profile: Profile,
+    pub profile: SandboxProfile,
     /// Read and written.
     pub workspace: PathBuf,
     /// Where the program starts; below the workspace.
@@ -38,14 +38,14 @@ pub struct Plan {
     /// Read and written, beside the workspace.
     pub writable: Vec<PathBuf>,
     /// Tried after confinement: none may open.
-    pub hidden: Vec<Hidden>,
+    pub hidden: Vec<HiddenPath>,
     pub limits: ProgramLimits,
     /// All that the workspace may hold; programs alone are watched for it.
     pub disk_mb: Option<u64>,
     /// Whether it may listen for TCP connections.
     pub listen: bool,
     /// How walls are built.
-    pub way: Way,
+    pub way: NamespaceMode,
     /// How to start the helper again.
     pub helper: Vec<String>,
     pub program: Vec<String>,
@@ -64,27 +64,27 @@ pub struct Plan {
 
 /// Something no confined program may open. Known by what it is: inside, its name may be another thing's.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Hidden {
+pub struct HiddenPath {
     pub path: PathBuf,
     device: u64,
     inode: u64,
 }
 
-impl Hidden {
+impl HiddenPath {
     /// What is not there needs no hiding.
-    pub fn find(path: &Path) -> Option<Self> {
+    pub fn from_path(path: &Path) -> Option<Self> {
         let meta = std::fs::metadata(path).ok()?;
         Some(Self { path: path.to_owned(), device: meta.dev(), inode: meta.ino() })
     }
 
-    pub fn is(&self, meta: &std::fs::Metadata) -> bool {
+    pub fn matches(&self, meta: &std::fs::Metadata) -> bool {
         (meta.dev(), meta.ino()) == (self.device, self.inode)
     }
 }
 
 /// What a worker is told of the walls it is in, so that those of its programs are described from outside.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Inherited {
+pub struct InheritedSandbox {
     pub own_proc: bool,
     pub own_temporary: bool,
     pub sealed: bool,
@@ -92,23 +92,23 @@ pub struct Inherited {
     pub namespaces: Vec<String>,
 }
 
-impl Inherited {
+impl InheritedSandbox {
     /// In a worker's environment.
-    pub const VARIABLE: &str = "POLYCLAW_SANDBOX";
+    pub const SANDBOX_VARIABLE: &str = "POLYCLAW_SANDBOX";
 
-    pub fn read() -> Option<Self> {
-        serde_json::from_str(&std::env::var(Self::VARIABLE).ok()?).ok()
+    pub fn from_environment() -> Option<Self> {
+        serde_json::from_str(&std::env::var(Self::SANDBOX_VARIABLE).ok()?).ok()
     }
 }
 
-impl Plan {
+impl SandboxPlan {
     /// Everything the program may write, but for its `/tmp`.
-    pub fn written(&self) -> impl Iterator<Item = &PathBuf> {
+    pub fn written_paths(&self) -> impl Iterator<Item = &PathBuf> {
         std::iter::once(&self.workspace).chain(&self.writable)
     }
 
-    pub fn inherited(&self) -> Inherited {
-        Inherited {
+    pub fn to_inherited(&self) -> InheritedSandbox {
+        InheritedSandbox {
             own_proc: self.own_proc,
             own_temporary: self.own_temporary,
             sealed: self.sealed,
@@ -120,7 +120,7 @@ impl Plan {
 /// What runs inside: a command of a model's, a worker of ours that confines commands further, or an MCP server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Profile {
+pub enum SandboxProfile {
     Command,
     Worker,
     /// Chosen by the operator, not by a model: it reads the machine but for what is hidden, and writes its own folder.
@@ -130,7 +130,7 @@ pub enum Profile {
 /// How namespaces come about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Way {
+pub enum NamespaceMode {
     /// Made by the supervisor.
     Own,
     Bubblewrap(PathBuf),
@@ -141,19 +141,19 @@ pub enum Way {
 /// What the helper says.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Line {
+pub enum HelperMessage {
     /// The program starts now, under these.
     Facts(Box<ProgramConfinement>),
     /// This machine does not allow this way of building walls, now or later; another may be tried.
     NoWalls(String),
     /// It does not start.
     Refused(String),
-    Ended(Ended),
+    Ended(ReportedEnd),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ended {
+pub enum ReportedEnd {
     Exited(i32),
     Signalled(i32),
     /// Killed by the supervisor: all processes together were over a limit.
@@ -164,7 +164,7 @@ pub enum Ended {
 }
 
 /// Writes one line to the daemon. Nobody is left to tell where this fails.
-pub fn say(line: &Line) {
+pub fn send_line(line: &HelperMessage) {
     let Ok(mut text) = serde_json::to_vec(line) else { return };
     text.push(b'\n');
     write_input(&text);
@@ -182,15 +182,15 @@ fn write_input(mut text: &[u8]) {
 }
 
 /// Reads one line, byte by byte: what follows belongs to the next stage.
-pub fn hear<T: DeserializeOwned>(from: impl Read) -> Option<T> {
+pub fn read_json_line<T: DeserializeOwned>(from: impl Read) -> Option<T> {
     let mut line = Vec::new();
-    let mut bytes = BufReader::with_capacity(1, from.take(LONGEST_LINE));
+    let mut bytes = BufReader::with_capacity(1, from.take(MAX_LINE_BYTES));
     bytes.read_until(b'\n', &mut line).ok()?;
     serde_json::from_slice(&line).ok()
 }
 
 /// Hands a plan on to the next stage, through the pipe that is its standard error at first.
-pub fn pass(plan: &Plan, mut to: impl Write) -> std::io::Result<()> {
+pub fn write_plan(plan: &SandboxPlan, mut to: impl Write) -> std::io::Result<()> {
     let mut text = serde_json::to_vec(plan)?;
     text.push(b'\n');
     to.write_all(&text)

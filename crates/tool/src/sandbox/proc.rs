@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::mount::{MountFlags, mount, mount_bind, mount_remount};
 
 /// What programs read to learn about the machine they are on. Everything else beside their processes is masked.
-const SHOWN: [&str; 19] = [
+const VISIBLE_PROC_ENTRIES: [&str; 19] = [
     "cgroups",
     "cmdline",
     "cpuinfo",
@@ -32,13 +32,13 @@ const SHOWN: [&str; 19] = [
 ];
 
 /// Something nobody can read, to lie over a file or a folder. Without a device's rules: those would open it for writing.
-pub struct Closed {
+pub struct MaskSource {
     file: PathBuf,
     folder: PathBuf,
 }
 
-impl Closed {
-    pub fn make(inside: &Path) -> io::Result<Self> {
+impl MaskSource {
+    pub fn create_in(inside: &Path) -> io::Result<Self> {
         let (file, folder) = (inside.join(".closed"), inside.join(".closed.d"));
         fs::OpenOptions::new().write(true).create_new(true).mode(0o000).open(&file)?;
         // Empty, and not quite closed: who removes it has to look into it.
@@ -46,31 +46,31 @@ impl Closed {
         Ok(Self { file, folder })
     }
 
-    pub fn over(&self, is_folder: bool) -> &Path {
+    pub fn path_for(&self, is_folder: bool) -> &Path {
         if is_folder { &self.folder } else { &self.file }
     }
 }
 
 /// What is to be masked, and whether it is a folder.
-pub fn masked() -> Vec<(PathBuf, bool)> {
+pub fn masked_entries() -> Vec<(PathBuf, bool)> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let is_masked = |entry: &fs::DirEntry| {
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        !SHOWN.contains(&name.as_ref()) && !name.bytes().all(|byte| byte.is_ascii_digit())
+        !VISIBLE_PROC_ENTRIES.contains(&name.as_ref()) && !name.bytes().all(|byte| byte.is_ascii_digit())
     };
     let path = |entry: fs::DirEntry| (entry.path(), entry.file_type().is_ok_and(|kind| kind.is_dir()));
     entries.filter(is_masked).map(path).collect()
 }
 
 /// Mounts something nobody can open over each. `scratch` is a folder that is mounted over afterwards.
-pub fn mask(scratch: &Path) -> io::Result<()> {
+pub fn mask_proc(scratch: &Path) -> io::Result<()> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("closed", scratch, "tmpfs", flags, Some(c"size=64k,mode=700"))?;
-    let closed = Closed::make(scratch)?;
+    let closed = MaskSource::create_in(scratch)?;
     mount_remount(scratch, flags | MountFlags::RDONLY, c"")?;
-    for (path, is_folder) in masked() {
-        mount_bind(closed.over(is_folder), &path)?;
+    for (path, is_folder) in masked_entries() {
+        mount_bind(closed.path_for(is_folder), &path)?;
     }
     Ok(())
 }

@@ -18,18 +18,21 @@ use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
 use super::facts;
-use super::plan::{self, Ended, Hidden, Inherited, Line, Plan, Profile, SUPERVISE, Way};
+use super::plan::{
+    self, HelperMessage, HiddenPath, InheritedSandbox, NamespaceMode, ReportedEnd, SUPERVISE_STAGE,
+    SandboxPlan, SandboxProfile,
+};
 use crate::error::{Error, Result};
 
 /// From asking to the program's first breath. Longer only on a machine that does nothing any more.
-const BEGIN: Duration = Duration::from_secs(20);
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long the supervisor gets to kill what is left before it is killed itself.
-const CLEAR: Duration = Duration::from_secs(10);
-const PASSED_ON: [&str; 6] = ["PATH", "LANG", "LC_ALL", "TERM", "TZ", "USER"];
+const CLEANUP_TIMEOUT: Duration = Duration::from_secs(10);
+const PASSED_VARIABLES: [&str; 6] = ["PATH", "LANG", "LC_ALL", "TERM", "TZ", "USER"];
 
 /// What is the same for every program of an instance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Settings {
+pub struct SandboxLauncherSettings {
     /// How to start the helper; empty where there is none, and then nothing runs.
     pub helper: Vec<String>,
     /// Folders of single runs are made in here.
@@ -38,31 +41,31 @@ pub struct Settings {
     /// Paths that no confined program may ever open.
     pub hidden: Vec<PathBuf>,
     /// Ways to build walls; the first that works is used.
-    pub ways: Vec<Way>,
+    pub ways: Vec<NamespaceMode>,
     /// Set inside a worker: the walls it is in already.
-    pub inherited: Option<Inherited>,
+    pub inherited: Option<InheritedSandbox>,
 }
 
 /// Starts programs, each in a sandbox of its own.
 #[derive(Debug, Default)]
-pub struct Sandboxes {
-    settings: Settings,
-    found: OnceCell<Way>,
+pub struct SandboxLauncher {
+    settings: SandboxLauncherSettings,
+    namespace_mode: OnceCell<NamespaceMode>,
 }
 
 /// What to run.
-pub struct Program<'a> {
+pub struct SandboxedProgram<'a> {
     pub sandbox: &'a SandboxSettings,
-    pub profile: Profile,
+    pub profile: SandboxProfile,
     pub workspace: &'a Path,
     pub folder: &'a Path,
     pub command: Vec<String>,
-    pub grants: Grants,
+    pub grants: SandboxGrants,
 }
 
 /// What one program has beside what its profile gives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Grants {
+pub struct SandboxGrants {
     pub readable: Vec<PathBuf>,
     pub writable: Vec<PathBuf>,
     /// Closed to this program, beside what is closed to all.
@@ -71,23 +74,23 @@ pub struct Grants {
     pub environment: Option<Vec<(String, String)>>,
 }
 
-pub struct Started {
+pub struct StartedProgram {
     pub facts: domain::ProgramConfinement,
     /// Lines of the helper and, in a worker, of the worker.
     pub lines: BufReader<OwnedReadHalf>,
     /// When this closes, the program and all it has started end.
     pub input: Option<OwnedWriteHalf>,
-    pub running: Running,
+    pub running: RunningSandbox,
 }
 
 /// The supervisor and the run's folder. When this is dropped the folder goes as soon as the supervisor has.
-pub struct Running {
-    child: Option<Supervisor>,
-    temporary: Option<Temporary>,
+pub struct RunningSandbox {
+    child: Option<SupervisorProcess>,
+    temporary: Option<RunFolder>,
 }
 
 /// Ends by itself once the socket is closed and all it looks after has ended.
-struct Supervisor {
+struct SupervisorProcess {
     child: Child,
     /// Whether the kernel ends all others with it. Where it does not, it must never be killed: who it looks after would
     /// be left to nobody.
@@ -96,7 +99,7 @@ struct Supervisor {
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum ProgramEnd {
     Exited(i32),
     Signalled(i32),
     OverMemory(u64),
@@ -106,71 +109,75 @@ pub enum End {
     Unknown,
 }
 
-impl End {
+impl ProgramEnd {
     /// What a supervisor's line says of the end.
-    pub fn said(line: &[u8]) -> Option<Self> {
+    pub fn from_line(line: &[u8]) -> Option<Self> {
         match serde_json::from_slice(line) {
-            Ok(Line::Ended(ended)) => Some(ended.into()),
+            Ok(HelperMessage::Ended(ended)) => Some(ended.into()),
             _ => None,
         }
     }
 }
 
 /// How a program ended, by the last lines of its supervisor; `tail` may begin in the middle of a line.
-pub fn last_words(tail: &[u8]) -> Option<String> {
+pub fn end_from_tail(tail: &[u8]) -> Option<String> {
     let said = tail.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
     said.filter_map(|line| match line {
-        Line::Refused(why) | Line::NoWalls(why) => Some(why),
-        Line::Ended(Ended::Exited(code)) => Some(format!("exit status: {code}")),
-        Line::Ended(Ended::Signalled(signal)) => Some(format!("signal: {signal}")),
-        Line::Ended(Ended::OverMemory(limit)) => Some(format!("it used more than {limit} MiB of memory")),
-        Line::Ended(Ended::OverProcesses(limit)) => Some(format!("it had more than {limit} processes")),
-        Line::Ended(Ended::OverDisk(limit)) => Some(format!("it wrote more than {limit} MiB")),
-        Line::Facts(_) => None,
+        HelperMessage::Refused(why) | HelperMessage::NoWalls(why) => Some(why),
+        HelperMessage::Ended(ReportedEnd::Exited(code)) => Some(format!("exit status: {code}")),
+        HelperMessage::Ended(ReportedEnd::Signalled(signal)) => Some(format!("signal: {signal}")),
+        HelperMessage::Ended(ReportedEnd::OverMemory(limit)) => {
+            Some(format!("it used more than {limit} MiB of memory"))
+        }
+        HelperMessage::Ended(ReportedEnd::OverProcesses(limit)) => {
+            Some(format!("it had more than {limit} processes"))
+        }
+        HelperMessage::Ended(ReportedEnd::OverDisk(limit)) => Some(format!("it wrote more than {limit} MiB")),
+        HelperMessage::Facts(_) => None,
     })
     .next()
 }
 
-impl From<Ended> for End {
-    fn from(ended: Ended) -> Self {
+impl From<ReportedEnd> for ProgramEnd {
+    fn from(ended: ReportedEnd) -> Self {
         match ended {
-            Ended::Exited(code) => Self::Exited(code),
-            Ended::Signalled(signal) => Self::Signalled(signal),
-            Ended::OverMemory(limit) => Self::OverMemory(limit),
-            Ended::OverProcesses(limit) => Self::OverProcesses(limit),
-            Ended::OverDisk(limit) => Self::OverDisk(limit),
+            ReportedEnd::Exited(code) => Self::Exited(code),
+            ReportedEnd::Signalled(signal) => Self::Signalled(signal),
+            ReportedEnd::OverMemory(limit) => Self::OverMemory(limit),
+            ReportedEnd::OverProcesses(limit) => Self::OverProcesses(limit),
+            ReportedEnd::OverDisk(limit) => Self::OverDisk(limit),
         }
     }
 }
 
-impl Sandboxes {
-    pub fn new(settings: Settings) -> Self {
-        Self { settings, found: OnceCell::new() }
+impl SandboxLauncher {
+    pub fn new(settings: SandboxLauncherSettings) -> Self {
+        Self { settings, namespace_mode: OnceCell::new() }
     }
 
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &SandboxLauncherSettings {
         &self.settings
     }
 
     /// Starts a program under what its sandbox says, or refuses. `output` is where it writes.
-    pub async fn start(&self, program: Program<'_>, output: Stdio) -> Result<Started> {
+    pub async fn start(&self, program: SandboxedProgram<'_>, output: Stdio) -> Result<StartedProgram> {
         let way = match program.sandbox.mode {
-            SandboxMode::Off => Way::Bare,
+            SandboxMode::Off => NamespaceMode::Bare,
             // Looked for once: only what works is remembered.
-            _ => self.found.get_or_try_init(|| self.find()).await?.clone(),
+            _ => self.namespace_mode.get_or_try_init(|| self.find_namespace_mode()).await?.clone(),
         };
-        self.start_by(way, program, output).await
+        self.start_with(way, program, output).await
     }
 
     /// The first way that works on this machine.
-    async fn find(&self) -> Result<Way> {
+    async fn find_namespace_mode(&self) -> Result<NamespaceMode> {
         let mut last = Error::Sandbox("no way to confine a program is configured".to_owned());
         for way in &self.settings.ways {
-            match self.probe(way).await {
+            match self.probe_mode(way).await {
                 Ok(()) => return Ok(way.clone()),
                 // Only a machine that says no for good makes room for another way. A failure of the moment is one:
                 // nothing runs, and nothing weaker is remembered.
-                Err(Error::NoWalls(why)) => last = Error::NoWalls(why),
+                Err(Error::NoNamespaces(why)) => last = Error::NoNamespaces(why),
                 Err(error) => return Err(error),
             }
             tracing::warn!(?way, error = %last, "this machine does not allow this way to confine programs");
@@ -178,48 +185,58 @@ impl Sandboxes {
         Err(last)
     }
 
-    async fn probe(&self, way: &Way) -> Result<()> {
-        let room = Temporary::new(&self.settings.temporary)?;
+    async fn probe_mode(&self, way: &NamespaceMode) -> Result<()> {
+        let room = RunFolder::new(&self.settings.temporary)?;
         let sandbox = SandboxSettings { mode: SandboxMode::Strict, ..SandboxSettings::default() };
-        let program = Program {
+        let program = SandboxedProgram {
             sandbox: &sandbox,
-            profile: Profile::Command,
+            profile: SandboxProfile::Command,
             workspace: &room.0,
             folder: &room.0,
             command: vec!["/bin/true".to_owned()],
-            grants: Grants::default(),
+            grants: SandboxGrants::default(),
         };
-        let mut started = self.start_by(way.clone(), program, Stdio::null()).await?;
-        match started.ended().await {
-            End::Exited(0) => Ok(()),
+        let mut started = self.start_with(way.clone(), program, Stdio::null()).await?;
+        match started.wait_for_end().await {
+            ProgramEnd::Exited(0) => Ok(()),
             end => Err(Error::Sandbox(format!("a trial run ended with {end:?}"))),
         }
     }
 
-    async fn start_by(&self, way: Way, program: Program<'_>, output: Stdio) -> Result<Started> {
-        let temporary = Temporary::new(&self.settings.temporary)?;
-        let plan = self.plan(way, &program, &temporary);
-        let (child, socket) = self.spawn(output).map_err(Error::Command)?;
+    async fn start_with(
+        &self,
+        way: NamespaceMode,
+        program: SandboxedProgram<'_>,
+        output: Stdio,
+    ) -> Result<StartedProgram> {
+        let temporary = RunFolder::new(&self.settings.temporary)?;
+        let plan = self.build_plan(way, &program, &temporary);
+        let (child, socket) = self.spawn_helper(output).map_err(Error::Command)?;
         let (lines, mut input) = socket.into_split();
         let mut text = serde_json::to_vec(&plan).map_err(|error| Error::Command(error.into()))?;
         text.push(b'\n');
         let mut lines = BufReader::new(lines);
-        let begun = timeout(BEGIN, async {
+        let begun = timeout(START_TIMEOUT, async {
             input.write_all(&text).await.map_err(Error::Command)?;
-            begin(&mut lines).await
+            wait_started(&mut lines).await
         });
         let facts =
             begun.await.unwrap_or_else(|_| Err(Error::Sandbox("the helper does not answer".to_owned())));
-        let child = Supervisor { child, has_walls: plan.way != Way::Bare };
-        let running = Running { child: Some(child), temporary: Some(temporary) };
-        Ok(Started { facts: facts?, lines, input: Some(input), running })
+        let child = SupervisorProcess { child, has_walls: plan.way != NamespaceMode::Bare };
+        let running = RunningSandbox { child: Some(child), temporary: Some(temporary) };
+        Ok(StartedProgram { facts: facts?, lines, input: Some(input), running })
     }
 
-    fn plan(&self, way: Way, program: &Program<'_>, temporary: &Temporary) -> Plan {
+    fn build_plan(
+        &self,
+        way: NamespaceMode,
+        program: &SandboxedProgram<'_>,
+        temporary: &RunFolder,
+    ) -> SandboxPlan {
         let grants = &program.grants;
         let hidden = self.settings.hidden.iter().chain(&grants.hidden);
         let inherited = self.settings.inherited.as_ref();
-        Plan {
+        SandboxPlan {
             mode: program.sandbox.mode,
             profile: program.profile,
             workspace: program.workspace.to_owned(),
@@ -227,15 +244,15 @@ impl Sandboxes {
             temporary: temporary.0.clone(),
             readable: self.settings.readable.iter().chain(&grants.readable).cloned().collect(),
             writable: grants.writable.clone(),
-            hidden: hidden.filter_map(|path| Hidden::find(path)).collect(),
-            limits: limits(program),
-            disk_mb: (program.profile == Profile::Command).then(|| program.sandbox.disk_limit_mb()),
+            hidden: hidden.filter_map(|path| HiddenPath::from_path(path)).collect(),
+            limits: program_limits(program),
+            disk_mb: (program.profile == SandboxProfile::Command).then(|| program.sandbox.disk_limit_mb()),
             listen: program.sandbox.listen && program.sandbox.mode == SandboxMode::Workspace,
             way,
             helper: self.settings.helper.clone(),
             program: program.command.clone(),
-            environment: grants.environment.clone().unwrap_or_else(|| environment(program.sandbox.mode)),
-            namespaces: inherited.map_or_else(facts::namespaces, |walls| walls.namespaces.clone()),
+            environment: grants.environment.clone().unwrap_or_else(|| base_environment(program.sandbox.mode)),
+            namespaces: inherited.map_or_else(facts::current_namespaces, |walls| walls.namespaces.clone()),
             own_proc: inherited.is_some_and(|walls| walls.own_proc),
             own_temporary: inherited.is_some_and(|walls| walls.own_temporary),
             sealed: inherited.is_some_and(|walls| walls.sealed),
@@ -243,21 +260,21 @@ impl Sandboxes {
         }
     }
 
-    fn spawn(&self, output: Stdio) -> io::Result<(Child, UnixStream)> {
+    fn spawn_helper(&self, output: Stdio) -> io::Result<(Child, UnixStream)> {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let (program, arguments) = self.settings.helper.split_first().ok_or(io::ErrorKind::NotFound)?;
         let mut command = Command::new(program);
-        command.args(arguments).arg(SUPERVISE).env_clear().envs(super::supervise::memory_settings());
+        command.args(arguments).arg(SUPERVISE_STAGE).env_clear().envs(super::supervise::allocator_settings());
         command.stdin(OwnedFd::from(theirs)).stdout(output).stderr(Stdio::null()).process_group(0);
         Ok((command.spawn()?, UnixStream::from_std(ours)?))
     }
 }
 
-fn environment(mode: SandboxMode) -> Vec<(String, String)> {
-    let mut environment: Vec<_> = PASSED_ON.iter().filter_map(|name| passed_on(name)).collect();
+fn base_environment(mode: SandboxMode) -> Vec<(String, String)> {
+    let mut environment: Vec<_> = PASSED_VARIABLES.iter().filter_map(|name| passed_variable(name)).collect();
     if mode == SandboxMode::Off {
-        environment.extend(["HOME", "TMPDIR"].iter().filter_map(|name| passed_on(name)));
+        environment.extend(["HOME", "TMPDIR"].iter().filter_map(|name| passed_variable(name)));
     }
     if !environment.iter().any(|(name, _)| name == "PATH") {
         environment.push(("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned()));
@@ -266,42 +283,44 @@ fn environment(mode: SandboxMode) -> Vec<(String, String)> {
 }
 
 /// A server runs as long as the daemon: its time and its files are not counted.
-fn limits(program: &Program<'_>) -> domain::ProgramLimits {
+fn program_limits(program: &SandboxedProgram<'_>) -> domain::ProgramLimits {
     let limits = program.sandbox.program_limits();
     match program.profile {
-        Profile::Command | Profile::Worker => limits,
-        Profile::Server => domain::ProgramLimits { cpu_seconds: None, file_mb: None, ..limits },
+        SandboxProfile::Command | SandboxProfile::Worker => limits,
+        SandboxProfile::Server => domain::ProgramLimits { cpu_seconds: None, file_mb: None, ..limits },
     }
 }
 
-fn passed_on(name: &str) -> Option<(String, String)> {
+fn passed_variable(name: &str) -> Option<(String, String)> {
     Some((name.to_owned(), std::env::var(name).ok()?))
 }
 
-async fn begin(lines: &mut BufReader<OwnedReadHalf>) -> Result<domain::ProgramConfinement> {
-    match hear(lines).await {
-        Some(Line::Facts(facts)) => Ok(*facts),
-        Some(Line::NoWalls(why)) => Err(Error::NoWalls(why)),
-        Some(Line::Refused(why)) => Err(Error::Sandbox(why)),
-        Some(Line::Ended(ended)) => Err(Error::Sandbox(format!("it ended before it began: {ended:?}"))),
+async fn wait_started(lines: &mut BufReader<OwnedReadHalf>) -> Result<domain::ProgramConfinement> {
+    match next_message(lines).await {
+        Some(HelperMessage::Facts(facts)) => Ok(*facts),
+        Some(HelperMessage::NoWalls(why)) => Err(Error::NoNamespaces(why)),
+        Some(HelperMessage::Refused(why)) => Err(Error::Sandbox(why)),
+        Some(HelperMessage::Ended(ended)) => {
+            Err(Error::Sandbox(format!("it ended before it began: {ended:?}")))
+        }
         None => Err(Error::Sandbox("the helper ended without a word".to_owned())),
     }
 }
 
-async fn hear(lines: &mut BufReader<OwnedReadHalf>) -> Option<Line> {
+async fn next_message(lines: &mut BufReader<OwnedReadHalf>) -> Option<HelperMessage> {
     let mut line = Vec::new();
-    lines.take(plan::LONGEST_LINE).read_until(b'\n', &mut line).await.ok()?;
+    lines.take(plan::MAX_LINE_BYTES).read_until(b'\n', &mut line).await.ok()?;
     serde_json::from_slice(&line).ok()
 }
 
-impl Started {
+impl StartedProgram {
     /// How the program ended. All it has started is gone when this returns.
-    pub async fn ended(&mut self) -> End {
+    pub async fn wait_for_end(&mut self) -> ProgramEnd {
         let end = loop {
-            match hear(&mut self.lines).await {
-                Some(Line::Ended(ended)) => break ended.into(),
-                Some(Line::Refused(_) | Line::NoWalls(_)) => {}
-                _ => break End::Unknown,
+            match next_message(&mut self.lines).await {
+                Some(HelperMessage::Ended(ended)) => break ended.into(),
+                Some(HelperMessage::Refused(_) | HelperMessage::NoWalls(_)) => {}
+                _ => break ProgramEnd::Unknown,
             }
         };
         self.stop().await;
@@ -314,12 +333,12 @@ impl Started {
         self.running.reap().await;
     }
 
-    pub fn supervisor(&self) -> Option<u32> {
+    pub fn supervisor_pid(&self) -> Option<u32> {
         self.running.child.as_ref().and_then(|supervisor| supervisor.child.id())
     }
 }
 
-impl Running {
+impl RunningSandbox {
     /// Returns when the supervisor has gone, which it does once its line is closed.
     pub async fn reap(&mut self) {
         if let Some(mut child) = self.child.take() {
@@ -328,14 +347,14 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningSandbox {
     fn drop(&mut self) {
-        clear(self.child.take(), self.temporary.take());
+        clean_up_later(self.child.take(), self.temporary.take());
     }
 }
 
 /// Waits in the background for a supervisor to go, then removes the run's folder.
-fn clear(child: Option<Supervisor>, temporary: Option<Temporary>) {
+fn clean_up_later(child: Option<SupervisorProcess>, temporary: Option<RunFolder>) {
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
     runtime.spawn(async move {
         if let Some(mut child) = child {
@@ -345,9 +364,9 @@ fn clear(child: Option<Supervisor>, temporary: Option<Temporary>) {
     });
 }
 
-impl Supervisor {
+impl SupervisorProcess {
     async fn reap(&mut self) {
-        if timeout(CLEAR, self.child.wait()).await.is_ok() {
+        if timeout(CLEANUP_TIMEOUT, self.child.wait()).await.is_ok() {
             return;
         }
         tracing::error!(pid = self.child.id(), "a program's processes have not ended yet");
@@ -358,9 +377,9 @@ impl Supervisor {
 }
 
 /// A folder of one run, removed with it.
-pub struct Temporary(PathBuf);
+pub struct RunFolder(PathBuf);
 
-impl Temporary {
+impl RunFolder {
     fn new(parent: &Path) -> Result<Self> {
         let failed = |error: io::Error| Error::Sandbox(format!("no temporary folder can be made: {error}"));
         let mut private = fs::DirBuilder::new();
@@ -379,7 +398,7 @@ impl Temporary {
     }
 }
 
-impl Drop for Temporary {
+impl Drop for RunFolder {
     fn drop(&mut self) {
         fs::remove_dir_all(&self.0).ok();
     }

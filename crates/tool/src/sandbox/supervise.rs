@@ -13,9 +13,12 @@ use std::time::{Duration, Instant};
 use polyclaw_domain::agent::SandboxMode;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
-use super::plan::{self, ENTER, Ended, INIT, Line, MISUSED, Plan, Profile, REFUSED, Way};
-use super::walls;
-use super::watch::{self, Watch};
+use super::namespaces;
+use super::plan::{
+    self, ENTER_STAGE, EXIT_MISUSED, EXIT_REFUSED, HelperMessage, INIT_STAGE, NamespaceMode, ReportedEnd,
+    SandboxPlan, SandboxProfile,
+};
+use super::watch::{self, LimitWatch};
 
 /// Exit status of bubblewrap when it could not do what it was asked; no stage of ours has it.
 const BUBBLEWRAP_FAILED: i32 = 1;
@@ -25,118 +28,127 @@ const SERVER_GRACE: Duration = Duration::from_secs(2);
 
 /// First stage: reads the plan and builds the walls.
 pub fn supervise() -> u8 {
-    let Some(plan) = plan::hear::<Plan>(io::stdin()) else { return MISUSED };
-    let begun = match &plan.way {
-        Way::Own => walls::leave(&plan).and_then(|()| next(&plan, &plan.helper, INIT)),
-        Way::Bubblewrap(path) => walls::bubblewrap(&plan, path).and_then(|wrap| next(&plan, &wrap, INIT)),
-        Way::Bare => return bare(&plan),
-    };
+    let Some(plan) = plan::read_json_line::<SandboxPlan>(io::stdin()) else { return EXIT_MISUSED };
+    let begun =
+        match &plan.way {
+            NamespaceMode::Own => namespaces::enter_namespaces(&plan)
+                .and_then(|()| spawn_stage(&plan, &plan.helper, INIT_STAGE)),
+            NamespaceMode::Bubblewrap(path) => namespaces::bubblewrap_command(&plan, path)
+                .and_then(|wrap| spawn_stage(&plan, &wrap, INIT_STAGE)),
+            NamespaceMode::Bare => return run_without_namespaces(&plan),
+        };
     // The first process of the namespace ends with us, and all others with that.
     die_with_parent();
     match begun.and_then(|mut child| child.wait()) {
         Ok(status) if status.code() == Some(BUBBLEWRAP_FAILED) => {
-            no_walls("bubblewrap can not make namespaces")
+            report_no_namespaces("bubblewrap can not make namespaces")
         }
         // It ended after all others in its namespace had.
-        Ok(status) => status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(REFUSED),
-        Err(error) if walls::is_for_good(&error) => no_walls(&format!("namespaces can not be made: {error}")),
-        Err(error) => refuse(&format!("namespaces could not be made: {error}")),
+        Ok(status) => status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(EXIT_REFUSED),
+        Err(error) if namespaces::is_permanent(&error) => {
+            report_no_namespaces(&format!("namespaces can not be made: {error}"))
+        }
+        Err(error) => report_refusal(&format!("namespaces could not be made: {error}")),
     }
 }
 
 /// Without walls we must outlive the daemon by a moment: who else would end what is left? So no signal at its death;
 /// the closed socket tells.
-fn bare(plan: &Plan) -> u8 {
+fn run_without_namespaces(plan: &SandboxPlan) -> u8 {
     // For root the kernel keeps no limit of processes, and what is counted from outside can be outrun.
     if plan.mode != SandboxMode::Off && !plan.walled && rustix::process::geteuid().is_root() {
-        return refuse("root can not be confined without namespaces: run Polyclaw as an ordinary user");
+        return report_refusal(
+            "root can not be confined without namespaces: run Polyclaw as an ordinary user",
+        );
     }
-    attend(plan)
+    supervise_program(plan)
 }
 
-fn no_walls(why: &str) -> u8 {
-    plan::say(&Line::NoWalls(why.to_owned()));
-    REFUSED
+fn report_no_namespaces(why: &str) -> u8 {
+    plan::send_line(&HelperMessage::NoWalls(why.to_owned()));
+    EXIT_REFUSED
 }
 
 /// Second stage, inside namespaces: their first process.
 pub fn init() -> u8 {
-    let Some(mut plan) = handed_on() else { return MISUSED };
+    let Some(mut plan) = receive_plan() else { return EXIT_MISUSED };
     die_with_parent();
-    match walls::furnish(&mut plan) {
-        Ok(()) => attend(&plan),
-        Err(error) if walls::is_for_good(&error) => no_walls(&format!("mounts can not be arranged: {error}")),
-        Err(error) => refuse(&format!("mounts could not be arranged: {error}")),
+    match namespaces::set_up_mounts(&mut plan) {
+        Ok(()) => supervise_program(&plan),
+        Err(error) if namespaces::is_permanent(&error) => {
+            report_no_namespaces(&format!("mounts can not be arranged: {error}"))
+        }
+        Err(error) => report_refusal(&format!("mounts could not be arranged: {error}")),
     }
 }
 
 /// The plan comes where errors are to go; they go where output goes from then on.
-pub fn handed_on() -> Option<Plan> {
-    let plan = plan::hear(rustix::io::dup(io::stderr().as_fd()).map(std::fs::File::from).ok()?);
+pub fn receive_plan() -> Option<SandboxPlan> {
+    let plan = plan::read_json_line(rustix::io::dup(io::stderr().as_fd()).map(std::fs::File::from).ok()?);
     rustix::stdio::dup2_stderr(io::stdout().as_fd()).ok()?;
     plan
 }
 
-fn next(plan: &Plan, helper: &[String], stage: &str) -> io::Result<Child> {
+fn spawn_stage(plan: &SandboxPlan, helper: &[String], stage: &str) -> io::Result<Child> {
     let (reader, writer) = io::pipe()?;
     let (program, arguments) = helper.split_first().ok_or(io::ErrorKind::NotFound)?;
     let mut command = Command::new(program);
-    command.args(arguments).arg(stage).env_clear().envs(memory_settings()).stderr(reader);
+    command.args(arguments).arg(stage).env_clear().envs(allocator_settings()).stderr(reader);
     command.stdin(Stdio::inherit()).stdout(Stdio::inherit());
     let child = command.spawn()?;
-    plan::pass(plan, writer)?;
+    plan::write_plan(plan, writer)?;
     Ok(child)
 }
 
 /// Our own allocator must not reserve more than a program may have.
-pub fn memory_settings() -> [(&'static str, &'static str); 1] {
+pub fn allocator_settings() -> [(&'static str, &'static str); 1] {
     [("MIMALLOC_ARENA_EAGER_COMMIT", "0")]
 }
 
 /// Starts the last stage and stays until it has ended, the daemon is gone, or a limit is passed.
-fn attend(plan: &Plan) -> u8 {
+fn supervise_program(plan: &SandboxPlan) -> u8 {
     rustix::process::set_child_subreaper(Pid::from_raw(1)).ok();
-    let child = match next(plan, &plan.helper, ENTER) {
+    let child = match spawn_stage(plan, &plan.helper, ENTER_STAGE) {
         Ok(child) => child,
-        Err(error) => return refuse(&format!("it could not be started: {error}")),
+        Err(error) => return report_refusal(&format!("it could not be started: {error}")),
     };
-    let Some(program) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return REFUSED };
-    let ended = follow(program, plan);
-    if plan.way == Way::Bare {
+    let Some(program) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return EXIT_REFUSED };
+    let ended = watch_program(program, plan);
+    if plan.way == NamespaceMode::Bare {
         kill_all();
     }
     // In a namespace our own end is everybody's, at once: no loop of ours could be as fast as a bomb.
-    ended.map_or(REFUSED, |ended| {
-        plan::say(&Line::Ended(ended));
+    ended.map_or(EXIT_REFUSED, |ended| {
+        plan::send_line(&HelperMessage::Ended(ended));
         0
     })
 }
 
 /// `None` if the daemon is gone.
-fn follow(program: Pid, plan: &Plan) -> Option<Ended> {
-    let mut watch = Watch::new(plan);
+fn watch_program(program: Pid, plan: &SandboxPlan) -> Option<ReportedEnd> {
+    let mut watch = LimitWatch::new(plan);
     let handle = rustix::process::pidfd_open(program, rustix::process::PidfdFlags::empty()).ok();
     loop {
-        if let Some(ended) = reap(program) {
+        if let Some(ended) = reap_children(program) {
             return Some(ended);
         }
-        if watch.wait(handle.as_ref()) {
-            return closing(program, plan);
+        if watch.wait_for_event(handle.as_ref()) {
+            return wait_server_exit(program, plan);
         }
-        if let Some(over) = watch.look() {
+        if let Some(over) = watch.check_limits() {
             return Some(over);
         }
     }
 }
 
 /// The line to the daemon is closed. To a server that is the end of its input: it gets a moment to end by itself.
-fn closing(program: Pid, plan: &Plan) -> Option<Ended> {
-    if plan.profile != Profile::Server {
+fn wait_server_exit(program: Pid, plan: &SandboxPlan) -> Option<ReportedEnd> {
+    if plan.profile != SandboxProfile::Server {
         return None;
     }
     let limit = Instant::now() + SERVER_GRACE;
     while Instant::now() < limit {
-        if let Some(ended) = reap(program) {
+        if let Some(ended) = reap_children(program) {
             return Some(ended);
         }
         std::thread::sleep(Duration::from_millis(10));
@@ -145,19 +157,19 @@ fn closing(program: Pid, plan: &Plan) -> Option<Ended> {
 }
 
 /// Collects whoever has ended, and says so if it was the program.
-fn reap(program: Pid) -> Option<Ended> {
+fn reap_children(program: Pid) -> Option<ReportedEnd> {
     while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
         if pid == program {
-            return Some(how(status));
+            return Some(end_from_status(status));
         }
     }
     None
 }
 
-fn how(status: WaitStatus) -> Ended {
+fn end_from_status(status: WaitStatus) -> ReportedEnd {
     match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => Ended::Exited(code),
-        (None, signal) => Ended::Signalled(signal.unwrap_or(0)),
+        (Some(code), _) => ReportedEnd::Exited(code),
+        (None, signal) => ReportedEnd::Signalled(signal.unwrap_or(0)),
     }
 }
 
@@ -166,7 +178,7 @@ fn how(status: WaitStatus) -> Ended {
 fn kill_all() {
     while !watch::stop_all() {}
     loop {
-        for pid in watch::descendants() {
+        for pid in watch::descendant_pids() {
             rustix::process::kill_process(pid, Signal::KILL).ok();
         }
         // All that have ended by now, before the next look: one at a time would never be done with many.
@@ -185,7 +197,7 @@ fn die_with_parent() {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).ok();
 }
 
-pub fn refuse(why: &str) -> u8 {
-    plan::say(&Line::Refused(why.to_owned()));
-    REFUSED
+pub fn report_refusal(why: &str) -> u8 {
+    plan::send_line(&HelperMessage::Refused(why.to_owned()));
+    EXIT_REFUSED
 }

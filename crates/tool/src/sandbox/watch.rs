@@ -9,25 +9,25 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Pid;
 
-use super::plan::{Ended, Plan, Profile};
+use super::plan::{ReportedEnd, SandboxPlan, SandboxProfile};
 use super::usage::{SharedMemory, unlinked_bytes};
 use crate::quota::{used_bytes, used_bytes_of_mount};
 
 /// Between two looks. Long enough to cost nothing, short enough that a bomb does not get far.
-const COMMAND_PAUSE_MS: i64 = 50;
+const COMMAND_CHECK_INTERVAL_MS: i64 = 50;
 /// A server waits most of its life, and nobody else chose its program than the operator.
-const SERVER_PAUSE_MS: i64 = 500;
+const SERVER_CHECK_INTERVAL_MS: i64 = 500;
 
-pub struct Watch {
+pub struct LimitWatch {
     memory_mb: u64,
     processes: u64,
     pause_ms: i64,
     shared: SharedMemory,
-    disk: Option<Disk>,
+    disk: Option<DiskWatch>,
 }
 
 /// What the run has on disk, looked at as often as looking is cheap: its workspace and its temporary folder.
-struct Disk {
+struct DiskWatch {
     workspace: PathBuf,
     temporary: PathBuf,
     limit_mb: u64,
@@ -37,12 +37,12 @@ struct Disk {
 }
 
 /// Between two looks at a workspace; longer where a look takes long.
-const SHORTEST_DISK_PAUSE: Duration = Duration::from_millis(250);
-const DISK_PAUSE_PER_LOOK: u32 = 20;
+const MIN_DISK_CHECK_INTERVAL: Duration = Duration::from_millis(250);
+const DISK_INTERVAL_PER_CHECK_TIME: u32 = 20;
 const MIB: u64 = 1024 * 1024;
 
-impl Disk {
-    fn new(plan: &Plan, limit_mb: u64) -> Self {
+impl DiskWatch {
+    fn new(plan: &SandboxPlan, limit_mb: u64) -> Self {
         let began = Instant::now();
         // Under its own name only where no other folder lies over it.
         let temporary = if plan.own_temporary { Path::new("/tmp") } else { &plan.temporary };
@@ -54,18 +54,20 @@ impl Disk {
             next: began,
         };
         disk.most = limit_mb.saturating_mul(MIB).max(disk.used(&[]));
-        disk.next = Instant::now() + SHORTEST_DISK_PAUSE.max(began.elapsed() * DISK_PAUSE_PER_LOOK);
+        disk.next =
+            Instant::now() + MIN_DISK_CHECK_INTERVAL.max(began.elapsed() * DISK_INTERVAL_PER_CHECK_TIME);
         disk
     }
 
-    fn look(&mut self, processes: &[Pid]) -> Option<Ended> {
+    fn check_disk(&mut self, processes: &[Pid]) -> Option<ReportedEnd> {
         let began = Instant::now();
         if began < self.next {
             return None;
         }
         let used = self.used(processes);
-        self.next = Instant::now() + SHORTEST_DISK_PAUSE.max(began.elapsed() * DISK_PAUSE_PER_LOOK);
-        (used > self.most).then_some(Ended::OverDisk(self.limit_mb))
+        self.next =
+            Instant::now() + MIN_DISK_CHECK_INTERVAL.max(began.elapsed() * DISK_INTERVAL_PER_CHECK_TIME);
+        (used > self.most).then_some(ReportedEnd::OverDisk(self.limit_mb))
     }
 
     fn used(&self, processes: &[Pid]) -> u64 {
@@ -75,19 +77,23 @@ impl Disk {
     }
 }
 
-impl Watch {
-    pub fn new(plan: &Plan) -> Self {
+impl LimitWatch {
+    pub fn new(plan: &SandboxPlan) -> Self {
         Self {
             memory_mb: plan.limits.memory_mb.unwrap_or(u64::MAX),
             processes: plan.limits.processes.unwrap_or(u64::MAX),
             shared: SharedMemory::default(),
-            disk: plan.disk_mb.map(|limit_mb| Disk::new(plan, limit_mb)),
-            pause_ms: if plan.profile == Profile::Server { SERVER_PAUSE_MS } else { COMMAND_PAUSE_MS },
+            disk: plan.disk_mb.map(|limit_mb| DiskWatch::new(plan, limit_mb)),
+            pause_ms: if plan.profile == SandboxProfile::Server {
+                SERVER_CHECK_INTERVAL_MS
+            } else {
+                COMMAND_CHECK_INTERVAL_MS
+            },
         }
     }
 
     /// Waits for the program's end, for the daemon's, or for the next look. True if the daemon is gone.
-    pub fn wait(&self, program: Option<&OwnedFd>) -> bool {
+    pub fn wait_for_event(&self, program: Option<&OwnedFd>) -> bool {
         let input = io::stdin();
         let mut ends = vec![PollFd::from_borrowed_fd(input.as_fd(), PollFlags::RDHUP)];
         ends.extend(program.map(|fd| PollFd::new(fd, PollFlags::IN)));
@@ -97,28 +103,28 @@ impl Watch {
     }
 
     /// The limit that is passed, if any.
-    pub fn look(&mut self) -> Option<Ended> {
-        let all = descendants();
+    pub fn check_limits(&mut self) -> Option<ReportedEnd> {
+        let all = descendant_pids();
         if all.len() as u64 > self.processes {
-            return Some(Ended::OverProcesses(self.processes));
+            return Some(ReportedEnd::OverProcesses(self.processes));
         }
         let own: u64 = all.iter().map(|pid| status_kb(*pid, "RssAnon:")).sum();
         let shared: u64 = all.iter().map(|pid| status_kb(*pid, "RssShmem:")).sum();
         let used = own.saturating_add(shared.max(self.shared.look_kb(&all)));
         if used / 1024 > self.memory_mb {
-            return Some(Ended::OverMemory(self.memory_mb));
+            return Some(ReportedEnd::OverMemory(self.memory_mb));
         }
-        self.disk.as_mut().and_then(|disk| disk.look(&all))
+        self.disk.as_mut().and_then(|disk| disk.check_disk(&all))
     }
 }
 
 /// Every process that comes from this one.
-pub fn descendants() -> Vec<Pid> {
+pub fn descendant_pids() -> Vec<Pid> {
     // Not by our number: it means another process where /proc is another namespace's.
-    let mut found = children("self");
+    let mut found = child_pids("self");
     let mut at = 0;
     while at < found.len() {
-        let more = children(&found[at].as_raw_nonzero().to_string());
+        let more = child_pids(&found[at].as_raw_nonzero().to_string());
         found.extend(more);
         at += 1;
     }
@@ -127,7 +133,7 @@ pub fn descendants() -> Vec<Pid> {
 
 /// Stops every descendant. True when all of them have stopped, or ended.
 pub fn stop_all() -> bool {
-    let running: Vec<Pid> = descendants().into_iter().filter(|pid| is_running(*pid)).collect();
+    let running: Vec<Pid> = descendant_pids().into_iter().filter(|pid| is_running(*pid)).collect();
     for pid in &running {
         rustix::process::kill_process(*pid, rustix::process::Signal::STOP).ok();
     }
@@ -141,7 +147,7 @@ fn is_running(pid: Pid) -> bool {
 }
 
 /// Tasks of a user, this machine over: what a limit of processes starts from where it counts them all.
-pub fn tasks_of(uid: u32) -> u64 {
+pub fn count_user_tasks(uid: u32) -> u64 {
     let tasks = |entry: std::fs::DirEntry| {
         let status = std::fs::read_to_string(entry.path().join("status")).ok()?;
         let value =
@@ -154,7 +160,7 @@ pub fn tasks_of(uid: u32) -> u64 {
     std::fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(tasks).sum()
 }
 
-fn children(pid: &str) -> Vec<Pid> {
+fn child_pids(pid: &str) -> Vec<Pid> {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let listed =
         threads.flatten().filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());

@@ -4,33 +4,33 @@ use regex::{Regex, RegexBuilder};
 
 use crate::error::{Error, Result};
 
-pub struct Glob {
+pub struct PathGlob {
     regex: Regex,
     /// A pattern without a slash is about the file name, wherever the file is.
     only_name: bool,
 }
 
-impl Glob {
+impl PathGlob {
     pub fn matches(&self, path: &str) -> bool {
         let subject = if self.only_name { path.rsplit('/').next().unwrap_or(path) } else { path };
         self.regex.is_match(subject)
     }
 }
 
-pub fn compile(pattern: &str) -> Result<Glob> {
+pub fn compile_glob(pattern: &str) -> Result<PathGlob> {
     let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
     let refused = |why: &str| Error::Arguments(format!("the glob can not be used: {why}"));
     if pattern.is_empty() || pattern.len() > 1000 {
         return Err(refused("it is empty or too long"));
     }
-    let source = translate(pattern).ok_or_else(|| refused("a '{' and its '}' do not pair"))?;
+    let source = glob_to_regex(pattern).ok_or_else(|| refused("a '{' and its '}' do not pair"))?;
     let regex = RegexBuilder::new(&source).size_limit(1 << 20).build();
     let regex = regex.map_err(|_| refused("it is too complex"))?;
-    Ok(Glob { regex, only_name: !pattern.contains('/') })
+    Ok(PathGlob { regex, only_name: !pattern.contains('/') })
 }
 
 /// The same pattern as a regular expression; `None` if its braces do not pair.
-fn translate(pattern: &str) -> Option<String> {
+fn glob_to_regex(pattern: &str) -> Option<String> {
     let mut out = String::from(r"(?s)\A");
     let mut depth = 0_usize;
     let mut rest = pattern.trim_start_matches('/').chars().peekable();
@@ -79,14 +79,14 @@ mod tests {
             ("a.c", "abc", false),
             ("src/**", "src/a/b", true),
         ] {
-            assert_eq!(compile(pattern).unwrap().matches(path), expected, "{pattern} {path}");
+            assert_eq!(compile_glob(pattern).unwrap().matches(path), expected, "{pattern} {path}");
         }
     }
 
     #[test]
     fn unusable_patterns_are_refused() {
         for pattern in ["", "{a", "a}", "{a,{b}", &"x".repeat(2000)] {
-            assert!(compile(pattern).is_err(), "{pattern}");
+            assert!(compile_glob(pattern).is_err(), "{pattern}");
         }
     }
 }

@@ -13,13 +13,13 @@ fn home() -> tempfile::TempDir {
     home
 }
 
-fn arguments(pattern: &str) -> Arguments {
-    Arguments { pattern: pattern.to_owned(), path: None, glob: None, limit: None }
+fn arguments(pattern: &str) -> SearchFilesArguments {
+    SearchFilesArguments { pattern: pattern.to_owned(), path: None, glob: None, limit: None }
 }
 
-fn found(home: &tempfile::TempDir, path: &str, arguments: &Arguments) -> String {
-    let place = workspace::locate(home.path(), path).unwrap();
-    search(&place, arguments, &Budget::ample()).unwrap()
+fn found(home: &tempfile::TempDir, path: &str, arguments: &SearchFilesArguments) -> String {
+    let place = workspace::resolve_path(home.path(), path).unwrap();
+    search_place(&place, arguments, &WorkBudget::ample()).unwrap()
 }
 
 #[test]
@@ -41,11 +41,11 @@ fn an_empty_match_does_not_count_the_end_of_the_file_as_a_line() {
 #[test]
 fn a_glob_and_a_limit_narrow_the_search() {
     let home = home();
-    let only_rust = Arguments { glob: Some("*.rs".to_owned()), ..arguments("find") };
+    let only_rust = SearchFilesArguments { glob: Some("*.rs".to_owned()), ..arguments("find") };
     assert_eq!(found(&home, "", &only_rust), "src/b.rs:1: fn find() {}\n");
-    let relative = Arguments { glob: Some("src/*".to_owned()), ..arguments("find") };
+    let relative = SearchFilesArguments { glob: Some("src/*".to_owned()), ..arguments("find") };
     assert_eq!(found(&home, "", &relative), "src/b.rs:1: fn find() {}\n");
-    let one = Arguments { limit: Some(1), ..arguments("find") };
+    let one = SearchFilesArguments { limit: Some(1), ..arguments("find") };
     assert_eq!(found(&home, "", &one), "a.txt:3: find me\n[only the first 1 matches are shown]\n");
 }
 
@@ -59,8 +59,8 @@ fn what_is_no_regular_expression_is_plain_text() {
 #[test]
 fn a_pattern_that_would_fill_the_memory_is_refused() {
     let home = home();
-    let place = workspace::locate(home.path(), "").unwrap();
-    let refused = search(&place, &arguments("((a{999}){999}){999}"), &Budget::ample());
+    let place = workspace::resolve_path(home.path(), "").unwrap();
+    let refused = search_place(&place, &arguments("((a{999}){999}){999}"), &WorkBudget::ample());
     assert!(matches!(refused, Err(Error::Arguments(_))), "{refused:?}");
 }
 
@@ -70,14 +70,14 @@ fn output_is_bounded() {
     fs::write(home.path().join("long"), "x".repeat(5000)).unwrap();
     fs::write(home.path().join("many"), format!("{}\n", "y".repeat(390)).repeat(2000)).unwrap();
     assert!(found(&home, "", &arguments("x{50}")).len() < 500);
-    let many = Arguments { limit: Some(usize::MAX), ..arguments("y") };
-    assert!(found(&home, "", &many).len() < MOST_TEXT + 1000);
+    let many = SearchFilesArguments { limit: Some(usize::MAX), ..arguments("y") };
+    assert!(found(&home, "", &many).len() < MAX_TEXT_BYTES + 1000);
 }
 
 #[test]
 fn a_search_out_of_time_says_so() {
     let home = home();
-    let place = workspace::locate(home.path(), "").unwrap();
-    let text = search(&place, &arguments("find"), &Budget::empty()).unwrap();
+    let place = workspace::resolve_path(home.path(), "").unwrap();
+    let text = search_place(&place, &arguments("find"), &WorkBudget::empty()).unwrap();
     assert!(text.contains("out of time"), "{text}");
 }

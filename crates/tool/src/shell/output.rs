@@ -4,83 +4,83 @@ use std::time::{Duration, Instant};
 
 use polyclaw_domain::tool::ProgressSink;
 
-use crate::text::Decoder;
+use crate::text::TextDecoder;
 
 /// Of the start and of the end, each; 256 KiB together.
-const KEPT: usize = 128 * 1024;
+const RETAINED_BYTES: usize = 128 * 1024;
 /// After this much, progress only says that there is more.
-const MOST_SHOWN: usize = 256 * 1024;
-const BETWEEN_NOTES: Duration = Duration::from_secs(1);
+const MAX_PROGRESS_BYTES: usize = 256 * 1024;
+const PROGRESS_NOTE_INTERVAL: Duration = Duration::from_secs(1);
 
-pub struct Output<'a> {
+pub struct ShellOutput<'a> {
     progress: ProgressSink<'a>,
-    decoder: Decoder,
+    decoder: TextDecoder,
     head: String,
     /// Grows to twice what is kept before it is cut, so that cutting is rare.
     tail: String,
     /// Bytes between head and tail that are gone.
     left_out: usize,
-    shown: usize,
+    progress_bytes: usize,
     noted: Option<Instant>,
 }
 
-impl<'a> Output<'a> {
+impl<'a> ShellOutput<'a> {
     pub fn new(progress: ProgressSink<'a>) -> Self {
         Self {
             progress,
-            decoder: Decoder::default(),
+            decoder: TextDecoder::default(),
             head: String::new(),
             tail: String::new(),
             left_out: 0,
-            shown: 0,
+            progress_bytes: 0,
             noted: None,
         }
     }
 
     pub fn push(&mut self, bytes: &[u8]) {
         let text = self.decoder.push(bytes);
-        self.show(&text);
-        self.keep(&text);
+        self.report_progress(&text);
+        self.retain_text(&text);
     }
 
     pub fn finish(mut self) -> String {
         let rest = self.decoder.finish();
-        self.show(&rest);
-        self.keep(&rest);
-        self.cut_tail();
+        self.report_progress(&rest);
+        self.retain_text(&rest);
+        self.trim_tail();
         if self.left_out == 0 {
             return self.head + &self.tail;
         }
         format!("{}\n[… {} bytes left out …]\n{}", self.head, self.left_out, self.tail)
     }
 
-    fn keep(&mut self, text: &str) {
+    fn retain_text(&mut self, text: &str) {
         // Once something is in the tail nothing goes before it, even if a little room is left in the head.
-        let room = if self.tail.is_empty() { KEPT - self.head.len() } else { 0 };
+        let room = if self.tail.is_empty() { RETAINED_BYTES - self.head.len() } else { 0 };
         let (start, rest) = text.split_at(text.floor_char_boundary(room));
         self.head.push_str(start);
         self.tail.push_str(rest);
-        if self.tail.len() > 2 * KEPT {
-            self.cut_tail();
+        if self.tail.len() > 2 * RETAINED_BYTES {
+            self.trim_tail();
         }
     }
 
-    fn cut_tail(&mut self) {
-        let gone = self.tail.ceil_char_boundary(self.tail.len().saturating_sub(KEPT));
+    fn trim_tail(&mut self) {
+        let gone = self.tail.ceil_char_boundary(self.tail.len().saturating_sub(RETAINED_BYTES));
         self.tail.drain(..gone);
         self.left_out += gone;
     }
 
-    fn show(&mut self, text: &str) {
+    fn report_progress(&mut self, text: &str) {
         if text.is_empty() {
             return;
         }
-        if self.shown + text.len() <= MOST_SHOWN {
-            self.shown += text.len();
+        if self.progress_bytes + text.len() <= MAX_PROGRESS_BYTES {
+            self.progress_bytes += text.len();
             return (self.progress)(text);
         }
         // Still a sign of life, for whoever watches for silence.
-        if self.noted.is_none_or(|at| at.elapsed() >= BETWEEN_NOTES) {
+        if self.noted.is_none_or(|at| at.elapsed() >= PROGRESS_NOTE_INTERVAL) {
             self.noted = Some(Instant::now());
             (self.progress)("[… more output …]\n");
         }
@@ -98,7 +98,7 @@ mod tests {
     fn kept(pieces: &[&[u8]]) -> (String, String) {
         let shown = Mutex::new(String::new());
         let progress = |text: &str| shown.lock().unwrap().push_str(text);
-        let mut output = Output::new(&progress);
+        let mut output = ShellOutput::new(&progress);
         for piece in pieces {
             output.push(piece);
         }
@@ -120,8 +120,8 @@ mod tests {
         let (text, shown) = kept(&pieces);
         assert!(text.starts_with("0\n1\n2\n") && text.ends_with("199999\n"));
         let total: usize = lines.iter().map(String::len).sum();
-        assert!(text.contains(&format!("[… {} bytes left out …]", total - 2 * KEPT)));
-        assert!(shown.len() <= MOST_SHOWN + 100 && shown.contains("more output"));
+        assert!(text.contains(&format!("[… {} bytes left out …]", total - 2 * RETAINED_BYTES)));
+        assert!(shown.len() <= MAX_PROGRESS_BYTES + 100 && shown.contains("more output"));
     }
 
     proptest! {
@@ -138,7 +138,7 @@ mod tests {
         #[test]
         fn any_bytes_stay_within_bounds(byte in any::<[u8; 5]>(), times in 1usize..200_000) {
             let (text, _) = kept(&[&byte.repeat(times)]);
-            prop_assert!(text.len() <= 2 * KEPT + 100);
+            prop_assert!(text.len() <= 2 * RETAINED_BYTES + 100);
         }
     }
 }

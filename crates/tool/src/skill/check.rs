@@ -6,36 +6,36 @@ use std::io::Read;
 use polyclaw_domain::skill::{SkillFinding, is_lookalike, lint_skill};
 use rustix::fs::FileType;
 
-use super::{Found, Source, discover};
-use crate::folder::Folder;
+use super::{DiscoveredSkill, SkillFolder, discover_skills};
+use crate::folder::FolderHandle;
 use crate::text;
 
 /// A larger file than this is not for reading.
-const LONGEST_FILE: u64 = 256 * 1024;
-const MOST_FILES: usize = 500;
-const DEEPEST: usize = 6;
+const MAX_FILE_BYTES: u64 = 256 * 1024;
+const MAX_FILES: usize = 500;
+const MAX_DEPTH: usize = 6;
 /// Findings of one skill: more help nobody.
-const MOST_FINDINGS: usize = 50;
+const MAX_FINDINGS: usize = 50;
 
 /// Everything found about the skills of these folders.
-pub fn check(sources: &[Source]) -> Vec<Found> {
-    let mut found = discover(sources);
+pub fn check_skills(sources: &[SkillFolder]) -> Vec<DiscoveredSkill> {
+    let mut found = discover_skills(sources);
     let names: Vec<Option<String>> =
         found.iter().map(|one| one.skill.as_ref().map(|skill| skill.name.clone())).collect();
     for (at, one) in found.iter_mut().enumerate() {
-        if let Ok(folder) = Folder::open(&one.folder) {
-            let mut left = MOST_FILES;
-            files(&folder, "", DEEPEST, &mut left, &mut one.findings);
+        if let Ok(folder) = FolderHandle::open(&one.folder) {
+            let mut left = MAX_FILES;
+            check_files(&folder, "", MAX_DEPTH, &mut left, &mut one.findings);
         }
         if let Some(name) = &names[at] {
-            one.findings.extend(beside(name, at, &names));
+            one.findings.extend(find_name_conflict(name, at, &names));
         }
-        one.findings.truncate(MOST_FINDINGS);
+        one.findings.truncate(MAX_FINDINGS);
     }
     found
 }
 
-fn beside(name: &str, at: usize, names: &[Option<String>]) -> Option<SkillFinding> {
+fn find_name_conflict(name: &str, at: usize, names: &[Option<String>]) -> Option<SkillFinding> {
     let others = names.iter().enumerate().filter(|(n, _)| *n != at);
     let mut others = others.filter_map(|(n, other)| other.as_deref().map(|other| (n, other)));
     others.find_map(|(n, other)| {
@@ -54,17 +54,23 @@ fn beside(name: &str, at: usize, names: &[Option<String>]) -> Option<SkillFindin
     })
 }
 
-fn files(folder: &Folder, above: &str, depth: usize, left: &mut usize, findings: &mut Vec<SkillFinding>) {
-    let Ok(entries) = folder.entries() else { return };
+fn check_files(
+    folder: &FolderHandle,
+    above: &str,
+    depth: usize,
+    left: &mut usize,
+    findings: &mut Vec<SkillFinding>,
+) {
+    let Ok(entries) = folder.read_entries() else { return };
     for entry in entries.found {
-        let shown = format!("{above}{}", text::cut(&text::name(&entry.name), 80));
+        let shown = format!("{above}{}", text::truncate_text(&text::name(&entry.name), 80));
         match entry.kind {
             FileType::Symlink => {
                 let what = format!("{shown} is a symbolic link; it can not be read through the skill");
                 findings.push(SkillFinding::warning("skill_link", what, "put the file itself there"));
             }
             FileType::RegularFile if *left == 0 => {
-                let what = format!("it has more than {MOST_FILES} files; the rest was not looked at");
+                let what = format!("it has more than {MAX_FILES} files; the rest was not looked at");
                 findings.push(SkillFinding::warning(
                     "skill_large",
                     what,
@@ -74,7 +80,7 @@ fn files(folder: &Folder, above: &str, depth: usize, left: &mut usize, findings:
             }
             FileType::RegularFile => {
                 *left -= 1;
-                findings.extend(file(folder, &entry.name, entry.size, &shown));
+                findings.extend(check_file(folder, &entry.name, entry.size, &shown));
             }
             FileType::Directory if depth == 0 => {
                 findings.push(SkillFinding::warning(
@@ -84,8 +90,8 @@ fn files(folder: &Folder, above: &str, depth: usize, left: &mut usize, findings:
                 ));
             }
             FileType::Directory => {
-                if let Ok(child) = folder.child(&entry.name) {
-                    files(&child, &format!("{shown}/"), depth - 1, left, findings);
+                if let Ok(child) = folder.open_child(&entry.name) {
+                    check_files(&child, &format!("{shown}/"), depth - 1, left, findings);
                 }
             }
             _ => {}
@@ -93,13 +99,13 @@ fn files(folder: &Folder, above: &str, depth: usize, left: &mut usize, findings:
     }
 }
 
-fn file(folder: &Folder, name: &OsStr, size: u64, shown: &str) -> Vec<SkillFinding> {
-    if size > LONGEST_FILE {
-        let what = format!("{shown} has {size} bytes; more than {LONGEST_FILE} are not looked at");
+fn check_file(folder: &FolderHandle, name: &OsStr, size: u64, shown: &str) -> Vec<SkillFinding> {
+    if size > MAX_FILE_BYTES {
+        let what = format!("{shown} has {size} bytes; more than {MAX_FILE_BYTES} are not looked at");
         return vec![SkillFinding::warning("skill_large", what, "look at what it is")];
     }
     let mut bytes = Vec::new();
-    let read = folder.file(name).and_then(|file| file.take(LONGEST_FILE).read_to_end(&mut bytes));
+    let read = folder.open_file(name).and_then(|file| file.take(MAX_FILE_BYTES).read_to_end(&mut bytes));
     if read.is_err() || bytes.contains(&0) {
         let what = format!("{shown} is no text: what it does can not be read");
         return vec![SkillFinding::warning("skill_program", what, "use it only if you trust who made it")];

@@ -4,11 +4,16 @@ use polyclaw_domain::config::{SearchKind, Secret, WebSearch};
 use reqwest::{Client, RequestBuilder, Url};
 use serde_json::{Value, json};
 
-use super::Hit;
+use super::SearchHit;
 use crate::error::{Error, Result};
 
-pub fn request(client: &Client, settings: &WebSearch, query: &str, count: usize) -> Result<RequestBuilder> {
-    let base = settings.url.as_deref().unwrap_or(usual(settings.kind)).trim_end_matches('/');
+pub fn build_request(
+    client: &Client,
+    settings: &WebSearch,
+    query: &str,
+    count: usize,
+) -> Result<RequestBuilder> {
+    let base = settings.url.as_deref().unwrap_or(default_url(settings.kind)).trim_end_matches('/');
     let key = settings.api_key.as_ref().map(Secret::expose).unwrap_or_default();
     let address = |path: &str, words: &[(&str, &str)]| {
         let mut url = Url::parse(&format!("{base}{path}"))
@@ -34,7 +39,7 @@ pub fn request(client: &Client, settings: &WebSearch, query: &str, count: usize)
     })
 }
 
-fn usual(kind: SearchKind) -> &'static str {
+fn default_url(kind: SearchKind) -> &'static str {
     match kind {
         // The config does not let one without an address through.
         SearchKind::Searxng => "",
@@ -44,13 +49,13 @@ fn usual(kind: SearchKind) -> &'static str {
 }
 
 /// What an answer lists. What is no web address is left out: a result can not make anybody open a file.
-pub fn hits(kind: SearchKind, answer: &Value) -> Vec<Hit> {
+pub fn parse_hits(kind: SearchKind, answer: &Value) -> Vec<SearchHit> {
     let (list, text) = match kind {
         SearchKind::Searxng | SearchKind::Tavily => (&answer["results"], "content"),
         SearchKind::Brave => (&answer["web"]["results"], "description"),
     };
     let word = |hit: &Value, key: &str| hit[key].as_str().unwrap_or_default().to_owned();
-    let hits = list.as_array().into_iter().flatten().map(|hit| Hit {
+    let hits = list.as_array().into_iter().flatten().map(|hit| SearchHit {
         title: word(hit, "title"),
         url: word(hit, "url"),
         text: word(hit, text),

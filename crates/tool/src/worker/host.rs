@@ -10,52 +10,60 @@ use polyclaw_domain::tool::{ProgressSink, ToolOutcome, Toolbox};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 
-use super::wire::{self, FETCH, LONGEST_ANSWER, Message, PROGRESS, RUN, Run};
+use super::wire::{
+    self, FETCH_METHOD, MAX_ANSWER_BYTES, PROGRESS_METHOD, RUN_METHOD, ToolRunParams, WorkerMessage,
+};
 use crate::error::{Error, Result};
 use crate::http_fetch;
-use crate::sandbox::{End, Grants, Profile, Program, Sandboxes, Started};
+use crate::sandbox::{
+    ProgramEnd, SandboxGrants, SandboxLauncher, SandboxProfile, SandboxedProgram, StartedProgram,
+};
 
 /// A worker beside its programs needs memory of its own, and its limits are to be met after theirs: a program that
 /// goes too far is ended, not the worker that looks after it.
-const OWN_MEMORY_MB: u32 = 512;
-const MORE_PROCESSES: u32 = 4;
+const WORKER_MEMORY_MB: u32 = 512;
+const EXTRA_WORKER_PROCESSES: u32 = 4;
 
-pub struct Host {
-    started: Started,
+pub struct WorkerHandle {
+    started: StartedProgram,
     calls: u64,
 }
 
 /// The worker is of no use any more: it ended, or wrote what is not the protocol.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Crash {
+pub struct WorkerCrash {
     /// The limit that its program, and it with it, went over: the program's own.
-    pub over: Option<Over>,
+    pub over: Option<ExceededLimit>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Over {
+pub enum ExceededLimit {
     Memory(u64),
     Processes(u64),
 }
 
-impl Crash {
-    const PLAIN: Self = Self { over: None };
+impl WorkerCrash {
+    const UNEXPLAINED: Self = Self { over: None };
 
     /// What a line that is no message says of the end. A bomb may be so fast that the supervisor of the worker sees it
     /// before that of the program does.
-    fn of(line: &[u8]) -> Self {
-        let over = match End::said(line) {
-            Some(End::OverMemory(limit)) => Some(Over::Memory(limit.saturating_sub(OWN_MEMORY_MB.into()))),
-            Some(End::OverProcesses(limit)) => Some(Over::Processes(limit / u64::from(MORE_PROCESSES))),
+    fn from_line(line: &[u8]) -> Self {
+        let over = match ProgramEnd::from_line(line) {
+            Some(ProgramEnd::OverMemory(limit)) => {
+                Some(ExceededLimit::Memory(limit.saturating_sub(WORKER_MEMORY_MB.into())))
+            }
+            Some(ProgramEnd::OverProcesses(limit)) => {
+                Some(ExceededLimit::Processes(limit / u64::from(EXTRA_WORKER_PROCESSES)))
+            }
             _ => None,
         };
         Self { over }
     }
 }
 
-impl Host {
+impl WorkerHandle {
     pub async fn start(
-        sandboxes: &Sandboxes,
+        sandboxes: &SandboxLauncher,
         command: &[String],
         sandbox: &SandboxSettings,
         workspace: &Path,
@@ -63,31 +71,31 @@ impl Host {
         let limits = sandbox.program_limits();
         let short = |limit: Option<u64>| limit.and_then(|limit| u32::try_from(limit).ok());
         let roomier = SandboxSettings {
-            memory_mb: short(limits.memory_mb).map(|limit| limit.saturating_add(OWN_MEMORY_MB)),
-            processes: short(limits.processes).map(|limit| limit.saturating_mul(MORE_PROCESSES)),
+            memory_mb: short(limits.memory_mb).map(|limit| limit.saturating_add(WORKER_MEMORY_MB)),
+            processes: short(limits.processes).map(|limit| limit.saturating_mul(EXTRA_WORKER_PROCESSES)),
             ..sandbox.clone()
         };
-        let program = Program {
+        let program = SandboxedProgram {
             sandbox: &roomier,
-            profile: Profile::Worker,
+            profile: SandboxProfile::Worker,
             workspace,
             folder: workspace,
             command: command.to_vec(),
-            grants: Grants::default(),
+            grants: SandboxGrants::default(),
         };
         Ok(Self { started: sandboxes.start(program, Stdio::null()).await?, calls: 0 })
     }
 
-    pub fn calls(&self) -> u64 {
+    pub fn call_count(&self) -> u64 {
         self.calls
     }
 
     pub fn pid(&self) -> Option<u32> {
-        self.started.supervisor()
+        self.started.supervisor_pid()
     }
 
     /// Whether it still waits for a call: one that has something to say before it is asked has ended.
-    pub fn is_waiting(&mut self) -> bool {
+    pub fn is_idle(&mut self) -> bool {
         let look = std::pin::pin!(self.started.lines.fill_buf());
         look.poll(&mut Context::from_waker(Waker::noop())).is_pending()
     }
@@ -95,54 +103,64 @@ impl Host {
     /// Runs one call. After a crash nothing more can be asked of it.
     pub async fn run(
         &mut self,
-        run: &Run,
+        run: &ToolRunParams,
         tools: &dyn Toolbox,
         progress: ProgressSink<'_>,
-    ) -> std::result::Result<ToolOutcome, Crash> {
+    ) -> std::result::Result<ToolOutcome, WorkerCrash> {
         self.calls += 1;
         let id = self.calls;
-        self.send(&Message::request(id, RUN, json!(run))).await?;
+        self.send_message(&WorkerMessage::request(id, RUN_METHOD, json!(run))).await?;
         loop {
-            let line = wire::line(&mut self.started.lines, LONGEST_ANSWER).await.ok_or(Crash::PLAIN)?;
-            let message = wire::message(&line).ok_or_else(|| Crash::of(&line))?;
+            let line = wire::read_line(&mut self.started.lines, MAX_ANSWER_BYTES)
+                .await
+                .ok_or(WorkerCrash::UNEXPLAINED)?;
+            let message = wire::parse_message(&line).ok_or_else(|| WorkerCrash::from_line(&line))?;
             match message.method.as_deref() {
-                Some(PROGRESS) => progress(message.params["text"].as_str().ok_or(Crash::PLAIN)?),
-                Some(FETCH) => self.fetch(message.id.ok_or(Crash::PLAIN)?, run, tools, progress).await?,
-                Some(_) => return Err(Crash::PLAIN),
-                None if message.id == Some(id) => return outcome(message.result, message.error),
-                None => return Err(Crash::PLAIN),
+                Some(PROGRESS_METHOD) => {
+                    progress(message.params["text"].as_str().ok_or(WorkerCrash::UNEXPLAINED)?)
+                }
+                Some(FETCH_METHOD) => {
+                    self.fetch_for_worker(message.id.ok_or(WorkerCrash::UNEXPLAINED)?, run, tools, progress)
+                        .await?
+                }
+                Some(_) => return Err(WorkerCrash::UNEXPLAINED),
+                None if message.id == Some(id) => return parse_outcome(message.result, message.error),
+                None => return Err(WorkerCrash::UNEXPLAINED),
             }
         }
     }
 
     /// What the worker has no network for. It is the call's own fetch or none: the arguments are not the worker's.
-    async fn fetch(
+    async fn fetch_for_worker(
         &mut self,
         id: u64,
-        run: &Run,
+        run: &ToolRunParams,
         tools: &dyn Toolbox,
         progress: ProgressSink<'_>,
-    ) -> std::result::Result<(), Crash> {
-        if run.call.name != http_fetch::NAME {
-            return Err(Crash::PLAIN);
+    ) -> std::result::Result<(), WorkerCrash> {
+        if run.call.name != http_fetch::TOOL_NAME {
+            return Err(WorkerCrash::UNEXPLAINED);
         }
         let outcome = tools.run(&run.scope, &run.turn, &run.call, progress).await;
-        self.send(&Message::result(id, json!(outcome))).await
+        self.send_message(&WorkerMessage::result(id, json!(outcome))).await
     }
 
-    async fn send(&mut self, message: &Message) -> std::result::Result<(), Crash> {
-        let input = self.started.input.as_mut().ok_or(Crash::PLAIN)?;
-        input.write_all(&message.line()).await.map_err(|_| Crash::PLAIN)
+    async fn send_message(&mut self, message: &WorkerMessage) -> std::result::Result<(), WorkerCrash> {
+        let input = self.started.input.as_mut().ok_or(WorkerCrash::UNEXPLAINED)?;
+        input.write_all(&message.to_line()).await.map_err(|_| WorkerCrash::UNEXPLAINED)
     }
 }
 
-fn outcome(result: Option<Value>, error: Option<Value>) -> std::result::Result<ToolOutcome, Crash> {
+fn parse_outcome(
+    result: Option<Value>,
+    error: Option<Value>,
+) -> std::result::Result<ToolOutcome, WorkerCrash> {
     if let Some(error) = error {
         let why = error["message"].as_str().unwrap_or("it gave no reason");
         return Ok(Error::Refused(why.to_owned()).into());
     }
-    let mut outcome: ToolOutcome =
-        serde_json::from_value(result.ok_or(Crash::PLAIN)?).map_err(|_| Crash::PLAIN)?;
+    let mut outcome: ToolOutcome = serde_json::from_value(result.ok_or(WorkerCrash::UNEXPLAINED)?)
+        .map_err(|_| WorkerCrash::UNEXPLAINED)?;
     // Each is a row, and who answers may have been taken over.
     outcome.images.truncate(media::MAX_IMAGES_PER_MESSAGE);
     Ok(outcome)
@@ -159,18 +177,18 @@ mod tests {
         let image = Image::from_bytes(*b"GIF89a").unwrap();
         let images = vec![("a".to_owned(), image); media::MAX_IMAGES_PER_MESSAGE + 5];
         let said = json!(ToolOutcome { images, ..ToolOutcome::ok("") });
-        assert_eq!(outcome(Some(said), None).unwrap().images.len(), media::MAX_IMAGES_PER_MESSAGE);
+        assert_eq!(parse_outcome(Some(said), None).unwrap().images.len(), media::MAX_IMAGES_PER_MESSAGE);
     }
 
     #[test]
     fn the_end_by_a_limit_is_told_with_the_limit_of_the_program() {
         for (line, over) in [
-            (r#"{"ended":{"over_processes":1024}}"#, Some(Over::Processes(256))),
-            (r#"{"ended":{"over_memory":2560}}"#, Some(Over::Memory(2048))),
+            (r#"{"ended":{"over_processes":1024}}"#, Some(ExceededLimit::Processes(256))),
+            (r#"{"ended":{"over_memory":2560}}"#, Some(ExceededLimit::Memory(2048))),
             (r#"{"ended":{"signalled":9}}"#, None),
             ("rubbish", None),
         ] {
-            assert_eq!(Crash::of(line.as_bytes()), Crash { over }, "{line}");
+            assert_eq!(WorkerCrash::from_line(line.as_bytes()), WorkerCrash { over }, "{line}");
         }
     }
 }

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use polyclaw_domain::agent::SandboxSettings;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::host::Host;
+use super::host::WorkerHandle;
 use crate::error::{Error, Result};
-use crate::sandbox::Sandboxes;
+use crate::sandbox::SandboxLauncher;
 
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct WorkerPoolSettings {
     /// What a worker is, run inside its sandbox.
     pub command: Vec<String>,
     pub min: usize,
@@ -23,80 +23,80 @@ pub struct Settings {
     pub calls: u64,
 }
 
-pub struct Pool {
-    settings: Settings,
-    sandboxes: Arc<Sandboxes>,
+pub struct ToolWorkerPool {
+    settings: WorkerPoolSettings,
+    sandboxes: Arc<SandboxLauncher>,
     /// One for each call under way.
     busy: Arc<Semaphore>,
-    idle: Arc<Mutex<Idle>>,
+    idle: Arc<Mutex<IdleWorkers>>,
 }
 
 #[derive(Default)]
-struct Idle {
-    workers: Vec<Waiting>,
+struct IdleWorkers {
+    workers: Vec<IdleWorker>,
     /// Somebody looks after those that wait too long.
     is_tended: bool,
 }
 
-struct Waiting {
-    kind: Kind,
-    host: Host,
+struct IdleWorker {
+    kind: WorkerKind,
+    host: WorkerHandle,
     since: Instant,
 }
 
 /// Who can do whose work: a worker is confined to one workspace in one way.
 #[derive(Clone, PartialEq)]
-struct Kind {
+struct WorkerKind {
     workspace: PathBuf,
     sandbox: SandboxSettings,
 }
 
 /// A worker for one call. It goes back to the pool only if it is given back.
-pub struct Lease {
-    pub host: Host,
-    kind: Kind,
+pub struct WorkerLease {
+    pub host: WorkerHandle,
+    kind: WorkerKind,
     _busy: OwnedSemaphorePermit,
 }
 
-impl Pool {
-    pub fn new(settings: Settings, sandboxes: Arc<Sandboxes>) -> Self {
+impl ToolWorkerPool {
+    pub fn new(settings: WorkerPoolSettings, sandboxes: Arc<SandboxLauncher>) -> Self {
         let busy = Arc::new(Semaphore::new(settings.max.max(1)));
         Self { settings, sandboxes, busy, idle: Arc::default() }
     }
 
     /// A worker that waits, or a new one. Refused when none is free for too long.
-    pub async fn lease(&self, sandbox: &SandboxSettings, workspace: &Path) -> Result<Lease> {
+    pub async fn lease_worker(&self, sandbox: &SandboxSettings, workspace: &Path) -> Result<WorkerLease> {
         let permit = tokio::time::timeout(self.settings.wait, Arc::clone(&self.busy).acquire_owned());
         let Ok(Ok(busy)) = permit.await else {
             return Err(Error::PoolExhausted(self.settings.wait.as_secs()));
         };
-        let kind = Kind { workspace: workspace.to_owned(), sandbox: sandbox.clone() };
-        let waiting = self.take(&kind);
+        let kind = WorkerKind { workspace: workspace.to_owned(), sandbox: sandbox.clone() };
+        let waiting = self.take_idle(&kind);
         let host = match waiting {
             Some(host) => host,
-            None => Host::start(&self.sandboxes, &self.settings.command, sandbox, workspace).await?,
+            None => WorkerHandle::start(&self.sandboxes, &self.settings.command, sandbox, workspace).await?,
         };
-        Ok(Lease { host, kind, _busy: busy })
+        Ok(WorkerLease { host, kind, _busy: busy })
     }
 
     /// Back to the others, unless it has done enough.
-    pub fn give_back(&self, lease: Lease) {
-        if lease.host.calls() >= self.settings.calls {
+    pub fn return_worker(&self, lease: WorkerLease) {
+        if lease.host.call_count() >= self.settings.calls {
             return;
         }
-        let mut idle = lock(&self.idle);
-        idle.workers.push(Waiting { kind: lease.kind, host: lease.host, since: Instant::now() });
+        let mut idle = lock_idle(&self.idle);
+        idle.workers.push(IdleWorker { kind: lease.kind, host: lease.host, since: Instant::now() });
         if !std::mem::replace(&mut idle.is_tended, true) {
-            tokio::spawn(tend(Arc::downgrade(&self.idle), self.settings.clone()));
+            tokio::spawn(prune_idle_workers(Arc::downgrade(&self.idle), self.settings.clone()));
         }
     }
 
     /// Takes one of the kind. Where there is none, makes room for a new one.
-    fn take(&self, kind: &Kind) -> Option<Host> {
-        let mut idle = lock(&self.idle);
+    fn take_idle(&self, kind: &WorkerKind) -> Option<WorkerHandle> {
+        let mut idle = lock_idle(&self.idle);
         while let Some(at) = idle.workers.iter().rposition(|waiting| waiting.kind == *kind) {
             let mut host = idle.workers.swap_remove(at).host;
-            if host.is_waiting() {
+            if host.is_idle() {
                 return Some(host);
             }
         }
@@ -109,18 +109,18 @@ impl Pool {
     }
 }
 
-fn lock(idle: &Mutex<Idle>) -> MutexGuard<'_, Idle> {
+fn lock_idle(idle: &Mutex<IdleWorkers>) -> MutexGuard<'_, IdleWorkers> {
     idle.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Lets go of workers that wait too long, until none is left to look after.
-async fn tend(idle: std::sync::Weak<Mutex<Idle>>, settings: Settings) {
+async fn prune_idle_workers(idle: std::sync::Weak<Mutex<IdleWorkers>>, settings: WorkerPoolSettings) {
     let pause = (settings.idle / 4).clamp(Duration::from_millis(20), Duration::from_secs(5));
     loop {
         tokio::time::sleep(pause).await;
         let Some(idle) = idle.upgrade() else { return };
-        let mut idle = lock(&idle);
-        idle.prune(&settings);
+        let mut idle = lock_idle(&idle);
+        idle.prune_expired(&settings);
         if idle.workers.is_empty() {
             idle.is_tended = false;
             return;
@@ -128,8 +128,8 @@ async fn tend(idle: std::sync::Weak<Mutex<Idle>>, settings: Settings) {
     }
 }
 
-impl Idle {
-    fn prune(&mut self, settings: &Settings) {
+impl IdleWorkers {
+    fn prune_expired(&mut self, settings: &WorkerPoolSettings) {
         let mut at = 0;
         while at < self.workers.len() {
             let kind = &self.workers[at].kind;

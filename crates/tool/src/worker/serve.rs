@@ -14,21 +14,25 @@ use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
 
-use super::wire::{self, FETCH, LONGEST_REQUEST, Message, PROGRESS, RUN, Run};
-use crate::builtin::{Builtin, Settings};
-use crate::sandbox::{self, Inherited, Way};
+use super::wire::{
+    self, FETCH_METHOD, MAX_REQUEST_BYTES, PROGRESS_METHOD, RUN_METHOD, ToolRunParams, WorkerMessage,
+};
+use crate::builtin::{BuiltinSettings, BuiltinToolbox};
+use crate::sandbox::{self, InheritedSandbox, NamespaceMode};
 use crate::{http_fetch, text};
 
 /// Blocking work of one call at a time needs few threads.
-const THREADS: usize = 4;
-const INVALID: i32 = -32600;
-const NO_METHOD: i32 = -32601;
-const NOT_ALLOWED: i32 = -32001;
+const MAX_BLOCKING_THREADS: usize = 4;
+const INVALID_REQUEST: i32 = -32600;
+const METHOD_NOT_FOUND: i32 = -32601;
+const TOOL_NOT_ALLOWED: i32 = -32001;
 
 /// Runs until the daemon closes the line, which it does when it ends, however it ends. `helper` starts programs.
-pub fn serve(helper: Vec<String>) -> u8 {
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(THREADS).build();
+pub fn serve_worker(helper: Vec<String>) -> u8 {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(MAX_BLOCKING_THREADS)
+        .build();
     let served = runtime.and_then(|runtime| {
         // Not for programs that are started here: who has it can answer for the worker.
         let line = rustix::io::fcntl_dupfd_cloexec(io::stdin().as_fd(), 0)?;
@@ -44,101 +48,117 @@ pub fn serve(helper: Vec<String>) -> u8 {
 
 async fn serve_on(socket: UnixStream, helper: Vec<String>) -> io::Result<()> {
     let (reader, mut writer) = socket.into_split();
-    let (out, mut lines) = mpsc::unbounded_channel::<Message>();
+    let (out, mut lines) = mpsc::unbounded_channel::<WorkerMessage>();
     tokio::spawn(async move {
         while let Some(message) = lines.recv().await {
-            if writer.write_all(&message.line()).await.is_err() {
+            if writer.write_all(&message.to_line()).await.is_err() {
                 return;
             }
         }
     });
-    let worker = Arc::new(Worker { helper, out, asked: Mutex::default(), next: AtomicU64::new(1) });
+    let worker =
+        Arc::new(WorkerServer { helper, out, pending_requests: Mutex::default(), next: AtomicU64::new(1) });
     let mut reader = BufReader::new(reader);
-    while let Some(message) = wire::next(&mut reader, LONGEST_REQUEST).await {
-        worker.take(message);
+    while let Some(message) = wire::next_message(&mut reader, MAX_REQUEST_BYTES).await {
+        worker.handle_message(message);
     }
     Ok(())
 }
 
-struct Worker {
+struct WorkerServer {
     helper: Vec<String>,
-    out: mpsc::UnboundedSender<Message>,
+    out: mpsc::UnboundedSender<WorkerMessage>,
     /// Questions to the host that wait for an answer.
-    asked: Mutex<HashMap<u64, oneshot::Sender<Value>>>,
+    pending_requests: Mutex<HashMap<u64, oneshot::Sender<Value>>>,
     next: AtomicU64,
 }
 
-impl Worker {
-    fn take(self: &Arc<Self>, message: Message) {
+impl WorkerServer {
+    fn handle_message(self: &Arc<Self>, message: WorkerMessage) {
         match (message.method.as_deref(), message.id) {
-            (Some(RUN), Some(id)) => {
+            (Some(RUN_METHOD), Some(id)) => {
                 let worker = Arc::clone(self);
-                tokio::spawn(async move { worker.run(id, message.params).await });
+                tokio::spawn(async move { worker.run_request(id, message.params).await });
             }
-            (Some(_), id) => self.say(Message::error(id, NO_METHOD, "no such method")),
-            (None, Some(id)) => self.answered(id, message.result),
-            (None, None) => self.say(Message::error(None, INVALID, "neither a request nor an answer")),
+            (Some(_), id) => self.send_message(WorkerMessage::error(id, METHOD_NOT_FOUND, "no such method")),
+            (None, Some(id)) => self.complete_request(id, message.result),
+            (None, None) => self.send_message(WorkerMessage::error(
+                None,
+                INVALID_REQUEST,
+                "neither a request nor an answer",
+            )),
         }
     }
 
-    async fn run(&self, id: u64, params: Value) {
-        let run: Run = match serde_json::from_value(params) {
+    async fn run_request(&self, id: u64, params: Value) {
+        let run: ToolRunParams = match serde_json::from_value(params) {
             Ok(run) => run,
-            Err(error) => return self.say(Message::error(Some(id), INVALID, &error.to_string())),
+            Err(error) => {
+                return self.send_message(WorkerMessage::error(Some(id), INVALID_REQUEST, &error.to_string()));
+            }
         };
         // The second look at what the engine decided: a call that is not on the list is not run.
-        if !run.tools.contains(&run.call.name) || !super::TOOLS.contains(&run.call.name.as_str()) {
-            let name = text::cut(&run.call.name, 80);
-            return self.say(Message::error(Some(id), NOT_ALLOWED, &format!("'{name}' is not on the list")));
+        if !run.tools.contains(&run.call.name) || !super::WORKER_TOOLS.contains(&run.call.name.as_str()) {
+            let name = text::truncate_text(&run.call.name, 80);
+            return self.send_message(WorkerMessage::error(
+                Some(id),
+                TOOL_NOT_ALLOWED,
+                &format!("'{name}' is not on the list"),
+            ));
         }
-        let outcome = if run.call.name == http_fetch::NAME && run.scope.sandbox.mode == SandboxMode::Strict {
-            self.ask(FETCH, json!({ "call": id })).await
-        } else {
-            self.perform(id, &run).await
-        };
-        self.say(Message::result(id, json!(outcome)));
+        let outcome =
+            if run.call.name == http_fetch::TOOL_NAME && run.scope.sandbox.mode == SandboxMode::Strict {
+                self.call_host(FETCH_METHOD, json!({ "call": id })).await
+            } else {
+                self.run_tool(id, &run).await
+            };
+        self.send_message(WorkerMessage::result(id, json!(outcome)));
     }
 
-    async fn perform(&self, id: u64, run: &Run) -> ToolOutcome {
-        let tools = Builtin::new(Settings {
+    async fn run_tool(&self, id: u64, run: &ToolRunParams) -> ToolOutcome {
+        let tools = BuiltinToolbox::new(BuiltinSettings {
             allow_private: run.allow_private,
             briefings: None,
             web_search: None,
-            sandbox: self.confining(),
+            sandbox: self.sandbox_settings(),
         });
-        let progress =
-            |text: &str| self.say(Message::notification(PROGRESS, json!({ "call": id, "text": text })));
+        let progress = |text: &str| {
+            self.send_message(WorkerMessage::notification(
+                PROGRESS_METHOD,
+                json!({ "call": id, "text": text }),
+            ))
+        };
         tools.run(&run.scope, &run.turn, &run.call, &progress).await
     }
 
     /// Programs are confined once more, below what confines the worker.
-    fn confining(&self) -> sandbox::Settings {
-        sandbox::Settings {
+    fn sandbox_settings(&self) -> sandbox::SandboxLauncherSettings {
+        sandbox::SandboxLauncherSettings {
             helper: self.helper.clone(),
             temporary: std::env::var_os("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from),
-            ways: vec![Way::Bare],
-            inherited: Inherited::read(),
-            ..sandbox::Settings::default()
+            ways: vec![NamespaceMode::Bare],
+            inherited: InheritedSandbox::from_environment(),
+            ..sandbox::SandboxLauncherSettings::default()
         }
     }
 
-    async fn ask(&self, method: &str, params: Value) -> ToolOutcome {
+    async fn call_host(&self, method: &str, params: Value) -> ToolOutcome {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(id, answer);
-        self.say(Message::request(id, method, params));
+        self.pending_requests.lock().unwrap_or_else(PoisonError::into_inner).insert(id, answer);
+        self.send_message(WorkerMessage::request(id, method, params));
         let value = answered.await.unwrap_or_default();
         serde_json::from_value(value).unwrap_or_else(|_| ToolOutcome::error("the host gave no answer"))
     }
 
-    fn answered(&self, id: u64, result: Option<Value>) {
-        let waiting = self.asked.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+    fn complete_request(&self, id: u64, result: Option<Value>) {
+        let waiting = self.pending_requests.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
         if let Some(waiting) = waiting {
             waiting.send(result.unwrap_or_default()).ok();
         }
     }
 
-    fn say(&self, message: Message) {
+    fn send_message(&self, message: WorkerMessage) {
         // Fails only when the daemon is gone, and then so are we.
         self.out.send(message).ok();
     }

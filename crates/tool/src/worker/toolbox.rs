@@ -9,28 +9,28 @@ use polyclaw_domain::port::BoxFuture;
 use polyclaw_domain::sandbox::{SandboxFacts, WorkerFault};
 use polyclaw_domain::tool::{ProgressSink, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox};
 
-use super::host::{Crash, Over};
-use super::pool::{Pool, Settings};
-use super::wire::Run;
-use crate::builtin::Builtin;
+use super::host::{ExceededLimit, WorkerCrash};
+use super::pool::{ToolWorkerPool, WorkerPoolSettings};
+use super::wire::ToolRunParams;
+use crate::builtin::BuiltinToolbox;
 use crate::error::{Error, Result};
-use crate::sandbox::End;
+use crate::sandbox::ProgramEnd;
 use crate::{shell, workspace};
 
 /// How often a call that may be repeated is, when workers end under it.
-const ATTEMPTS: u32 = 3;
+const MAX_ATTEMPTS: u32 = 3;
 
 /// What came of one attempt, or how its worker ended.
-type Attempt = std::result::Result<ToolOutcome, Crash>;
+type AttemptResult = std::result::Result<ToolOutcome, WorkerCrash>;
 
-pub struct Isolated {
-    inner: Builtin,
-    pool: Pool,
+pub struct IsolatedToolbox {
+    inner: BuiltinToolbox,
+    pool: ToolWorkerPool,
 }
 
-impl Isolated {
-    pub fn new(inner: Builtin, settings: Settings) -> Self {
-        let pool = Pool::new(settings, inner.sandboxes());
+impl IsolatedToolbox {
+    pub fn new(inner: BuiltinToolbox, settings: WorkerPoolSettings) -> Self {
+        let pool = ToolWorkerPool::new(settings, inner.sandboxes());
         Self { inner, pool }
     }
 
@@ -46,11 +46,11 @@ impl Isolated {
             return self.inner.run(scope, turn, call, progress).await;
         };
         // A worker sees its workspace where it really is: a link to it may lead nowhere inside.
-        let workspace = match workspace::real(&scope.workspace) {
+        let workspace = match workspace::real_path(&scope.workspace) {
             Ok(workspace) => workspace,
-            Err(error) => return told(Error::Workspace(error).into(), scope, None, (0, None)),
+            Err(error) => return with_facts(Error::Workspace(error).into(), scope, None, (0, None)),
         };
-        let run = Run {
+        let run = ToolRunParams {
             scope: ToolScope { workspace, ..scope.clone() },
             turn: turn.clone(),
             call: call.clone(),
@@ -59,14 +59,14 @@ impl Isolated {
         };
         let mut crashes = 0;
         loop {
-            let (outcome, worker, fault) = match self.attempt(&run, progress).await {
+            let (outcome, worker, fault) = match self.run_attempt(&run, progress).await {
                 Ok((Ok(outcome), worker)) => (outcome, worker, None),
                 // The same call would go over it again.
-                Ok((Err(Crash { over: Some(over) }), worker)) => (over_limit(over), worker, None),
+                Ok((Err(WorkerCrash { over: Some(over) }), worker)) => (limit_outcome(over), worker, None),
                 Ok((Err(_), worker)) => {
                     crashes += 1;
                     tracing::warn!(turn.id = %turn, tool = call.name, crashes, "a worker ended in the middle of a call");
-                    if spec.effect.may_run_again() && crashes < ATTEMPTS {
+                    if spec.effect.may_run_again() && crashes < MAX_ATTEMPTS {
                         continue;
                     }
                     (Error::WorkerCrash.into(), worker, Some(WorkerFault::WorkerCrash))
@@ -76,30 +76,34 @@ impl Isolated {
                 }
                 Err(error) => (error.into(), None, None),
             };
-            return told(outcome, scope, worker, (crashes, fault));
+            return with_facts(outcome, scope, worker, (crashes, fault));
         }
     }
 
-    async fn attempt(&self, run: &Run, progress: ProgressSink<'_>) -> Result<(Attempt, Option<u32>)> {
-        let mut lease = self.pool.lease(&run.scope.sandbox, &run.scope.workspace).await?;
+    async fn run_attempt(
+        &self,
+        run: &ToolRunParams,
+        progress: ProgressSink<'_>,
+    ) -> Result<(AttemptResult, Option<u32>)> {
+        let mut lease = self.pool.lease_worker(&run.scope.sandbox, &run.scope.workspace).await?;
         let worker = lease.host.pid();
         let outcome = lease.host.run(run, &self.inner, progress).await;
         if outcome.is_ok() {
-            self.pool.give_back(lease);
+            self.pool.return_worker(lease);
         }
         Ok((outcome, worker))
     }
 }
 
-fn over_limit(over: Over) -> ToolOutcome {
+fn limit_outcome(over: ExceededLimit) -> ToolOutcome {
     let end = match over {
-        Over::Memory(limit) => End::OverMemory(limit),
-        Over::Processes(limit) => End::OverProcesses(limit),
+        ExceededLimit::Memory(limit) => ProgramEnd::OverMemory(limit),
+        ExceededLimit::Processes(limit) => ProgramEnd::OverProcesses(limit),
     };
-    shell::ended(end)
+    shell::end_outcome(end)
 }
 
-fn told(
+fn with_facts(
     outcome: ToolOutcome,
     scope: &ToolScope,
     worker: Option<u32>,
@@ -111,7 +115,7 @@ fn told(
     ToolOutcome { facts: Some(facts), ..outcome }
 }
 
-impl Toolbox for Isolated {
+impl Toolbox for IsolatedToolbox {
     fn list_tools(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
         self.inner.list_tools(scope)
     }
@@ -128,7 +132,7 @@ impl Toolbox for Isolated {
         progress: ProgressSink<'a>,
     ) -> BoxFuture<'a, ToolOutcome> {
         match scope.isolation {
-            ToolIsolation::Process if super::TOOLS.contains(&call.name.as_str()) => {
+            ToolIsolation::Process if super::WORKER_TOOLS.contains(&call.name.as_str()) => {
                 Box::pin(self.run_isolated(scope, turn, call, progress))
             }
             _ => self.inner.run(scope, turn, call, progress),

@@ -7,18 +7,18 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
 
 /// The longest line of a worker: a page of text, every character escaped. More is not an answer but an attack.
-pub const LONGEST_ANSWER: u64 = 8 * 1024 * 1024;
+pub const MAX_ANSWER_BYTES: u64 = 8 * 1024 * 1024;
 /// The longest line to a worker: the largest file that can be written, escaped.
-pub const LONGEST_REQUEST: u64 = 64 * 1024 * 1024;
+pub const MAX_REQUEST_BYTES: u64 = 64 * 1024 * 1024;
 
-pub const RUN: &str = "tool/run";
+pub const RUN_METHOD: &str = "tool/run";
 /// Output while a tool runs; no answer.
-pub const PROGRESS: &str = "host/progress";
+pub const PROGRESS_METHOD: &str = "host/progress";
 /// A page the worker may not or can not fetch itself.
-pub const FETCH: &str = "host/fetch";
+pub const FETCH_METHOD: &str = "host/fetch";
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Message {
+pub struct WorkerMessage {
     pub jsonrpc: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<u64>,
@@ -34,7 +34,7 @@ pub struct Message {
 
 /// What a worker needs for one call, the decision of the engine with it.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Run {
+pub struct ToolRunParams {
     pub scope: ToolScope,
     pub turn: TurnId,
     pub call: ToolCall,
@@ -44,7 +44,7 @@ pub struct Run {
     pub allow_private: bool,
 }
 
-impl Message {
+impl WorkerMessage {
     pub fn request(id: u64, method: &str, params: Value) -> Self {
         Self {
             jsonrpc: "2.0".to_owned(),
@@ -68,7 +68,7 @@ impl Message {
         Self { jsonrpc: "2.0".to_owned(), id, error, ..Self::default() }
     }
 
-    pub fn line(&self) -> Vec<u8> {
+    pub fn to_line(&self) -> Vec<u8> {
         let mut line = serde_json::to_vec(self).unwrap_or_default();
         line.push(b'\n');
         line
@@ -76,32 +76,33 @@ impl Message {
 }
 
 /// The next message; `None` at the end, or where a line is too long, cut short, or not JSON-RPC.
-pub async fn next(from: &mut (impl AsyncBufRead + Unpin), longest: u64) -> Option<Message> {
-    message(&line(from, longest).await?)
+pub async fn next_message(from: &mut (impl AsyncBufRead + Unpin), longest: u64) -> Option<WorkerMessage> {
+    parse_message(&read_line(from, longest).await?)
 }
 
 /// A whole line.
-pub async fn line(from: &mut (impl AsyncBufRead + Unpin), longest: u64) -> Option<Vec<u8>> {
+pub async fn read_line(from: &mut (impl AsyncBufRead + Unpin), longest: u64) -> Option<Vec<u8>> {
     let mut line = Vec::new();
     from.take(longest).read_until(b'\n', &mut line).await.ok()?;
     (line.last() == Some(&b'\n')).then_some(line)
 }
 
-pub fn message(line: &[u8]) -> Option<Message> {
-    serde_json::from_slice::<Message>(line).ok().filter(|message| message.jsonrpc == "2.0")
+pub fn parse_message(line: &[u8]) -> Option<WorkerMessage> {
+    serde_json::from_slice::<WorkerMessage>(line).ok().filter(|message| message.jsonrpc == "2.0")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    async fn read(text: &str, longest: u64) -> Option<Message> {
-        next(&mut text.as_bytes(), longest).await
+    async fn read(text: &str, longest: u64) -> Option<WorkerMessage> {
+        next_message(&mut text.as_bytes(), longest).await
     }
 
     #[tokio::test]
     async fn only_whole_lines_of_json_rpc_are_messages() {
-        let line = String::from_utf8(Message::request(7, RUN, json!({ "a": 1 })).line()).unwrap();
+        let line =
+            String::from_utf8(WorkerMessage::request(7, RUN_METHOD, json!({ "a": 1 })).to_line()).unwrap();
         assert_eq!(read(&line, 1000).await.unwrap().id, Some(7));
         assert!(read(&line, 10).await.is_none(), "too long");
         for bad in

@@ -16,8 +16,8 @@ fn home() -> TempDir {
     home
 }
 
-fn at(home: &TempDir, path: &str) -> Result<Place> {
-    locate(&home.path().join("ws"), path)
+fn at(home: &TempDir, path: &str) -> Result<WorkspacePath> {
+    resolve_path(&home.path().join("ws"), path)
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn spellings_of_an_inner_path_are_accepted() {
         (&absolute, "file"),
         (&aliased, "file"),
     ] {
-        assert_eq!(at(&home, path).unwrap().inside(), Path::new(inside), "{path}");
+        assert_eq!(at(&home, path).unwrap().relative_path(), Path::new(inside), "{path}");
     }
 }
 
@@ -95,9 +95,9 @@ fn a_link_put_in_place_after_the_check_is_not_followed() {
     fs::rename(ws.join("dir"), ws.join("old")).unwrap();
     symlink(home.path().join("other"), ws.join("dir")).unwrap();
     assert!(file.open_file().is_err());
-    assert!(file.replace(b"changed").is_err());
+    assert!(file.replace_file(b"changed").is_err());
     assert!(deep.open_file().is_err());
-    assert!(deep.replace(b"changed").is_err());
+    assert!(deep.replace_file(b"changed").is_err());
     assert!(deep.open_folder().is_err());
     assert_eq!(fs::read(home.path().join("other/secret")).unwrap(), b"secret");
     assert_eq!(fs::read_dir(home.path().join("other")).unwrap().count(), 1);
@@ -110,7 +110,7 @@ fn a_link_to_nowhere_is_not_written_through() {
     symlink("../other/new", ws.join("dangling")).unwrap();
     symlink("loop", ws.join("loop")).unwrap();
     for path in ["dangling", "loop", "loop/x", "dangling/x"] {
-        assert!(at(&home, path).and_then(|place| place.replace(b"x")).is_err(), "{path}");
+        assert!(at(&home, path).and_then(|place| place.replace_file(b"x")).is_err(), "{path}");
         assert!(at(&home, path).and_then(|place| place.open_file()).is_err(), "{path}");
     }
     assert!(!home.path().join("other/new").exists());
@@ -120,7 +120,7 @@ fn a_link_to_nowhere_is_not_written_through() {
 fn a_workspace_is_made_when_it_is_first_needed() {
     let home = home();
     let folder = home.path().join("agents/ops");
-    locate(&folder, "notes").unwrap().replace(b"mine").unwrap();
+    resolve_path(&folder, "notes").unwrap().replace_file(b"mine").unwrap();
     assert_eq!(fs::read(folder.join("notes")).unwrap(), b"mine");
     for made in [&folder, folder.parent().unwrap()] {
         assert_eq!(fs::metadata(made).unwrap().permissions().mode() & 0o777, 0o700, "{made:?}");
@@ -132,7 +132,8 @@ fn a_workspace_that_can_not_be_made_is_an_error() {
     let home = home();
     fs::write(home.path().join("file"), b"in the way").unwrap();
     for folder in ["file", "file/ops"] {
-        let found = locate(&home.path().join(folder), ".").and_then(|place| place.open_folder().map(drop));
+        let found =
+            resolve_path(&home.path().join(folder), ".").and_then(|place| place.open_folder().map(drop));
         assert!(matches!(found, Err(Error::Workspace(_))), "{folder}");
     }
 }
@@ -144,7 +145,7 @@ fn a_read_only_file_is_left_alone() {
     let mut rights = fs::metadata(&path).unwrap().permissions();
     rights.set_readonly(true);
     fs::set_permissions(&path, rights).unwrap();
-    assert!(at(&home, "file").unwrap().replace(b"x").is_err());
+    assert!(at(&home, "file").unwrap().replace_file(b"x").is_err());
 }
 
 fn name() -> impl Strategy<Value = String> {
@@ -185,14 +186,14 @@ proptest! {
                 symlink(absolute(to), ws.join(&from)).ok();
             }
         }
-        if let Ok(place) = locate(&ws, &absolute(&path)) {
-            prop_assert!(place.inside().components().all(|c| matches!(c, Component::Normal(_))));
+        if let Ok(place) = resolve_path(&ws, &absolute(&path)) {
+            prop_assert!(place.relative_path().components().all(|c| matches!(c, Component::Normal(_))));
             if let Ok((mut file, _)) = place.open_file() {
                 let mut content = String::new();
                 io::Read::read_to_string(&mut file, &mut content).unwrap();
                 prop_assert_eq!(content, "inside");
             }
-            place.replace(b"changed").ok();
+            place.replace_file(b"changed").ok();
         }
         prop_assert_eq!(fs::read(home.path().join("other/secret")).unwrap(), b"secret");
         prop_assert_eq!(fs::read_dir(home.path().join("other")).unwrap().count(), 1);

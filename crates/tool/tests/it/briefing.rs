@@ -11,7 +11,9 @@ use polyclaw_domain::briefing::{Briefing, BriefingReader, BriefingSource};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::skill::SkillListLimits;
 use polyclaw_domain::tool::Toolbox;
-use polyclaw_tool::{Builtin, FileBriefings, Settings, Shared, Source, check_skills};
+use polyclaw_tool::{
+    BuiltinSettings, BuiltinToolbox, FileBriefings, SharedSkills, SkillFolder, check_skills,
+};
 use serde_json::json;
 
 use crate::Bench;
@@ -29,8 +31,10 @@ impl Shelf {
         let mut bench = Bench::new();
         let home = bench.home.path();
         let briefings = Arc::new(FileBriefings::new(home.join("ws"), home.join("skills")));
-        bench.tools =
-            Builtin::new(Settings { briefings: Some(Arc::clone(&briefings)), ..Settings::default() });
+        bench.tools = BuiltinToolbox::new(BuiltinSettings {
+            briefings: Some(Arc::clone(&briefings)),
+            ..BuiltinSettings::default()
+        });
         Self { bench, briefings, agent: AgentId::main(), policy: SkillPolicy::default() }
     }
 
@@ -209,10 +213,16 @@ fn more_folders_are_shared_by_all_and_how_much_is_told_can_be_set() {
     shelf.skill("more/tides", "more tides");
     assert!(!shelf.brief().skill_list.contains("tides"));
     let folders = vec![shelf.bench.home.path().join("more"), shelf.bench.home.path().join("not there")];
-    shelf.briefings.share(Shared { folders: folders.clone(), told: SkillListLimits::default() });
+    shelf.briefings.set_shared_skills(SharedSkills {
+        folders: folders.clone(),
+        list_limits: SkillListLimits::default(),
+    });
     let told = shelf.brief().skill_list;
     assert!(told.contains("- tides: more tides\n- weather: shared weather"), "{told}");
-    shelf.briefings.share(Shared { folders, told: SkillListLimits { skills: 1, chars: 5_000 } });
+    shelf.briefings.set_shared_skills(SharedSkills {
+        folders,
+        list_limits: SkillListLimits { skills: 1, chars: 5_000 },
+    });
     let told = shelf.brief().skill_list;
     assert!(
         told.ends_with("- tides: more tides\n[1 more skills are not listed: the list is cut at 1.]"),
@@ -291,7 +301,7 @@ fn a_check_names_what_is_wrong_and_what_looks_wrong() {
     symlink("/", shelf.bench.home.path().join("skills/linked")).unwrap();
     let folder = shelf.bench.home.path().join("skills");
     let place = polyclaw_domain::skill::SkillLocation::Shared;
-    let found = check_skills(&[Source { place, base: folder.clone(), folder, only: None }]);
+    let found = check_skills(&[SkillFolder { place, base: folder.clone(), folder, only: None }]);
     let shown: Vec<String> = found
         .iter()
         .map(|one| {

@@ -6,27 +6,28 @@ use std::process::Command;
 
 use polyclaw_domain::agent::{SandboxMode, SandboxSettings};
 use polyclaw_domain::sandbox::ProgramConfinement;
-use polyclaw_tool::sandbox::Way;
-use polyclaw_tool::{Builtin, Settings};
+use polyclaw_tool::sandbox::NamespaceMode;
+use polyclaw_tool::{BuiltinSettings, BuiltinToolbox};
 use serde_json::json;
 
 use crate::{Bench, confining};
 
 /// A bench whose programs are confined in one way only.
-pub fn by(way: Way, mode: SandboxMode) -> Bench {
+pub fn by(way: NamespaceMode, mode: SandboxMode) -> Bench {
     let mut bench = Bench::new();
-    let sandbox = polyclaw_tool::sandbox::Settings { ways: vec![way], ..confining(bench.home.path()) };
-    bench.tools = Builtin::new(Settings { sandbox, ..Settings::default() });
+    let sandbox =
+        polyclaw_tool::sandbox::SandboxLauncherSettings { ways: vec![way], ..confining(bench.home.path()) };
+    bench.tools = BuiltinToolbox::new(BuiltinSettings { sandbox, ..BuiltinSettings::default() });
     bench.scope.sandbox.mode = mode;
     bench
 }
 
 /// The ways this user has: root is confined by namespaces or not at all.
-pub fn ways() -> Vec<Way> {
+pub fn ways() -> Vec<NamespaceMode> {
     let bubblewrap = Path::new("/usr/bin/bwrap");
     assert!(bubblewrap.exists(), "scripts/need.sh test installs bubblewrap");
-    let walls = [Way::Own, Way::Bubblewrap(bubblewrap.to_owned())];
-    walls.into_iter().chain((!is_root()).then_some(Way::Bare)).collect()
+    let walls = [NamespaceMode::Own, NamespaceMode::Bubblewrap(bubblewrap.to_owned())];
+    walls.into_iter().chain((!is_root()).then_some(NamespaceMode::Bare)).collect()
 }
 
 fn is_root() -> bool {
@@ -70,8 +71,9 @@ async fn a_program_that_lies_below_tmp_confines_as_well() {
         assert!(own.starts_with("/tmp"), "the test is about {}", own.display());
         let helper = vec![own.to_string_lossy().into_owned()];
         let ways = vec![way];
-        let sandbox = polyclaw_tool::sandbox::Settings { helper, ways, ..confining(bench.home.path()) };
-        bench.tools = Builtin::new(Settings { sandbox, ..Settings::default() });
+        let sandbox =
+            polyclaw_tool::sandbox::SandboxLauncherSettings { helper, ways, ..confining(bench.home.path()) };
+        bench.tools = BuiltinToolbox::new(BuiltinSettings { sandbox, ..BuiltinSettings::default() });
         assert_eq!(
             bench.ok("shell", json!({ "command": "echo ran; ls /tmp" })).await.lines().next(),
             Some("ran")
@@ -82,7 +84,7 @@ async fn a_program_that_lies_below_tmp_confines_as_well() {
 
 #[tokio::test]
 async fn root_is_not_confined_without_walls() {
-    let bench = by(Way::Bare, SandboxMode::Workspace);
+    let bench = by(NamespaceMode::Bare, SandboxMode::Workspace);
     let outcome = bench.call("shell", json!({ "command": "echo ran > ran" })).await;
     assert_eq!(bench.path("ran").exists(), !is_root(), "{}", outcome.content);
     assert_eq!(outcome.content.contains("ordinary user"), is_root(), "{}", outcome.content);
@@ -105,7 +107,7 @@ async fn what_is_said_to_be_in_force_is() {
             assert!(facts.no_new_privs && facts.seccomp == 2 && facts.seccomp_filters >= 2, "{facts:?}");
             leaves_attributes_alone(&bench).await;
             assert!(!facts.tried.attributes);
-            if way != Way::Bare {
+            if way != NamespaceMode::Bare {
                 bench.ok("shell", json!({ "command": "chmod 700 made && touch -d @1 made" })).await;
             }
             assert_eq!(facts.capabilities.trim_start_matches('0'), "");
@@ -114,10 +116,14 @@ async fn what_is_said_to_be_in_force_is() {
             assert!(!facts.tried.outside && !facts.tried.unix_sockets);
             assert!(!facts.tried.machine && !facts.tried.listen, "{:?}", facts.tried);
             assert_eq!(facts.limits.core_bytes, Some(0));
-            assert_eq!(facts.bubblewrap, matches!(way, Way::Bubblewrap(_)));
+            assert_eq!(facts.bubblewrap, matches!(way, NamespaceMode::Bubblewrap(_)));
             let own: Vec<&str> = facts.namespaces.iter().filter_map(|name| name.split(':').next()).collect();
-            assert_eq!(own.is_empty(), way == Way::Bare, "{own:?}");
-            assert_eq!(own.contains(&"net"), way != Way::Bare && mode == SandboxMode::Strict, "{own:?}");
+            assert_eq!(own.is_empty(), way == NamespaceMode::Bare, "{own:?}");
+            assert_eq!(
+                own.contains(&"net"),
+                way != NamespaceMode::Bare && mode == SandboxMode::Strict,
+                "{own:?}"
+            );
         }
     }
 }
@@ -163,7 +169,7 @@ async fn everyday_work_goes_on_inside() {
             ("getent hosts localhost >/dev/null; echo $?", "0\n"),
         ] {
             // Without walls nobody may change modes, and git does.
-            if way == Way::Bare && command.starts_with("git") {
+            if way == NamespaceMode::Bare && command.starts_with("git") {
                 continue;
             }
             let text = bench.call("shell", json!({ "command": command })).await.content;
@@ -174,7 +180,7 @@ async fn everyday_work_goes_on_inside() {
 
 #[tokio::test]
 async fn limits_are_read_back_and_hold() {
-    let mut bench = by(Way::Own, SandboxMode::Strict);
+    let mut bench = by(NamespaceMode::Own, SandboxMode::Strict);
     bench.scope.sandbox = SandboxSettings {
         mode: SandboxMode::Strict,
         memory_mb: Some(64),
@@ -209,12 +215,17 @@ async fn a_program_that_can_not_be_confined_does_not_run() {
     let settings = confining(bench.home.path());
     // Something that is to stay hidden lies in the workspace: no confinement can hold there.
     std::fs::write(bench.path("token"), "t").unwrap();
-    let exposed = polyclaw_tool::sandbox::Settings { hidden: vec![bench.path("token")], ..settings.clone() };
-    let gone =
-        polyclaw_tool::sandbox::Settings { helper: vec!["/no/such/helper".to_owned()], ..settings.clone() };
-    let wayless = polyclaw_tool::sandbox::Settings { ways: Vec::new(), ..settings };
+    let exposed = polyclaw_tool::sandbox::SandboxLauncherSettings {
+        hidden: vec![bench.path("token")],
+        ..settings.clone()
+    };
+    let gone = polyclaw_tool::sandbox::SandboxLauncherSettings {
+        helper: vec!["/no/such/helper".to_owned()],
+        ..settings.clone()
+    };
+    let wayless = polyclaw_tool::sandbox::SandboxLauncherSettings { ways: Vec::new(), ..settings };
     for sandbox in [exposed, gone, wayless] {
-        bench.tools = Builtin::new(Settings { sandbox, ..Settings::default() });
+        bench.tools = BuiltinToolbox::new(BuiltinSettings { sandbox, ..BuiltinSettings::default() });
         let text = bench.refused("shell", json!({ "command": "echo ran > ran; echo ran" })).await;
         assert!(!text.contains("ran\n") && !bench.path("ran").exists(), "{text}");
     }
@@ -340,7 +351,7 @@ async fn priorities_and_attributes_of_others_can_not_be_set() {
         std::fs::write(bench.path("try.py"), tries).unwrap();
         let said = bench.ok("shell", json!({ "command": "python3 try.py" })).await;
         assert!(said.starts_with("True True None\nTrue True 0\n"), "{way:?}: {said}");
-        if way == Way::Bare {
+        if way == NamespaceMode::Bare {
             assert!(said.contains("[True, True, True]"), "{said}");
         }
     }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use polyclaw_domain::tool::{ToolCall, Toolbox};
-use polyclaw_tool::worker::Isolated;
-use polyclaw_tool::{Builtin, Settings};
+use polyclaw_tool::worker::IsolatedToolbox;
+use polyclaw_tool::{BuiltinSettings, BuiltinToolbox};
 use serde_json::json;
 
 use crate::worker::usual;
@@ -70,9 +70,9 @@ async fn files_a_call_would_write_are_known_with_their_links_resolved() {
     }
 }
 
-fn isolated(bench: &Bench) -> Isolated {
-    let tools = Settings { sandbox: confining(bench.home.path()), ..Settings::default() };
-    Isolated::new(Builtin::new(tools), usual())
+fn isolated(bench: &Bench) -> IsolatedToolbox {
+    let tools = BuiltinSettings { sandbox: confining(bench.home.path()), ..BuiltinSettings::default() };
+    IsolatedToolbox::new(BuiltinToolbox::new(tools), usual())
 }
 
 #[tokio::test]

@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use polyclaw_tool::Settings;
+use polyclaw_tool::BuiltinSettings;
 use serde_json::json;
 
 use crate::Bench;
 use crate::site::{Site, answer, redirect, text};
 
 fn private() -> Bench {
-    Bench::with(Settings { allow_private: true, ..Settings::default() })
+    Bench::with(BuiltinSettings { allow_private: true, ..BuiltinSettings::default() })
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 //! opened, never written: they belong to the whole machine.
 
 use polyclaw_domain::agent::{SandboxMode, ToolIsolation};
-use polyclaw_tool::sandbox::Way;
+use polyclaw_tool::sandbox::NamespaceMode;
 use serde_json::json;
 
 use crate::Bench;
@@ -51,7 +51,7 @@ async fn machine_wide_files_can_not_be_opened_from_a_worker() {
 
 #[tokio::test]
 async fn what_programs_need_of_proc_is_there() {
-    let bench = by(Way::Own, SandboxMode::Workspace);
+    let bench = by(NamespaceMode::Own, SandboxMode::Workspace);
     let command = "grep -c MemTotal /proc/meminfo; grep -q processor /proc/cpuinfo && cat /proc/self/comm; \
                    echo out > /dev/stdout; cat /proc/sys/kernel/ostype; ls /proc/$$/fd > /dev/null && nproc > /dev/null && ps > /dev/null && echo ran";
     let text = bench.ok("shell", json!({ "command": command })).await;
@@ -99,7 +99,7 @@ async fn listening_is_refused_unless_the_agent_may() {
 async fn a_program_that_may_not_listen_still_connects() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let bench = by(Way::Own, SandboxMode::Workspace);
+    let bench = by(NamespaceMode::Own, SandboxMode::Workspace);
     let command = format!(
         "python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", {port})); print(\"connected\")'"
     );

@@ -22,36 +22,36 @@ use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::id::{AgentId, TurnId};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome, ToolScope, Toolbox};
-use polyclaw_tool::sandbox::{self, Way};
-use polyclaw_tool::{Builtin, Settings};
+use polyclaw_tool::sandbox::{self, NamespaceMode};
+use polyclaw_tool::{BuiltinSettings, BuiltinToolbox};
 use serde_json::Value;
 use tempfile::TempDir;
 
 /// A home with a workspace in it, and something beside the workspace that must stay untouched.
 struct Bench {
     home: TempDir,
-    tools: Builtin,
+    tools: BuiltinToolbox,
     scope: ToolScope,
     progress: Mutex<String>,
 }
 
 /// The helper of this crate in place of the whole program.
-fn confining(home: &Path) -> sandbox::Settings {
-    sandbox::Settings {
+fn confining(home: &Path) -> sandbox::SandboxLauncherSettings {
+    sandbox::SandboxLauncherSettings {
         helper: vec![env!("CARGO_BIN_EXE_polyclaw-sandbox").to_owned()],
         temporary: home.join("tmp"),
         hidden: vec![home.to_owned(), home.join("secret")],
-        ways: vec![Way::Own, Way::Bare],
-        ..sandbox::Settings::default()
+        ways: vec![NamespaceMode::Own, NamespaceMode::Bare],
+        ..sandbox::SandboxLauncherSettings::default()
     }
 }
 
 impl Bench {
     fn new() -> Self {
-        Self::with(Settings::default())
+        Self::with(BuiltinSettings::default())
     }
 
-    fn with(mut settings: Settings) -> Self {
+    fn with(mut settings: BuiltinSettings) -> Self {
         let home = tempfile::tempdir().unwrap();
         fs::create_dir(home.path().join("ws")).unwrap();
         fs::write(home.path().join("secret"), "secret").unwrap();
@@ -59,7 +59,7 @@ impl Bench {
         let spec = AgentSpec::with_id(AgentId::main());
         let scope =
             ToolScope::for_session(&spec, SessionKey::main(&spec.agent_id), &home.path().join("ws"), true);
-        Self { home, tools: Builtin::new(settings), scope, progress: Mutex::default() }
+        Self { home, tools: BuiltinToolbox::new(settings), scope, progress: Mutex::default() }
     }
 
     fn path(&self, inside: &str) -> PathBuf {

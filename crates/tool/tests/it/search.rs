@@ -2,7 +2,7 @@
 
 use polyclaw_domain::config::{SearchKind, Secret, WebSearch};
 use polyclaw_domain::tool::Toolbox;
-use polyclaw_tool::Settings;
+use polyclaw_tool::BuiltinSettings;
 use serde_json::{Value, json};
 
 use crate::Bench;
@@ -10,7 +10,7 @@ use crate::site::{Site, answer};
 
 fn bench(kind: SearchKind, site: &Site, key: Option<&str>) -> Bench {
     let web_search = WebSearch { kind, url: Some(site.url("/")), api_key: key.map(Secret::new) };
-    Bench::with(Settings { web_search: Some(web_search), ..Settings::default() })
+    Bench::with(BuiltinSettings { web_search: Some(web_search), ..BuiltinSettings::default() })
 }
 
 async fn site(body: Value) -> Site {
@@ -108,7 +108,7 @@ async fn what_goes_wrong_is_said_without_the_key() {
     assert!(said.contains("longer than"), "{said}");
     let nobody =
         WebSearch { kind: SearchKind::Searxng, url: Some("http://127.0.0.1:9".to_owned()), api_key: None };
-    let bench = Bench::with(Settings { web_search: Some(nobody), ..Settings::default() });
+    let bench = Bench::with(BuiltinSettings { web_search: Some(nobody), ..BuiltinSettings::default() });
     let said = bench.refused("web_search", json!({ "query": "x" })).await;
     assert!(said.starts_with("the search failed: "), "{said}");
     assert!(bench.refused("web_search", json!({ "query": "\u{200b}\n" })).await.contains("empty"));

@@ -8,20 +8,20 @@ use polyclaw_domain::agent::{SandboxMode, ToolIsolation};
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::media::MAX_IMAGE_BYTES;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome, Toolbox};
-use polyclaw_tool::worker::{Isolated, Settings};
-use polyclaw_tool::{Builtin, Settings as Tools};
+use polyclaw_tool::worker::{IsolatedToolbox, WorkerPoolSettings};
+use polyclaw_tool::{BuiltinSettings as Tools, BuiltinToolbox};
 use serde_json::{Value, json};
 
 use crate::{Bench, confining};
 
 pub struct Shop {
     pub bench: Bench,
-    tools: Arc<Isolated>,
+    tools: Arc<IsolatedToolbox>,
 }
 
-pub fn usual() -> Settings {
+pub fn usual() -> WorkerPoolSettings {
     let seconds = Duration::from_secs;
-    Settings {
+    WorkerPoolSettings {
         command: vec!["/proc/self/exe".to_owned(), "worker".to_owned()],
         min: 0,
         max: 2,
@@ -31,12 +31,12 @@ pub fn usual() -> Settings {
     }
 }
 
-pub fn shop(settings: Settings, mode: SandboxMode) -> Shop {
+pub fn shop(settings: WorkerPoolSettings, mode: SandboxMode) -> Shop {
     let mut bench = Bench::new();
     bench.scope.isolation = ToolIsolation::Process;
     bench.scope.sandbox.mode = mode;
-    let builtin = Builtin::new(Tools { sandbox: confining(bench.home.path()), ..Tools::default() });
-    Shop { bench, tools: Arc::new(Isolated::new(builtin, settings)) }
+    let builtin = BuiltinToolbox::new(Tools { sandbox: confining(bench.home.path()), ..Tools::default() });
+    Shop { bench, tools: Arc::new(IsolatedToolbox::new(builtin, settings)) }
 }
 
 impl Shop {
@@ -165,7 +165,7 @@ async fn a_worker_that_writes_rubbish_or_ends_is_replaced_a_few_times() {
         "echo '{\"jsonrpc\":\"2.0\",\"id\":9,\"result\":1}'",
     ] {
         let command = ["/bin/sh", "-c", &format!("{wrong}; cat > /dev/null")].map(str::to_owned).to_vec();
-        let shop = shop(Settings { command, ..usual() }, SandboxMode::Workspace);
+        let shop = shop(WorkerPoolSettings { command, ..usual() }, SandboxMode::Workspace);
         let pure = shop.call("read_file", json!({ "path": "f" })).await;
         assert_eq!(pure.facts.as_ref().unwrap().crashes, 3, "{wrong}: {}", pure.content);
         let effect = shop.call("shell", json!({ "command": "true" })).await;
@@ -176,7 +176,8 @@ async fn a_worker_that_writes_rubbish_or_ends_is_replaced_a_few_times() {
 
 #[tokio::test]
 async fn who_finds_no_free_worker_is_told_after_a_while() {
-    let shop = shop(Settings { max: 1, wait: Duration::from_secs(1), ..usual() }, SandboxMode::Workspace);
+    let shop =
+        shop(WorkerPoolSettings { max: 1, wait: Duration::from_secs(1), ..usual() }, SandboxMode::Workspace);
     let long = shop.call("shell", json!({ "command": "touch began; sleep 4" }));
     let (long, refused) = tokio::join!(long, async {
         until("the first one runs", || shop.bench.path("began").exists()).await;
@@ -192,7 +193,8 @@ async fn who_finds_no_free_worker_is_told_after_a_while() {
 
 #[tokio::test]
 async fn idle_workers_go_and_dropping_a_call_ends_its_worker() {
-    let shop = shop(Settings { idle: Duration::from_millis(300), ..usual() }, SandboxMode::Workspace);
+    let shop =
+        shop(WorkerPoolSettings { idle: Duration::from_millis(300), ..usual() }, SandboxMode::Workspace);
     let worker = shop.call("list_dir", json!({})).await.facts.unwrap().worker.unwrap();
     until("the idle worker has gone", || !Path::new(&format!("/proc/{worker}")).exists()).await;
     let call = shop.call("shell", json!({ "command": "sleep 60" }));
@@ -202,7 +204,7 @@ async fn idle_workers_go_and_dropping_a_call_ends_its_worker() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_calls_leave_nothing_behind() {
-    let shop = Arc::new(shop(Settings { calls: 100, ..usual() }, SandboxMode::Workspace));
+    let shop = Arc::new(shop(WorkerPoolSettings { calls: 100, ..usual() }, SandboxMode::Workspace));
     std::fs::write(shop.bench.path("f"), "x").unwrap();
     shop.call("read_file", json!({ "path": "f" })).await;
     let (before, begun) = (descriptors(), Instant::now());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use polyclaw_channel::discord::Discord;
+use polyclaw_channel::discord::DiscordAdapter;
 use polyclaw_domain::channel::{ChannelAdapter, MenuItem, SendOutcome};
 use polyclaw_testkit::platform::Outcome;
 use serde_json::json;
@@ -49,7 +49,7 @@ async fn ten_thousand_chunkings_are_seen_as_the_stored_text() {
     let bots = BTreeMap::from([("main".to_owned(), config(&platform, TOKEN))]);
     let stage = Stage {
         platform: &platform,
-        channel: &Discord::with_pace(&bots, PATIENT).unwrap(),
+        channel: &DiscordAdapter::with_retry_timing(&bots, PATIENT).unwrap(),
         address: to("100"),
         calls: ["POST messages", "PATCH messages"],
         read: str::to_owned,

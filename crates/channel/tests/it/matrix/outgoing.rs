@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use polyclaw_channel::matrix::{Matrix, NAME};
+use polyclaw_channel::matrix::{CHANNEL_NAME, MatrixAdapter};
 use polyclaw_domain::channel::{ChannelAdapter, SendOutcome};
 use polyclaw_testkit::platform::Outcome;
 
@@ -14,7 +14,7 @@ use crate::fixture::{outgoing_to, word};
 async fn a_reply_goes_to_its_thread_and_can_be_changed() {
     let (homeserver, _) = dm().await;
     let matrix = one(&homeserver);
-    let part = |text| outgoing_to(NAME, "home", ROOM, Some("$root"), text);
+    let part = |text| outgoing_to(CHANNEL_NAME, "home", ROOM, Some("$root"), text);
     let sent = matrix.send("k/1 ü", &part("<b>hel</b>")).await;
     let SendOutcome::Accepted { platform_id: Some(id) } = sent else { panic!("{sent:?}") };
     for text in ["hello", "hello, world", "hello, world"] {
@@ -42,13 +42,14 @@ async fn a_message_whose_fate_is_unknown_can_be_sent_again() {
     .enumerate()
     {
         homeserver.push("send", outcome);
-        let (key, part) = (format!("turn-{n}"), outgoing_to(NAME, "home", ROOM, None, &format!("text {n}")));
+        let (key, part) =
+            (format!("turn-{n}"), outgoing_to(CHANNEL_NAME, "home", ROOM, None, &format!("text {n}")));
         assert_eq!(word(&one(&homeserver).send(&key, &part).await), first, "{outcome:?}");
         assert_eq!(word(&one(&homeserver).send(&key, &part).await), "accepted", "{outcome:?}");
         assert_eq!(homeserver.visible().len(), n + 1, "{outcome:?}");
     }
     assert!(one(&homeserver).capabilities("home").idempotent_send);
-    let elsewhere = outgoing_to(NAME, "home", "!foreign:hs", None, "x");
+    let elsewhere = outgoing_to(CHANNEL_NAME, "home", "!foreign:hs", None, "x");
     assert_eq!(word(&one(&homeserver).send("k", &elsewhere).await), "rejected");
 }
 
@@ -58,8 +59,8 @@ async fn ten_thousand_chunkings_are_seen_as_the_stored_text() {
     let users = BTreeMap::from([("home".to_owned(), account(&homeserver, CLAW))]);
     let stage = Stage {
         platform: &homeserver,
-        channel: &Matrix::with_pace(&users, PATIENT).unwrap(),
-        address: outgoing_to(NAME, "home", ROOM, None, "x").address().clone(),
+        channel: &MatrixAdapter::with_retry_timing(&users, PATIENT).unwrap(),
+        address: outgoing_to(CHANNEL_NAME, "home", ROOM, None, "x").address().clone(),
         calls: ["send", "send"],
         read: str::to_owned,
     };

@@ -1,6 +1,6 @@
 //! Who is in a room, who may be, and who is spoken to there.
 
-use polyclaw_channel::matrix::NAME;
+use polyclaw_channel::matrix::CHANNEL_NAME;
 use polyclaw_domain::admission::{AccountAccess, DmPolicy, GroupPolicy};
 use polyclaw_domain::channel::{ChannelAdapter, SendOutcome};
 use polyclaw_domain::config;
@@ -89,7 +89,7 @@ async fn who_answers_it_speaks_to_it() {
     let reception = Reception::start(&matrix, &inbox);
     homeserver.until("it is stored", |homeserver| homeserver.stored() >= 1).await;
     drop(reception);
-    let sent = matrix.send("k", &outgoing_to(NAME, "home", ROOM, None, "hello all")).await;
+    let sent = matrix.send("k", &outgoing_to(CHANNEL_NAME, "home", ROOM, None, "hello all")).await;
     let SendOutcome::Accepted { platform_id: Some(own) } = sent else { panic!("{sent:?}") };
     let other = homeserver.say(ROOM, ANN, "nobody in particular");
     let said = |body: &str, relation: Value| {

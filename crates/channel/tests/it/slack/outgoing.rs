@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use polyclaw_channel::slack::{NAME, Slack};
+use polyclaw_channel::slack::{CHANNEL_NAME, SlackAdapter};
 use polyclaw_domain::channel::ChannelAdapter;
 use polyclaw_testkit::SimClock;
 use polyclaw_testkit::platform::Outcome;
@@ -17,9 +17,9 @@ async fn a_reply_goes_to_its_thread_and_means_nothing_to_slack() {
     let platform = Platform::start();
     let slack = one(&platform);
     let hostile = "<!channel> & <https://evil.example|here>";
-    let sent = slack.send("k", &outgoing_to(NAME, "work", "C1", Some("1.1"), hostile)).await;
+    let sent = slack.send("k", &outgoing_to(CHANNEL_NAME, "work", "C1", Some("1.1"), hostile)).await;
     assert_eq!(word(&sent), "accepted");
-    slack.send("k", &outgoing_to(NAME, "work", "D1", None, "plain")).await;
+    slack.send("k", &outgoing_to(CHANNEL_NAME, "work", "D1", None, "plain")).await;
     let said = platform.visible();
     assert_eq!((said[0].chat.as_str(), said[0].thread.as_deref()), ("C1", Some("1.1")));
     assert_eq!(said[0].text, "&lt;!channel&gt; &amp; &lt;https://evil.example|here&gt;");
@@ -30,10 +30,10 @@ async fn a_reply_goes_to_its_thread_and_means_nothing_to_slack() {
 async fn a_message_can_be_changed() {
     let platform = Platform::start();
     let slack = one(&platform);
-    slack.send("k", &outgoing_to(NAME, "work", "C1", None, "hel")).await;
+    slack.send("k", &outgoing_to(CHANNEL_NAME, "work", "C1", None, "hel")).await;
     let id = format!("C1:{}", platform.visible()[0].id);
     platform.push("chat.update", Outcome::Later { status: 429, seconds: 3 });
-    let whole = outgoing_to(NAME, "work", "C1", None, "hello");
+    let whole = outgoing_to(CHANNEL_NAME, "work", "C1", None, "hello");
     assert_eq!(word(&slack.edit_message(&id, &whole).await), "retry after 3000");
     assert_eq!(word(&slack.edit_message(&id, &whole).await), "accepted");
     assert_eq!(word(&slack.edit_message("C1:0.0", &whole).await), "rejected");
@@ -48,12 +48,15 @@ async fn only_what_surely_did_not_arrive_is_tried_again() {
     for (outcome, expected, _) in FATES {
         platform.push("chat.postMessage", outcome);
         assert_eq!(
-            word(&slack.send("k", &outgoing_to(NAME, "work", "C1", None, "x")).await),
+            word(&slack.send("k", &outgoing_to(CHANNEL_NAME, "work", "C1", None, "x")).await),
             expected,
             "{outcome:?}"
         );
     }
-    assert_eq!(word(&slack.send("k", &outgoing_to(NAME, "work", "CGONE", None, "x")).await), "rejected");
+    assert_eq!(
+        word(&slack.send("k", &outgoing_to(CHANNEL_NAME, "work", "CGONE", None, "x")).await),
+        "rejected"
+    );
     assert!(!slack.capabilities("work").idempotent_send);
 }
 
@@ -63,8 +66,8 @@ async fn ten_thousand_chunkings_are_seen_as_the_stored_text() {
     let apps = BTreeMap::from([("work".to_owned(), account(&platform, "work"))]);
     let stage = Stage {
         platform: &platform,
-        channel: &Slack::with_pace(&apps, SimClock::start(), PATIENT).unwrap(),
-        address: outgoing_to(NAME, "work", "C1", Some("1.1"), "x").address().clone(),
+        channel: &SlackAdapter::with_retry_timing(&apps, SimClock::start(), PATIENT).unwrap(),
+        address: outgoing_to(CHANNEL_NAME, "work", "C1", Some("1.1"), "x").address().clone(),
         calls: ["chat.postMessage", "chat.update"],
         read: |text| text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"),
     };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use polyclaw_channel::telegram::Telegram;
+use polyclaw_channel::telegram::TelegramAdapter;
 use polyclaw_domain::channel::{ChannelAdapter, MenuItem, SendOutcome};
 use polyclaw_testkit::platform::Outcome;
 use serde_json::json;
@@ -46,7 +46,7 @@ async fn ten_thousand_chunkings_are_seen_as_the_stored_text() {
     let bots = BTreeMap::from([("main".to_owned(), config(&platform, TOKEN))]);
     let stage = Stage {
         platform: &platform,
-        channel: &Telegram::with_pace(&bots, PATIENT).unwrap(),
+        channel: &TelegramAdapter::with_retry_timing(&bots, PATIENT).unwrap(),
         address: to("7", None),
         calls: ["sendMessage", "editMessageText"],
         read: str::to_owned,

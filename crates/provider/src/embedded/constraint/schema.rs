@@ -5,201 +5,207 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
-use super::{Constraint, Count, Edge, Graph, Place};
+use super::{CharCount, ConstraintGraph, GraphEdge, GraphNode, SchemaConstraint};
 
 /// The longest text where the schema names no length, and the longest it can name.
-const USUAL_TEXT: u64 = 300;
-const LONGEST_TEXT: u64 = 2000;
-const LONGEST_LIST: u64 = 6;
-const DIGITS: usize = 12;
-const DECIMALS: usize = 6;
+const DEFAULT_MAX_TEXT_CHARS: u64 = 300;
+const MAX_TEXT_CHARS: u64 = 2000;
+const MAX_LIST_ITEMS: u64 = 6;
+const MAX_INTEGER_DIGITS: usize = 12;
+const MAX_DECIMAL_DIGITS: usize = 6;
 /// So many whole numbers are offered one by one.
-const MOST_CHOICES: i64 = 128;
+const MAX_INTEGER_CHOICES: i64 = 128;
 /// A schema deeper or larger than this is no tool's.
-const DEEPEST: usize = 12;
-const MOST_PLACES: usize = 40_000;
+const MAX_SCHEMA_DEPTH: usize = 12;
+const MAX_GRAPH_NODES: usize = 40_000;
 
 /// Why a schema can not be kept.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this schema can not be kept: {0}")]
-pub(in super::super) struct Unsupported(pub String);
+pub(in super::super) struct UnsupportedSchema(pub String);
 
 /// What a text that fits this schema can begin with.
-pub(in super::super) fn graph(
+pub(in super::super) fn compile_schema(
     schema: &Value,
     writable: &dyn Fn(u8) -> bool,
-) -> Result<Constraint, Unsupported> {
-    let mut builder = Builder { root: schema, places: vec![Place::default()] };
-    let start = builder.value(schema, 0, 0)?;
-    let mut graph = Graph { places: builder.places, end: 0 };
-    graph.measure(start, writable)?;
-    Ok(Constraint::new(Rc::new(graph), start))
+) -> Result<SchemaConstraint, UnsupportedSchema> {
+    let mut builder = GraphBuilder { root: schema, places: vec![GraphNode::default()] };
+    let start = builder.add_value(schema, 0, 0)?;
+    let mut graph = ConstraintGraph { places: builder.places, end: 0 };
+    graph.measure_distances(start, writable)?;
+    Ok(SchemaConstraint::new(Rc::new(graph), start))
 }
 
 /// Builds back to front: every part is given the place that follows it and returns the place it begins at.
-struct Builder<'a> {
+struct GraphBuilder<'a> {
     root: &'a Value,
-    places: Vec<Place>,
+    places: Vec<GraphNode>,
 }
 
-impl Builder<'_> {
-    fn place(&mut self) -> Result<usize, Unsupported> {
-        if self.places.len() == MOST_PLACES {
-            return Err(Unsupported("it is too large".to_owned()));
+impl GraphBuilder<'_> {
+    fn add_node(&mut self) -> Result<usize, UnsupportedSchema> {
+        if self.places.len() == MAX_GRAPH_NODES {
+            return Err(UnsupportedSchema("it is too large".to_owned()));
         }
-        self.places.push(Place::default());
+        self.places.push(GraphNode::default());
         Ok(self.places.len() - 1)
     }
 
-    fn edge(&mut self, from: usize, bytes: (u8, u8), to: usize, count: Count) {
-        self.places[from].edges.push(Edge { first: bytes.0, last: bytes.1, to, count });
+    fn add_edge(&mut self, from: usize, bytes: (u8, u8), to: usize, count: CharCount) {
+        self.places[from].edges.push(GraphEdge { first: bytes.0, last: bytes.1, to, count });
     }
 
-    fn step(&mut self, bytes: (u8, u8), next: usize) -> Result<usize, Unsupported> {
-        let place = self.place()?;
-        self.edge(place, bytes, next, Count::Keep);
+    fn add_step(&mut self, bytes: (u8, u8), next: usize) -> Result<usize, UnsupportedSchema> {
+        let place = self.add_node()?;
+        self.add_edge(place, bytes, next, CharCount::Keep);
         Ok(place)
     }
 
-    fn literal(&mut self, text: &str, next: usize) -> Result<usize, Unsupported> {
-        text.bytes().rev().try_fold(next, |next, byte| self.step((byte, byte), next))
+    fn add_literal(&mut self, text: &str, next: usize) -> Result<usize, UnsupportedSchema> {
+        text.bytes().rev().try_fold(next, |next, byte| self.add_step((byte, byte), next))
     }
 
-    fn any(&mut self, starts: Vec<usize>) -> Result<usize, Unsupported> {
+    fn add_choice(&mut self, starts: Vec<usize>) -> Result<usize, UnsupportedSchema> {
         match starts[..] {
-            [] => Err(Unsupported("it offers no choice".to_owned())),
+            [] => Err(UnsupportedSchema("it offers no choice".to_owned())),
             [only] => Ok(only),
             _ => {
-                let place = self.place()?;
+                let place = self.add_node()?;
                 self.places[place].free = starts;
                 Ok(place)
             }
         }
     }
 
-    fn value(&mut self, schema: &Value, depth: usize, next: usize) -> Result<usize, Unsupported> {
-        if depth > DEEPEST {
-            return Err(Unsupported("it is too deep".to_owned()));
+    fn add_value(&mut self, schema: &Value, depth: usize, next: usize) -> Result<usize, UnsupportedSchema> {
+        if depth > MAX_SCHEMA_DEPTH {
+            return Err(UnsupportedSchema("it is too deep".to_owned()));
         }
         if let Some(target) = schema["$ref"].as_str() {
             let root = self.root;
             let found = target.strip_prefix('#').and_then(|path| root.pointer(path));
-            let found = found.ok_or_else(|| Unsupported(format!("{target} is not in it")))?;
-            return self.value(found, depth + 1, next);
+            let found = found.ok_or_else(|| UnsupportedSchema(format!("{target} is not in it")))?;
+            return self.add_value(found, depth + 1, next);
         }
         if let Some(value) = schema.get("const") {
-            return self.literal(&spaced(value), next);
+            return self.add_literal(&to_spaced_json(value), next);
         }
         for key in ["enum", "anyOf", "oneOf"] {
             if let Some(choices) = schema[key].as_array() {
                 let start = |choice| match key {
-                    "enum" => self.literal(&spaced(choice), next),
-                    _ => self.value(choice, depth + 1, next),
+                    "enum" => self.add_literal(&to_spaced_json(choice), next),
+                    _ => self.add_value(choice, depth + 1, next),
                 };
                 let starts = choices.iter().map(start).collect::<Result<_, _>>()?;
-                return self.any(starts);
+                return self.add_choice(starts);
             }
         }
         if let [only] = schema["allOf"].as_array().map_or(&[][..], Vec::as_slice) {
-            return self.value(only, depth + 1, next);
+            return self.add_value(only, depth + 1, next);
         }
-        let kinds = kinds(schema);
+        let kinds = schema_types(schema);
         let starts =
-            kinds.iter().map(|kind| self.kind(kind, schema, depth, next)).collect::<Result<_, _>>()?;
-        self.any(starts)
+            kinds.iter().map(|kind| self.add_kind(kind, schema, depth, next)).collect::<Result<_, _>>()?;
+        self.add_choice(starts)
     }
 
-    fn kind(&mut self, kind: &str, schema: &Value, depth: usize, next: usize) -> Result<usize, Unsupported> {
+    fn add_kind(
+        &mut self,
+        kind: &str,
+        schema: &Value,
+        depth: usize,
+        next: usize,
+    ) -> Result<usize, UnsupportedSchema> {
         match kind {
-            "object" => self.object(schema, depth, next),
-            "array" => self.list(schema, depth, next),
-            "string" => self.text(schema, next),
-            "integer" => self.integer(schema, next),
-            "number" => self.number(schema, next),
+            "object" => self.add_object(schema, depth, next),
+            "array" => self.add_list(schema, depth, next),
+            "string" => self.add_text(schema, next),
+            "integer" => self.add_integer(schema, next),
+            "number" => self.add_number(schema, next),
             "boolean" => {
-                let choices = vec![self.literal("true", next)?, self.literal("false", next)?];
-                self.any(choices)
+                let choices = vec![self.add_literal("true", next)?, self.add_literal("false", next)?];
+                self.add_choice(choices)
             }
-            "null" => self.literal("null", next),
-            other => Err(Unsupported(format!("it has the type {other}"))),
+            "null" => self.add_literal("null", next),
+            other => Err(UnsupportedSchema(format!("it has the type {other}"))),
         }
     }
 
     /// Members in the schema's order; those that are not required may be left out.
-    fn object(&mut self, schema: &Value, depth: usize, next: usize) -> Result<usize, Unsupported> {
+    fn add_object(&mut self, schema: &Value, depth: usize, next: usize) -> Result<usize, UnsupportedSchema> {
         let none = Map::new();
         let members = schema["properties"].as_object().unwrap_or(&none);
         let required =
             |name: &str| schema["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name));
-        let close = self.literal("}", next)?;
+        let close = self.add_literal("}", next)?;
         // What may follow where a member came before, and where none did.
         let (mut after, mut first) = (close, close);
         for (name, member) in members.iter().rev() {
-            let value = self.value(member, depth + 1, after)?;
-            let named = self.literal(&format!("{}: ", Value::from(name.as_str())), value)?;
-            let more = self.literal(", ", named)?;
+            let value = self.add_value(member, depth + 1, after)?;
+            let named = self.add_literal(&format!("{}: ", Value::from(name.as_str())), value)?;
+            let more = self.add_literal(", ", named)?;
             (after, first) = match required(name) {
                 true => (more, named),
-                false => (self.any(vec![more, after])?, self.any(vec![named, first])?),
+                false => (self.add_choice(vec![more, after])?, self.add_choice(vec![named, first])?),
             };
         }
-        self.literal("{", first)
+        self.add_literal("{", first)
     }
 
-    fn list(&mut self, schema: &Value, depth: usize, next: usize) -> Result<usize, Unsupported> {
-        let most = schema["maxItems"].as_u64().unwrap_or(LONGEST_LIST).min(LONGEST_LIST);
+    fn add_list(&mut self, schema: &Value, depth: usize, next: usize) -> Result<usize, UnsupportedSchema> {
+        let most = schema["maxItems"].as_u64().unwrap_or(MAX_LIST_ITEMS).min(MAX_LIST_ITEMS);
         let least = schema["minItems"].as_u64().unwrap_or(0);
         if least > most {
-            return Err(Unsupported(format!("it wants {least} items; {most} are kept")));
+            return Err(UnsupportedSchema(format!("it wants {least} items; {most} are kept")));
         }
         let items = schema.get("items").cloned().unwrap_or(Value::Null);
-        let close = self.literal("]", next)?;
+        let close = self.add_literal("]", next)?;
         let mut after = close;
         for index in (0..most).rev() {
-            let item = self.value(&items, depth + 1, after)?;
-            let item = if index > 0 { self.literal(", ", item)? } else { item };
-            after = if index < least { item } else { self.any(vec![item, close])? };
+            let item = self.add_value(&items, depth + 1, after)?;
+            let item = if index > 0 { self.add_literal(", ", item)? } else { item };
+            after = if index < least { item } else { self.add_choice(vec![item, close])? };
         }
-        self.literal("[", after)
+        self.add_literal("[", after)
     }
 
     /// A text with at most so many characters: whole UTF-8 and the short escapes.
-    fn text(&mut self, schema: &Value, next: usize) -> Result<usize, Unsupported> {
-        let most = schema["maxLength"].as_u64().unwrap_or(USUAL_TEXT).min(LONGEST_TEXT);
+    fn add_text(&mut self, schema: &Value, next: usize) -> Result<usize, UnsupportedSchema> {
+        let most = schema["maxLength"].as_u64().unwrap_or(DEFAULT_MAX_TEXT_CHARS).min(MAX_TEXT_CHARS);
         let least = schema["minLength"].as_u64().unwrap_or(0);
         if least > most {
-            return Err(Unsupported(format!("it wants {least} characters; {most} are kept")));
+            return Err(UnsupportedSchema(format!("it wants {least} characters; {most} are kept")));
         }
-        let inside = self.place()?;
-        self.edge(inside, (b'"', b'"'), next, Count::Keep);
-        self.character(inside, inside)?;
+        let inside = self.add_node()?;
+        self.add_edge(inside, (b'"', b'"'), next, CharCount::Keep);
+        self.add_character(inside, inside)?;
         let mut start = inside;
         for _ in 0..least {
-            let before = self.place()?;
-            self.character(before, start)?;
+            let before = self.add_node()?;
+            self.add_character(before, start)?;
             start = before;
         }
-        let open = self.place()?;
-        self.edge(open, (b'"', b'"'), start, Count::Begin(u32::try_from(most).unwrap_or(u32::MAX)));
+        let open = self.add_node()?;
+        self.add_edge(open, (b'"', b'"'), start, CharCount::Begin(u32::try_from(most).unwrap_or(u32::MAX)));
         Ok(open)
     }
 
     /// One character from one place to another; the ranges are those of well-formed UTF-8.
-    fn character(&mut self, from: usize, to: usize) -> Result<(), Unsupported> {
+    fn add_character(&mut self, from: usize, to: usize) -> Result<(), UnsupportedSchema> {
         let tail = (0x80, 0xbf);
-        let escape = self.place()?;
+        let escape = self.add_node()?;
         for byte in *b"\"\\nt" {
-            self.edge(escape, (byte, byte), to, Count::Keep);
+            self.add_edge(escape, (byte, byte), to, CharCount::Keep);
         }
-        let one = self.step(tail, to)?;
-        let two = self.step(tail, one)?;
+        let one = self.add_step(tail, to)?;
+        let two = self.add_step(tail, one)?;
         let narrow = [((0xe0, 0xe0), (0xa0, 0xbf), one), ((0xed, 0xed), (0x80, 0x9f), one)];
         let wide = [((0xf0, 0xf0), (0x90, 0xbf), two), ((0xf4, 0xf4), (0x80, 0x8f), two)];
         for (lead, second, rest) in narrow.into_iter().chain(wide) {
-            let place = self.step(second, rest)?;
-            self.edge(from, lead, place, Count::Spend);
+            let place = self.add_step(second, rest)?;
+            self.add_edge(from, lead, place, CharCount::Spend);
         }
-        let three = self.step(tail, two)?;
+        let three = self.add_step(tail, two)?;
         let leads = [
             ((b' ', b'!'), to),
             ((b'#', b'['), to),
@@ -211,62 +217,62 @@ impl Builder<'_> {
             ((0xf1, 0xf3), three),
         ];
         for (lead, place) in leads {
-            self.edge(from, lead, place, Count::Spend);
+            self.add_edge(from, lead, place, CharCount::Spend);
         }
         Ok(())
     }
 
     /// What may follow a first digit, if there are at most so many.
-    fn more_digits(&mut self, most: usize, next: usize) -> Result<usize, Unsupported> {
+    fn add_more_digits(&mut self, most: usize, next: usize) -> Result<usize, UnsupportedSchema> {
         (1..most).try_fold(next, |more, _| {
-            let digit = self.step((b'0', b'9'), more)?;
-            self.any(vec![digit, next])
+            let digit = self.add_step((b'0', b'9'), more)?;
+            self.add_choice(vec![digit, next])
         })
     }
 
     /// A few numbers are choices; of more than that only the sign is kept, and that zero is none.
-    fn integer(&mut self, schema: &Value, next: usize) -> Result<usize, Unsupported> {
-        let (least, most) = bounds(schema);
+    fn add_integer(&mut self, schema: &Value, next: usize) -> Result<usize, UnsupportedSchema> {
+        let (least, most) = integer_bounds(schema);
         if let Some((least, most)) = least.zip(most)
-            && (0..MOST_CHOICES).contains(&most.saturating_sub(least))
+            && (0..MAX_INTEGER_CHOICES).contains(&most.saturating_sub(least))
         {
-            let start = |number: i64| self.literal(&number.to_string(), next);
+            let start = |number: i64| self.add_literal(&number.to_string(), next);
             let starts = (least..=most).map(start).collect::<Result<_, _>>()?;
-            return self.any(starts);
+            return self.add_choice(starts);
         }
-        let first = self.positive(next)?;
+        let first = self.add_positive(next)?;
         let mut starts = vec![first];
         if least.is_none_or(|least| least <= 0) {
-            starts.push(self.literal("0", next)?);
+            starts.push(self.add_literal("0", next)?);
         }
         if least.is_none_or(|least| least < 0) {
-            starts.push(self.literal("-", first)?);
+            starts.push(self.add_literal("-", first)?);
         }
-        self.any(starts)
+        self.add_choice(starts)
     }
 
-    fn positive(&mut self, next: usize) -> Result<usize, Unsupported> {
-        let more = self.more_digits(DIGITS, next)?;
-        self.step((b'1', b'9'), more)
+    fn add_positive(&mut self, next: usize) -> Result<usize, UnsupportedSchema> {
+        let more = self.add_more_digits(MAX_INTEGER_DIGITS, next)?;
+        self.add_step((b'1', b'9'), more)
     }
 
-    fn number(&mut self, schema: &Value, next: usize) -> Result<usize, Unsupported> {
-        let more = self.more_digits(DECIMALS, next)?;
-        let decimals = self.step((b'0', b'9'), more)?;
-        let point = self.literal(".", decimals)?;
-        let end = self.any(vec![next, point])?;
-        let (first, zero) = (self.positive(end)?, self.literal("0", end)?);
+    fn add_number(&mut self, schema: &Value, next: usize) -> Result<usize, UnsupportedSchema> {
+        let more = self.add_more_digits(MAX_DECIMAL_DIGITS, next)?;
+        let decimals = self.add_step((b'0', b'9'), more)?;
+        let point = self.add_literal(".", decimals)?;
+        let end = self.add_choice(vec![next, point])?;
+        let (first, zero) = (self.add_positive(end)?, self.add_literal("0", end)?);
         let mut starts = vec![first, zero];
         let is_unsigned = |key: &str| schema[key].as_f64().is_some_and(|least| least >= 0.0);
         if !is_unsigned("minimum") && !is_unsigned("exclusiveMinimum") {
-            starts.push(self.literal("-", first)?);
+            starts.push(self.add_literal("-", first)?);
         }
-        self.any(starts)
+        self.add_choice(starts)
     }
 }
 
 /// The smallest and the largest whole number a schema allows.
-fn bounds(schema: &Value) -> (Option<i64>, Option<i64>) {
+fn integer_bounds(schema: &Value) -> (Option<i64>, Option<i64>) {
     let bound = |key: &str| schema[key].as_f64();
     let least = [bound("minimum").map(f64::ceil), bound("exclusiveMinimum").map(|least| least.floor() + 1.0)];
     let most = [bound("maximum").map(f64::floor), bound("exclusiveMaximum").map(|most| most.ceil() - 1.0)];
@@ -274,7 +280,7 @@ fn bounds(schema: &Value) -> (Option<i64>, Option<i64>) {
     (least.into_iter().flatten().map(whole).max(), most.into_iter().flatten().map(whole).min())
 }
 
-fn kinds(schema: &Value) -> Vec<String> {
+fn schema_types(schema: &Value) -> Vec<String> {
     let named = |value: &Value| value.as_str().map(str::to_owned);
     match &schema["type"] {
         Value::String(kind) => vec![kind.clone()],
@@ -286,15 +292,17 @@ fn kinds(schema: &Value) -> Vec<String> {
 }
 
 /// JSON with a space after each comma and colon, the way it stands in most texts a model has read.
-pub(in super::super) fn spaced(value: &Value) -> String {
+pub(in super::super) fn to_spaced_json(value: &Value) -> String {
     match value {
         Value::Object(members) => {
             let members = members
                 .iter()
-                .map(|(name, value)| format!("{}: {}", Value::from(name.as_str()), spaced(value)));
+                .map(|(name, value)| format!("{}: {}", Value::from(name.as_str()), to_spaced_json(value)));
             format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
         }
-        Value::Array(items) => format!("[{}]", items.iter().map(spaced).collect::<Vec<_>>().join(", ")),
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(to_spaced_json).collect::<Vec<_>>().join(", "))
+        }
         plain => plain.to_string(),
     }
 }

@@ -2,13 +2,13 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn start(schema: &Value) -> Constraint {
-    graph(schema, &|_| true).unwrap()
+fn start(schema: &Value) -> SchemaConstraint {
+    compile_schema(schema, &|_| true).unwrap()
 }
 
 fn fits(schema: &Value, text: &str) -> bool {
     let mut constraint = start(schema);
-    text.bytes().all(|byte| constraint.step(byte)) && constraint.is_complete()
+    text.bytes().all(|byte| constraint.advance_byte(byte)) && constraint.is_complete()
 }
 
 #[test]
@@ -68,28 +68,28 @@ fn what_fits_the_schema_fits_and_nothing_else_does() {
 #[test]
 fn a_text_is_always_whole_utf8() {
     let mut constraint = start(&json!({ "type": "string" }));
-    assert!(constraint.step(b'"'));
+    assert!(constraint.advance_byte(b'"'));
     for broken in
         [&[0x80][..], &[0xc0, 0x80], &[0xe0, 0x80], &[0xed, 0xa0], &[0xf0, 0x80], &[0xf4, 0x90], &[0xf5]]
     {
-        assert!(!constraint.allows(broken, u32::MAX), "{broken:x?}");
+        assert!(!constraint.allows_bytes(broken, u32::MAX), "{broken:x?}");
     }
-    assert!(constraint.allows("ü€𝄞\"".as_bytes(), 0));
+    assert!(constraint.allows_bytes("ü€𝄞\"".as_bytes(), 0));
 }
 
 #[test]
 fn a_token_is_refused_where_the_end_would_no_longer_be_reached() {
     let mut constraint =
         start(&json!({ "type": "object", "required": ["a"], "properties": { "a": { "type": "string" } } }));
-    assert_eq!(constraint.distance(), "{\"a\": \"\"}".len() as u32);
-    assert_eq!(constraint.forced(), b"{\"a\": \"");
-    b"{\"a\": \"".iter().for_each(|byte| assert!(constraint.step(*byte)));
-    assert!(constraint.allows(b"word", 2) && !constraint.allows(b"word", 1));
-    assert!(constraint.allows(b"\"", 1) && !constraint.allows(b"\"", 0));
-    assert_eq!(constraint.forced(), b"");
-    b"\"".iter().for_each(|byte| assert!(constraint.step(*byte)));
-    assert_eq!(constraint.forced(), b"}");
-    assert!(constraint.step(b'}') && constraint.is_over());
+    assert_eq!(constraint.distance_to_end(), "{\"a\": \"\"}".len() as u32);
+    assert_eq!(constraint.forced_bytes(), b"{\"a\": \"");
+    b"{\"a\": \"".iter().for_each(|byte| assert!(constraint.advance_byte(*byte)));
+    assert!(constraint.allows_bytes(b"word", 2) && !constraint.allows_bytes(b"word", 1));
+    assert!(constraint.allows_bytes(b"\"", 1) && !constraint.allows_bytes(b"\"", 0));
+    assert_eq!(constraint.forced_bytes(), b"");
+    b"\"".iter().for_each(|byte| assert!(constraint.advance_byte(*byte)));
+    assert_eq!(constraint.forced_bytes(), b"}");
+    assert!(constraint.advance_byte(b'}') && constraint.is_over());
 }
 
 /// Whatever bytes come, following what is allowed ends in JSON before the room is used up.
@@ -102,10 +102,10 @@ fn any_way_through_ends_in_time() {
     for seed in 0..200_u32 {
         let (mut constraint, mut text, mut state) = (start(&schema), Vec::new(), seed);
         for room in (0..60).rev() {
-            let allowed: Vec<u8> = (0..=255).filter(|byte| constraint.allows(&[*byte], room)).collect();
+            let allowed: Vec<u8> = (0..=255).filter(|byte| constraint.allows_bytes(&[*byte], room)).collect();
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let Some(byte) = allowed.get(state as usize / 7 % allowed.len().max(1)) else { break };
-            assert!(constraint.step(*byte));
+            assert!(constraint.advance_byte(*byte));
             text.push(*byte);
         }
         assert!(constraint.is_complete(), "{}", String::from_utf8_lossy(&text));
@@ -127,7 +127,10 @@ fn hostile_schemas_are_refused() {
     for schema in
         [deep, circle, wide, json!({ "type": "money" }), json!({ "$ref": "#/no" }), json!({ "enum": [] })]
     {
-        assert!(graph(&schema, &|_| true).is_err());
+        assert!(compile_schema(&schema, &|_| true).is_err());
     }
-    assert!(graph(&json!({ "const": "a" }), &|byte| byte != b'a').is_err(), "a byte no token can write");
+    assert!(
+        compile_schema(&json!({ "const": "a" }), &|byte| byte != b'a').is_err(),
+        "a byte no token can write"
+    );
 }

@@ -7,7 +7,8 @@ use serde_json::{Map, json};
 use super::super::kernel::Kernel;
 use super::*;
 
-pub const TINY: Shape = Shape { layers: 1, width: 32, inner: 64, heads: 1, vocabulary: 7, positions: 4 };
+pub const TINY: EncoderShape =
+    EncoderShape { layers: 1, width: 32, inner: 64, heads: 1, vocabulary: 7, positions: 4 };
 pub const WORDS: &str = "[PAD]\n[UNK]\n[CLS]\n[SEP]\nship\nsea\n##s\n";
 
 /// A file as it is published: every tensor of the tiny network, one after the other.
@@ -48,16 +49,16 @@ fn file(table: &str, data: &[u8]) -> Vec<u8> {
 
 /// A file of ours with this content and the hash of it.
 pub fn hashed(body: &[u8]) -> Vec<u8> {
-    [&MAGIC[..], &VERSION.to_le_bytes(), &Sha256::digest(body), body].concat()
+    [&FILE_MAGIC[..], &FILE_VERSION.to_le_bytes(), &Sha256::digest(body), body].concat()
 }
 
-fn converted(bytes: &[u8]) -> Result<Vec<u8>, Damaged> {
-    convert(Cursor::new(bytes), WORDS, TINY)
+fn converted(bytes: &[u8]) -> Result<Vec<u8>, CorruptModelFile> {
+    convert_encoder(Cursor::new(bytes), WORDS, TINY)
 }
 
 #[test]
 fn a_converted_file_reads_back_and_embeds() {
-    let (encoder, words) = read(Cursor::new(converted(&published()).unwrap()), TINY).unwrap();
+    let (encoder, words) = read_encoder(Cursor::new(converted(&published()).unwrap()), TINY).unwrap();
     for kernel in [Kernel::Scalar, Kernel::detect()] {
         let vector = encoder.embed(kernel, &words.encode("Ships sea", 4));
         let length: f32 = vector.iter().map(|value| value * value).sum();
@@ -115,12 +116,12 @@ fn our_own_file_with_a_wrong_shape_is_refused() {
     for at in 0..24 {
         let mut body = good[44..].to_vec();
         body[at] ^= 0x20;
-        assert!(read(Cursor::new(hashed(&body)), TINY).is_err(), "byte {at}");
+        assert!(read_encoder(Cursor::new(hashed(&body)), TINY).is_err(), "byte {at}");
     }
     for end in 0..44 {
-        assert!(read(Cursor::new(&good[..end]), TINY).is_err());
+        assert!(read_encoder(Cursor::new(&good[..end]), TINY).is_err());
     }
-    assert!(read(Cursor::new(good), MINILM).is_err(), "a whole network of another shape");
+    assert!(read_encoder(Cursor::new(good), MINILM_SHAPE).is_err(), "a whole network of another shape");
 }
 
 #[test]
@@ -129,7 +130,7 @@ fn weights_that_lead_beyond_all_numbers_make_zeros() {
     // The last two vectors are those of the last norm.
     let norm = body.len() - 2 * 4 * TINY.width;
     body[norm..].chunks_exact_mut(4).for_each(|value| value.copy_from_slice(&f32::MAX.to_le_bytes()));
-    let (encoder, words) = read(Cursor::new(hashed(&body)), TINY).unwrap();
+    let (encoder, words) = read_encoder(Cursor::new(hashed(&body)), TINY).unwrap();
     for kernel in [Kernel::Scalar, Kernel::detect()] {
         assert_eq!(encoder.embed(kernel, &words.encode("Ships sea", 4)), [0.0; 32]);
     }

@@ -6,23 +6,23 @@ use serde_json::{Value, json};
 use super::super::synthetic;
 use super::*;
 
-fn ask(text: &str, schema: Option<Value>) -> Ask {
-    let lines = vec![Line { role: "user", text: text.to_owned() }];
-    Ask { lines, schema, temperature: 0.0, seed: 1, most: 40 }
+fn ask(text: &str, schema: Option<Value>) -> GenerationRequest {
+    let lines = vec![TemplateMessage { role: "user", text: text.to_owned() }];
+    GenerationRequest { lines, schema, temperature: 0.0, seed: 1, most: 40 }
 }
 
-fn told(engine: &mut Engine, ask: &Ask) -> Told {
-    engine.answer(ask, &mut |_| {}, &|| true).unwrap()
+fn told(engine: &mut EmbeddedEngine, ask: &GenerationRequest) -> GeneratedAnswer {
+    engine.generate(ask, &mut |_| {}, &|| true).unwrap()
 }
 
 #[test]
 fn words_are_joined_bytes_survive_and_special_tokens_can_not_be_written() {
-    let engine = synthetic::engine(Kernel::Scalar);
+    let engine = synthetic::synthetic_engine(Kernel::Scalar);
     let tokenizer = engine.tokenizer();
     assert_eq!(tokenizer.encode("hello hell").len(), 3, "hello, a space, hell");
     for text in ["hello wörld 🦀\n\t 12", "<|im_end|> is only text"] {
         let tokens = tokenizer.encode(text);
-        let bytes: Vec<u8> = tokens.iter().flat_map(|token| tokenizer.bytes(*token).to_vec()).collect();
+        let bytes: Vec<u8> = tokens.iter().flat_map(|token| tokenizer.token_bytes(*token).to_vec()).collect();
         assert_eq!(String::from_utf8(bytes).unwrap(), text);
         assert!(tokens.iter().all(|token| *token > 2));
     }
@@ -32,9 +32,9 @@ fn words_are_joined_bytes_survive_and_special_tokens_can_not_be_written() {
 
 #[test]
 fn an_answer_ends_at_its_limit_and_is_streamed_whole() {
-    let mut engine = synthetic::engine(Kernel::detect());
+    let mut engine = synthetic::synthetic_engine(Kernel::detect());
     let mut streamed = String::new();
-    let told = engine.answer(&ask("hello", None), &mut |piece| streamed.push_str(piece), &|| true).unwrap();
+    let told = engine.generate(&ask("hello", None), &mut |piece| streamed.push_str(piece), &|| true).unwrap();
     assert!(told.output <= 40 && told.truncated == (told.output == 40));
     assert_eq!(streamed, told.text);
     assert_eq!((told.input > 5, told.cached), (true, 0));
@@ -42,21 +42,21 @@ fn an_answer_ends_at_its_limit_and_is_streamed_whole() {
 
 #[test]
 fn what_two_prompts_begin_with_is_computed_once_and_changes_nothing() {
-    let mut warm = synthetic::engine(Kernel::detect());
+    let mut warm = synthetic::synthetic_engine(Kernel::detect());
     let first = told(&mut warm, &ask("hello world", None));
     let again = told(&mut warm, &ask("hello world", None));
     assert_eq!((again.cached, &again.text), (again.input - 1, &first.text));
     let other = told(&mut warm, &ask("hello worms", None));
-    let cold = told(&mut synthetic::engine(Kernel::detect()), &ask("hello worms", None));
+    let cold = told(&mut synthetic::synthetic_engine(Kernel::detect()), &ask("hello worms", None));
     assert!(other.cached > 5 && cold.cached == 0);
     assert_eq!(other.text, cold.text);
 }
 
 #[test]
 fn a_long_prompt_in_batches_is_the_same_as_token_by_token() {
-    let engine = synthetic::engine(Kernel::detect());
+    let engine = synthetic::synthetic_engine(Kernel::detect());
     let tokens = engine.tokenizer.encode(&"hello world, this is long. ".repeat(6));
-    let (mut whole, mut single) = (engine.llama.cache(), engine.llama.cache());
+    let (mut whole, mut single) = (engine.llama.new_cache(), engine.llama.new_cache());
     let batch = engine.llama.extend(&mut whole, &tokens, &|| true).unwrap();
     let one_by_one =
         tokens.iter().map(|token| engine.llama.extend(&mut single, &[*token], &|| true).unwrap()).last();
@@ -66,8 +66,8 @@ fn a_long_prompt_in_batches_is_the_same_as_token_by_token() {
 #[test]
 fn the_same_seed_writes_the_same_text_and_another_does_not() {
     let draw = |seed| {
-        let ask = Ask { temperature: 1.5, seed, ..ask("hello", None) };
-        told(&mut synthetic::engine(Kernel::detect()), &ask).text
+        let ask = GenerationRequest { temperature: 1.5, seed, ..ask("hello", None) };
+        told(&mut synthetic::synthetic_engine(Kernel::detect()), &ask).text
     };
     assert_eq!(draw(3), draw(3));
     assert_ne!(draw(3), draw(4));
@@ -77,8 +77,8 @@ fn the_same_seed_writes_the_same_text_and_another_does_not() {
 fn the_plain_and_the_fast_path_foresee_alike() {
     let text = "hello world, a text of some length that nobody trained for 12345.";
     let (plain, fast) = (
-        synthetic::engine(Kernel::Scalar).surprise(text),
-        synthetic::engine(Kernel::detect()).surprise(text),
+        synthetic::synthetic_engine(Kernel::Scalar).mean_surprise(text),
+        synthetic::synthetic_engine(Kernel::detect()).mean_surprise(text),
     );
     assert!((plain - fast).abs() < 1e-3 * plain, "{plain} against {fast}");
 }
@@ -87,10 +87,10 @@ fn the_plain_and_the_fast_path_foresee_alike() {
 fn a_constrained_answer_is_json_of_its_schema_however_few_tokens_there_are() {
     let schema = json!({ "type": "object", "required": ["city", "days"], "properties": {
         "city": { "type": "string" }, "days": { "type": "integer", "minimum": 0 } } });
-    let mut engine = synthetic::engine(Kernel::detect());
+    let mut engine = synthetic::synthetic_engine(Kernel::detect());
     for most in [24, 30, 80, 200] {
         for temperature in [0.0, 1.5] {
-            let ask = Ask { most, temperature, ..ask("weather", Some(schema.clone())) };
+            let ask = GenerationRequest { most, temperature, ..ask("weather", Some(schema.clone())) };
             let told = told(&mut engine, &ask);
             let value: Value =
                 serde_json::from_str(&told.text).unwrap_or_else(|error| panic!("{error}: {}", told.text));
@@ -98,30 +98,30 @@ fn a_constrained_answer_is_json_of_its_schema_however_few_tokens_there_are() {
             assert!(told.output <= most, "{} of {most}", told.output);
         }
     }
-    let few = Ask { most: 10, ..ask("x", Some(schema)) };
+    let few = GenerationRequest { most: 10, ..ask("x", Some(schema)) };
     let shortest = told(&mut engine, &few).text;
     assert!(serde_json::from_str::<Value>(&shortest).is_ok(), "what can not be shorter is whole: {shortest}");
 }
 
 #[test]
 fn a_cancel_stops_before_the_next_token_and_the_engine_goes_on() {
-    let mut engine = synthetic::engine(Kernel::detect());
+    let mut engine = synthetic::synthetic_engine(Kernel::detect());
     let asked = Cell::new(0);
     let mut pieces = 0;
-    let stopped = engine.answer(&ask("hello", None), &mut |_| pieces += 1, &|| {
+    let stopped = engine.generate(&ask("hello", None), &mut |_| pieces += 1, &|| {
         asked.set(asked.get() + 1);
         asked.get() < 5
     });
-    assert_eq!(stopped, Err(Broken::Cancelled));
+    assert_eq!(stopped, Err(GenerationError::Cancelled));
     assert!(asked.get() == 5 && pieces <= 4, "{pieces} pieces after {} questions", asked.get());
-    let cold = told(&mut synthetic::engine(Kernel::detect()), &ask("hello", None));
+    let cold = told(&mut synthetic::synthetic_engine(Kernel::detect()), &ask("hello", None));
     assert_eq!(told(&mut engine, &ask("hello", None)).text, cold.text);
 }
 
 #[test]
 fn damaged_files_are_refused_in_words_and_never_crash() {
-    let good = synthetic::model();
-    let open = |bytes: &[u8]| Engine::read(Cursor::new(bytes.to_vec()), Kernel::Scalar).map(|_| ());
+    let good = synthetic::model_file();
+    let open = |bytes: &[u8]| EmbeddedEngine::read(Cursor::new(bytes.to_vec()), Kernel::Scalar).map(|_| ());
     assert!(open(&good).is_ok());
     for end in (0..good.len()).step_by(97).chain(good.len() - 40..good.len()) {
         assert!(open(&good[..end]).is_err(), "cut at {end}");

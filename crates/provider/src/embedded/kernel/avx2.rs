@@ -8,8 +8,8 @@
 use std::arch::x86_64::*;
 use std::array::from_fn;
 
-use super::super::matrix::{BLOCK, Matrix, Quants, Row, stride};
-use super::{Activations, Lane, scalar};
+use super::super::matrix::{BLOCK, MatrixRow, QuantKind, QuantMatrix, scale_stride};
+use super::{Activations, HeadSlice, scalar};
 
 /// Proof that this processor has AVX2, FMA and F16C.
 #[derive(Clone, Copy, Debug)]
@@ -28,12 +28,12 @@ macro_rules! proven {
 }
 
 proven! {
-    fn multiply(matrix: &Matrix, values: &Activations, out: &mut [f32]);
+    fn multiply(matrix: &QuantMatrix, values: &Activations, out: &mut [f32]);
     fn quantise(values: &[f32], quants: &mut [[i8; BLOCK]], scales: &mut [f32], sums: &mut [f32]);
     fn dot(a: &[f32], b: &[f32]) -> f32;
     fn dot_product(a: &[i8], b: &[i8]) -> i32;
-    fn scores(queries: &[f32], width: usize, keys: Lane<'_>, out: &mut [f32]);
-    fn mix(weights: &[f32], values: Lane<'_>, width: usize, out: &mut [f32]);
+    fn scores(queries: &[f32], width: usize, keys: HeadSlice<'_>, out: &mut [f32]);
+    fn mix(weights: &[f32], values: HeadSlice<'_>, width: usize, out: &mut [f32]);
     fn exponents(row: &mut [f32], largest: f32) -> f32;
     fn gate(values: &mut [f32], up: &[f32]);
     fn gelu(values: &mut [f32]);
@@ -51,14 +51,14 @@ impl Avx2 {
 
 #[target_feature(enable = "avx2,fma,f16c")]
 #[inline]
-fn load(values: &[f32; 8]) -> __m256 {
+fn load_floats(values: &[f32; 8]) -> __m256 {
     // SAFETY: the reference is to eight numbers, and the load needs no alignment.
     unsafe { _mm256_loadu_ps(values.as_ptr()) }
 }
 
 #[target_feature(enable = "avx2,fma,f16c")]
 #[inline]
-fn store(values: &mut [f32; 8], vector: __m256) {
+fn store_floats(values: &mut [f32; 8], vector: __m256) {
     // SAFETY: the reference is to eight numbers of its own, and the store needs no alignment.
     unsafe { _mm256_storeu_ps(values.as_mut_ptr(), vector) }
 }
@@ -105,7 +105,7 @@ fn store_bytes(values: &mut [i8; 32], vector: __m256i) {
 
 #[target_feature(enable = "avx2,fma,f16c")]
 #[inline]
-fn sum(vector: __m256) -> f32 {
+fn horizontal_sum(vector: __m256) -> f32 {
     let four = _mm_add_ps(_mm256_castps256_ps128(vector), _mm256_extractf128_ps::<1>(vector));
     let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
     _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps::<1>(two, two)))
@@ -113,19 +113,19 @@ fn sum(vector: __m256) -> f32 {
 
 /// Several tokens at a time share the work of unpacking a row.
 #[target_feature(enable = "avx2,fma,f16c")]
-fn multiply(matrix: &Matrix, values: &Activations, out: &mut [f32]) {
+fn multiply(matrix: &QuantMatrix, values: &Activations, out: &mut [f32]) {
     for index in 0..matrix.rows {
         let row = matrix.row(index);
         let mut token = 0;
         while token < values.count {
             let out = out[token * matrix.rows..].iter_mut().skip(index).step_by(matrix.rows);
             token += match (row.kind, values.count - token) {
-                (Quants::Nibbles, 4..) => tile::<4, true>(row, values, token, out),
-                (Quants::Nibbles, 2..) => tile::<2, true>(row, values, token, out),
-                (Quants::Nibbles, _) => tile::<1, true>(row, values, token, out),
-                (Quants::Bytes, 4..) => tile::<4, false>(row, values, token, out),
-                (Quants::Bytes, 2..) => tile::<2, false>(row, values, token, out),
-                (Quants::Bytes, _) => tile::<1, false>(row, values, token, out),
+                (QuantKind::Nibbles, 4..) => multiply_tile::<4, true>(row, values, token, out),
+                (QuantKind::Nibbles, 2..) => multiply_tile::<2, true>(row, values, token, out),
+                (QuantKind::Nibbles, _) => multiply_tile::<1, true>(row, values, token, out),
+                (QuantKind::Bytes, 4..) => multiply_tile::<4, false>(row, values, token, out),
+                (QuantKind::Bytes, 2..) => multiply_tile::<2, false>(row, values, token, out),
+                (QuantKind::Bytes, _) => multiply_tile::<1, false>(row, values, token, out),
             };
         }
     }
@@ -134,7 +134,7 @@ fn multiply(matrix: &Matrix, values: &Activations, out: &mut [f32]) {
 /// Some of many rows of a length, from the first on. Not compiled for these instructions, so that its closure is not
 /// either: one that is would be called where it should be inlined.
 #[inline(always)]
-fn rows<T, const N: usize>(all: &[T], first: usize, len: usize) -> [&[T]; N] {
+fn row_slices<T, const N: usize>(all: &[T], first: usize, len: usize) -> [&[T]; N] {
     from_fn(|at| &all[(first + at) * len..][..len])
 }
 
@@ -142,16 +142,16 @@ fn rows<T, const N: usize>(all: &[T], first: usize, len: usize) -> [&[T]; N] {
 /// that goes through one goes through memory.
 #[target_feature(enable = "avx2,fma,f16c")]
 #[inline]
-fn tile<'a, const T: usize, const NIBBLES: bool>(
-    row: Row<'_>,
+fn multiply_tile<'a, const T: usize, const NIBBLES: bool>(
+    row: MatrixRow<'_>,
     values: &Activations,
     first: usize,
     out: impl Iterator<Item = &'a mut f32>,
 ) -> usize {
-    let (blocks, chunks) = (values.columns / BLOCK, stride(values.columns) / 8);
-    let inputs: [_; T] = rows(&values.quants, first, blocks);
+    let (blocks, chunks) = (values.columns / BLOCK, scale_stride(values.columns) / 8);
+    let inputs: [_; T] = row_slices(&values.quants, first, blocks);
     let (scales, sums): ([_; T], [_; T]) =
-        (rows(&values.scales, first, chunks), rows(&values.sums, first, chunks));
+        (row_slices(&values.scales, first, chunks), row_slices(&values.sums, first, chunks));
     let (row_scales, minima) = (row.scales.as_chunks::<8>().0, row.minima.as_chunks::<8>().0);
     let (nibbles, bytes) = (row.quants.as_chunks::<16>().0, row.quants.as_chunks::<32>().0);
     let ones = _mm256_set1_epi16(1);
@@ -160,12 +160,12 @@ fn tile<'a, const T: usize, const NIBBLES: bool>(
     for chunk in 0..chunks {
         let scale = load_halves(&row_scales[chunk]);
         for t in 0..T {
-            store(&mut factors[t], _mm256_mul_ps(scale, load(&scales[t][chunk])));
+            store_floats(&mut factors[t], _mm256_mul_ps(scale, load_floats(&scales[t][chunk])));
         }
         if NIBBLES {
             let minima = load_halves(&minima[chunk]);
             for t in 0..T {
-                totals[t] = _mm256_fmadd_ps(minima, load(&sums[t][chunk]), totals[t]);
+                totals[t] = _mm256_fmadd_ps(minima, load_floats(&sums[t][chunk]), totals[t]);
             }
         }
         let from = chunk * 8;
@@ -183,7 +183,7 @@ fn tile<'a, const T: usize, const NIBBLES: bool>(
         }
     }
     for (out, total) in out.zip(totals) {
-        *out = sum(total);
+        *out = horizontal_sum(total);
     }
     T
 }
@@ -194,11 +194,12 @@ fn quantise(values: &[f32], quants: &mut [[i8; BLOCK]], scales: &mut [f32], sums
     // Packing works on halves of a vector and leaves groups of four out of order.
     let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     for (index, (block, quants)) in values.as_chunks::<8>().0.chunks_exact(4).zip(quants).enumerate() {
-        let parts = [load(&block[0]), load(&block[1]), load(&block[2]), load(&block[3])];
+        let parts =
+            [load_floats(&block[0]), load_floats(&block[1]), load_floats(&block[2]), load_floats(&block[3])];
         let sizes = parts.map(|part| _mm256_andnot_ps(without_sign, part));
         let largest = _mm256_max_ps(_mm256_max_ps(sizes[0], sizes[1]), _mm256_max_ps(sizes[2], sizes[3]));
         let mut lanes = [0.0; 8];
-        store(&mut lanes, largest);
+        store_floats(&mut lanes, largest);
         let scale = lanes.into_iter().fold(0.0_f32, f32::max) / 127.0;
         let inverse = _mm256_set1_ps(if scale > 0.0 { 1.0 / scale } else { 0.0 });
         let [a, b, c, d] = parts.map(|part| _mm256_cvtps_epi32(_mm256_mul_ps(part, inverse)));
@@ -206,7 +207,7 @@ fn quantise(values: &[f32], quants: &mut [[i8; BLOCK]], scales: &mut [f32], sums
         let packed = _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
         store_bytes(quants, _mm256_permutevar8x32_epi32(packed, order));
         scales[index] = scale;
-        sums[index] = sum(_mm256_cvtepi32_ps(total)) * scale;
+        sums[index] = horizontal_sum(_mm256_cvtepi32_ps(total)) * scale;
     }
 }
 
@@ -215,9 +216,9 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
     let mut total = _mm256_setzero_ps();
     for (a, b) in a.iter().zip(b) {
-        total = _mm256_fmadd_ps(load(a), load(b), total);
+        total = _mm256_fmadd_ps(load_floats(a), load_floats(b), total);
     }
-    sum(total) + scalar::dot(a_rest, b_rest)
+    horizontal_sum(total) + scalar::dot(a_rest, b_rest)
 }
 
 /// Pairs of bytes are multiplied as numbers of twice their size, and added up two by two: no sum runs over.
@@ -226,7 +227,7 @@ fn dot_product(a: &[i8], b: &[i8]) -> i32 {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<32>(), b.as_chunks::<32>());
     let mut totals = [_mm256_setzero_si256(); 2];
     for (a, b) in a.iter().zip(b) {
-        for (total, (a, b)) in totals.iter_mut().zip(widen(a).into_iter().zip(widen(b))) {
+        for (total, (a, b)) in totals.iter_mut().zip(widen_bytes(a).into_iter().zip(widen_bytes(b))) {
             *total = _mm256_add_epi32(*total, _mm256_madd_epi16(a, b));
         }
     }
@@ -240,14 +241,14 @@ fn dot_product(a: &[i8], b: &[i8]) -> i32 {
 /// 32 signed bytes as numbers of twice their size.
 #[target_feature(enable = "avx2,fma,f16c")]
 #[inline]
-fn widen(bytes: &[i8; 32]) -> [__m256i; 2] {
+fn widen_bytes(bytes: &[i8; 32]) -> [__m256i; 2] {
     let all = load_bytes(bytes);
     let (low, high) = (_mm256_castsi256_si128(all), _mm256_extracti128_si256::<1>(all));
     [_mm256_cvtepi8_epi16(low), _mm256_cvtepi8_epi16(high)]
 }
 
 #[target_feature(enable = "avx2,fma,f16c")]
-fn scores(queries: &[f32], width: usize, keys: Lane<'_>, out: &mut [f32]) {
+fn scores(queries: &[f32], width: usize, keys: HeadSlice<'_>, out: &mut [f32]) {
     let mut done = 0;
     let heads = queries.len() / width;
     while done < heads {
@@ -261,25 +262,30 @@ fn scores(queries: &[f32], width: usize, keys: Lane<'_>, out: &mut [f32]) {
 
 #[target_feature(enable = "avx2,fma,f16c")]
 #[inline]
-fn heads_scores<const H: usize>(queries: &[f32], width: usize, keys: Lane<'_>, out: &mut [f32]) -> usize {
-    let queries: [_; H] = rows(queries.as_chunks::<8>().0, 0, width / 8);
+fn heads_scores<const H: usize>(
+    queries: &[f32],
+    width: usize,
+    keys: HeadSlice<'_>,
+    out: &mut [f32],
+) -> usize {
+    let queries: [_; H] = row_slices(queries.as_chunks::<8>().0, 0, width / 8);
     for position in 0..keys.positions {
         let mut totals = [_mm256_setzero_ps(); H];
-        for (at, key) in keys.at(position, width).as_chunks::<8>().0.iter().enumerate() {
+        for (at, key) in keys.at_position(position, width).as_chunks::<8>().0.iter().enumerate() {
             let key = load_halves(key);
             for head in 0..H {
-                totals[head] = _mm256_fmadd_ps(key, load(&queries[head][at]), totals[head]);
+                totals[head] = _mm256_fmadd_ps(key, load_floats(&queries[head][at]), totals[head]);
             }
         }
         for head in 0..H {
-            out[head * keys.positions + position] = sum(totals[head]);
+            out[head * keys.positions + position] = horizontal_sum(totals[head]);
         }
     }
     H
 }
 
 #[target_feature(enable = "avx2,fma,f16c")]
-fn mix(weights: &[f32], values: Lane<'_>, width: usize, out: &mut [f32]) {
+fn mix(weights: &[f32], values: HeadSlice<'_>, width: usize, out: &mut [f32]) {
     let mut done = 0;
     let heads = weights.len() / values.positions;
     while done < heads {
@@ -294,13 +300,13 @@ fn mix(weights: &[f32], values: Lane<'_>, width: usize, out: &mut [f32]) {
 /// 32 numbers of a head stay in registers while all positions pass.
 #[target_feature(enable = "avx2,fma,f16c")]
 #[inline]
-fn heads_mix<const H: usize>(weights: &[f32], values: Lane<'_>, width: usize, out: &mut [f32]) -> usize {
-    let weights: [&[f32]; H] = rows(weights, 0, values.positions);
+fn heads_mix<const H: usize>(weights: &[f32], values: HeadSlice<'_>, width: usize, out: &mut [f32]) -> usize {
+    let weights: [&[f32]; H] = row_slices(weights, 0, values.positions);
     for from in (0..width).step_by(32) {
         let mut totals = [[_mm256_setzero_ps(); 4]; H];
         #[expect(clippy::needless_range_loop, reason = "several rows are walked at once")]
         for position in 0..values.positions {
-            let part = &values.at(position, width)[from..];
+            let part = &values.at_position(position, width)[from..];
             for (at, value) in part.as_chunks::<8>().0.iter().take(4).enumerate() {
                 let value = load_halves(value);
                 for head in 0..H {
@@ -311,7 +317,7 @@ fn heads_mix<const H: usize>(weights: &[f32], values: Lane<'_>, width: usize, ou
         }
         for (head, totals) in totals.into_iter().enumerate() {
             let out = out[head * width + from..(head + 1) * width].as_chunks_mut::<8>().0;
-            out.iter_mut().zip(totals).for_each(|(out, total)| store(out, total));
+            out.iter_mut().zip(totals).for_each(|(out, total)| store_floats(out, total));
         }
     }
     H
@@ -320,7 +326,7 @@ fn heads_mix<const H: usize>(weights: &[f32], values: Lane<'_>, width: usize, ou
 /// e^x as 2^n × e^r with |r| ≤ ln 2 / 2, where eight terms of the series are exact enough.
 #[target_feature(enable = "avx2,fma,f16c")]
 #[inline]
-fn exp(x: __m256) -> __m256 {
+fn exp_vector(x: __m256) -> __m256 {
     let x = _mm256_max_ps(_mm256_min_ps(x, _mm256_set1_ps(88.0)), _mm256_set1_ps(-87.0));
     let n = _mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(_mm256_mul_ps(
         x,
@@ -342,20 +348,21 @@ fn exponents(row: &mut [f32], largest: f32) -> f32 {
     let (whole, rest) = row.as_chunks_mut::<8>();
     let mut total = _mm256_setzero_ps();
     for values in whole {
-        let power = exp(_mm256_sub_ps(load(values), _mm256_set1_ps(largest)));
+        let power = exp_vector(_mm256_sub_ps(load_floats(values), _mm256_set1_ps(largest)));
         total = _mm256_add_ps(total, power);
-        store(values, power);
+        store_floats(values, power);
     }
-    sum(total) + scalar::exponents(rest, largest)
+    horizontal_sum(total) + scalar::exponents(rest, largest)
 }
 
 #[target_feature(enable = "avx2,fma,f16c")]
 fn gate(gate: &mut [f32], up: &[f32]) {
     let ((gate, gate_rest), (up, up_rest)) = (gate.as_chunks_mut::<8>(), up.as_chunks::<8>());
     for (gate, up) in gate.iter_mut().zip(up) {
-        let value = load(gate);
-        let below = _mm256_add_ps(_mm256_set1_ps(1.0), exp(_mm256_xor_ps(value, _mm256_set1_ps(-0.0))));
-        store(gate, _mm256_mul_ps(_mm256_div_ps(value, below), load(up)));
+        let value = load_floats(gate);
+        let below =
+            _mm256_add_ps(_mm256_set1_ps(1.0), exp_vector(_mm256_xor_ps(value, _mm256_set1_ps(-0.0))));
+        store_floats(gate, _mm256_mul_ps(_mm256_div_ps(value, below), load_floats(up)));
     }
     scalar::gate(gate_rest, up_rest);
 }
@@ -366,7 +373,7 @@ fn gelu(values: &mut [f32]) {
     let (whole, rest) = values.as_chunks_mut::<8>();
     let (one, minus) = (_mm256_set1_ps(1.0), _mm256_set1_ps(-0.0));
     for values in whole {
-        let value = load(values);
+        let value = load_floats(values);
         let x = _mm256_mul_ps(value, _mm256_set1_ps(std::f32::consts::FRAC_1_SQRT_2));
         let size = _mm256_andnot_ps(minus, x);
         let t = _mm256_div_ps(one, _mm256_fmadd_ps(_mm256_set1_ps(p), size, one));
@@ -374,10 +381,13 @@ fn gelu(values: &mut [f32]) {
         for term in [a4, a3, a2, a1] {
             series = _mm256_fmadd_ps(series, t, _mm256_set1_ps(term));
         }
-        let fall = exp(_mm256_xor_ps(_mm256_mul_ps(x, x), minus));
+        let fall = exp_vector(_mm256_xor_ps(_mm256_mul_ps(x, x), minus));
         let erf = _mm256_fnmadd_ps(_mm256_mul_ps(series, t), fall, one);
         let erf = _mm256_or_ps(erf, _mm256_and_ps(x, minus));
-        store(values, _mm256_mul_ps(_mm256_mul_ps(value, _mm256_set1_ps(0.5)), _mm256_add_ps(one, erf)));
+        store_floats(
+            values,
+            _mm256_mul_ps(_mm256_mul_ps(value, _mm256_set1_ps(0.5)), _mm256_add_ps(one, erf)),
+        );
     }
     scalar::gelu(rest);
 }
@@ -386,7 +396,7 @@ fn gelu(values: &mut [f32]) {
 fn halve(values: &[f32], out: &mut [u16]) {
     let ((values, rest), (out, out_rest)) = (values.as_chunks::<8>(), out.as_chunks_mut::<8>());
     for (value, out) in values.iter().zip(out) {
-        store_halves(out, load(value));
+        store_halves(out, load_floats(value));
     }
     scalar::halve(rest, out_rest);
 }

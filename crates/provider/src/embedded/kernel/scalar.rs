@@ -1,10 +1,10 @@
 //! The operations in plain Rust, for every processor.
 
 use super::super::half;
-use super::super::matrix::{BLOCK, Matrix, Quants, Row, stride};
-use super::{Activations, Lane};
+use super::super::matrix::{BLOCK, MatrixRow, QuantKind, QuantMatrix, scale_stride};
+use super::{Activations, HeadSlice};
 
-pub fn multiply(matrix: &Matrix, values: &Activations, out: &mut [f32]) {
+pub fn multiply(matrix: &QuantMatrix, values: &Activations, out: &mut [f32]) {
     for (token, out) in out.chunks_exact_mut(matrix.rows).enumerate() {
         for (index, out) in out.iter_mut().enumerate() {
             *out = row_times(matrix.row(index), values, token);
@@ -12,14 +12,14 @@ pub fn multiply(matrix: &Matrix, values: &Activations, out: &mut [f32]) {
     }
 }
 
-fn row_times(row: Row<'_>, values: &Activations, token: usize) -> f32 {
-    let (blocks, chunks) = (values.columns / BLOCK, stride(values.columns) / 8);
+fn row_times(row: MatrixRow<'_>, values: &Activations, token: usize) -> f32 {
+    let (blocks, chunks) = (values.columns / BLOCK, scale_stride(values.columns) / 8);
     let scales = values.scales[token * chunks..][..chunks].as_flattened();
     let sums = values.sums[token * chunks..][..chunks].as_flattened();
     let mut total = 0.0;
     for (block, quants) in values.quants[token * blocks..][..blocks].iter().enumerate() {
         let product = match row.kind {
-            Quants::Nibbles => {
+            QuantKind::Nibbles => {
                 total += half::to_f32(row.minima[block]) * sums[block];
                 let (first, second) = quants.split_at(16);
                 let bytes = row.quants[block * 16..][..16].iter().zip(first.iter().zip(second));
@@ -29,7 +29,7 @@ fn row_times(row: Row<'_>, values: &Activations, token: usize) -> f32 {
                     })
                     .sum::<i32>()
             }
-            Quants::Bytes => {
+            QuantKind::Bytes => {
                 let bytes = row.quants[block * BLOCK..][..BLOCK].iter().zip(quants);
                 bytes.map(|(byte, value)| i32::from(*byte as i8) * i32::from(*value)).sum()
             }
@@ -60,20 +60,20 @@ pub fn dot(a: &[f32], b: &[f32]) -> f32 {
 
 pub use polyclaw_domain::embedding::dot_product;
 
-pub fn scores(queries: &[f32], width: usize, keys: Lane<'_>, out: &mut [f32]) {
+pub fn scores(queries: &[f32], width: usize, keys: HeadSlice<'_>, out: &mut [f32]) {
     for (query, out) in queries.chunks_exact(width).zip(out.chunks_exact_mut(keys.positions)) {
         for (position, out) in out.iter_mut().enumerate() {
-            let key = keys.at(position, width);
+            let key = keys.at_position(position, width);
             *out = query.iter().zip(key).map(|(query, key)| query * half::to_f32(*key)).sum();
         }
     }
 }
 
-pub fn mix(weights: &[f32], values: Lane<'_>, width: usize, out: &mut [f32]) {
+pub fn mix(weights: &[f32], values: HeadSlice<'_>, width: usize, out: &mut [f32]) {
     for (weights, out) in weights.chunks_exact(values.positions).zip(out.chunks_exact_mut(width)) {
         out.fill(0.0);
         for (position, weight) in weights.iter().enumerate() {
-            for (out, value) in out.iter_mut().zip(values.at(position, width)) {
+            for (out, value) in out.iter_mut().zip(values.at_position(position, width)) {
                 *out += weight * half::to_f32(*value);
             }
         }

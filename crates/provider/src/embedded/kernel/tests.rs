@@ -1,7 +1,7 @@
 //! The AVX2 path against the plain one, on many shapes.
 
 use super::super::half;
-use super::super::matrix::{Format, Matrix};
+use super::super::matrix::{QuantMatrix, TensorFormat};
 use super::*;
 
 /// Numbers between -1 and 1, the same in every run.
@@ -32,29 +32,29 @@ fn assert_close(fast: &[f32], plain: &[f32], tolerance: f32) {
 }
 
 /// A matrix in the blocks a file would hold, with every half byte and sign in it.
-fn matrix(format: Format, rows: usize, columns: usize) -> Matrix {
-    let size = format.bytes(rows, columns).unwrap() as usize;
+fn matrix(format: TensorFormat, rows: usize, columns: usize) -> QuantMatrix {
+    let size = format.byte_len(rows, columns).unwrap() as usize;
     let mut bytes: Vec<u8> = (0..size).map(|at| (at * 89 + at / 7) as u8).collect();
-    let (block, heads) = if format == Format::Q4_1 { (20, 2) } else { (34, 1) };
+    let (block, heads) = if format == TensorFormat::Q4_1 { (20, 2) } else { (34, 1) };
     for (index, block) in bytes.chunks_exact_mut(block).enumerate() {
         for head in 0..heads {
             let scale = half::from_f32(0.01 + (index % 5) as f32 * 0.003 - head as f32 * 0.05);
             block[head * 2..head * 2 + 2].copy_from_slice(&scale.to_le_bytes());
         }
     }
-    Matrix::new(format, rows, columns, &bytes).unwrap()
+    QuantMatrix::new(format, rows, columns, &bytes).unwrap()
 }
 
 #[test]
 fn multiplying_agrees_for_every_format_width_and_number_of_tokens() {
-    for format in [Format::Q4_1, Format::Q8_0] {
+    for format in [TensorFormat::Q4_1, TensorFormat::Q8_0] {
         for columns in [32, 256, 288, 576, 1536] {
             let matrix = matrix(format, 7, columns);
             for count in [1, 3, 4, 9] {
                 let values = numbers(columns * count, 5);
                 let result = |kernel: Kernel| {
                     let (mut inputs, mut out) = (Activations::default(), vec![0.0; 7 * count]);
-                    inputs.fill(kernel, &values, columns);
+                    inputs.quantize_rows(kernel, &values, columns);
                     kernel.multiply(&matrix, &inputs, &mut out);
                     out
                 };
@@ -66,13 +66,13 @@ fn multiplying_agrees_for_every_format_width_and_number_of_tokens() {
 
 #[test]
 fn a_product_is_that_of_the_unpacked_numbers() {
-    let (columns, matrix) = (576, matrix(Format::Q4_1, 3, 576));
+    let (columns, matrix) = (576, matrix(TensorFormat::Q4_1, 3, 576));
     let values = numbers(columns, 9);
     let (mut inputs, mut out, mut row) = (Activations::default(), [0.0; 3], vec![0.0; columns]);
-    inputs.fill(Kernel::Scalar, &values, columns);
+    inputs.quantize_rows(Kernel::Scalar, &values, columns);
     Kernel::Scalar.multiply(&matrix, &inputs, &mut out);
     for (index, out) in out.iter().enumerate() {
-        matrix.unpack(index, &mut row);
+        matrix.unpack_row(index, &mut row);
         let exact = scalar::dot(&row, &values);
         assert!((out - exact).abs() < 0.05, "{out} against {exact}");
     }
@@ -84,7 +84,7 @@ fn rounding_to_bytes_agrees_and_zeros_stay_zeros() {
     values[32..64].fill(0.0);
     let filled = |kernel| {
         let mut inputs = Activations::default();
-        inputs.fill(kernel, &values, 96);
+        inputs.quantize_rows(kernel, &values, 96);
         inputs
     };
     let (fast, plain) = (filled(fast()), filled(Kernel::Scalar));
@@ -98,7 +98,7 @@ fn rounding_to_bytes_agrees_and_zeros_stay_zeros() {
 fn attention_agrees_for_every_number_of_heads() {
     let (width, positions, stride) = (64, 37, 192);
     let halves: Vec<u16> = numbers(positions * stride, 4).into_iter().map(half::from_f32).collect();
-    let lane = Lane { halves: &halves, stride, offset: 64, positions };
+    let lane = HeadSlice { halves: &halves, stride, offset: 64, positions };
     for heads in 1..=7 {
         let (queries, weights) = (numbers(heads * width, 6), numbers(heads * positions, 7));
         let scores = |kernel: Kernel| {

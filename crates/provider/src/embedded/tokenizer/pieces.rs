@@ -1,70 +1,70 @@
 //! Where text is cut before bytes are joined: single digits; then words with the space before them, signs with the
 //! space before them, the endings of English, and white space.
 
-use super::super::unicode::Characters;
+use super::super::unicode::UnicodeClass;
 
-pub(super) struct Cutter {
-    letters: Characters,
+pub(super) struct PieceSplitter {
+    letters: UnicodeClass,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
+enum CharKind {
     Letter,
     Space,
     Sign,
 }
 
-impl Cutter {
+impl PieceSplitter {
     pub fn new() -> Self {
-        Self { letters: Characters::of(r"\p{L}") }
+        Self { letters: UnicodeClass::from_class(r"\p{L}") }
     }
 
-    fn class(&self, c: char) -> Class {
+    fn classify(&self, c: char) -> CharKind {
         match c {
-            c if self.letters.contains(c) => Class::Letter,
-            c if c.is_whitespace() => Class::Space,
-            _ => Class::Sign,
+            c if self.letters.contains(c) => CharKind::Letter,
+            c if c.is_whitespace() => CharKind::Space,
+            _ => CharKind::Sign,
         }
     }
 
-    pub fn pieces<'a>(&self, text: &'a str) -> Vec<&'a str> {
+    pub fn split_pieces<'a>(&self, text: &'a str) -> Vec<&'a str> {
         let mut pieces = Vec::with_capacity(text.len() / 4);
         let mut rest = text;
         // A digit ends whatever stands before it: the rules below see the text between two digits as a text.
         while let Some((at, digit)) = rest.char_indices().find(|(_, c)| c.is_numeric()) {
-            self.words(&rest[..at], &mut pieces);
+            self.split_words(&rest[..at], &mut pieces);
             let end = at + digit.len_utf8();
             pieces.push(&rest[at..end]);
             rest = &rest[end..];
         }
-        self.words(rest, &mut pieces);
+        self.split_words(rest, &mut pieces);
         pieces
     }
 
-    fn words<'a>(&self, mut text: &'a str, pieces: &mut Vec<&'a str>) {
+    fn split_words<'a>(&self, mut text: &'a str, pieces: &mut Vec<&'a str>) {
         while !text.is_empty() {
-            let (piece, rest) = text.split_at(self.next(text));
+            let (piece, rest) = text.split_at(self.next_len(text));
             pieces.push(piece);
             text = rest;
         }
     }
 
     /// The length of the piece a text begins with.
-    fn next(&self, text: &str) -> usize {
+    fn next_len(&self, text: &str) -> usize {
         let endings = ["'s", "'t", "'m", "'d", "'re", "'ve", "'ll"];
         if let Some(ending) = endings.into_iter().find(|ending| text.starts_with(ending)) {
             return ending.len();
         }
         let (space, word) = text.strip_prefix(' ').map_or((0, text), |word| (1, word));
-        let run = |class| word.find(|c| self.class(c) != class).unwrap_or(word.len());
-        match word.chars().next().map(|first| self.class(first)) {
-            Some(class @ (Class::Letter | Class::Sign)) => space + run(class),
-            _ => self.blank(text),
+        let run = |class| word.find(|c| self.classify(c) != class).unwrap_or(word.len());
+        match word.chars().next().map(|first| self.classify(first)) {
+            Some(class @ (CharKind::Letter | CharKind::Sign)) => space + run(class),
+            _ => self.whitespace_len(text),
         }
     }
 
     /// White space, except for its last character where a word follows: that belongs to the word, or stands alone.
-    fn blank(&self, text: &str) -> usize {
+    fn whitespace_len(&self, text: &str) -> usize {
         let end = text.find(|c: char| !c.is_whitespace()).unwrap_or(text.len());
         let last = text[..end].chars().next_back().map_or(1, char::len_utf8);
         if end < text.len() && end > last { end - last } else { end }
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn text_is_cut_as_the_model_was_trained() {
-        let cutter = Cutter::new();
+        let cutter = PieceSplitter::new();
         for (text, pieces) in [
             ("Hello world", vec!["Hello", " world"]),
             ("a  b", vec!["a", " ", " b"]),
@@ -90,7 +90,7 @@ mod tests {
             ("日本 語。", vec!["日本", " 語", "。"]),
             ("", vec![]),
         ] {
-            assert_eq!(cutter.pieces(text), pieces, "{text:?}");
+            assert_eq!(cutter.split_pieces(text), pieces, "{text:?}");
         }
     }
 }

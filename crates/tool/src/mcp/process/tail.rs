@@ -7,36 +7,36 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, ReadBuf};
 
-const KEPT_BYTES: usize = 1_024;
+const RETAINED_BYTES: usize = 1_024;
 
 #[derive(Clone, Default)]
-pub struct Tail(Arc<Mutex<Vec<u8>>>);
+pub struct OutputTail(Arc<Mutex<Vec<u8>>>);
 
-impl Tail {
+impl OutputTail {
     pub fn bytes(&self) -> Vec<u8> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn push(&self, bytes: &[u8]) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend_from_slice(&bytes[bytes.len().saturating_sub(KEPT_BYTES)..]);
-        let excess = kept.len().saturating_sub(KEPT_BYTES);
+        kept.extend_from_slice(&bytes[bytes.len().saturating_sub(RETAINED_BYTES)..]);
+        let excess = kept.len().saturating_sub(RETAINED_BYTES);
         kept.drain(..excess);
     }
 }
 
-pub struct Tailed<R> {
+pub struct TailReader<R> {
     inner: R,
-    tail: Tail,
+    tail: OutputTail,
 }
 
-impl<R> Tailed<R> {
-    pub fn new(inner: R, tail: Tail) -> Self {
+impl<R> TailReader<R> {
+    pub fn new(inner: R, tail: OutputTail) -> Self {
         Self { inner, tail }
     }
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for Tailed<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for TailReader<R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -58,10 +58,10 @@ mod tests {
     #[tokio::test]
     async fn the_end_is_kept_and_all_is_passed_on() {
         let text = [b"x".repeat(5_000), b"the end".to_vec()].concat();
-        let tail = Tail::default();
+        let tail = OutputTail::default();
         let mut read = Vec::new();
-        Tailed::new(&text[..], tail.clone()).read_to_end(&mut read).await.unwrap();
+        TailReader::new(&text[..], tail.clone()).read_to_end(&mut read).await.unwrap();
         assert_eq!(read, text);
-        assert_eq!(tail.bytes(), text[text.len() - KEPT_BYTES..]);
+        assert_eq!(tail.bytes(), text[text.len() - RETAINED_BYTES..]);
     }
 }

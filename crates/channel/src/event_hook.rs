@@ -8,27 +8,28 @@ use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, Url};
 
 use crate::Error;
-use crate::client::{Clients, base};
+use crate::client::{PlatformClients, parse_base_url};
 use crate::signature;
 
-pub struct Hook {
+pub struct EventHook {
     url: Url,
     secret: Option<Secret>,
     client: Client,
 }
 
-impl Hook {
+impl EventHook {
     pub fn new(url: &str, secret: Option<Secret>, patience: Duration) -> Result<Self, Error> {
-        let url = base(url).ok_or(Error::HookUrl)?;
-        let client = Clients::new(patience)?.reaching(&url);
+        let url = parse_base_url(url).ok_or(Error::HookUrl)?;
+        let client = PlatformClients::new(patience)?.client_for(&url);
         Ok(Self { url, secret, client })
     }
 
     /// `Err` says why it was not heard.
-    pub async fn post(&self, body: Vec<u8>) -> Result<(), String> {
+    pub async fn post_event(&self, body: Vec<u8>) -> Result<(), String> {
         let mut request = self.client.post(self.url.clone()).header(CONTENT_TYPE, "application/json");
         if let Some(secret) = &self.secret {
-            request = request.header(signature::OURS, signature::ours(secret, &body));
+            request =
+                request.header(signature::SIGNATURE_HEADER, signature::signature_header_value(secret, &body));
         }
         // The address may hold a secret.
         let answer = request.body(body).send().await.map_err(|error| error.without_url().to_string())?;
@@ -39,7 +40,7 @@ impl Hook {
     }
 }
 
-impl fmt::Debug for Hook {
+impl fmt::Debug for EventHook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Hook({})", self.url.host_str().unwrap_or_default())
     }

@@ -8,28 +8,28 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::calls::{QUESTIONS, fits, four_tools};
-use super::generate::{Ask, Engine, Line};
+use super::generate::{EmbeddedEngine, GenerationRequest, TemplateMessage};
 use super::kernel::Kernel;
 use super::profile;
 
-pub fn file(name: &str) -> PathBuf {
+pub fn model_file(name: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.tools/model").join(name);
     assert!(path.exists(), "{} is missing: `scripts/need.sh rust` fetches it", path.display());
     path
 }
 
-fn engine(kernel: Kernel) -> Engine {
-    Engine::read(std::fs::File::open(file("smollm2.gguf")).unwrap(), kernel).unwrap()
+fn golden_engine(kernel: Kernel) -> EmbeddedEngine {
+    EmbeddedEngine::read(std::fs::File::open(model_file("smollm2.gguf")).unwrap(), kernel).unwrap()
 }
 
 #[derive(Deserialize)]
-pub struct Tokens {
+pub struct GoldenTokens {
     pub text: String,
     pub tokens: Vec<u32>,
 }
 
 #[derive(Deserialize)]
-struct Surprise {
+struct GoldenSurprise {
     text: String,
     tokens: usize,
     nll: f64,
@@ -37,40 +37,42 @@ struct Surprise {
 
 #[test]
 fn every_text_becomes_the_tokens_llama_cpp_makes_of_it() {
-    let golden: Vec<Tokens> = serde_json::from_str(include_str!("../../tests/golden/tokens.json")).unwrap();
+    let golden: Vec<GoldenTokens> =
+        serde_json::from_str(include_str!("../../tests/golden/tokens.json")).unwrap();
     assert!(golden.len() >= 200);
-    let engine = engine(Kernel::Scalar);
-    for Tokens { text, tokens } in golden {
+    let engine = golden_engine(Kernel::Scalar);
+    for GoldenTokens { text, tokens } in golden {
         assert_eq!(engine.tokenizer().encode(&text), tokens, "{text:?}");
     }
 }
 
 #[test]
 fn a_text_is_foreseen_as_well_as_by_llama_cpp_on_both_paths() {
-    let golden: Surprise = serde_json::from_str(include_str!("../../tests/golden/surprise.json")).unwrap();
-    let fast = engine(Kernel::detect());
-    assert_eq!(fast.count(&golden.text), golden.tokens);
+    let golden: GoldenSurprise =
+        serde_json::from_str(include_str!("../../tests/golden/surprise.json")).unwrap();
+    let fast = golden_engine(Kernel::detect());
+    assert_eq!(fast.count_tokens(&golden.text), golden.tokens);
     let began = Instant::now();
-    let nll = fast.surprise(&golden.text);
+    let nll = fast.mean_surprise(&golden.text);
     println!("nll {nll:.5}, llama.cpp {:.5}, {:?}", golden.nll, began.elapsed());
     assert!((nll - golden.nll).abs() < 0.01 * golden.nll, "{nll} against {}", golden.nll);
     // The plain path is slow: a part of the text shows that both agree.
     let part = &golden.text[..300];
-    let (fast, plain) = (fast.surprise(part), engine(Kernel::Scalar).surprise(part));
+    let (fast, plain) = (fast.mean_surprise(part), golden_engine(Kernel::Scalar).mean_surprise(part));
     assert!((fast - plain).abs() < 0.002 * plain, "{fast} against {plain}");
 }
 
 #[test]
 fn the_same_seed_draws_the_same_text_and_another_seed_another() {
-    let ask = |seed| Ask {
-        lines: vec![Line { role: "user", text: "Tell me about the sea.".to_owned() }],
+    let ask = |seed| GenerationRequest {
+        lines: vec![TemplateMessage { role: "user", text: "Tell me about the sea.".to_owned() }],
         schema: None,
         temperature: 0.8,
         seed,
         most: 30,
     };
-    let mut engine = engine(Kernel::detect());
-    let mut text = |seed| engine.answer(&ask(seed), &mut |_| {}, &|| true).unwrap().text;
+    let mut engine = golden_engine(Kernel::detect());
+    let mut text = |seed| engine.generate(&ask(seed), &mut |_| {}, &|| true).unwrap().text;
     let (first, other, again) = (text(7), text(8), text(7));
     println!("{first}\n{other}");
     assert_eq!(first, again);
@@ -79,15 +81,15 @@ fn the_same_seed_draws_the_same_text_and_another_seed_another() {
 
 #[test]
 fn the_same_question_gets_the_same_answer_from_a_warm_and_a_cold_model() {
-    let ask = Ask {
-        lines: vec![Line { role: "user", text: "Name three fruits.".to_owned() }],
+    let ask = GenerationRequest {
+        lines: vec![TemplateMessage { role: "user", text: "Name three fruits.".to_owned() }],
         schema: None,
         temperature: 0.0,
         seed: 0,
         most: 40,
     };
-    let mut warm = engine(Kernel::detect());
-    let mut answer = |ask: &Ask| warm.answer(ask, &mut |_| {}, &|| true).unwrap();
+    let mut warm = golden_engine(Kernel::detect());
+    let mut answer = |ask: &GenerationRequest| warm.generate(ask, &mut |_| {}, &|| true).unwrap();
     let (first, again) = (answer(&ask), answer(&ask));
     println!("{}", first.text);
     assert_eq!(first.text, again.text);
@@ -97,14 +99,14 @@ fn the_same_question_gets_the_same_answer_from_a_warm_and_a_cold_model() {
 /// Left to itself the model answers most of them with a reply: here it may not, so that each question is a call.
 #[test]
 fn forty_questions_that_may_not_be_replied_to_are_forty_calls_that_fit_their_schema() {
-    let (mut engine, tools) = (engine(Kernel::detect()), four_tools());
+    let (mut engine, tools) = (golden_engine(Kernel::detect()), four_tools());
     let mut called: Vec<String> = Vec::new();
     for question in QUESTIONS {
         let messages = vec![PromptMessage::user_text(question)];
         let prompt = Prompt { messages, tools: tools.clone(), ..Prompt::default() };
-        let mut ask = profile::ask(&prompt, &|text| engine.count(text));
+        let mut ask = profile::build_generation_request(&prompt, &|text| engine.count_tokens(text));
         ask.schema.as_mut().unwrap()["anyOf"].as_array_mut().unwrap().remove(0);
-        let told = engine.answer(&ask, &mut |_| {}, &|| true).unwrap();
+        let told = engine.generate(&ask, &mut |_| {}, &|| true).unwrap();
         let call: Value = serde_json::from_str(&told.text).unwrap();
         let tool = tools.iter().find(|tool| call["tool"] == tool.name.as_str()).unwrap();
         assert!(fits(&call["arguments"], &tool.parameters), "{question}: {}", told.text);

@@ -3,41 +3,45 @@
 use polyclaw_domain::channel::{ChatAddress, InboundMessage};
 use polyclaw_domain::inbound::{ChatPeer, ChatThread, InboundContext, PeerKind, ThreadKind};
 
-use super::update::{Entity, Message, Press, User};
-use super::{NAME, file};
+use super::update::{CallbackQuery, MessageEntity, TelegramMessage, TelegramUser};
+use super::{CHANNEL_NAME, attachments};
 
 /// Nothing for what nobody has to answer: bots, this one among them, commands to others of them, and copies that
 /// Telegram makes, which may be of this bot's own posts.
-pub(super) fn letter(message: &Message, me: &User, account: &str) -> Option<InboundMessage> {
+pub(super) fn inbound_from_message(
+    message: &TelegramMessage,
+    me: &TelegramUser,
+    account: &str,
+) -> Option<InboundMessage> {
     if message.is_automatic_forward {
         return None;
     }
-    let (sender, sender_name) = sender(message)?;
+    let (sender, sender_name) = sender_identity(message)?;
     let (text, entities) = match (&message.text, &message.caption) {
         (Some(text), _) => (text.as_str(), &message.entities),
         (None, Some(caption)) => (caption.as_str(), &message.caption_entities),
         (None, None) => ("", &message.entities),
     };
-    let (text, called) = command(without_name(text, me), me)?;
-    let (arrival, address) = place(message, account, sender);
+    let (text, called) = parse_command(without_mention(text, me), me)?;
+    let (arrival, address) = context_and_address(message, account, sender);
     Some(InboundMessage {
         context: arrival,
         platform_id: format!("{}:{}", address.peer, message.message_id),
         address,
-        mentioned: called || names(message, entities, me) || replies(message, me),
+        mentioned: called || mentions_bot(message, entities, me) || replies_to_bot(message, me),
         text,
-        attachments: file::attached(message),
+        attachments: attachments::attachment_refs(message),
         sender_name,
     })
 }
 
 /// A pressed button is its command, given by whoever pressed it where its message is.
-pub(super) fn pressed(press: &Press, account: &str) -> Option<InboundMessage> {
+pub(super) fn inbound_from_callback(press: &CallbackQuery, account: &str) -> Option<InboundMessage> {
     let (message, command) = (press.message.as_ref()?, press.data.as_ref()?);
     if press.from.is_bot {
         return None;
     }
-    let (arrival, address) = place(message, account, press.from.id.to_string());
+    let (arrival, address) = context_and_address(message, account, press.from.id.to_string());
     Some(InboundMessage {
         context: arrival,
         platform_id: format!("press:{}", press.id),
@@ -50,7 +54,11 @@ pub(super) fn pressed(press: &Press, account: &str) -> Option<InboundMessage> {
 }
 
 /// Where a message is, as routing sees it and as answers find it.
-fn place(message: &Message, account: &str, sender: String) -> (InboundContext, ChatAddress) {
+fn context_and_address(
+    message: &TelegramMessage,
+    account: &str,
+    sender: String,
+) -> (InboundContext, ChatAddress) {
     let topic = message.message_thread_id.filter(|_| message.is_topic_message).map(|id| id.to_string());
     let peer = message.chat.id.to_string();
     let kind = match message.chat.kind.as_str() {
@@ -59,7 +67,7 @@ fn place(message: &Message, account: &str, sender: String) -> (InboundContext, C
         _ => PeerKind::Group,
     };
     let arrival = InboundContext {
-        channel: NAME.to_owned(),
+        channel: CHANNEL_NAME.to_owned(),
         account: account.to_owned(),
         peer: ChatPeer { kind, id: peer.clone() },
         parent: None,
@@ -69,11 +77,14 @@ fn place(message: &Message, account: &str, sender: String) -> (InboundContext, C
         roles: Vec::new(),
         sender,
     };
-    (arrival, ChatAddress { channel: NAME.to_owned(), account: account.to_owned(), peer, thread: topic })
+    (
+        arrival,
+        ChatAddress { channel: CHANNEL_NAME.to_owned(), account: account.to_owned(), peer, thread: topic },
+    )
 }
 
 /// Who wrote it: a person, or a group or channel that somebody wrote in the name of.
-fn sender(message: &Message) -> Option<(String, Option<String>)> {
+fn sender_identity(message: &TelegramMessage) -> Option<(String, Option<String>)> {
     if let Some(chat) = &message.sender_chat {
         return Some((chat.id.to_string(), chat.title.clone()));
     }
@@ -84,57 +95,57 @@ fn sender(message: &Message) -> Option<(String, Option<String>)> {
     (!user.is_bot).then(|| (user.id.to_string(), Some(full_name(user))))
 }
 
-fn full_name(user: &User) -> String {
+fn full_name(user: &TelegramUser) -> String {
     match &user.last_name {
         Some(last) => format!("{} {last}", user.first_name),
         None => user.first_name.clone(),
     }
 }
 
-fn names(message: &Message, entities: &[Entity], me: &User) -> bool {
+fn mentions_bot(message: &TelegramMessage, entities: &[MessageEntity], me: &TelegramUser) -> bool {
     let text = message.text.as_ref().or(message.caption.as_ref()).map_or("", String::as_str);
     entities.iter().any(|entity| match entity.kind.as_str() {
-        "mention" => slice(text, entity).is_some_and(|name| is_name(&name, me)),
+        "mention" => entity_text(text, entity).is_some_and(|name| is_bot_name(&name, me)),
         "text_mention" => entity.user.as_ref().is_some_and(|user| user.id == me.id),
         _ => false,
     })
 }
 
-fn replies(message: &Message, me: &User) -> bool {
+fn replies_to_bot(message: &TelegramMessage, me: &TelegramUser) -> bool {
     // In a topic everything replies to the message that opened it.
     let reply = message.reply_to_message.as_ref();
     let reply = reply.filter(|reply| Some(reply.message_id) != message.message_thread_id);
     reply.and_then(|reply| reply.from.as_ref()).is_some_and(|user| user.id == me.id)
 }
 
-fn is_name(text: &str, me: &User) -> bool {
+fn is_bot_name(text: &str, me: &TelegramUser) -> bool {
     let name = text.strip_prefix('@').unwrap_or_default();
     me.username.as_ref().is_some_and(|username| username.eq_ignore_ascii_case(name))
 }
 
 /// `@bot /new` is `/new`: whom it is said to is known already. The name alone stays.
-fn without_name<'a>(text: &'a str, me: &User) -> &'a str {
+fn without_mention<'a>(text: &'a str, me: &TelegramUser) -> &'a str {
     match text.split_once(char::is_whitespace) {
-        Some((first, rest)) if is_name(first, me) && !rest.trim().is_empty() => rest.trim_start(),
+        Some((first, rest)) if is_bot_name(first, me) && !rest.trim().is_empty() => rest.trim_start(),
         _ => text,
     }
 }
 
 /// `/new@bot rest` is `/new rest`, and was said to this bot; nothing, if it was said to another.
-fn command(text: &str, me: &User) -> Option<(String, bool)> {
+fn parse_command(text: &str, me: &TelegramUser) -> Option<(String, bool)> {
     let end = text.find(char::is_whitespace).unwrap_or(text.len());
     let (first, rest) = text.split_at(end);
     let is_word =
         |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     match first.strip_prefix('/').and_then(|first| first.split_once('@')) {
         Some((word, name)) if is_word(word) && is_word(name) => {
-            is_name(&format!("@{name}"), me).then(|| (format!("/{word}{rest}"), true))
+            is_bot_name(&format!("@{name}"), me).then(|| (format!("/{word}{rest}"), true))
         }
         _ => Some((text.to_owned(), false)),
     }
 }
 
-fn slice(text: &str, entity: &Entity) -> Option<String> {
+fn entity_text(text: &str, entity: &MessageEntity) -> Option<String> {
     let units: Vec<u16> = text.encode_utf16().skip(entity.offset).take(entity.length).collect();
     String::from_utf16(&units).ok()
 }

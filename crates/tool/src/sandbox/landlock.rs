@@ -9,20 +9,20 @@ use landlock::{
 use polyclaw_domain::agent::SandboxMode;
 use polyclaw_domain::sandbox::LandlockFacts;
 
-use super::plan::{Plan, Profile};
+use super::plan::{SandboxPlan, SandboxProfile};
 use super::survey;
 
 /// Without these rights landlock would leave a hole: files outside could be cut to nothing.
-const LEAST: ABI = ABI::V3;
+const MIN_LANDLOCK_ABI: ABI = ABI::V3;
 /// Taken where the kernel has it: devices, network, signals and abstract sockets.
-const NEWEST: ABI = ABI::V6;
+const MAX_LANDLOCK_ABI: ABI = ABI::V6;
 
 /// Programs and what they are made of.
-const SYSTEM: [&str; 9] =
+const SYSTEM_PATHS: [&str; 9] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/sys/devices/system"];
 
 /// Of `/etc`, what programs need and everybody may know: no password hashes, no host keys.
-const ETC: [&str; 44] = [
+const ETC_FILES: [&str; 44] = [
     "alternatives",
     "bash.bashrc",
     "ca-certificates",
@@ -70,20 +70,20 @@ const ETC: [&str; 44] = [
 ];
 
 /// Of a `/proc` that shows everybody's processes, what is about the machine.
-const PROC: [&str; 9] =
+const PROC_FILES: [&str; 9] =
     ["cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "sys/kernel", "sys/vm", "uptime", "version"];
 
-const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+const DEVICE_FILES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
 /// Closes the file system to this process but for what the plan names.
-pub fn close(plan: &Plan) -> Result<LandlockFacts, String> {
+pub fn apply_landlock(plan: &SandboxPlan) -> Result<LandlockFacts, String> {
     let refused = |error: RulesetError| format!("landlock: {error}");
-    let mut ruleset = ruleset(plan).map_err(refused)?;
+    let mut ruleset = new_ruleset(plan).map_err(refused)?;
     let mut count = 0;
-    for (path, access) in rules(plan) {
+    for (path, access) in path_rules(plan) {
         // What is not there needs no exception.
         let Ok(fd) = PathFd::new(&path) else { continue };
-        ruleset = ruleset.add_rule(PathBeneath::new(fd, for_kind(&path, access))).map_err(refused)?;
+        ruleset = ruleset.add_rule(PathBeneath::new(fd, access_for_kind(&path, access))).map_err(refused)?;
         count += 1;
     }
     let status = ruleset.restrict_self().map_err(refused)?;
@@ -99,51 +99,54 @@ pub fn close(plan: &Plan) -> Result<LandlockFacts, String> {
     Ok(LandlockFacts { abi, enforced: enforced.to_owned(), rules: count })
 }
 
-fn ruleset(plan: &Plan) -> Result<RulesetCreated, RulesetError> {
+fn new_ruleset(plan: &SandboxPlan) -> Result<RulesetCreated, RulesetError> {
     let files = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
-    let files = files.handle_access(AccessFs::from_all(LEAST))?.set_compatibility(CompatLevel::BestEffort);
-    let mut all = files.handle_access(AccessFs::from_all(NEWEST))?.scope(Scope::from_all(NEWEST))?;
+    let files =
+        files.handle_access(AccessFs::from_all(MIN_LANDLOCK_ABI))?.set_compatibility(CompatLevel::BestEffort);
+    let mut all = files
+        .handle_access(AccessFs::from_all(MAX_LANDLOCK_ABI))?
+        .scope(Scope::from_all(MAX_LANDLOCK_ABI))?;
     if plan.mode == SandboxMode::Strict {
-        all = all.handle_access(AccessNet::from_all(NEWEST))?;
+        all = all.handle_access(AccessNet::from_all(MAX_LANDLOCK_ABI))?;
     } else if !plan.listen {
         all = all.handle_access(AccessNet::BindTcp)?;
     }
     all.create()
 }
 
-fn rules(plan: &Plan) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
-    let (all, read) = (AccessFs::from_all(NEWEST), AccessFs::from_read(NEWEST));
+fn path_rules(plan: &SandboxPlan) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
+    let (all, read) = (AccessFs::from_all(MAX_LANDLOCK_ABI), AccessFs::from_read(MAX_LANDLOCK_ABI));
     let look = AccessFs::ReadFile | AccessFs::ReadDir;
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
     let own = all & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev);
     let temporary = if plan.own_temporary { PathBuf::from("/tmp") } else { plan.temporary.clone() };
     let mut rules = vec![(temporary, own)];
-    rules.extend(plan.written().map(|path| (path.clone(), own)));
-    if plan.profile == Profile::Server {
+    rules.extend(plan.written_paths().map(|path| (path.clone(), own)));
+    if plan.profile == SandboxProfile::Server {
         rules.extend(survey::readable_except_hidden(plan).into_iter().map(|path| (path, read)));
     }
     if plan.own_temporary {
         rules.push((PathBuf::from("/dev/shm"), own));
     }
-    if plan.profile == Profile::Worker {
+    if plan.profile == SandboxProfile::Worker {
         // Ourselves as we run, to start programs with; even where an update has taken the name.
         rules.push((PathBuf::from("/proc/self/exe"), read));
     }
     rules.extend(plan.readable.iter().map(|path| (path.clone(), read)));
-    rules.extend(SYSTEM.iter().map(|path| (PathBuf::from(path), read)));
-    rules.extend(ETC.iter().map(|name| (Path::new("/etc").join(name), look)));
-    rules.extend(DEVICES.iter().map(|path| (PathBuf::from(path), device)));
+    rules.extend(SYSTEM_PATHS.iter().map(|path| (PathBuf::from(path), read)));
+    rules.extend(ETC_FILES.iter().map(|name| (Path::new("/etc").join(name), look)));
+    rules.extend(DEVICE_FILES.iter().map(|path| (PathBuf::from(path), device)));
     // Never for writing: most of what can be written there belongs to the whole machine. A worker must find the processes
     // it is to end; what is theirs alone stays closed to it.
-    if plan.own_proc || plan.profile == Profile::Worker {
+    if plan.own_proc || plan.profile == SandboxProfile::Worker {
         rules.push((PathBuf::from("/proc"), look));
     } else {
-        rules.extend(PROC.iter().map(|name| (Path::new("/proc").join(name), look)));
+        rules.extend(PROC_FILES.iter().map(|name| (Path::new("/proc").join(name), look)));
     }
     rules
 }
 
 /// A file takes only the rights that files have.
-fn for_kind(path: &Path, access: BitFlags<AccessFs>) -> BitFlags<AccessFs> {
-    if path.is_dir() { access } else { access & AccessFs::from_file(NEWEST) }
+fn access_for_kind(path: &Path, access: BitFlags<AccessFs>) -> BitFlags<AccessFs> {
+    if path.is_dir() { access } else { access & AccessFs::from_file(MAX_LANDLOCK_ABI) }
 }

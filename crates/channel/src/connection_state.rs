@@ -5,18 +5,18 @@ use std::sync::{Mutex, PoisonError};
 use polyclaw_domain::channel::ConnectionState;
 
 #[derive(Default)]
-pub(crate) struct Link(Mutex<ConnectionState>);
+pub(crate) struct ConnectionTracker(Mutex<ConnectionState>);
 
-impl Link {
-    pub fn connected(&self) {
+impl ConnectionTracker {
+    pub fn set_connected(&self) {
         self.set(ConnectionState::Connected);
     }
 
-    pub fn apart(&self, why: impl Into<String>) {
+    pub fn set_disconnected(&self, why: impl Into<String>) {
         self.set(ConnectionState::Disconnected(why.into()));
     }
 
-    pub fn standing(&self) -> ConnectionState {
+    pub fn connection_state(&self) -> ConnectionState {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

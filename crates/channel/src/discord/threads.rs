@@ -4,32 +4,37 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 
-use super::account::Account;
-use super::event::{Channel, Guild};
-use super::letter::Place;
+use super::account::DiscordAccount;
+use super::event::{DiscordChannel, DiscordGuild};
+use super::inbound::DiscordLocation;
 
 /// The parent of each channel that is known: none, if it is no thread.
 #[derive(Default)]
-pub(super) struct Places(HashMap<String, Option<String>>);
+pub(super) struct ThreadParents(HashMap<String, Option<String>>);
 
-impl Places {
-    pub fn learn(&mut self, guild: &Guild) {
-        guild.channels.iter().chain(&guild.threads).for_each(|channel| self.learn_one(channel));
+impl ThreadParents {
+    pub fn record_guild(&mut self, guild: &DiscordGuild) {
+        guild.channels.iter().chain(&guild.threads).for_each(|channel| self.record_channel(channel));
     }
 
-    pub fn learn_one(&mut self, channel: &Channel) {
+    pub fn record_channel(&mut self, channel: &DiscordChannel) {
         let parent = channel.parent_id.clone().filter(|_| channel.is_thread());
         self.0.insert(channel.id.clone(), parent);
     }
 }
 
-impl Account {
-    pub(super) async fn place(&self, places: &mut Places, channel: &str, guild: Option<&str>) -> Place {
+impl DiscordAccount {
+    pub(super) async fn resolve_location(
+        &self,
+        places: &mut ThreadParents,
+        channel: &str,
+        guild: Option<&str>,
+    ) -> DiscordLocation {
         if guild.is_some() && !places.0.contains_key(channel) {
-            match self.api.get(&["channels", channel], &[], self.pace.backoff()).await {
+            match self.api.get(&["channels", channel], &[], self.retry_timing.backoff()).await {
                 Ok(found) => {
-                    if let Ok(found) = Channel::deserialize(found) {
-                        places.learn_one(&found);
+                    if let Ok(found) = DiscordChannel::deserialize(found) {
+                        places.record_channel(&found);
                     }
                 }
                 // It is then taken for a channel without a parent, which nothing is granted to by its parent.
@@ -43,6 +48,6 @@ impl Account {
             }
         }
         let parent = guild.and_then(|_| places.0.get(channel).cloned()).flatten();
-        Place { channel: channel.to_owned(), guild: guild.map(str::to_owned), parent }
+        DiscordLocation { channel: channel.to_owned(), guild: guild.map(str::to_owned), parent }
     }
 }

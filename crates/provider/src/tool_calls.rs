@@ -7,28 +7,28 @@ use polyclaw_domain::provider::{Prompt, PromptMessage};
 use polyclaw_domain::tool::ToolCall;
 use serde_json::{Map, Value, json};
 
-use crate::fault::Fault;
-use crate::wire::Pieces;
+use crate::error_class::ModelCallError;
+use crate::wire::ToolCallStreaming;
 
-pub(crate) struct Calls {
-    pieces: Pieces,
-    open: Vec<Open>,
+pub(crate) struct ToolCallAssembler {
+    pieces: ToolCallStreaming,
+    open: Vec<OpenToolCall>,
     bytes: usize,
 }
 
-struct Open {
+struct OpenToolCall {
     id: String,
     name: String,
-    arguments: Arguments,
+    arguments: PartialArguments,
 }
 
-enum Arguments {
+enum PartialArguments {
     Text(String),
     Value(Value),
 }
 
-impl Calls {
-    pub fn new(pieces: Pieces) -> Self {
+impl ToolCallAssembler {
+    pub fn new(pieces: ToolCallStreaming) -> Self {
         Self { pieces, open: Vec::new(), bytes: 0 }
     }
 
@@ -37,31 +37,31 @@ impl Calls {
     }
 
     /// How much they take so far.
-    pub fn bytes(&self) -> usize {
+    pub fn byte_count(&self) -> usize {
         self.bytes
     }
 
-    pub fn add(&mut self, id: String, name: String, arguments: Value) {
+    pub fn add_piece(&mut self, id: String, name: String, arguments: Value) {
         let arguments = match arguments {
-            Value::String(text) => Arguments::Text(text),
-            value => Arguments::Value(value),
+            Value::String(text) => PartialArguments::Text(text),
+            value => PartialArguments::Value(value),
         };
-        let piece = Open { id, name, arguments };
+        let piece = OpenToolCall { id, name, arguments };
         self.bytes += piece.arguments.len();
-        match self.continued(&piece) {
-            Some(at) if self.pieces == Pieces::Snapshots => {
+        match self.find_continued(&piece) {
+            Some(at) if self.pieces == ToolCallStreaming::Snapshots => {
                 self.bytes -= self.open[at].arguments.len();
                 self.open[at].arguments = piece.arguments;
             }
-            Some(at) => self.open[at].extend(piece),
+            Some(at) => self.open[at].merge_piece(piece),
             None => self.open.push(piece),
         }
     }
 
     /// The call a piece belongs to. A piece without an id comes as `call_<index>`, which counts the calls as
     /// they began; servers that count from elsewhere send one call after the other, so the last is meant.
-    fn continued(&self, piece: &Open) -> Option<usize> {
-        if self.pieces == Pieces::Whole {
+    fn find_continued(&self, piece: &OpenToolCall) -> Option<usize> {
+        if self.pieces == ToolCallStreaming::Whole {
             return None;
         }
         let same_id = self.open.iter().rposition(|open| open.id == piece.id);
@@ -74,13 +74,13 @@ impl Calls {
 
     /// The finished calls. `truncated` explains a call that breaks off: it is dropped. Any other whose arguments are no
     /// object keeps them as the text they came as, for whoever tells the model.
-    pub fn finish(self, truncated: bool) -> Result<Vec<ToolCall>, Fault> {
+    pub fn into_tool_calls(self, truncated: bool) -> Result<Vec<ToolCall>, ModelCallError> {
         let mut calls = Vec::with_capacity(self.open.len());
         for open in self.open {
             let arguments = match open.arguments.parse() {
                 _ if open.name.is_empty() && truncated => continue,
                 _ if open.name.is_empty() => {
-                    return Err(Fault::malformed("a tool call has no name"));
+                    return Err(ModelCallError::malformed("a tool call has no name"));
                 }
                 Ok(arguments) => arguments,
                 Err(_) if truncated => continue,
@@ -92,10 +92,10 @@ impl Calls {
     }
 }
 
-impl Open {
-    fn extend(&mut self, piece: Self) {
+impl OpenToolCall {
+    fn merge_piece(&mut self, piece: Self) {
         match (&mut self.arguments, piece.arguments) {
-            (Arguments::Text(so_far), Arguments::Text(more)) => so_far.push_str(&more),
+            (PartialArguments::Text(so_far), PartialArguments::Text(more)) => so_far.push_str(&more),
             (arguments, piece) => *arguments = piece,
         }
         if self.name.is_empty() {
@@ -104,7 +104,7 @@ impl Open {
     }
 }
 
-impl Arguments {
+impl PartialArguments {
     /// What is no text came whole, with a message that was bounded itself.
     fn len(&self) -> usize {
         match self {
@@ -136,7 +136,7 @@ impl Arguments {
 
 /// The arguments of an earlier call as its model is shown them again. Providers refuse a request with any that are no
 /// object, so what a model wrote instead of one stands in one.
-pub(crate) fn shown_again(call: &ToolCall) -> Cow<'_, Value> {
+pub(crate) fn replayed_arguments(call: &ToolCall) -> Cow<'_, Value> {
     match &call.arguments {
         Value::Object(_) => Cow::Borrowed(&call.arguments),
         Value::Null => Cow::Owned(Value::Object(Map::new())),
@@ -173,12 +173,15 @@ fn used_ids(prompt: &Prompt) -> impl Iterator<Item = &str> {
 mod tests {
     use super::*;
 
-    fn assembled(pieces: Pieces, parts: &[(&str, &str, &str)]) -> Result<Vec<ToolCall>, Fault> {
-        let mut calls = Calls::new(pieces);
+    fn assembled(
+        pieces: ToolCallStreaming,
+        parts: &[(&str, &str, &str)],
+    ) -> Result<Vec<ToolCall>, ModelCallError> {
+        let mut calls = ToolCallAssembler::new(pieces);
         for (id, name, arguments) in parts {
-            calls.add((*id).into(), (*name).into(), Value::String((*arguments).into()));
+            calls.add_piece((*id).into(), (*name).into(), Value::String((*arguments).into()));
         }
-        calls.finish(false)
+        calls.into_tool_calls(false)
     }
 
     fn summary(calls: &[ToolCall]) -> Vec<String> {
@@ -189,14 +192,14 @@ mod tests {
     fn fragments_that_interleave_reach_their_calls() {
         let parts =
             [("a", "f", "{\"x\""), ("b", "g", "{\"y\""), ("call_0", "", ":1}"), ("call_1", "", ":2}")];
-        let calls = assembled(Pieces::Fragments, &parts).unwrap();
+        let calls = assembled(ToolCallStreaming::Fragments, &parts).unwrap();
         assert_eq!(summary(&calls), ["a f {\"x\":1}", "b g {\"y\":2}"]);
     }
 
     #[test]
     fn a_call_without_a_name_is_said_to_have_none() {
         for arguments in ["{}", "[1]"] {
-            let fault = assembled(Pieces::Fragments, &[("a", "", arguments)]).unwrap_err();
+            let fault = assembled(ToolCallStreaming::Fragments, &[("a", "", arguments)]).unwrap_err();
             assert!(format!("{fault:?}").contains("has no name"), "{fault:?}");
         }
     }
@@ -204,31 +207,35 @@ mod tests {
     #[test]
     fn indexes_that_do_not_start_at_zero_make_no_extra_calls() {
         let parts = [("a", "f", "{"), ("call_1", "", "}"), ("b", "g", "{"), ("call_4294967295", "", "}")];
-        let calls = assembled(Pieces::Fragments, &parts).unwrap();
+        let calls = assembled(ToolCallStreaming::Fragments, &parts).unwrap();
         assert_eq!(summary(&calls), ["a f {}", "b g {}"]);
     }
 
     #[test]
     fn snapshots_replace_and_whole_calls_never_merge() {
         let parts = [("a", "f", ""), ("a", "f", "{\"x\""), ("a", "f", "{\"x\":1}")];
-        assert_eq!(summary(&assembled(Pieces::Snapshots, &parts).unwrap()), ["a f {\"x\":1}"]);
+        assert_eq!(summary(&assembled(ToolCallStreaming::Snapshots, &parts).unwrap()), ["a f {\"x\":1}"]);
         let parts = [("call#f#0", "f", "{}"), ("call#f#0", "f", "{}")];
-        assert_eq!(assembled(Pieces::Whole, &parts).unwrap().len(), 2);
+        assert_eq!(assembled(ToolCallStreaming::Whole, &parts).unwrap().len(), 2);
     }
 
     #[test]
     fn no_arguments_are_an_empty_object_and_broken_ones_stay_text() {
         for nothing in ["", " ", "null", "{}"] {
-            assert_eq!(summary(&assembled(Pieces::Fragments, &[("a", "f", nothing)]).unwrap()), ["a f {}"]);
+            assert_eq!(
+                summary(&assembled(ToolCallStreaming::Fragments, &[("a", "f", nothing)]).unwrap()),
+                ["a f {}"]
+            );
         }
         for broken in ["{", "[1]", "\"x\"", "{} {}"] {
-            let calls = assembled(Pieces::Fragments, &[("a", "f", broken), ("b", "g", "{}")]).unwrap();
+            let calls =
+                assembled(ToolCallStreaming::Fragments, &[("a", "f", broken), ("b", "g", "{}")]).unwrap();
             assert_eq!(calls[0].arguments, broken);
             assert_eq!(summary(&calls[1..]), ["b g {}"]);
         }
-        let mut whole = Calls::new(Pieces::Whole);
-        whole.add("a".into(), "f".into(), json!([1]));
-        assert_eq!(whole.finish(false).unwrap()[0].arguments, "[1]");
+        let mut whole = ToolCallAssembler::new(ToolCallStreaming::Whole);
+        whole.add_piece("a".into(), "f".into(), json!([1]));
+        assert_eq!(whole.into_tool_calls(false).unwrap()[0].arguments, "[1]");
     }
 
     #[test]

@@ -8,28 +8,28 @@ use polyclaw_domain::provider::{DeltaSink, StreamDelta, TokenUsage};
 use tracing::Dispatch;
 use tracing::instrument::WithSubscriber;
 
-use crate::answer::{Answer, Ending, MOST_BYTES, Stop};
-use crate::calls::Calls;
-use crate::fault::Fault;
-use crate::wire::Pieces;
+use crate::answer::{AnswerEnd, FinishReason, MAX_ANSWER_BYTES, ModelAnswer};
+use crate::error_class::ModelCallError;
+use crate::tool_calls::ToolCallAssembler;
+use crate::wire::ToolCallStreaming;
 
 /// How long a finished answer's connection may take to say that it is over.
-pub(crate) const LINGER: Duration = Duration::from_millis(50);
+pub(crate) const CLOSE_DELAY: Duration = Duration::from_millis(50);
 
 /// How an answer is to be read.
-pub(crate) struct Reading<'a> {
-    pub pieces: Pieces,
+pub(crate) struct AnswerReader<'a> {
+    pub pieces: ToolCallStreaming,
     /// How long it may be silent, before its first token and after each.
     pub silence_timeout: Option<Duration>,
     pub sink: DeltaSink<'a>,
 }
 
-impl Reading<'_> {
-    pub async fn read(self, mut stream: ChatStream) -> Result<Answer, Fault> {
+impl AnswerReader<'_> {
+    pub async fn read_stream(self, mut stream: ChatStream) -> Result<ModelAnswer, ModelCallError> {
         let mut text = String::new();
-        let mut calls = Calls::new(self.pieces);
+        let mut calls = ToolCallAssembler::new(self.pieces);
         let mut has_begun = false;
-        while let Some(event) = next(&mut stream, (self.silence_timeout, has_begun)).await? {
+        while let Some(event) = next_event(&mut stream, (self.silence_timeout, has_begun)).await? {
             match event {
                 ChatStreamEvent::Chunk(chunk) if !chunk.content.is_empty() => {
                     text.push_str(&chunk.content);
@@ -40,53 +40,55 @@ impl Reading<'_> {
                 }
                 ChatStreamEvent::ToolCallChunk(piece) => {
                     let call = piece.tool_call;
-                    calls.add(call.call_id, call.fn_name, call.fn_arguments);
+                    calls.add_piece(call.call_id, call.fn_name, call.fn_arguments);
                 }
                 ChatStreamEvent::End(end) => {
-                    linger(stream);
-                    return Answer::finish(text, calls, ending(end, self.pieces)?);
+                    delay_close(stream);
+                    return ModelAnswer::from_parts(text, calls, answer_end(end, self.pieces)?);
                 }
                 // Said before the request is even sent.
                 ChatStreamEvent::Start => continue,
                 _ => {}
             }
-            if text.len() + calls.bytes() > MOST_BYTES {
-                return Answer::cut(text, calls, TokenUsage::default());
+            if text.len() + calls.byte_count() > MAX_ANSWER_BYTES {
+                return ModelAnswer::from_truncated(text, calls, TokenUsage::default());
             }
             has_begun = true;
         }
-        Err(Fault::cut_off())
+        Err(ModelCallError::cut_off())
     }
 }
 
 /// The library logs whole error bodies; ours may hold prompts, so while it works nobody listens.
-async fn next(
+async fn next_event(
     stream: &mut ChatStream,
     (patience, has_begun): (Option<Duration>, bool),
-) -> Result<Option<ChatStreamEvent>, Fault> {
+) -> Result<Option<ChatStreamEvent>, ModelCallError> {
     let next = stream.next().with_subscriber(Dispatch::none());
     let event = match patience {
-        Some(patience) => tokio::time::timeout(patience, next).await.map_err(|_| Fault::silent(has_begun))?,
+        Some(patience) => tokio::time::timeout(patience, next)
+            .await
+            .map_err(|_| ModelCallError::silence_timeout(has_begun))?,
         None => next.await,
     };
-    event.transpose().map_err(Fault::from)
+    event.transpose().map_err(ModelCallError::from)
 }
 
-fn ending(end: StreamEnd, pieces: Pieces) -> Result<Ending, Fault> {
+fn answer_end(end: StreamEnd, pieces: ToolCallStreaming) -> Result<AnswerEnd, ModelCallError> {
     let stop = end.captured_stop_reason.map(|stop| match stop {
-        StopReason::ToolCall(_) => Stop::Calls,
-        StopReason::ContentFilter(_) => Stop::Filtered,
-        stop if stop.is_max_tokens() => Stop::Length,
-        _ => Stop::Done,
+        StopReason::ToolCall(_) => FinishReason::Calls,
+        StopReason::ContentFilter(_) => FinishReason::Filtered,
+        stop if stop.is_max_tokens() => FinishReason::Length,
+        _ => FinishReason::Done,
     });
     // For Gemini the library makes up an end when the stream just stops.
-    if stop.is_none() && pieces == Pieces::Whole {
-        return Err(Fault::cut_off());
+    if stop.is_none() && pieces == ToolCallStreaming::Whole {
+        return Err(ModelCallError::cut_off());
     }
-    Ok(Ending { stop, usage: usage(end.captured_usage) })
+    Ok(AnswerEnd { stop, usage: token_usage(end.captured_usage) })
 }
 
-fn usage(usage: Option<genai::chat::Usage>) -> TokenUsage {
+fn token_usage(usage: Option<genai::chat::Usage>) -> TokenUsage {
     let count = |count: Option<i32>| count.and_then(|count| u64::try_from(count).ok());
     let usage = usage.unwrap_or_default();
     TokenUsage {
@@ -98,9 +100,9 @@ fn usage(usage: Option<genai::chat::Usage>) -> TokenUsage {
 
 /// The last event is not yet the end of the HTTP answer. Dropped now, the connection would be closed and the next
 /// call of this turn would begin with a new handshake; a moment later it goes back to the pool.
-fn linger(stream: ChatStream) {
+fn delay_close(stream: ChatStream) {
     tokio::spawn(async move {
-        tokio::time::sleep(LINGER).await;
+        tokio::time::sleep(CLOSE_DELAY).await;
         drop(stream);
     });
 }

@@ -5,15 +5,15 @@ use polyclaw_domain::delivery::CommandButton;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::event::{Identity, address, arrival, is_foreign};
+use super::event::{SlackIdentity, inbound_context, is_foreign, reply_address};
 
 /// What Slack takes of the text of a block.
-const MAX_CHARS: usize = 3_000;
+const MAX_BLOCK_TEXT_CHARS: usize = 3_000;
 
 /// A text with its buttons. `None` where there are none, or the text does not fit: it is sent alone then, and names the
 /// commands.
-pub(super) fn blocks(text: &str, buttons: &[CommandButton]) -> Option<Value> {
-    if buttons.is_empty() || text.chars().count() > MAX_CHARS {
+pub(super) fn message_blocks(text: &str, buttons: &[CommandButton]) -> Option<Value> {
+    if buttons.is_empty() || text.chars().count() > MAX_BLOCK_TEXT_CHARS {
         return None;
     }
     let button = |(at, button): (usize, &CommandButton)| {
@@ -36,24 +36,24 @@ pub(super) fn blocks(text: &str, buttons: &[CommandButton]) -> Option<Value> {
 /// Somebody pressed a button.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Press {
+pub(super) struct SlackInteraction {
     #[serde(rename = "type")]
     kind: String,
-    user: Named,
+    user: SlackObject,
     /// The workspace that has the app; nothing where a whole organisation has it.
-    team: Option<Named>,
+    team: Option<SlackObject>,
     is_enterprise_install: Value,
-    channel: Named,
+    channel: SlackObject,
     /// The message the button is under.
-    message: Message,
-    actions: Vec<Action>,
+    message: InteractionMessage,
+    actions: Vec<BlockAction>,
     /// Names this press.
     trigger_id: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Named {
+struct SlackObject {
     id: String,
     /// Of a person.
     username: Option<String>,
@@ -61,28 +61,28 @@ struct Named {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Message {
+struct InteractionMessage {
     ts: String,
     thread_ts: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Action {
+struct BlockAction {
     value: String,
 }
 
-impl Press {
-    pub fn team(&self) -> Option<&str> {
+impl SlackInteraction {
+    pub fn team_id(&self) -> Option<&str> {
         self.team.as_ref().map(|team| team.id.as_str())
     }
 
-    pub fn is_foreign(&self, me: &Identity) -> bool {
-        is_foreign(me, self.team(), &self.is_enterprise_install)
+    pub fn is_foreign(&self, me: &SlackIdentity) -> bool {
+        is_foreign(me, self.team_id(), &self.is_enterprise_install)
     }
 
     /// Its command, given by whoever pressed it where its message is.
-    pub fn letter(&self, me: &Identity) -> Option<InboundMessage> {
+    pub fn to_inbound(&self, me: &SlackIdentity) -> Option<InboundMessage> {
         let command = self.actions.first().map(|action| action.value.as_str()).unwrap_or_default();
         let ids = [command, &self.user.id, &self.channel.id, &self.trigger_id];
         if self.kind != "block_actions" || ids.iter().any(|id| id.is_empty()) {
@@ -90,8 +90,8 @@ impl Press {
         }
         let thread = self.message.thread_ts.as_deref().filter(|thread| *thread != self.message.ts);
         Some(InboundMessage {
-            context: arrival(me, &self.channel.id, &self.user.id, self.team(), thread),
-            address: address(me, &self.channel.id, thread),
+            context: inbound_context(me, &self.channel.id, &self.user.id, self.team_id(), thread),
+            address: reply_address(me, &self.channel.id, thread),
             platform_id: format!("press:{}", self.trigger_id),
             text: command.to_owned(),
             attachments: Vec::new(),

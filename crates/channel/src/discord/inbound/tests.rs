@@ -2,8 +2,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn place(parent: Option<&str>) -> Place {
-    Place { channel: "c1".into(), guild: Some("g1".into()), parent: parent.map(str::to_owned) }
+fn place(parent: Option<&str>) -> DiscordLocation {
+    DiscordLocation { channel: "c1".into(), guild: Some("g1".into()), parent: parent.map(str::to_owned) }
 }
 
 /// A message of a channel, with these fields put over it.
@@ -11,7 +11,7 @@ fn said(over: Value) -> Option<InboundMessage> {
     said_at(&place(None), over)
 }
 
-fn said_at(place: &Place, over: Value) -> Option<InboundMessage> {
+fn said_at(place: &DiscordLocation, over: Value) -> Option<InboundMessage> {
     let mut message = json!({
         "id": "10", "channel_id": "c1", "type": 0, "content": "hello",
         "author": { "id": "7", "username": "ann", "global_name": "Ann" },
@@ -20,7 +20,7 @@ fn said_at(place: &Place, over: Value) -> Option<InboundMessage> {
     for (key, value) in over.as_object().unwrap() {
         message[key] = value.clone();
     }
-    letter(&serde_json::from_value(message).unwrap(), place, "1", "biz")
+    inbound_from_message(&serde_json::from_value(message).unwrap(), place, "1", "biz")
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn a_thread_is_a_place_of_its_own_below_its_channel() {
 
 #[test]
 fn a_person_is_known_by_their_id_and_answered_in_the_channel() {
-    let alone = Place { channel: "d9".into(), ..Place::default() };
+    let alone = DiscordLocation { channel: "d9".into(), ..DiscordLocation::default() };
     let found = said_at(&alone, json!({ "member": null })).unwrap();
     assert_eq!(found.context.peer, ChatPeer { kind: PeerKind::Dm, id: "7".into() });
     assert_eq!((found.address.peer.as_str(), found.sender_name.as_deref()), ("d9", Some("Ann")));

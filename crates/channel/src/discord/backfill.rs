@@ -5,41 +5,47 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::account::Account;
-use super::event::{Guild, Member, Message};
-use super::receive::Life;
+use super::account::DiscordAccount;
+use super::event::{DiscordGuild, DiscordMessage, GuildMember};
+use super::receive::GatewaySession;
 
 /// Most pages of one channel that are looked through.
-const MAX_PAGES: usize = 5;
-const PAGE: usize = 100;
+const MAX_BACKFILL_PAGES: usize = 5;
+const BACKFILL_PAGE_SIZE: usize = 100;
 
-impl Account {
-    pub(super) async fn look_for_missed(&self, guild: &Guild, life: &mut Life<'_>) {
+impl DiscordAccount {
+    pub(super) async fn backfill_guild(&self, guild: &DiscordGuild, life: &mut GatewaySession<'_>) {
         for channel in guild.channels.iter().chain(&guild.threads).filter(|channel| channel.has_messages()) {
             let last = channel.last_message_id.as_ref().and_then(|id| id.parse::<u64>().ok());
             let seen = life.seen.get(&channel.id).map_or(life.begin, |(id, _)| *id);
             if last.is_some_and(|last| last > seen) {
-                self.look_through(&channel.id, Some(guild.id.clone()), seen, life).await;
+                self.backfill_channel(&channel.id, Some(guild.id.clone()), seen, life).await;
             }
         }
     }
 
-    pub(super) async fn look_for_missed_dms(&self, life: &mut Life<'_>) {
+    pub(super) async fn backfill_dms(&self, life: &mut GatewaySession<'_>) {
         let known = life.seen.iter().filter(|(_, (_, guild))| guild.is_none());
         let known: Vec<(String, u64)> = known.map(|(channel, (seen, _))| (channel.clone(), *seen)).collect();
         for (channel, seen) in known {
-            self.look_through(&channel, None, seen, life).await;
+            self.backfill_channel(&channel, None, seen, life).await;
         }
     }
 
-    async fn look_through(&self, channel: &str, guild: Option<String>, mut seen: u64, life: &mut Life<'_>) {
-        for _ in 0..MAX_PAGES {
-            let Some(page) = self.page(channel, seen).await else { return };
-            let is_last = page.len() < PAGE;
-            for message in page.into_iter().filter_map(|message| Message::deserialize(message).ok()) {
+    async fn backfill_channel(
+        &self,
+        channel: &str,
+        guild: Option<String>,
+        mut seen: u64,
+        life: &mut GatewaySession<'_>,
+    ) {
+        for _ in 0..MAX_BACKFILL_PAGES {
+            let Some(page) = self.fetch_page(channel, seen).await else { return };
+            let is_last = page.len() < BACKFILL_PAGE_SIZE;
+            for message in page.into_iter().filter_map(|message| DiscordMessage::deserialize(message).ok()) {
                 seen = seen.max(message.id.parse().unwrap_or_default());
                 let message = self.with_member(message, guild.as_deref()).await;
-                self.take_message(&message, guild.clone(), life).await;
+                self.handle_message(&message, guild.clone(), life).await;
             }
             if is_last {
                 return;
@@ -49,17 +55,17 @@ impl Account {
     }
 
     /// The messages that come next, oldest first.
-    async fn page(&self, channel: &str, after: u64) -> Option<Vec<Value>> {
-        let (after, limit) = (after.to_string(), PAGE.to_string());
+    async fn fetch_page(&self, channel: &str, after: u64) -> Option<Vec<Value>> {
+        let (after, limit) = (after.to_string(), BACKFILL_PAGE_SIZE.to_string());
         let query = [("after", after.as_str()), ("limit", limit.as_str())];
-        match self.api.get(&["channels", channel, "messages"], &query, self.pace.backoff()).await {
+        match self.api.get(&["channels", channel, "messages"], &query, self.retry_timing.backoff()).await {
             Ok(Value::Array(mut page)) => {
                 page.reverse();
                 Some(page)
             }
             Ok(_) => None,
             // A channel that the bot may not read is no loss.
-            Err(refusal) if !refusal.is_passing() => None,
+            Err(refusal) if !refusal.is_transient() => None,
             Err(refusal) => {
                 let reason = refusal.reason;
                 tracing::warn!(
@@ -74,11 +80,11 @@ impl Account {
     }
 
     /// What its writer is in the server is not told with a message that is asked for.
-    async fn with_member(&self, mut message: Message, guild: Option<&str>) -> Message {
+    async fn with_member(&self, mut message: DiscordMessage, guild: Option<&str>) -> DiscordMessage {
         if let Some(guild) = guild.filter(|_| !message.author.bot) {
             let path = ["guilds", guild, "members", message.author.id.as_str()];
-            let found = self.api.get(&path, &[], self.pace.backoff()).await.ok();
-            message.member = found.and_then(|found| Member::deserialize(found).ok());
+            let found = self.api.get(&path, &[], self.retry_timing.backoff()).await.ok();
+            message.member = found.and_then(|found| GuildMember::deserialize(found).ok());
         }
         message
     }

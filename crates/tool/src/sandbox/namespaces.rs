@@ -12,15 +12,15 @@ use rustix::mount::{
 
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-use super::plan::Plan;
+use super::plan::SandboxPlan;
 use super::proc;
 
-const TEMPORARY: &str = "/tmp";
+const TEMPORARY_FOLDER: &str = "/tmp";
 const SHARED_MEMORY: &str = "/dev/shm";
-const NO_DEVICES: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
+const NO_DEVICE_FLAGS: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 
 /// Leaves the daemon's namespaces. Whoever is started next is the first process of the new one.
-pub fn leave(plan: &Plan) -> io::Result<()> {
+pub fn enter_namespaces(plan: &SandboxPlan) -> io::Result<()> {
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let mut new = CloneFlags::CLONE_NEWUSER
         | CloneFlags::CLONE_NEWPID
@@ -68,14 +68,14 @@ fn keep_capabilities() -> io::Result<()> {
 }
 
 /// The command that starts what follows in bubblewrap's namespaces.
-pub fn bubblewrap(plan: &Plan, path: &Path) -> io::Result<Vec<String>> {
+pub fn bubblewrap_command(plan: &SandboxPlan, path: &Path) -> io::Result<Vec<String>> {
     // Not /proc/self/exe: that would be bubblewrap.
     let own = fs::read_link("/proc/self/exe")?.to_string_lossy().into_owned();
     let wrap = bubblewrap_arguments(plan, path)?;
     Ok(wrap.into_iter().chain([own]).chain(plan.helper[1..].iter().cloned()).collect())
 }
 
-fn bubblewrap_arguments(plan: &Plan, path: &Path) -> io::Result<Vec<String>> {
+fn bubblewrap_arguments(plan: &SandboxPlan, path: &Path) -> io::Result<Vec<String>> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let mut words = vec![text(path)];
     let mut add = |more: &[&str]| words.extend(more.iter().map(|word| (*word).to_owned()));
@@ -91,37 +91,37 @@ fn bubblewrap_arguments(plan: &Plan, path: &Path) -> io::Result<Vec<String>> {
         add(&["--unshare-net"]);
     }
     add(&["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", SHARED_MEMORY]);
-    add(&["--bind", &text(&plan.temporary), TEMPORARY]);
+    add(&["--bind", &text(&plan.temporary), TEMPORARY_FOLDER]);
     for kept in below_temporary(plan) {
         add(&["--ro-bind", &text(&kept), &text(&kept)]);
     }
-    for path in plan.written() {
+    for path in plan.written_paths() {
         add(&["--bind", &text(path), &text(path)]);
     }
-    let closed = proc::Closed::make(&plan.temporary)?;
-    for (path, is_folder) in proc::masked() {
-        add(&["--ro-bind", &text(closed.over(is_folder)), &text(&path)]);
+    let closed = proc::MaskSource::create_in(&plan.temporary)?;
+    for (path, is_folder) in proc::masked_entries() {
+        add(&["--ro-bind", &text(closed.path_for(is_folder)), &text(&path)]);
     }
     add(&["--remount-ro", "/proc", "--"]);
     Ok(words)
 }
 
 /// Whether this machine says no, and not only this moment.
-pub fn is_for_good(error: &io::Error) -> bool {
+pub fn is_permanent(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidInput, NotFound, PermissionDenied, ReadOnlyFilesystem, Unsupported};
     matches!(error.kind(), InvalidInput | NotFound | PermissionDenied | ReadOnlyFilesystem | Unsupported)
 }
 
 /// Arranges the mounts of the new namespace. All of it or nothing: half a wall is none, and a `/proc` of another
 /// namespace names other processes than ours.
-pub fn furnish(plan: &mut Plan) -> io::Result<()> {
+pub fn set_up_mounts(plan: &mut SandboxPlan) -> io::Result<()> {
     if !plan.way.is_bubblewrap() {
         mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
-        mount("proc", "/proc", "proc", NO_DEVICES | MountFlags::NOEXEC, None)?;
+        mount("proc", "/proc", "proc", NO_DEVICE_FLAGS | MountFlags::NOEXEC, None)?;
         replace_temporary(plan)?;
-        proc::mask(Path::new(SHARED_MEMORY))?;
-        mount("shm", SHARED_MEMORY, "tmpfs", NO_DEVICES, Some(c"size=64m,mode=1777"))?;
-        seal(plan)?;
+        proc::mask_proc(Path::new(SHARED_MEMORY))?;
+        mount("shm", SHARED_MEMORY, "tmpfs", NO_DEVICE_FLAGS, Some(c"size=64m,mode=1777"))?;
+        seal_mounts(plan)?;
     }
     (plan.own_proc, plan.own_temporary, plan.sealed) = (true, true, true);
     if has_own_process_ids() {
@@ -130,7 +130,7 @@ pub fn furnish(plan: &mut Plan) -> io::Result<()> {
         fs::write("/proc/sys/kernel/pid_max", most.to_string()).ok();
     }
     if !plan.way.is_bubblewrap() {
-        let flags = MountFlags::BIND | MountFlags::RDONLY | NO_DEVICES | MountFlags::NOEXEC;
+        let flags = MountFlags::BIND | MountFlags::RDONLY | NO_DEVICE_FLAGS | MountFlags::NOEXEC;
         mount_remount("/proc", flags, c"")?;
     }
     Ok(())
@@ -145,22 +145,26 @@ fn has_own_process_ids() -> bool {
 }
 
 /// Makes all that is mounted read-only but for what may be written: landlock does not guard modes and owners.
-fn seal(plan: &Plan) -> io::Result<()> {
-    for path in plan.written() {
+fn seal_mounts(plan: &SandboxPlan) -> io::Result<()> {
+    for path in plan.written_paths() {
         mount_bind_recursive(path, path)?;
     }
     let table = fs::read_to_string("/proc/self/mountinfo")?;
     for line in table.lines() {
         let words: Vec<&str> = line.split(' ').collect();
         let [_, _, _, _, point, options, ..] = words[..] else { continue };
-        let point = unescaped(point);
-        let is_open = plan.written().any(|path| point.starts_with(path))
-            || [TEMPORARY, SHARED_MEMORY].iter().any(|open| point == Path::new(open))
+        let point = unescape_mount_point(point);
+        let is_open = plan.written_paths().any(|path| point.starts_with(path))
+            || [TEMPORARY_FOLDER, SHARED_MEMORY].iter().any(|open| point == Path::new(open))
             || point.starts_with("/proc");
         if is_open {
             continue;
         }
-        match mount_remount(&point, MountFlags::BIND | MountFlags::RDONLY | kept(options), c"") {
+        match mount_remount(
+            &point,
+            MountFlags::BIND | MountFlags::RDONLY | retained_mount_flags(options),
+            c"",
+        ) {
             Ok(()) => {}
             // Another mount lies over it: nothing there can be reached by this name.
             Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => {}
@@ -171,13 +175,13 @@ fn seal(plan: &Plan) -> io::Result<()> {
 }
 
 /// A mount point as the kernel writes it: blanks and the like in octal.
-fn unescaped(point: &str) -> PathBuf {
+fn unescape_mount_point(point: &str) -> PathBuf {
     let octal = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
     PathBuf::from(octal.iter().fold(point.to_owned(), |text, (code, letter)| text.replace(code, letter)))
 }
 
 /// Options that a mount has and must keep: a namespace may add some, never take one away.
-fn kept(options: &str) -> MountFlags {
+fn retained_mount_flags(options: &str) -> MountFlags {
     let known = [
         ("nosuid", MountFlags::NOSUID),
         ("nodev", MountFlags::NODEV),
@@ -191,9 +195,9 @@ fn kept(options: &str) -> MountFlags {
 }
 
 /// Puts the run's own folder over `/tmp`, with what it must still reach below that name.
-fn replace_temporary(plan: &Plan) -> io::Result<()> {
+fn replace_temporary(plan: &SandboxPlan) -> io::Result<()> {
     for kept in below_temporary(plan) {
-        let inside = kept.strip_prefix(TEMPORARY).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let inside = kept.strip_prefix(TEMPORARY_FOLDER).map_err(|_| io::ErrorKind::InvalidInput)?;
         let place = plan.temporary.join(inside);
         if kept.is_dir() {
             fs::create_dir_all(&place)?;
@@ -203,20 +207,20 @@ fn replace_temporary(plan: &Plan) -> io::Result<()> {
         }
         mount_bind_recursive(&kept, &place)?;
     }
-    Ok(mount_bind_recursive(&plan.temporary, TEMPORARY)?)
+    Ok(mount_bind_recursive(&plan.temporary, TEMPORARY_FOLDER)?)
 }
 
-fn below_temporary(plan: &Plan) -> Vec<PathBuf> {
+fn below_temporary(plan: &SandboxPlan) -> Vec<PathBuf> {
     // The helper starts itself once more inside.
     let own = fs::read_link("/proc/self/exe").ok();
-    let wanted = plan.written().chain(&plan.readable).chain(&own);
-    let below = wanted.filter(|path| path.starts_with(TEMPORARY) && path.exists()).cloned();
-    outermost(below.collect(), &plan.workspace)
+    let wanted = plan.written_paths().chain(&plan.readable).chain(&own);
+    let below = wanted.filter(|path| path.starts_with(TEMPORARY_FOLDER) && path.exists()).cloned();
+    outermost_paths(below.collect(), &plan.workspace)
 }
 
 /// What lies below another comes with it: its place would be the thing itself, and a file there would be emptied. The
 /// workspace stays a mount of its own, because it alone is open for writing.
-fn outermost(mut paths: Vec<PathBuf>, workspace: &Path) -> Vec<PathBuf> {
+fn outermost_paths(mut paths: Vec<PathBuf>, workspace: &Path) -> Vec<PathBuf> {
     paths.sort();
     paths.dedup();
     let mut kept: Vec<PathBuf> = Vec::new();
@@ -235,14 +239,14 @@ mod tests {
     #[test]
     fn a_machine_without_user_namespaces_says_no_for_good() {
         let full = io::Error::from_raw_os_error(libc::ENOSPC);
-        assert!(!is_for_good(&full), "a full disk is not for good");
-        assert!(is_for_good(&no_namespaces(full)));
+        assert!(!is_permanent(&full), "a full disk is not for good");
+        assert!(is_permanent(&no_namespaces(full)));
     }
 
     #[test]
     fn what_lies_below_another_is_not_laid_over_itself() {
         let kept = |paths: &[&str], workspace: &str| {
-            let kept = outermost(paths.iter().map(PathBuf::from).collect(), Path::new(workspace));
+            let kept = outermost_paths(paths.iter().map(PathBuf::from).collect(), Path::new(workspace));
             kept.iter().map(|path| path.display().to_string()).collect::<Vec<_>>()
         };
         assert_eq!(kept(&["/tmp/x", "/tmp/x/a.txt", "/tmp/x/bin/polyclaw"], "/tmp/x"), ["/tmp/x"]);

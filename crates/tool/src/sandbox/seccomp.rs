@@ -10,13 +10,13 @@ use seccompiler::{
     SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
 };
 
-use super::plan::{Plan, Profile};
+use super::plan::{SandboxPlan, SandboxProfile};
 
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
-type Built<T> = Result<T, seccompiler::Error>;
+type SeccompRules = BTreeMap<i64, Vec<SeccompRule>>;
+type SeccompResult<T> = Result<T, seccompiler::Error>;
 
 /// Forbidden whatever their arguments are.
-const FORBIDDEN: &[i64] = &[
+const FORBIDDEN_SYSCALLS: &[i64] = &[
     // Other processes.
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
@@ -85,10 +85,10 @@ const OF_X86: &[i64] = &[libc::SYS_kexec_file_load, libc::SYS_iopl, libc::SYS_io
 const OF_X86: &[i64] = &[];
 
 /// Answered as if the kernel did not know them: programs fall back to calls whose arguments a filter can see.
-const UNKNOWN: &[i64] = &[libc::SYS_clone3, libc::SYS_memfd_create, libc::SYS_memfd_secret];
-const UNKNOWN_TO_COMMANDS: &[i64] = &[libc::SYS_openat2];
+const ENOSYS_SYSCALLS: &[i64] = &[libc::SYS_clone3, libc::SYS_memfd_create, libc::SYS_memfd_secret];
+const COMMAND_ENOSYS_SYSCALLS: &[i64] = &[libc::SYS_openat2];
 
-const NEW_NAMESPACES: [i32; 7] = [
+const NAMESPACE_FLAGS: [i32; 7] = [
     libc::CLONE_NEWNS,
     libc::CLONE_NEWCGROUP,
     libc::CLONE_NEWUTS,
@@ -106,12 +106,12 @@ const SYS_SETXATTRAT: i64 = 463;
 const SYS_REMOVEXATTRAT: i64 = 466;
 const SYS_FILE_SETATTR: i64 = 469;
 /// Set-user-id and set-group-id.
-const ESCALATING: [u32; 2] = [0o4000, 0o2000];
+const SETID_MODE_BITS: [u32; 2] = [0o4000, 0o2000];
 
 /// Puts the filters in force for this process and all it starts. How many they are.
-pub fn filter(plan: &Plan) -> Result<(), String> {
-    let unknown = unknown(plan.profile).map_err(|error| format!("seccomp: {error}"))?;
-    let forbidden = forbidden(plan).map_err(|error| format!("seccomp: {error}"))?;
+pub fn apply_filters(plan: &SandboxPlan) -> Result<(), String> {
+    let unknown = enosys_filter(plan.profile).map_err(|error| format!("seccomp: {error}"))?;
+    let forbidden = forbidden_filter(plan).map_err(|error| format!("seccomp: {error}"))?;
     let apply = |program: &BpfProgram| {
         seccompiler::apply_filter(program).map_err(|error| format!("seccomp: {error}"))
     };
@@ -119,52 +119,56 @@ pub fn filter(plan: &Plan) -> Result<(), String> {
     apply(&forbidden)
 }
 
-fn unknown(profile: Profile) -> Built<BpfProgram> {
-    let more = if profile == Profile::Worker { &[] } else { UNKNOWN_TO_COMMANDS };
-    compile(UNKNOWN.iter().chain(more).map(|call| (*call, Vec::new())).collect(), libc::ENOSYS)
+fn enosys_filter(profile: SandboxProfile) -> SeccompResult<BpfProgram> {
+    let more = if profile == SandboxProfile::Worker { &[] } else { COMMAND_ENOSYS_SYSCALLS };
+    compile_filter(ENOSYS_SYSCALLS.iter().chain(more).map(|call| (*call, Vec::new())).collect(), libc::ENOSYS)
 }
 
-fn forbidden(plan: &Plan) -> Built<BpfProgram> {
-    let mut rules: Rules = FORBIDDEN.iter().chain(OF_X86).map(|call| (*call, Vec::new())).collect();
-    rules.insert(libc::SYS_socket, sockets(plan.mode)?);
+fn forbidden_filter(plan: &SandboxPlan) -> SeccompResult<BpfProgram> {
+    let mut rules: SeccompRules =
+        FORBIDDEN_SYSCALLS.iter().chain(OF_X86).map(|call| (*call, Vec::new())).collect();
+    rules.insert(libc::SYS_socket, socket_rules(plan.mode)?);
     if !plan.listen {
         // Landlock looks at `bind` only, and a socket that was never bound gets a port by `listen`.
         rules.insert(libc::SYS_listen, Vec::new());
     }
-    rules.insert(libc::SYS_clone, any(NEW_NAMESPACES.iter().map(|flag| has(0, flag.unsigned_abs())))?);
-    rules.insert(libc::SYS_ioctl, any([libc::TIOCSTI, libc::TIOCLINUX].map(|code| is(1, code)))?);
+    rules.insert(
+        libc::SYS_clone,
+        any_of(NAMESPACE_FLAGS.iter().map(|flag| has_bits(0, flag.unsigned_abs())))?,
+    );
+    rules.insert(libc::SYS_ioctl, any_of([libc::TIOCSTI, libc::TIOCLINUX].map(|code| equals(1, code)))?);
     for (call, mode) in [(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (libc::SYS_fchmodat2, 2)] {
-        rules.insert(call, any(ESCALATING.map(|bit| has(mode, bit)))?);
+        rules.insert(call, any_of(SETID_MODE_BITS.map(|bit| has_bits(mode, bit)))?);
     }
     // Only its own: these change others of the same user, which neither landlock nor capabilities prevent.
-    rules.insert(libc::SYS_prlimit64, any([condition(0, SeccompCmpOp::Ne, 0)])?);
+    rules.insert(libc::SYS_prlimit64, any_of([dword_condition(0, SeccompCmpOp::Ne, 0)])?);
     // A group and a user are named by 0 as well, and are more than its own.
-    rules.insert(libc::SYS_setpriority, any([0, 1].map(|at| condition(at, SeccompCmpOp::Ne, 0)))?);
+    rules.insert(libc::SYS_setpriority, any_of([0, 1].map(|at| dword_condition(at, SeccompCmpOp::Ne, 0)))?);
     let other_priorities = [(0, IOPRIO_WHO_PROCESS), (1, 0)];
-    let other_priorities = other_priorities.map(|(at, own)| condition(at, SeccompCmpOp::Ne, own));
-    rules.insert(libc::SYS_ioprio_set, any(other_priorities)?);
+    let other_priorities = other_priorities.map(|(at, own)| dword_condition(at, SeccompCmpOp::Ne, own));
+    rules.insert(libc::SYS_ioprio_set, any_of(other_priorities)?);
     // Who hides its memory and files from others hides them from the supervisor, too.
-    rules.insert(libc::SYS_prctl, vec![SeccompRule::new(vec![is(0, PR_SET_DUMPABLE)?, is(1, 0)?])?]);
-    rules.insert(libc::SYS_mknodat, special_files(2)?);
-    rules.insert(libc::SYS_openat, created(2)?);
+    rules.insert(libc::SYS_prctl, vec![SeccompRule::new(vec![equals(0, PR_SET_DUMPABLE)?, equals(1, 0)?])?]);
+    rules.insert(libc::SYS_mknodat, special_file_rules(2)?);
+    rules.insert(libc::SYS_openat, setid_create_rules(2)?);
     #[cfg(target_arch = "x86_64")]
     {
-        rules.insert(libc::SYS_chmod, any(ESCALATING.map(|bit| has(1, bit)))?);
-        rules.insert(libc::SYS_creat, any(ESCALATING.map(|bit| has(1, bit)))?);
-        rules.insert(libc::SYS_mknod, special_files(1)?);
-        rules.insert(libc::SYS_open, created(1)?);
+        rules.insert(libc::SYS_chmod, any_of(SETID_MODE_BITS.map(|bit| has_bits(1, bit)))?);
+        rules.insert(libc::SYS_creat, any_of(SETID_MODE_BITS.map(|bit| has_bits(1, bit)))?);
+        rules.insert(libc::SYS_mknod, special_file_rules(1)?);
+        rules.insert(libc::SYS_open, setid_create_rules(1)?);
     }
     if !plan.sealed {
-        attributes(&mut rules)?;
+        forbid_attribute_changes(&mut rules)?;
     }
     #[cfg(target_arch = "x86_64")]
-    both_numbers(&mut rules);
-    compile(rules, libc::EPERM)
+    add_x32_numbers(&mut rules);
+    compile_filter(rules, libc::EPERM)
 }
 
 /// Modes, owners, times and the like of a path: landlock does not look at them. Where mounts are not read-only, nobody
 /// may change any. By an open file it is still possible, and that landlock has looked at.
-fn attributes(rules: &mut Rules) -> Built<()> {
+fn forbid_attribute_changes(rules: &mut SeccompRules) -> SeccompResult<()> {
     let by_path = [
         libc::SYS_fchmodat,
         libc::SYS_fchmodat2,
@@ -196,12 +200,12 @@ fn attributes(rules: &mut Rules) -> Built<()> {
 }
 
 /// None at all, or those of the internet, and of these none that reads or forges raw packets.
-fn sockets(mode: SandboxMode) -> Built<Vec<SeccompRule>> {
+fn socket_rules(mode: SandboxMode) -> SeccompResult<Vec<SeccompRule>> {
     if mode == SandboxMode::Strict {
         return Ok(Vec::new());
     }
-    let is_not = |family: i32| condition(0, SeccompCmpOp::Ne, family.unsigned_abs());
-    let kind = |kind: i32| condition(1, SeccompCmpOp::MaskedEq(0xf), kind.unsigned_abs());
+    let is_not = |family: i32| dword_condition(0, SeccompCmpOp::Ne, family.unsigned_abs());
+    let kind = |kind: i32| dword_condition(1, SeccompCmpOp::MaskedEq(0xf), kind.unsigned_abs());
     Ok(vec![
         SeccompRule::new(vec![is_not(libc::AF_INET)?, is_not(libc::AF_INET6)?])?,
         SeccompRule::new(vec![kind(libc::SOCK_RAW)?])?,
@@ -209,18 +213,21 @@ fn sockets(mode: SandboxMode) -> Built<Vec<SeccompRule>> {
     ])
 }
 
-fn special_files(mode: u8) -> Built<Vec<SeccompRule>> {
-    let kind = |kind: u32| condition(mode, SeccompCmpOp::MaskedEq(libc::S_IFMT.into()), kind);
+fn special_file_rules(mode: u8) -> SeccompResult<Vec<SeccompRule>> {
+    let kind = |kind: u32| dword_condition(mode, SeccompCmpOp::MaskedEq(libc::S_IFMT.into()), kind);
     let rules = [libc::S_IFBLK, libc::S_IFCHR].map(kind);
-    any(rules.into_iter().chain(ESCALATING.map(|bit| has(mode, bit))))
+    any_of(rules.into_iter().chain(SETID_MODE_BITS.map(|bit| has_bits(mode, bit))))
 }
 
 /// A new file with an escalating mode. Without one of these flags the mode is not looked at, and may be anything.
-fn created(flags: u8) -> Built<Vec<SeccompRule>> {
+fn setid_create_rules(flags: u8) -> SeccompResult<Vec<SeccompRule>> {
     let mut rules = Vec::new();
     for flag in [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY] {
-        for bit in ESCALATING {
-            rules.push(SeccompRule::new(vec![has(flags, flag.unsigned_abs())?, has(flags + 1, bit)?])?);
+        for bit in SETID_MODE_BITS {
+            rules.push(SeccompRule::new(vec![
+                has_bits(flags, flag.unsigned_abs())?,
+                has_bits(flags + 1, bit)?,
+            ])?);
         }
     }
     Ok(rules)
@@ -228,40 +235,44 @@ fn created(flags: u8) -> Built<Vec<SeccompRule>> {
 
 /// The same calls have second numbers, and some a third, for programs with short pointers.
 #[cfg(target_arch = "x86_64")]
-fn both_numbers(rules: &mut Rules) {
-    const SHORT: i64 = 0x4000_0000;
-    const RENUMBERED: [(i64, i64); 5] = [
+fn add_x32_numbers(rules: &mut SeccompRules) {
+    const X32_SYSCALL_BIT: i64 = 0x4000_0000;
+    const X32_RENUMBERED: [(i64, i64); 5] = [
         (libc::SYS_ioctl, 514),
         (libc::SYS_ptrace, 521),
         (libc::SYS_kexec_load, 528),
         (libc::SYS_process_vm_readv, 539),
         (libc::SYS_process_vm_writev, 540),
     ];
-    let mut more: Rules = rules.iter().map(|(call, rules)| (call | SHORT, rules.clone())).collect();
+    let mut more: SeccompRules =
+        rules.iter().map(|(call, rules)| (call | X32_SYSCALL_BIT, rules.clone())).collect();
     more.extend(
-        RENUMBERED.map(|(call, number)| (number | SHORT, rules.get(&call).cloned().unwrap_or_default())),
+        X32_RENUMBERED
+            .map(|(call, number)| (number | X32_SYSCALL_BIT, rules.get(&call).cloned().unwrap_or_default())),
     );
     rules.append(&mut more);
 }
 
-fn any(conditions: impl IntoIterator<Item = Built<SeccompCondition>>) -> Built<Vec<SeccompRule>> {
+fn any_of(
+    conditions: impl IntoIterator<Item = SeccompResult<SeccompCondition>>,
+) -> SeccompResult<Vec<SeccompRule>> {
     conditions.into_iter().map(|condition| Ok(SeccompRule::new(vec![condition?])?)).collect()
 }
 
-fn has(argument: u8, bits: u32) -> Built<SeccompCondition> {
-    condition(argument, SeccompCmpOp::MaskedEq(bits.into()), bits)
+fn has_bits(argument: u8, bits: u32) -> SeccompResult<SeccompCondition> {
+    dword_condition(argument, SeccompCmpOp::MaskedEq(bits.into()), bits)
 }
 
-fn is(argument: u8, value: u64) -> Built<SeccompCondition> {
+fn equals(argument: u8, value: u64) -> SeccompResult<SeccompCondition> {
     Ok(SeccompCondition::new(argument, Dword, SeccompCmpOp::Eq, value)?)
 }
 
 /// The lower half only: the kernel looks at no more of these arguments.
-fn condition(argument: u8, operator: SeccompCmpOp, value: u32) -> Built<SeccompCondition> {
+fn dword_condition(argument: u8, operator: SeccompCmpOp, value: u32) -> SeccompResult<SeccompCondition> {
     Ok(SeccompCondition::new(argument, Dword, operator, value.into())?)
 }
 
-fn compile(rules: Rules, error: i32) -> Built<BpfProgram> {
+fn compile_filter(rules: SeccompRules, error: i32) -> SeccompResult<BpfProgram> {
     let arch = TargetArch::try_from(std::env::consts::ARCH)?;
     let refuse = SeccompAction::Errno(error.unsigned_abs());
     Ok(SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch)?.try_into()?)

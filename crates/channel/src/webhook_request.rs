@@ -2,27 +2,27 @@
 
 use polyclaw_domain::channel::{IngestOutcome, WebhookRequest, WebhookResponse};
 
-pub(crate) fn header<'a>(call: &'a WebhookRequest, name: &str) -> Option<&'a str> {
+pub(crate) fn find_header<'a>(call: &'a WebhookRequest, name: &str) -> Option<&'a str> {
     call.headers.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
 }
 
 /// The parts of a query, or of a form that was posted.
-pub(crate) fn fields(form: &str) -> Vec<(String, String)> {
+pub(crate) fn parse_form(form: &str) -> Vec<(String, String)> {
     let url = reqwest::Url::parse(&format!("http://form/?{form}"));
     url.map(|url| url.query_pairs().into_owned().collect()).unwrap_or_default()
 }
 
-pub(crate) fn plain(status: u16, body: &str) -> WebhookResponse {
+pub(crate) fn text_response(status: u16, body: &str) -> WebhookResponse {
     WebhookResponse { status, media_type: "text/plain", body: body.to_owned() }
 }
 
 /// The platform may forget what was taken. Everything else it has to deliver again.
-pub(crate) fn taken(taken: &IngestOutcome) -> WebhookResponse {
+pub(crate) fn ingest_response(taken: &IngestOutcome) -> WebhookResponse {
     match taken {
-        IngestOutcome::Done => plain(200, ""),
+        IngestOutcome::Done => text_response(200, ""),
         IngestOutcome::Retry { reason } => {
             tracing::warn!(reason, "a letter is not taken now: the platform has to deliver it again");
-            plain(503, "")
+            text_response(503, "")
         }
     }
 }

@@ -6,27 +6,27 @@ use crate::backoff::Backoff;
 use crate::client;
 
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub struct RetryTiming {
     /// How long one request may take in all.
-    pub patience: Duration,
+    pub request_timeout: Duration,
     /// The pause after a first failure; it doubles with each one that follows.
-    pub first_pause: Duration,
+    pub initial_backoff: Duration,
     /// The pause after many, and after what only a person can mend.
-    pub longest_pause: Duration,
+    pub max_backoff: Duration,
 }
 
-impl Default for Pace {
+impl Default for RetryTiming {
     fn default() -> Self {
         Self {
-            patience: client::WHOLE,
-            first_pause: Duration::from_secs(1),
-            longest_pause: Duration::from_secs(60),
+            request_timeout: client::REQUEST_TIMEOUT,
+            initial_backoff: Duration::from_secs(1),
+            max_backoff: Duration::from_secs(60),
         }
     }
 }
 
-impl Pace {
+impl RetryTiming {
     pub(crate) fn backoff(self) -> Backoff {
-        Backoff::new(self.first_pause, self.longest_pause)
+        Backoff::new(self.initial_backoff, self.max_backoff)
     }
 }

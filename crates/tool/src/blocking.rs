@@ -6,52 +6,52 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 
-const LONGEST: Duration = Duration::from_secs(20);
+const BLOCKING_WORK_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Asked between the steps of long work.
-pub struct Budget {
+pub struct WorkBudget {
     ends: Instant,
     abandoned: Arc<AtomicBool>,
 }
 
-impl Budget {
+impl WorkBudget {
     pub fn is_spent(&self) -> bool {
         self.abandoned.load(Ordering::Relaxed) || Instant::now() >= self.ends
     }
 
-    pub fn check(&self) -> Result<()> {
-        if self.is_spent() { Err(Error::OutOfTime(LONGEST.as_secs())) } else { Ok(()) }
+    pub fn check_budget(&self) -> Result<()> {
+        if self.is_spent() { Err(Error::OutOfTime(BLOCKING_WORK_TIMEOUT.as_secs())) } else { Ok(()) }
     }
 }
 
 /// Set when the waiting future is dropped: a blocking thread can not be stopped from outside, only asked.
-struct Waiting(Arc<AtomicBool>);
+struct CancelWorkOnDrop(Arc<AtomicBool>);
 
-impl Drop for Waiting {
+impl Drop for CancelWorkOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-pub async fn blocking<T, F>(work: F) -> Result<T>
+pub async fn run_blocking<T, F>(work: F) -> Result<T>
 where
     T: Send + 'static,
-    F: FnOnce(&Budget) -> Result<T> + Send + 'static,
+    F: FnOnce(&WorkBudget) -> Result<T> + Send + 'static,
 {
-    let waiting = Waiting(Arc::new(AtomicBool::new(false)));
+    let waiting = CancelWorkOnDrop(Arc::new(AtomicBool::new(false)));
     let abandoned = Arc::clone(&waiting.0);
     let task = tokio::task::spawn_blocking(move || {
-        let budget = Budget { ends: Instant::now() + LONGEST, abandoned };
-        budget.check()?;
+        let budget = WorkBudget { ends: Instant::now() + BLOCKING_WORK_TIMEOUT, abandoned };
+        budget.check_budget()?;
         work(&budget)
     });
     task.await.unwrap_or(Err(Error::Broken))
 }
 
 #[cfg(test)]
-impl Budget {
+impl WorkBudget {
     pub fn ample() -> Self {
-        Self { ends: Instant::now() + LONGEST, abandoned: Arc::default() }
+        Self { ends: Instant::now() + BLOCKING_WORK_TIMEOUT, abandoned: Arc::default() }
     }
 
     pub fn empty() -> Self {
@@ -66,7 +66,7 @@ mod tests {
     #[tokio::test]
     async fn work_nobody_waits_for_is_asked_to_stop() {
         let (tell, told) = std::sync::mpsc::channel();
-        let started = blocking(move |budget| {
+        let started = run_blocking(move |budget| {
             let begun = Instant::now();
             while !budget.is_spent() && begun.elapsed() < Duration::from_secs(10) {
                 std::thread::sleep(Duration::from_millis(5));
@@ -81,7 +81,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_that_panics_is_an_error() {
-        let outcome = blocking(|_| -> Result<()> { panic!("a bug") }).await;
+        let outcome = run_blocking(|_| -> Result<()> { panic!("a bug") }).await;
         assert!(matches!(outcome, Err(Error::Broken)));
     }
 }

@@ -3,15 +3,15 @@
 use polyclaw_domain::channel::{ChatAddress, InboundMessage};
 use polyclaw_domain::inbound::{ChatPeer, ChatThread, InboundContext, PeerKind, ThreadKind};
 
-use super::event::{Member, Message, User};
-use super::{NAME, attached};
+use super::event::{DiscordMessage, DiscordUser, GuildMember};
+use super::{CHANNEL_NAME, attachments};
 
 /// An ordinary message and a reply; everything else is told by Discord, not by people.
-const SPOKEN: [u64; 2] = [0, 19];
+const USER_MESSAGE_TYPES: [u64; 2] = [0, 19];
 
 /// Where something was written.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Place {
+pub(super) struct DiscordLocation {
     pub channel: String,
     /// None in a conversation with one person.
     pub guild: Option<String>,
@@ -19,9 +19,9 @@ pub(super) struct Place {
     pub parent: Option<String>,
 }
 
-impl Place {
+impl DiscordLocation {
     /// Where it is and who is there, as routing sees it.
-    pub fn arrival(&self, account: &str, sender: &str, roles: Vec<String>) -> InboundContext {
+    pub fn inbound_context(&self, account: &str, sender: &str, roles: Vec<String>) -> InboundContext {
         let channel = |id: &String| ChatPeer { kind: PeerKind::Channel, id: id.clone() };
         let peer = match self.guild {
             Some(_) => channel(&self.channel),
@@ -29,7 +29,7 @@ impl Place {
         };
         let thread = || ChatThread { kind: ThreadKind::Thread, id: self.channel.clone() };
         InboundContext {
-            channel: NAME.to_owned(),
+            channel: CHANNEL_NAME.to_owned(),
             account: account.to_owned(),
             peer,
             parent: self.parent.as_ref().map(channel),
@@ -42,9 +42,9 @@ impl Place {
     }
 
     /// Answers go to the channel, also where the conversation is known by the person.
-    pub fn address(&self, account: &str) -> ChatAddress {
+    pub fn reply_address(&self, account: &str) -> ChatAddress {
         ChatAddress {
-            channel: NAME.to_owned(),
+            channel: CHANNEL_NAME.to_owned(),
             account: account.to_owned(),
             peer: self.channel.clone(),
             thread: self.parent.as_ref().map(|_| self.channel.clone()),
@@ -53,32 +53,41 @@ impl Place {
 }
 
 /// Nothing for what nobody has to answer: bots, this one among them, webhooks, and what Discord says itself.
-pub(super) fn letter(message: &Message, place: &Place, me: &str, account: &str) -> Option<InboundMessage> {
+pub(super) fn inbound_from_message(
+    message: &DiscordMessage,
+    place: &DiscordLocation,
+    me: &str,
+    account: &str,
+) -> Option<InboundMessage> {
     let author = &message.author;
-    if author.bot || author.id == me || message.webhook_id.is_some() || !SPOKEN.contains(&message.kind) {
+    if author.bot
+        || author.id == me
+        || message.webhook_id.is_some()
+        || !USER_MESSAGE_TYPES.contains(&message.kind)
+    {
         return None;
     }
     let reply = message.referenced_message.as_ref().and_then(|reply| reply.author.as_ref());
     let replies = reply.is_some_and(|author| author.id == me);
     let roles = message.member.as_ref().map(|member| member.roles.clone()).unwrap_or_default();
     Some(InboundMessage {
-        context: place.arrival(account, &author.id, roles),
-        address: place.address(account),
+        context: place.inbound_context(account, &author.id, roles),
+        address: place.reply_address(account),
         platform_id: message.id.clone(),
-        text: without_name(&message.content, me).to_owned(),
-        attachments: attached::attached(&message.attachments),
+        text: without_mention(&message.content, me).to_owned(),
+        attachments: attachments::attachment_refs(&message.attachments),
         mentioned: replies || message.mentions.iter().any(|user| user.id == me),
-        sender_name: Some(name(author, message.member.as_ref())),
+        sender_name: Some(display_name(author, message.member.as_ref())),
     })
 }
 
-pub(super) fn name(user: &User, member: Option<&Member>) -> String {
+pub(super) fn display_name(user: &DiscordUser, member: Option<&GuildMember>) -> String {
     let nick = member.and_then(|member| member.nick.as_ref()).or(user.global_name.as_ref());
     nick.unwrap_or(&user.username).clone()
 }
 
 /// `<@bot> /new` is `/new`: whom it is said to is known already. The name alone stays.
-fn without_name<'a>(text: &'a str, me: &str) -> &'a str {
+fn without_mention<'a>(text: &'a str, me: &str) -> &'a str {
     let names = [format!("<@{me}>"), format!("<@!{me}>")];
     let rest =
         names.iter().find_map(|name| text.trim_start().strip_prefix(name.as_str())).map(str::trim_start);

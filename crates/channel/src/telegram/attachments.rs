@@ -5,30 +5,39 @@ use polyclaw_domain::channel::AttachmentRef;
 use polyclaw_domain::media::MAX_IMAGE_BYTES;
 use serde_json::{Value, json};
 
-use super::api::Api;
-use super::update::{Media, Message};
-use crate::attachment::{self, Content};
+use super::api::TelegramApi;
+use super::update::{TelegramMedia, TelegramMessage};
+use crate::attachment::{self, AttachmentContent};
 
-pub(super) fn attached(message: &Message) -> Vec<AttachmentRef> {
-    let attached = |(media, name, media_type): (&Media, &str, &str)| AttachmentRef {
+pub(super) fn attachment_refs(message: &TelegramMessage) -> Vec<AttachmentRef> {
+    let attached = |(media, name, media_type): (&TelegramMedia, &str, &str)| AttachmentRef {
         name: media.file_name.clone().unwrap_or_else(|| name.to_owned()),
         media_type: media.mime_type.clone().unwrap_or_else(|| media_type.to_owned()),
         size: media.file_size,
         url: None,
         handle: Some(media.file_id.clone()),
     };
-    media(message).map(attached).collect()
+    media_files(message).map(attached).collect()
 }
 
-pub(super) async fn fetch(api: &Api, attached: &AttachmentRef) -> Option<Content> {
+pub(super) async fn fetch_attachment(
+    api: &TelegramApi,
+    attached: &AttachmentRef,
+) -> Option<AttachmentContent> {
     let found = api.call("getFile", &json!({ "file_id": attached.handle.as_ref()? }), None).await.ok()?;
-    attachment::read(attached, api.download(found.get("file_path").and_then(Value::as_str)?)).await
+    attachment::read_attachment(
+        attached,
+        api.download_request(found.get("file_path").and_then(Value::as_str)?),
+    )
+    .await
 }
 
 /// With the name and the type it has where Telegram says neither.
-fn media(message: &Message) -> impl Iterator<Item = (&Media, &'static str, &'static str)> {
+fn media_files(
+    message: &TelegramMessage,
+) -> impl Iterator<Item = (&TelegramMedia, &'static str, &'static str)> {
     let named = |media, name, media_type| (media, name, media_type);
-    let photo = photo(&message.photo).map(|media| named(media, "photo.jpg", "image/jpeg"));
+    let photo = largest_photo(&message.photo).map(|media| named(media, "photo.jpg", "image/jpeg"));
     let document = message.document.as_ref().map(|media| named(media, "file", ""));
     let audio = message.audio.as_ref().map(|media| named(media, "audio", "audio/mpeg"));
     let voice = message.voice.as_ref().map(|media| named(media, "voice.ogg", "audio/ogg"));
@@ -38,7 +47,7 @@ fn media(message: &Message) -> impl Iterator<Item = (&Media, &'static str, &'sta
 }
 
 /// A photo comes in several sizes, from small to large: the largest that is taken.
-fn photo(sizes: &[Media]) -> Option<&Media> {
-    let is_taken = |size: &&Media| size.file_size.is_none_or(|bytes| bytes <= MAX_IMAGE_BYTES as u64);
+fn largest_photo(sizes: &[TelegramMedia]) -> Option<&TelegramMedia> {
+    let is_taken = |size: &&TelegramMedia| size.file_size.is_none_or(|bytes| bytes <= MAX_IMAGE_BYTES as u64);
     sizes.iter().rev().find(is_taken).or(sizes.last())
 }

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn me() -> User {
+fn me() -> TelegramUser {
     serde_json::from_value(json!({ "id": 1, "is_bot": true, "username": "PolyBot" })).unwrap()
 }
 
@@ -17,7 +17,7 @@ fn said(over: Value) -> Option<InboundMessage> {
     for (key, value) in over.as_object().unwrap() {
         message[key] = value.clone();
     }
-    letter(&serde_json::from_value(message).unwrap(), &me(), "biz")
+    inbound_from_message(&serde_json::from_value(message).unwrap(), &me(), "biz")
 }
 
 #[test]

@@ -10,10 +10,10 @@ use polyclaw_domain::redact::MIN_SECRET_BYTES;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-use self::detail::Detail;
+use self::detail::ProviderErrorDetail;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct ModelCallError {
     pub class: ErrorClass,
     pub message: String,
     pub retry_after_ms: Option<u64>,
@@ -23,7 +23,7 @@ pub(crate) struct Fault {
     pub is_stale_connection: bool,
 }
 
-impl Fault {
+impl ModelCallError {
     pub fn new(class: ErrorClass, message: impl Into<String>) -> Self {
         Self {
             class,
@@ -43,7 +43,7 @@ impl Fault {
     }
 
     /// A model that said nothing for too long, before its answer or in the middle of it.
-    pub fn silent(has_begun: bool) -> Self {
+    pub fn silence_timeout(has_begun: bool) -> Self {
         let message =
             if has_begun { "silence in the middle of its answer" } else { "no first token in time" };
         Self::new(ErrorClass::Timeout, message)
@@ -57,7 +57,7 @@ impl Fault {
     /// Messages quote only what the provider says about a wrong request, and even there a key may be repeated.
     pub fn into_error(self, model: &ModelRef, key: Option<&str>) -> ProviderError {
         let message = match key {
-            Some(key) if !key.is_empty() => without_key(&self.message, key),
+            Some(key) if !key.is_empty() => redact_key(&self.message, key),
             _ => self.message,
         };
         ProviderError {
@@ -70,10 +70,10 @@ impl Fault {
 }
 
 /// A key so short that it is part of ordinary words is hidden only where it stands by itself.
-fn without_key(message: &str, key: &str) -> String {
-    const HIDDEN: &str = "[key]";
+fn redact_key(message: &str, key: &str) -> String {
+    const REDACTED_KEY: &str = "[key]";
     if key.len() >= MIN_SECRET_BYTES {
-        return message.replace(key, HIDDEN);
+        return message.replace(key, REDACTED_KEY);
     }
     let (mut clean, mut rest) = (String::new(), message);
     while let Some(at) = rest.find(key) {
@@ -82,13 +82,13 @@ fn without_key(message: &str, key: &str) -> String {
         let last = before.chars().next_back().or_else(|| clean.chars().next_back());
         let is_within = touches(last) || touches(after.chars().next());
         clean.push_str(before);
-        clean.push_str(if is_within { key } else { HIDDEN });
+        clean.push_str(if is_within { key } else { REDACTED_KEY });
         rest = after;
     }
     clean + rest
 }
 
-impl From<Error> for Fault {
+impl From<Error> for ModelCallError {
     fn from(error: Error) -> Self {
         match error {
             Error::WebStream { error, .. } => from_transport(error.as_ref()),
@@ -110,52 +110,55 @@ impl From<Error> for Fault {
     }
 }
 
-impl From<reqwest::Error> for Fault {
+impl From<reqwest::Error> for ModelCallError {
     fn from(error: reqwest::Error) -> Self {
         from_transport(&error)
     }
 }
 
 /// A call that is not streamed.
-fn from_call(error: genai::webc::Error) -> Fault {
+fn from_call(error: genai::webc::Error) -> ModelCallError {
     match error {
         genai::webc::Error::ResponseFailedStatus { status, body, headers } => {
             from_status(status.as_u16(), &body, &headers)
         }
         genai::webc::Error::Reqwest(error) => from_transport(&error),
-        _ => Fault::malformed("the answer could not be read"),
+        _ => ModelCallError::malformed("the answer could not be read"),
     }
 }
 
-fn from_transport(error: &(dyn std::error::Error + Send + Sync + 'static)) -> Fault {
+fn from_transport(error: &(dyn std::error::Error + Send + Sync + 'static)) -> ModelCallError {
     if let Some(Error::HttpError { status, body, headers, .. }) = error.downcast_ref::<Error>() {
         return from_status(status.as_u16(), body, headers);
     }
     if is_out_of_descriptors(error) {
-        return Fault::new(ErrorClass::OutOfDescriptors, "this machine has no file descriptor left");
+        return ModelCallError::new(ErrorClass::OutOfDescriptors, "this machine has no file descriptor left");
     }
     match error.downcast_ref::<reqwest::Error>() {
-        Some(error) if error.is_connect() => Fault::new(ErrorClass::Unreachable, cannot_connect(error)),
-        Some(error) if error.is_timeout() => Fault::new(ErrorClass::Timeout, "no answer in time"),
-        Some(error) if error.is_builder() => {
-            Fault::new(ErrorClass::BadRequest, "the base URL or the API key can not be put in a request")
+        Some(error) if error.is_connect() => {
+            ModelCallError::new(ErrorClass::Unreachable, cannot_connect(error))
         }
-        Some(error) => Fault {
+        Some(error) if error.is_timeout() => ModelCallError::new(ErrorClass::Timeout, "no answer in time"),
+        Some(error) if error.is_builder() => ModelCallError::new(
+            ErrorClass::BadRequest,
+            "the base URL or the API key can not be put in a request",
+        ),
+        Some(error) => ModelCallError {
             is_stale_connection: error.is_request(),
-            ..Fault::new(ErrorClass::Unreachable, "the connection broke")
+            ..ModelCallError::new(ErrorClass::Unreachable, "the connection broke")
         },
-        None => Fault::malformed("the answer is not text"),
+        None => ModelCallError::malformed("the answer is not text"),
     }
 }
 
 /// Whether the operating system refused a socket for want of descriptors, of the process or of the machine.
 fn is_out_of_descriptors(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
-    const PROCESS_LIMIT: i32 = 24;
-    const MACHINE_LIMIT: i32 = 23;
+    const EMFILE: i32 = 24;
+    const ENFILE: i32 = 23;
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {
         let code = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error);
-        if matches!(code, Some(PROCESS_LIMIT | MACHINE_LIMIT)) {
+        if matches!(code, Some(EMFILE | ENFILE)) {
             return true;
         }
         cause = error.source();
@@ -175,13 +178,13 @@ fn cannot_connect(error: &reqwest::Error) -> String {
         cause = Some(inner);
     }
     match cause {
-        Some(cause) => format!("cannot connect to {place}: {}", detail::shorten(&cause.to_string())),
+        Some(cause) => format!("cannot connect to {place}: {}", detail::to_short_line(&cause.to_string())),
         None => format!("cannot connect to {place}"),
     }
 }
 
-pub(crate) fn from_status(status: u16, body: &str, headers: &HeaderMap) -> Fault {
-    let detail = Detail::read(body);
+pub(crate) fn from_status(status: u16, body: &str, headers: &HeaderMap) -> ModelCallError {
+    let detail = ProviderErrorDetail::from_body(body);
     let class = match status {
         402 => ErrorClass::Quota,
         _ if detail.is_out_of_credit() => ErrorClass::Quota,
@@ -197,26 +200,26 @@ pub(crate) fn from_status(status: u16, body: &str, headers: &HeaderMap) -> Fault
         400.. => ErrorClass::BadRequest,
         _ => ErrorClass::Malformed,
     };
-    let message = describe(class, &detail, &format!("HTTP {status}"));
+    let message = describe_failure(class, &detail, &format!("HTTP {status}"));
     let retry_after_ms = retry_after(headers).or_else(|| detail.retry_after());
-    Fault { retry_after_ms, is_too_large: status == 413, ..Fault::new(class, message) }
+    ModelCallError { retry_after_ms, is_too_large: status == 413, ..ModelCallError::new(class, message) }
 }
 
 /// An error that arrives inside a stream that began well.
-pub(crate) fn from_event(body: &Value) -> Fault {
-    let detail = Detail::of(body);
+pub(crate) fn from_event(body: &Value) -> ModelCallError {
+    let detail = ProviderErrorDetail::from_json(body);
     let class = if detail.is_out_of_credit() {
         ErrorClass::Quota
     } else if detail.is_context_too_long() {
         ErrorClass::ContextTooLong
     } else {
-        detail.class().unwrap_or(ErrorClass::Overload)
+        detail.error_class().unwrap_or(ErrorClass::Overload)
     };
-    let message = describe(class, &detail, "while streaming");
-    Fault { retry_after_ms: detail.retry_after(), ..Fault::new(class, message) }
+    let message = describe_failure(class, &detail, "while streaming");
+    ModelCallError { retry_after_ms: detail.retry_after(), ..ModelCallError::new(class, message) }
 }
 
-fn describe(class: ErrorClass, detail: &Detail, place: &str) -> String {
+fn describe_failure(class: ErrorClass, detail: &ProviderErrorDetail, place: &str) -> String {
     let words = match class {
         ErrorClass::Auth => "the provider refused the API key",
         ErrorClass::Quota => "the provider account has no credit or quota left",

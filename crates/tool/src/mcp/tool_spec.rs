@@ -10,45 +10,45 @@ use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolRisk, ToolSpec};
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
-use super::settings::Settings;
+use super::settings::McpSettings;
 
 /// More tools than this crowd out everything else.
-const MOST_TOOLS: usize = 128;
-const LONGEST_DESCRIPTION: usize = 1_024;
+const MAX_TOOLS: usize = 128;
+const MAX_DESCRIPTION_LEN: usize = 1_024;
 /// Of one text inside a schema, and of a schema as a whole.
-const LONGEST_TEXT: usize = 512;
-const LARGEST_SCHEMA: usize = 16 * 1024;
-const DEEPEST_SCHEMA: usize = 24;
+const MAX_SCHEMA_TEXT_LEN: usize = 512;
+const MAX_SCHEMA_BYTES: usize = 16 * 1024;
+const MAX_SCHEMA_DEPTH: usize = 24;
 
-pub struct Offer {
+pub struct McpToolSpec {
     pub spec: Arc<ToolSpec>,
     /// The server's own name for it.
     pub tool: String,
 }
 
 /// What a server's list of tools comes to.
-pub fn offers(server: &str, settings: &Settings, mut tools: Vec<Tool>) -> Vec<Offer> {
-    tools.retain(|tool| settings.offers(&tool.name));
+pub fn tool_specs(server: &str, settings: &McpSettings, mut tools: Vec<Tool>) -> Vec<McpToolSpec> {
+    tools.retain(|tool| settings.allows_tool(&tool.name));
     tools.sort_by(|a, b| a.name.cmp(&b.name));
     tools.dedup_by(|a, b| a.name == b.name);
-    if tools.len() > MOST_TOOLS {
+    if tools.len() > MAX_TOOLS {
         tracing::warn!(
             mcp.server = server,
             tools = tools.len(),
-            "only the first {MOST_TOOLS} tools are offered: name those you need in tools.allow"
+            "only the first {MAX_TOOLS} tools are offered: name those you need in tools.allow"
         );
-        tools.truncate(MOST_TOOLS);
+        tools.truncate(MAX_TOOLS);
     }
     let names = mcp_tool_names(server, tools.iter().map(|tool| tool.name.as_ref()));
-    tools.into_iter().zip(names).map(|(tool, name)| offer(server, settings, tool, name)).collect()
+    tools.into_iter().zip(names).map(|(tool, name)| tool_spec(server, settings, tool, name)).collect()
 }
 
-fn offer(server: &str, settings: &Settings, tool: Tool, name: String) -> Offer {
+fn tool_spec(server: &str, settings: &McpSettings, tool: Tool, name: String) -> McpToolSpec {
     let hints = tool.annotations.unwrap_or_default();
     // A server that may lie about itself is taken for one that changes the world each time.
-    let effect = if settings.trusted { effect(&hints) } else { ToolEffect::Effect };
+    let effect = if settings.trusted { tool_effect(&hints) } else { ToolEffect::Effect };
     let about =
-        sanitize::limit_block(tool.description.as_deref().unwrap_or_default().trim(), LONGEST_DESCRIPTION);
+        sanitize::limit_block(tool.description.as_deref().unwrap_or_default().trim(), MAX_DESCRIPTION_LEN);
     let ask = match settings.approval {
         McpApproval::Always => true,
         McpApproval::Unsafe => effect != ToolEffect::Pure,
@@ -57,18 +57,18 @@ fn offer(server: &str, settings: &Settings, tool: Tool, name: String) -> Offer {
     let spec = ToolSpec {
         name,
         description: format!("(MCP server {server}) {about}"),
-        parameters: schema(&tool.input_schema),
+        parameters: parameter_schema(&tool.input_schema),
         effect,
         risk: if effect == ToolEffect::Pure { ToolRisk::Low } else { ToolRisk::High },
         consent: if ask { ToolConsent::AskPerson } else { ToolConsent::NotNeeded },
         // It runs elsewhere, with the rights it has there.
         confined: false,
     };
-    Offer { spec: Arc::new(spec), tool: tool.name.into_owned() }
+    McpToolSpec { spec: Arc::new(spec), tool: tool.name.into_owned() }
 }
 
 /// A server that says nothing has to be taken for one that changes the world each time.
-fn effect(hints: &ToolAnnotations) -> ToolEffect {
+fn tool_effect(hints: &ToolAnnotations) -> ToolEffect {
     match (hints.read_only_hint, hints.idempotent_hint) {
         (Some(true), _) => ToolEffect::Pure,
         (_, Some(true)) => ToolEffect::Idempotent,
@@ -77,28 +77,28 @@ fn effect(hints: &ToolAnnotations) -> ToolEffect {
 }
 
 /// The schema of the arguments as providers take it. One that is too large or strange says only: an object.
-fn schema(given: &Map<String, Value>) -> Value {
+fn parameter_schema(given: &Map<String, Value>) -> Value {
     let mut own = given.clone();
     own.remove("$schema");
     own.insert("type".to_owned(), "object".into());
-    let cleaned = clean(&Value::Object(own), DEEPEST_SCHEMA);
-    let fits = |schema: &Value| schema.to_string().len() <= LARGEST_SCHEMA;
+    let cleaned = clean_schema(&Value::Object(own), MAX_SCHEMA_DEPTH);
+    let fits = |schema: &Value| schema.to_string().len() <= MAX_SCHEMA_BYTES;
     cleaned.filter(fits).unwrap_or_else(|| json!({ "type": "object" }))
 }
 
-fn clean(value: &Value, depth: usize) -> Option<Value> {
+fn clean_schema(value: &Value, depth: usize) -> Option<Value> {
     let depth = depth.checked_sub(1)?;
     Some(match value {
-        Value::String(text) => sanitize::limit_block(text, LONGEST_TEXT).into(),
+        Value::String(text) => sanitize::limit_block(text, MAX_SCHEMA_TEXT_LEN).into(),
         Value::Array(items) => {
-            Value::Array(items.iter().map(|item| clean(item, depth)).collect::<Option<_>>()?)
+            Value::Array(items.iter().map(|item| clean_schema(item, depth)).collect::<Option<_>>()?)
         }
         Value::Object(fields) => {
             // A name is handed back as it is, so it can not be cleaned, only refused.
             let is_plain = |name: &str| !name.chars().any(|c| c.is_control() || sanitize::is_hidden(c));
             let field = |(name, value): (&String, &Value)| {
                 is_plain(name).then_some(())?;
-                Some((name.clone(), clean(value, depth)?))
+                Some((name.clone(), clean_schema(value, depth)?))
             };
             Value::Object(fields.iter().map(field).collect::<Option<_>>()?)
         }
@@ -111,20 +111,20 @@ mod tests {
     use polyclaw_domain::config::McpServer;
 
     use super::*;
-    use crate::mcp::settings::ServerHost;
+    use crate::mcp::settings::McpHost;
 
-    fn settings(change: impl FnOnce(&mut McpServer)) -> Settings {
+    fn settings(change: impl FnOnce(&mut McpServer)) -> McpSettings {
         let mut server = McpServer { command: Some("x".to_owned()), ..McpServer::default() };
         change(&mut server);
-        Settings::of("lab", &server, &ServerHost::default()).unwrap()
+        McpSettings::from_config("lab", &server, &McpHost::default()).unwrap()
     }
 
     fn tool(value: Value) -> Tool {
         serde_json::from_value(value).unwrap()
     }
 
-    fn one(settings: &Settings, value: Value) -> Arc<ToolSpec> {
-        Arc::clone(&offers("lab", settings, vec![tool(value)])[0].spec)
+    fn one(settings: &McpSettings, value: Value) -> Arc<ToolSpec> {
+        Arc::clone(&tool_specs("lab", settings, vec![tool(value)])[0].spec)
     }
 
     #[test]
@@ -197,6 +197,6 @@ mod tests {
     #[test]
     fn a_flood_of_tools_is_cut() {
         let tools = (0..1_000).map(|n| tool(json!({ "name": format!("t{n}"), "inputSchema": {} }))).collect();
-        assert_eq!(offers("lab", &settings(|_| {}), tools).len(), MOST_TOOLS);
+        assert_eq!(tool_specs("lab", &settings(|_| {}), tools).len(), MAX_TOOLS);
     }
 }

@@ -4,20 +4,20 @@ use std::fs::File;
 use std::io::Cursor;
 use std::sync::LazyLock;
 
-use super::embed::{Loaded, convert, open};
+use super::embed::{EmbeddingModel, convert_model, open_model};
 use super::encoder_file::tests::hashed;
+use super::golden_tests::{GoldenTokens, model_file};
 use super::kernel::Kernel;
-use super::real::{Tokens, file};
 use super::safetensors::Safetensors;
 use super::wordpiece::WordPiece;
 
-static CONVERTED: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let vocabulary = std::fs::read_to_string(file("minilm.vocab.txt")).unwrap();
-    convert(File::open(file("minilm.safetensors")).unwrap(), &vocabulary).unwrap()
+static CONVERTED_MODEL: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let vocabulary = std::fs::read_to_string(model_file("minilm.vocab.txt")).unwrap();
+    convert_model(File::open(model_file("minilm.safetensors")).unwrap(), &vocabulary).unwrap()
 });
 
-fn model(kernel: Kernel) -> Loaded {
-    Loaded::read(Cursor::new(&CONVERTED[..]), kernel).unwrap()
+fn embedding_model(kernel: Kernel) -> EmbeddingModel {
+    EmbeddingModel::read(Cursor::new(&CONVERTED_MODEL[..]), kernel).unwrap()
 }
 
 /// A sentence, its paraphrase, another that shares its words, and one that is nearly a copy with another meaning.
@@ -27,33 +27,33 @@ const NOTES: &str = include_str!("../../tests/golden/notes.tsv");
 /// As before; where the distractors of the others are made of all words of the sentence, these share one with it.
 const MEMOS: &str = include_str!("../../tests/golden/memos.tsv");
 
-fn rows<const COLUMNS: usize>(set: &str) -> Vec<[&str; COLUMNS]> {
+fn tsv_rows<const COLUMNS: usize>(set: &str) -> Vec<[&str; COLUMNS]> {
     let rows: Vec<_> =
         set.lines().map(|line| line.split('\t').collect::<Vec<_>>().try_into().unwrap()).collect();
     assert_eq!(rows.len(), 50);
     rows
 }
 
-fn cosine(a: &[f32], b: &[f32]) -> f32 {
+fn cosine_similarity(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 /// How many queries have their paraphrase among the `most` nearest.
-fn found(queries: &[Vec<f32>], answers: &[Vec<f32>], others: &[Vec<f32>], most: usize) -> usize {
+fn count_in_nearest(queries: &[Vec<f32>], answers: &[Vec<f32>], others: &[Vec<f32>], most: usize) -> usize {
     let is_found = |(query, answer): &(&Vec<f32>, &Vec<f32>)| {
-        let near = cosine(query, answer);
-        let nearer = answers.iter().chain(others).filter(|other| cosine(query, other) > near);
+        let near = cosine_similarity(query, answer);
+        let nearer = answers.iter().chain(others).filter(|other| cosine_similarity(query, other) > near);
         nearer.count() < most
     };
     queries.iter().zip(answers).filter(is_found).count()
 }
 
 /// Found first among the answers of all rows; then with a further column added to them, found first and in three.
-fn recall<const COLUMNS: usize>(model: &Loaded, set: &str) -> Vec<usize> {
-    let rows = rows::<COLUMNS>(set);
-    let column = |at: usize| rows.iter().map(|row| model.embed(row[at])).collect::<Vec<_>>();
+fn measure_recall<const COLUMNS: usize>(model: &EmbeddingModel, set: &str) -> Vec<usize> {
+    let rows = tsv_rows::<COLUMNS>(set);
+    let column = |at: usize| rows.iter().map(|row| model.embed_text(row[at])).collect::<Vec<_>>();
     let (queries, answers) = (column(0), column(1));
-    let with = |others: &[Vec<f32>], most| found(&queries, &answers, others, most);
+    let with = |others: &[Vec<f32>], most| count_in_nearest(&queries, &answers, others, most);
     let further = (2..COLUMNS).map(column).flat_map(|others| [with(&others, 1), with(&others, 3)]);
     std::iter::once(with(&[], 1)).chain(further).collect()
 }
@@ -61,9 +61,9 @@ fn recall<const COLUMNS: usize>(model: &Loaded, set: &str) -> Vec<usize> {
 /// llama.cpp on the same weights in 32 bits finds exactly as many: what is missed is beyond the model.
 #[test]
 fn what_means_the_same_is_near_without_and_with_distractors() {
-    let model = model(Kernel::detect());
-    let (first, second) = (recall::<4>(&model, PARAPHRASES), recall::<3>(&model, NOTES));
-    let third = recall::<3>(&model, MEMOS);
+    let model = embedding_model(Kernel::detect());
+    let (first, second) = (measure_recall::<4>(&model, PARAPHRASES), measure_recall::<3>(&model, NOTES));
+    let third = measure_recall::<3>(&model, MEMOS);
     println!("of 50, alone, with distractors, with near copies: {first:?}, {second:?} and {third:?}");
     let all = |found: &[usize], least: &[usize]| found.iter().zip(least).all(|(found, least)| found >= least);
     assert!(all(&first, &[48, 30, 49, 23, 48]) && all(&second, &[47, 30, 49]), "{first:?} and {second:?}");
@@ -72,27 +72,28 @@ fn what_means_the_same_is_near_without_and_with_distractors() {
 
 #[test]
 fn every_text_becomes_the_pieces_the_authors_own_tokenizer_makes_of_it() {
-    let golden: Vec<Tokens> = serde_json::from_str(include_str!("../../tests/golden/pieces.json")).unwrap();
+    let golden: Vec<GoldenTokens> =
+        serde_json::from_str(include_str!("../../tests/golden/pieces.json")).unwrap();
     assert!(golden.len() >= 200);
-    let words = WordPiece::new(&std::fs::read_to_string(file("minilm.vocab.txt")).unwrap()).unwrap();
-    for Tokens { text, tokens } in golden {
+    let words = WordPiece::new(&std::fs::read_to_string(model_file("minilm.vocab.txt")).unwrap()).unwrap();
+    for GoldenTokens { text, tokens } in golden {
         assert_eq!(words.encode(&text, 4096), tokens, "{text:?}");
     }
 }
 
 #[test]
 fn an_empty_text_is_the_zero_vector_and_a_long_one_is_cut() {
-    let model = model(Kernel::detect());
+    let model = embedding_model(Kernel::detect());
     for empty in ["", " \n\t", "\u{0}\u{200b}"] {
-        assert!(model.embed(empty).iter().all(|value| *value == 0.0));
+        assert!(model.embed_text(empty).iter().all(|value| *value == 0.0));
     }
-    let long = model.embed(&"The harbour is quiet before dawn. ".repeat(2000));
-    assert!(long.len() == 384 && (cosine(&long, &long) - 1.0).abs() < 1e-4);
+    let long = model.embed_text(&"The harbour is quiet before dawn. ".repeat(2000));
+    assert!(long.len() == 384 && (cosine_similarity(&long, &long) - 1.0).abs() < 1e-4);
 }
 
 #[test]
 fn a_script_the_model_never_saw_has_no_meaning_and_a_stray_sign_takes_none_away() {
-    let model = model(Kernel::detect());
+    let model = embedding_model(Kernel::detect());
     for foreign in [
         "我的猫叫小白，喜欢睡觉",
         "明天上午开会讨论预算",
@@ -103,38 +104,42 @@ fn a_script_the_model_never_saw_has_no_meaning_and_a_stray_sign_takes_none_away(
         "ฉันชอบกาแฟ",
         "東京タワーに行きました",
     ] {
-        assert!(model.embed(foreign).iter().all(|value| *value == 0.0), "{foreign}");
+        assert!(model.embed_text(foreign).iter().all(|value| *value == 0.0), "{foreign}");
     }
-    let (plain, signed) = (model.embed("The cake is ready"), model.embed("The cake is ready 🎂"));
-    assert!(cosine(&plain, &signed) > 0.5, "{}", cosine(&plain, &signed));
-    let german = model.embed("Die Straße ist lang");
-    assert!(cosine(&german, &german) > 0.99, "Latin letters are read");
+    let (plain, signed) = (model.embed_text("The cake is ready"), model.embed_text("The cake is ready 🎂"));
+    assert!(cosine_similarity(&plain, &signed) > 0.5, "{}", cosine_similarity(&plain, &signed));
+    let german = model.embed_text("Die Straße ist lang");
+    assert!(cosine_similarity(&german, &german) > 0.99, "Latin letters are read");
 }
 
 #[test]
 fn both_paths_and_the_plain_network_agree() {
-    let (fast, plain) = (model(Kernel::detect()), model(Kernel::Scalar));
-    let mut reference = Reference::open();
-    for [query, answer, _] in rows(NOTES).into_iter().step_by(7) {
+    let (fast, plain) = (embedding_model(Kernel::detect()), embedding_model(Kernel::Scalar));
+    let mut reference = ReferenceEncoder::open();
+    for [query, answer, _] in tsv_rows(NOTES).into_iter().step_by(7) {
         for text in [query, answer] {
-            let (fast, exact) = (fast.embed(text), reference.embed(text));
-            assert!(cosine(&fast, &exact) >= 0.999, "{text}: {}", cosine(&fast, &exact));
+            let (fast, exact) = (fast.embed_text(text), reference.embed(text));
+            assert!(
+                cosine_similarity(&fast, &exact) >= 0.999,
+                "{text}: {}",
+                cosine_similarity(&fast, &exact)
+            );
             // A last bit that differs moves a rounding, and that moves others.
-            assert!(cosine(&fast, &plain.embed(text)) >= 0.999, "{text}");
+            assert!(cosine_similarity(&fast, &plain.embed_text(text)) >= 0.999, "{text}");
         }
     }
 }
 
 #[test]
 fn a_converted_file_is_small_and_any_change_to_it_is_seen() {
-    assert!((23_000_000..26_000_000).contains(&CONVERTED.len()), "{} bytes", CONVERTED.len());
+    assert!((23_000_000..26_000_000).contains(&CONVERTED_MODEL.len()), "{} bytes", CONVERTED_MODEL.len());
     let open = |bytes: &[u8]| {
-        Loaded::read(Cursor::new(bytes.to_vec()), Kernel::Scalar).map(|_| ()).unwrap_err().to_string()
+        EmbeddingModel::read(Cursor::new(bytes.to_vec()), Kernel::Scalar).map(|_| ()).unwrap_err().to_string()
     };
-    let mut changed = CONVERTED.clone();
+    let mut changed = CONVERTED_MODEL.clone();
     *changed.last_mut().unwrap() ^= 1;
     assert!(open(&changed).contains("not what was written"));
-    assert!(open(&CONVERTED[..1_000_000]).contains("not what was written"));
+    assert!(open(&CONVERTED_MODEL[..1_000_000]).contains("not what was written"));
     changed[8] = 9;
     assert!(open(&changed).contains("version is 9"));
 }
@@ -145,34 +150,38 @@ fn a_file_of_the_right_shape_with_other_weights_is_refused() {
     let folder = std::env::temp_dir().join(format!("polyclaw-converted-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let file = folder.join("minilm.embed");
-    std::fs::write(&file, &CONVERTED[..]).unwrap();
-    assert!(open(&file).is_ok());
-    let mut body = CONVERTED[44..].to_vec();
+    std::fs::write(&file, &CONVERTED_MODEL[..]).unwrap();
+    assert!(open_model(&file).is_ok());
+    let mut body = CONVERTED_MODEL[44..].to_vec();
     *body.last_mut().unwrap() ^= 1;
-    assert!(Loaded::read(Cursor::new(hashed(&body)), Kernel::Scalar).is_ok());
+    assert!(EmbeddingModel::read(Cursor::new(hashed(&body)), Kernel::Scalar).is_ok());
     std::fs::write(&file, hashed(&body)).unwrap();
-    let damaged = open(&file).err().unwrap().to_string();
+    let damaged = open_model(&file).err().unwrap().to_string();
     assert!(damaged.ends_with("its SHA-256 is not the pinned one"), "{damaged}");
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
 /// The network as its authors describe it: slow, exact, and sharing nothing with the kernels.
-struct Reference {
+struct ReferenceEncoder {
     weights: Safetensors<File>,
     words: WordPiece,
 }
 
 const WIDTH: usize = 384;
 
-impl Reference {
+impl ReferenceEncoder {
     fn open() -> Self {
-        let words = WordPiece::new(&std::fs::read_to_string(file("minilm.vocab.txt")).unwrap()).unwrap();
-        Self { weights: Safetensors::open(File::open(file("minilm.safetensors")).unwrap()).unwrap(), words }
+        let words =
+            WordPiece::new(&std::fs::read_to_string(model_file("minilm.vocab.txt")).unwrap()).unwrap();
+        Self {
+            weights: Safetensors::open(File::open(model_file("minilm.safetensors")).unwrap()).unwrap(),
+            words,
+        }
     }
 
     fn dense(&mut self, name: &str, rows: &[Vec<f64>], out: usize) -> Vec<Vec<f64>> {
-        let weight = self.weights.floats(&format!("{name}.weight"), &[out, rows[0].len()]).unwrap();
-        let bias = self.weights.floats(&format!("{name}.bias"), &[out]).unwrap();
+        let weight = self.weights.read_floats(&format!("{name}.weight"), &[out, rows[0].len()]).unwrap();
+        let bias = self.weights.read_floats(&format!("{name}.bias"), &[out]).unwrap();
         let times = |row: &Vec<f64>| {
             let line = |(weights, bias): (&[f32], &f32)| {
                 f64::from(*bias) + weights.iter().zip(row).map(|(w, x)| f64::from(*w) * x).sum::<f64>()
@@ -183,8 +192,8 @@ impl Reference {
     }
 
     fn norm(&mut self, name: &str, rows: &mut [Vec<f64>]) {
-        let weight = self.weights.floats(&format!("{name}.weight"), &[WIDTH]).unwrap();
-        let bias = self.weights.floats(&format!("{name}.bias"), &[WIDTH]).unwrap();
+        let weight = self.weights.read_floats(&format!("{name}.weight"), &[WIDTH]).unwrap();
+        let bias = self.weights.read_floats(&format!("{name}.bias"), &[WIDTH]).unwrap();
         for row in rows {
             let mean = row.iter().sum::<f64>() / WIDTH as f64;
             let spread = row.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / WIDTH as f64;
@@ -196,9 +205,10 @@ impl Reference {
 
     fn begin(&mut self, text: &str) -> Vec<Vec<f64>> {
         let tokens = self.words.encode(text, 256);
-        let words = self.weights.floats("embeddings.word_embeddings.weight", &[30_522, WIDTH]).unwrap();
-        let places = self.weights.floats("embeddings.position_embeddings.weight", &[512, WIDTH]).unwrap();
-        let kinds = self.weights.floats("embeddings.token_type_embeddings.weight", &[2, WIDTH]).unwrap();
+        let words = self.weights.read_floats("embeddings.word_embeddings.weight", &[30_522, WIDTH]).unwrap();
+        let places =
+            self.weights.read_floats("embeddings.position_embeddings.weight", &[512, WIDTH]).unwrap();
+        let kinds = self.weights.read_floats("embeddings.token_type_embeddings.weight", &[2, WIDTH]).unwrap();
         let row = |(position, token): (usize, &u32)| {
             let part = |from: &[f32], at: usize, x: usize| f64::from(from[at * WIDTH + x]);
             let sum = |x| part(&words, *token as usize, x) + part(&places, position, x) + part(&kinds, 0, x);

@@ -4,22 +4,22 @@ use polyclaw_domain::provider::ErrorClass;
 use serde_json::Value;
 
 /// Enough for one sentence, not enough for a prompt that was sent back.
-const LONGEST: usize = 200;
+const MAX_MESSAGE_CHARS: usize = 200;
 
 #[derive(Debug, Default)]
-pub(super) struct Detail {
+pub(super) struct ProviderErrorDetail {
     message: String,
     /// Type, code and status, lower case, with spaces between.
     labels: String,
     retry_after_ms: Option<u64>,
 }
 
-impl Detail {
-    pub fn read(body: &str) -> Self {
-        serde_json::from_str(body).map(|body: Value| Self::of(&body)).unwrap_or_default()
+impl ProviderErrorDetail {
+    pub fn from_body(body: &str) -> Self {
+        serde_json::from_str(body).map(|body: Value| Self::from_json(&body)).unwrap_or_default()
     }
 
-    pub fn of(body: &Value) -> Self {
+    pub fn from_json(body: &Value) -> Self {
         // Gemini wraps its errors in a list, most others in `error`.
         let body = body.get(0).unwrap_or(body);
         let error = body.get("error").filter(|error| !error.is_null()).unwrap_or(body);
@@ -34,7 +34,7 @@ impl Detail {
     }
 
     pub fn message(&self) -> Option<String> {
-        (!self.message.trim().is_empty()).then(|| shorten(&self.message))
+        (!self.message.trim().is_empty()).then(|| to_short_line(&self.message))
     }
 
     pub fn retry_after(&self) -> Option<u64> {
@@ -42,14 +42,14 @@ impl Detail {
     }
 
     pub fn is_out_of_credit(&self) -> bool {
-        self.says(
+        self.mentions_any(
             &["insufficient_quota", "billing", "insufficient_balance", "insufficient_credits"],
             &["credit balance", "insufficient balance", "insufficient credits", "more credits"],
         )
     }
 
     pub fn is_context_too_long(&self) -> bool {
-        self.says(
+        self.mentions_any(
             &["context_length", "exceed_context", "context_window"],
             &[
                 "context length",
@@ -65,12 +65,12 @@ impl Detail {
     }
 
     pub fn is_bad_key(&self) -> bool {
-        self.says(&["invalid_api_key", "authentication"], &["api key not valid", "invalid api key"])
+        self.mentions_any(&["invalid_api_key", "authentication"], &["api key not valid", "invalid api key"])
     }
 
     /// The class its labels name, for errors that come without a status.
-    pub fn class(&self) -> Option<ErrorClass> {
-        let named = |labels: &[&str]| self.says(labels, &[]);
+    pub fn error_class(&self) -> Option<ErrorClass> {
+        let named = |labels: &[&str]| self.mentions_any(labels, &[]);
         if named(&["rate_limit", "429", "resource_exhausted"]) {
             Some(ErrorClass::RateLimit)
         } else if named(&[
@@ -97,7 +97,7 @@ impl Detail {
         }
     }
 
-    fn says(&self, labels: &[&str], words: &[&str]) -> bool {
+    fn mentions_any(&self, labels: &[&str], words: &[&str]) -> bool {
         let message = self.message.to_lowercase();
         labels.iter().any(|label| self.labels.contains(label))
             || words.iter().any(|word| message.contains(word))
@@ -113,9 +113,9 @@ fn retry_delay(error: &Value) -> Option<u64> {
 }
 
 /// One line of bounded length.
-pub(super) fn shorten(text: &str) -> String {
+pub(super) fn to_short_line(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(LONGEST) {
+    match line.char_indices().nth(MAX_MESSAGE_CHARS) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
     }
