@@ -4,7 +4,7 @@ mod explain;
 mod export;
 mod find;
 mod overlay;
-mod removed;
+mod removal;
 
 use polyclaw_domain::agent::{self, AgentSpec, SpecReviewContext};
 use polyclaw_domain::id::{AgentId, TurnId};
@@ -21,18 +21,19 @@ use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::prompt;
 
-pub use explain::Explained;
-pub(crate) use find::{find_exactly, find_loosely};
-pub use overlay::{LONGEST as LONGEST_OVERLAY, Overlay};
+pub use explain::ToolExplanation;
+pub(crate) use find::{find_agent_exact, find_agent_fuzzy};
+pub use overlay::{AgentFileOverlay, MAX_OVERLAY_BYTES as LONGEST_OVERLAY};
 
 impl Engine {
-    pub async fn agents(&self) -> Result<Vec<StoredAgent>> {
+    pub async fn list_agents(&self) -> Result<Vec<StoredAgent>> {
         Ok(self.db().read(agents::list).await?)
     }
 
     /// Unsafe settings of the instance and of every agent there is.
     pub async fn safety_warnings(&self) -> Result<Vec<SafetyWarning>> {
-        let agents: Vec<AgentSpec> = self.agents().await?.into_iter().map(|stored| stored.spec).collect();
+        let agents: Vec<AgentSpec> =
+            self.list_agents().await?.into_iter().map(|stored| stored.spec).collect();
         let settings = self.settings();
         let household = InstanceAgents {
             agents: &agents,
@@ -42,17 +43,17 @@ impl Engine {
         Ok(safety::safety_warnings(&settings.exposure, household))
     }
 
-    pub async fn agent(&self, id: &AgentId) -> Result<StoredAgent> {
+    pub async fn load_agent(&self, id: &AgentId) -> Result<StoredAgent> {
         let wanted = id.clone();
         let found = self.db().read(move |tx| agents::get(tx, &wanted)).await?;
         found.ok_or_else(|| Error::UnknownAgent(id.to_string()))
     }
 
     /// Holds a spec against what this instance has. Everything that is wrong is said at once.
-    pub fn review(&self, spec: &AgentSpec) -> Result<()> {
+    pub fn validate_agent_spec(&self, spec: &AgentSpec) -> Result<()> {
         let settings = self.settings();
         let scope =
-            ToolScope::for_session(spec, SessionKey::main(&spec.agent_id), &self.folder_of(spec), true);
+            ToolScope::for_session(spec, SessionKey::main(&spec.agent_id), &self.agent_workspace(spec), true);
         let known = SpecReviewContext {
             tools: self.tools().list_tools(&scope).iter().map(|tool| tool.name.clone()).collect(),
             providers: settings.providers.clone(),
@@ -71,8 +72,12 @@ impl Engine {
 
     /// That the agents it may begin and give work to are there. Those elsewhere are looked up where they are asked.
     /// `before`: what it was; agents it named then may have been deleted since.
-    pub(crate) async fn check_family(&self, spec: &AgentSpec, before: Option<&AgentSpec>) -> Result<()> {
-        let listed = self.agents().await?;
+    pub(crate) async fn check_allowed_agents(
+        &self,
+        spec: &AgentSpec,
+        before: Option<&AgentSpec>,
+    ) -> Result<()> {
+        let listed = self.list_agents().await?;
         let mut ids: Vec<&str> = listed.iter().map(|stored| stored.spec.agent_id.as_str()).collect();
         if !ids.contains(&spec.agent_id.as_str()) {
             ids.push(spec.agent_id.as_str());
@@ -100,14 +105,14 @@ impl Engine {
     }
 
     /// An agent of this id before anything is said about it.
-    pub fn outset(&self, id: AgentId) -> AgentSpec {
-        AgentSpec { name: id.to_string(), agent_id: id, ..self.settings().outset.clone() }
+    pub fn default_agent_spec(&self, id: AgentId) -> AgentSpec {
+        AgentSpec { name: id.to_string(), agent_id: id, ..self.settings().agent_template.clone() }
     }
 
     pub async fn create_agent(&self, mut spec: AgentSpec) -> Result<StoredAgent> {
         self.redactor().redact_spec(&mut spec);
-        self.review(&spec)?;
-        self.check_family(&spec, None).await?;
+        self.validate_agent_spec(&spec)?;
+        self.check_allowed_agents(&spec, None).await?;
         let (stored, now, fresh) = (spec.clone(), self.now(), self.next_id());
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
             if agents::get(tx, &stored.agent_id)?.is_some() {
@@ -116,12 +121,12 @@ impl Engine {
             let taken = name_taken(tx, &stored)?;
             if taken.is_none() {
                 agents::upsert(tx, &stored, AgentSource::Api, now)?;
-                removed::begin_anew(tx, &stored, (&fresh, now))?;
+                removal::renew_sessions_of_agent(tx, &stored, (&fresh, now))?;
             }
             Ok(taken)
         };
         match self.db().write(write).await? {
-            None => self.exported(&spec.agent_id).await,
+            None => self.export_and_load_agent(&spec.agent_id).await,
             Some(refused) => Err(refused),
         }
     }
@@ -129,11 +134,11 @@ impl Engine {
     /// Takes effect at the next turn.
     pub async fn update_agent(&self, mut spec: AgentSpec) -> Result<StoredAgent> {
         self.redactor().redact_spec(&mut spec);
-        let before = self.changeable(&spec.agent_id).await?;
+        let before = self.load_editable_agent(&spec.agent_id).await?;
         let source = before.source;
-        self.review(&spec)?;
-        self.check_family(&spec, Some(&before.spec)).await?;
-        let overlay = self.overlay_of(&spec, source)?;
+        self.validate_agent_spec(&spec)?;
+        self.check_allowed_agents(&spec, Some(&before.spec)).await?;
+        let overlay = self.diff_from_implicit(&spec, source)?;
         let (stored, now) = (spec.clone(), self.now());
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
             let taken = name_taken(tx, &stored)?;
@@ -146,14 +151,14 @@ impl Engine {
             Ok(taken)
         };
         match self.db().write(write).await? {
-            None => self.exported(&spec.agent_id).await,
+            None => self.export_and_load_agent(&spec.agent_id).await,
             Some(refused) => Err(refused),
         }
     }
 
     /// Its sessions stay readable.
     pub async fn delete_agent(&self, id: &AgentId) -> Result<()> {
-        let source = self.changeable(id).await?.source;
+        let source = self.load_editable_agent(id).await?.source;
         if *id == self.settings().default_agent || source == AgentSource::Config {
             return Err(Error::DefaultAgent(id.to_string()));
         }
@@ -167,7 +172,7 @@ impl Engine {
         let (wanted, turn, now) = (id.clone(), TurnId::new(self.next_id()), self.now());
         let ttl_ms = self.settings().delivery_ttl_ms;
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
-            removed::switch_back(tx, &wanted, (&turn, now, ttl_ms))?;
+            removal::restore_own_agent(tx, &wanted, (&turn, now, ttl_ms))?;
             agents::delete(tx, &wanted)
         };
         self.db().write(write).await?;
@@ -175,43 +180,43 @@ impl Engine {
         // What it is at ends with it.
         let running = self.db().read(jobs::list_running).await?;
         for turn in running.into_iter().filter(|turn| turn.agent == *id) {
-            self.stop(&turn.session).await?;
+            self.stop_session(&turn.session).await?;
         }
-        export::remove(&self.settings().workspace, id).await;
-        self.forget_agents();
+        export::remove_agent_file(&self.settings().workspace, id).await;
+        self.invalidate_agent_caches();
         Ok(())
     }
 
     /// The agent, if no config file writes it.
-    pub(crate) async fn changeable(&self, id: &AgentId) -> Result<StoredAgent> {
-        let stored = self.agent(id).await?;
-        match self.is_written(&stored) {
+    pub(crate) async fn load_editable_agent(&self, id: &AgentId) -> Result<StoredAgent> {
+        let stored = self.load_agent(id).await?;
+        match self.is_written_by_config(&stored) {
             true => Err(Error::AgentInConfig(id.to_string())),
             false => Ok(stored),
         }
     }
 
     /// Whether the config file writes this agent, so that it can be changed only there.
-    pub fn is_written(&self, stored: &StoredAgent) -> bool {
-        stored.source == AgentSource::Config && self.implicit(&stored.spec.agent_id).is_none()
+    pub fn is_written_by_config(&self, stored: &StoredAgent) -> bool {
+        stored.source == AgentSource::Config && self.implicit_agent(&stored.spec.agent_id).is_none()
     }
 
-    fn implicit(&self, id: &AgentId) -> Option<AgentSpec> {
+    fn implicit_agent(&self, id: &AgentId) -> Option<AgentSpec> {
         self.settings().implicit_agent.clone().filter(|spec| spec.agent_id == *id)
     }
 
     /// What is kept of a changed agent that the config has without writing it: only the difference, so that the rest
     /// follows the config.
-    fn overlay_of(&self, spec: &AgentSpec, source: AgentSource) -> Result<Option<Value>> {
-        let base = self.implicit(&spec.agent_id).filter(|_| source == AgentSource::Config);
+    fn diff_from_implicit(&self, spec: &AgentSpec, source: AgentSource) -> Result<Option<Value>> {
+        let base = self.implicit_agent(&spec.agent_id).filter(|_| source == AgentSource::Config);
         base.map(|base| patch::create_patch(&base, spec).map_err(Error::InvalidAgent)).transpose()
     }
 
-    async fn exported(&self, id: &AgentId) -> Result<StoredAgent> {
-        self.forget_agents();
-        let stored = self.agent(id).await?;
+    async fn export_and_load_agent(&self, id: &AgentId) -> Result<StoredAgent> {
+        self.invalidate_agent_caches();
+        let stored = self.load_agent(id).await?;
         if stored.source == AgentSource::Api {
-            export::write(&self.settings().workspace, &stored.spec).await;
+            export::write_agent_file(&self.settings().workspace, &stored.spec).await;
         }
         Ok(stored)
     }
@@ -219,19 +224,19 @@ impl Engine {
     /// Writes the files of agents that live in the database, where they are missing or differ.
     pub async fn export_agents(&self) -> Result<()> {
         let workspace = self.settings().workspace.clone();
-        for stored in self.agents().await?.iter().filter(|stored| stored.source == AgentSource::Api) {
-            export::write(&workspace, &stored.spec).await;
+        for stored in self.list_agents().await?.iter().filter(|stored| stored.source == AgentSource::Api) {
+            export::write_agent_file(&workspace, &stored.spec).await;
         }
         Ok(())
     }
 
     /// Makes the folders of agents that name none. Agents of earlier versions kept their files in the instance's workspace:
     /// those stay where they are, and who wants them shared says so.
-    pub async fn make_own_folders(&self) -> Result<()> {
+    pub async fn create_agent_folders(&self) -> Result<()> {
         let settings = self.settings();
-        for stored in self.agents().await? {
+        for stored in self.list_agents().await? {
             let spec = stored.spec;
-            let folder = self.folder_of(&spec);
+            let folder = self.agent_workspace(&spec);
             if spec.workspace.dir.is_some() || spec.agent_id == settings.default_agent || folder.exists() {
                 continue;
             }
@@ -248,12 +253,13 @@ impl Engine {
         Ok(())
     }
 
-    pub async fn opening(&self, id: &AgentId) -> Result<Prompt> {
-        let spec = self.agent(id).await?.spec;
-        let tools = self.tools_of(Some(id), None).await?.into_iter().filter(|explained| explained.allowed);
+    pub async fn opening_prompt(&self, id: &AgentId) -> Result<Prompt> {
+        let spec = self.load_agent(id).await?.spec;
+        let tools =
+            self.explain_tools(Some(id), None).await?.into_iter().filter(|explained| explained.allowed);
         let tools: Vec<_> = tools.map(|explained| explained.tool).collect();
-        let files = self.briefing_of(&spec).render_for_tools(tools.iter().map(|tool| tool.name.as_str()));
-        Ok(prompt::opening(&spec, &files, tools, &self.nonce()))
+        let files = self.agent_briefing(&spec).render_for_tools(tools.iter().map(|tool| tool.name.as_str()));
+        Ok(prompt::build_opening_prompt(&spec, &files, tools, &self.nonce()))
     }
 }
 

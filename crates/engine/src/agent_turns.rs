@@ -11,9 +11,9 @@ use crate::core::Engine;
 pub const TURN_BUCKETS_MS: [u64; 9] = [100, 500, 1_000, 2_500, 5_000, 15_000, 60_000, 300_000, 1_800_000];
 
 /// Agents that are counted by name. A gateway that makes agents without end has no metrics without end.
-const MAX_AGENTS: usize = 200;
+const MAX_COUNTED_AGENTS: usize = 200;
 /// The name under which the others are counted.
-const OTHERS: &str = "_other";
+const OTHER_AGENTS_LABEL: &str = "_other";
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentTurns {
@@ -31,10 +31,10 @@ pub struct AgentTurns {
 pub(crate) struct AgentTurnCounters(Mutex<BTreeMap<String, AgentTurns>>);
 
 impl AgentTurnCounters {
-    pub fn count(&self, agent: &str, state: JobState, took_ms: u64) {
+    pub fn count_turn(&self, agent: &str, state: JobState, took_ms: u64) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_known = all.contains_key(agent) || all.len() < MAX_AGENTS;
-        let turns = all.entry(if is_known { agent } else { OTHERS }.to_owned()).or_default();
+        let is_known = all.contains_key(agent) || all.len() < MAX_COUNTED_AGENTS;
+        let turns = all.entry(if is_known { agent } else { OTHER_AGENTS_LABEL }.to_owned()).or_default();
         match state {
             JobState::Done => turns.done += 1,
             JobState::Cancelled => turns.cancelled += 1,
@@ -63,12 +63,12 @@ mod tests {
     #[test]
     fn agents_beyond_the_limit_are_counted_together() {
         let counters = AgentTurnCounters::default();
-        for n in 0..=MAX_AGENTS + 5 {
-            counters.count(&format!("a{n}"), JobState::Done, 400);
+        for n in 0..=MAX_COUNTED_AGENTS + 5 {
+            counters.count_turn(&format!("a{n}"), JobState::Done, 400);
         }
-        counters.count("a0", JobState::Failed, u64::from(u32::MAX));
+        counters.count_turn("a0", JobState::Failed, u64::from(u32::MAX));
         let all = counters.0.lock().unwrap();
-        assert_eq!((all.len(), all[OTHERS].done), (MAX_AGENTS + 1, 6));
+        assert_eq!((all.len(), all[OTHER_AGENTS_LABEL].done), (MAX_COUNTED_AGENTS + 1, 6));
         let first = &all["a0"];
         assert_eq!((first.done, first.failed, first.count, first.buckets[1]), (1, 1, 2, 1));
         assert_eq!(first.buckets.iter().sum::<u64>(), 1, "what took longer than any bound is in none");

@@ -2,7 +2,7 @@
 
 mod answer;
 mod notices;
-mod open;
+mod pending;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,49 +22,49 @@ use tokio::time::Instant;
 
 use crate::core::Engine;
 use crate::hub::FrameKind;
-use crate::prompt::Context;
-use crate::turn::{Driven, Halt, event, lost};
-use crate::worker::Running;
+use crate::prompt::TurnContext;
+use crate::turn::{TurnAbort, TurnResult, or_lost, turn_event};
+use crate::worker::RunningTurn;
 
-pub use answer::{Verdict, decide};
+pub use answer::{ApprovalAnswer, decide_approval};
 
 /// A call to be agreed to, the tool's own words about it, and by whom.
-pub(crate) type Wanted<'a> = (&'a ToolCall, Option<&'a str>, RequiredApprover);
+pub(crate) type ApprovalRequest<'a> = (&'a ToolCall, Option<&'a str>, RequiredApprover);
 
 /// Asks about one call. `None`: go ahead. Otherwise the result the model gets instead.
-pub(crate) async fn ask(
+pub(crate) async fn request_approval(
     engine: &Engine,
-    running: &Arc<Running>,
-    context: &Context,
-    asked: Wanted<'_>,
-) -> Driven<Option<ToolOutcome>> {
-    let wanted = question(engine, running, context, asked);
-    let asked = store(engine, running, context, &wanted).await?;
+    running: &Arc<RunningTurn>,
+    context: &TurnContext,
+    asked: ApprovalRequest<'_>,
+) -> TurnResult<Option<ToolOutcome>> {
+    let wanted = build_approval(engine, running, context, asked);
+    let asked = store_approval(engine, running, context, &wanted).await?;
     if asked.fingerprint != wanted.fingerprint || asked.question != wanted.question {
         let changed = "What would run is not what was asked about; it was not run.";
-        expire(engine, &asked).await?;
+        expire_approval(engine, &asked).await?;
         return Ok(Some(ToolOutcome::error(changed)));
     }
-    show(engine, &asked, &asked.session);
+    publish_approval_request(engine, &asked, &asked.session);
     // Whoever waits for a delegation or leads the member that asks reads the question in their own conversation.
-    let lead = lead_of(engine, &asked).await;
+    let lead = lead_session_of(engine, &asked).await;
     let elsewhere = context.waiters.as_ref().map(|waiters| &waiters.session).or(lead.as_ref());
-    elsewhere.into_iter().for_each(|session| show(engine, &asked, session));
-    let waiting = running.wait(&engine.lanes);
-    let answer = wait(engine, running, &asked).await;
+    elsewhere.into_iter().for_each(|session| publish_approval_request(engine, &asked, session));
+    let waiting = running.begin_wait(&engine.lanes);
+    let answer = wait_for_decision(engine, running, &asked).await;
     drop(waiting);
     if let (Some(session), Ok(outcome)) = (elsewhere, &answer) {
         let state = if outcome.is_none() { ApprovalState::Approved } else { ApprovalState::Denied };
-        engine.hub.publish(session, decided(&asked, state));
+        engine.hub.publish(session, decision_frame(&asked, state));
     }
     answer
 }
 
-fn question(
+fn build_approval(
     engine: &Engine,
-    running: &Running,
-    context: &Context,
-    (call, words, approver): Wanted<'_>,
+    running: &RunningTurn,
+    context: &TurnContext,
+    (call, words, approver): ApprovalRequest<'_>,
 ) -> StoredApproval {
     let claim = &running.claim;
     StoredApproval {
@@ -74,12 +74,12 @@ fn question(
         call_id: call.id.clone(),
         tool: call.name.clone(),
         fingerprint: rules::call_fingerprint(&call.name, &call.arguments),
-        origin: origin(context, approver),
+        origin: approval_address(context, approver),
         question: engine
             .redactor()
             .redact_text(&rules::describe_call(&call.name, &call.arguments, words))
             .into_owned(),
-        asked_by: context.asking_name().to_owned(),
+        asked_by: context.approval_name().to_owned(),
         arguments: call.arguments.clone(),
         state: ApprovalState::Pending,
         reason: None,
@@ -91,18 +91,18 @@ fn question(
 
 /// The channel's conversation in which the question may be answered. Where the owner reads along there is none to send
 /// to, and an owner's question is answered by nobody else, wherever it came from.
-fn origin(context: &Context, approver: RequiredApprover) -> Option<ChatAddress> {
+fn approval_address(context: &TurnContext, approver: RequiredApprover) -> Option<ChatAddress> {
     match approver {
-        RequiredApprover::Requester => asking_address(context),
-        RequiredApprover::Owner if context.authority() == Authority::Owner => context.owners_address(),
+        RequiredApprover::Requester => requester_address(context),
+        RequiredApprover::Owner if context.authority() == Authority::Owner => context.owner_address(),
         RequiredApprover::Owner => None,
     }
 }
 
 /// The channel's conversation that asked for this turn, or waits for what it works on.
-fn asking_address(context: &Context) -> Option<ChatAddress> {
+fn requester_address(context: &TurnContext) -> Option<ChatAddress> {
     let mut asked = context
-        .addresses()
+        .waiting_addresses()
         .into_iter()
         .filter(|(_, wanted)| *wanted)
         .map(|(address, _)| address)
@@ -114,29 +114,29 @@ fn asking_address(context: &Context) -> Option<ChatAddress> {
 }
 
 /// Stores the question with the message that asks it, in one transaction, unless it is stored already.
-async fn store(
+async fn store_approval(
     engine: &Engine,
-    running: &Running,
-    context: &Context,
+    running: &RunningTurn,
+    context: &TurnContext,
     wanted: &StoredApproval,
-) -> Driven<StoredApproval> {
-    let sent = notices::parcels_of(engine, context, wanted).await?;
+) -> TurnResult<StoredApproval> {
+    let sent = notices::build_approval_messages(engine, context, wanted).await?;
     let (stored, claim) = (wanted.clone(), running.claim.clone());
     let write = move |tx: &mut Tx<'_>| {
         let (asked, is_new) = approvals::insert_once(tx, &stored)?;
         if is_new {
             sent.iter().try_for_each(|parcel| outbox::push(tx, parcel))?;
             let data = json!({ "approval_id": asked.id.as_str(), "tool": asked.tool });
-            events::record(tx, &event(&claim, EventKind::ApprovalRequested, data), stored.created_at)?;
+            events::record(tx, &turn_event(&claim, EventKind::ApprovalRequested, data), stored.created_at)?;
         }
         Ok(asked)
     };
-    let asked = lost(engine.persist(write).await)?;
+    let asked = or_lost(engine.write_with_retry(write).await)?;
     engine.outbox_wake.notify_one();
     Ok(asked)
 }
 
-fn show(engine: &Engine, asked: &StoredApproval, session: &SessionKey) {
+fn publish_approval_request(engine: &Engine, asked: &StoredApproval, session: &SessionKey) {
     if asked.state != ApprovalState::Pending {
         return;
     }
@@ -154,7 +154,7 @@ fn show(engine: &Engine, asked: &StoredApproval, session: &SessionKey) {
 }
 
 /// The lead of whoever asks, if that is a member of a team: its people see the question there.
-async fn lead_of(engine: &Engine, asked: &StoredApproval) -> Option<SessionKey> {
+async fn lead_session_of(engine: &Engine, asked: &StoredApproval) -> Option<SessionKey> {
     let session = asked.session.clone();
     let read = move |tx: &mut Tx<'_>| {
         let Some(member) = teams::find_member_by_session(tx, &session)? else { return Ok(None) };
@@ -163,27 +163,27 @@ async fn lead_of(engine: &Engine, asked: &StoredApproval) -> Option<SessionKey> 
     engine.db().read(read).await.ok().flatten()
 }
 
-async fn wait(
+async fn wait_for_decision(
     engine: &Engine,
-    running: &Arc<Running>,
+    running: &Arc<RunningTurn>,
     asked: &StoredApproval,
-) -> Driven<Option<ToolOutcome>> {
+) -> TurnResult<Option<ToolOutcome>> {
     // From here on measured, not read from the clock: setting it neither shortens nor stretches the time to answer.
     let left = asked.expires_at.since(engine.now()).clamp(0, APPROVAL_EXPIRY_MS).unsigned_abs();
     let deadline = Instant::now() + Duration::from_millis(left);
-    let mut watch = engine.hub.watch(&asked.session);
+    let mut watch = engine.hub.subscribe(&asked.session);
     loop {
-        if let Some(answer) = look(engine, running, asked, deadline).await? {
+        if let Some(answer) = poll_decision(engine, running, asked, deadline).await? {
             return Ok(answer);
         }
         if engine.is_draining() {
-            return Err(Halt::HandedBack);
+            return Err(TurnAbort::HandedBack);
         }
         // Woken by the decision or by another message; the second bounds a wake-up that never comes.
         tokio::select! {
             frame = watch.recv() => {
                 if frame.is_none() {
-                    watch = engine.hub.watch(&asked.session);
+                    watch = engine.hub.subscribe(&asked.session);
                 }
             }
             () = tokio::time::sleep(Duration::from_secs(1)) => {}
@@ -191,17 +191,17 @@ async fn wait(
     }
 }
 
-type Answer = Option<Option<ToolOutcome>>;
+type ApprovalPoll = Option<Option<ToolOutcome>>;
 
-async fn look(
+async fn poll_decision(
     engine: &Engine,
-    running: &Running,
+    running: &RunningTurn,
     asked: &StoredApproval,
     deadline: Instant,
-) -> Driven<Answer> {
+) -> TurnResult<ApprovalPoll> {
     let (id, session) = (asked.id.clone(), running.claim.session.clone());
     let read = move |tx: &mut Tx<'_>| Ok((approvals::get(tx, &id)?, jobs::is_steered(tx, &session)?));
-    let (found, steered) = engine.db().read(read).await.map_err(|e| Halt::Lost(e.into()))?;
+    let (found, steered) = engine.db().read(read).await.map_err(|e| TurnAbort::Lost(e.into()))?;
     let state = found.as_ref().map_or(ApprovalState::Denied, |approval| approval.state);
     let reason = found.and_then(|approval| approval.reason).unwrap_or_default();
     Ok(match state {
@@ -213,45 +213,45 @@ async fn look(
             "Nobody answered in time: the question has expired; it was not run.",
         ))),
         ApprovalState::Pending if steered => {
-            expire(engine, asked).await?;
+            expire_approval(engine, asked).await?;
             Some(Some(ToolOutcome::error(
                 "The user wrote something else instead of answering; it was not run.",
             )))
         }
         ApprovalState::Pending if deadline <= Instant::now() => {
-            expire(engine, asked).await?;
+            expire_approval(engine, asked).await?;
             None
         }
         ApprovalState::Pending => None,
     })
 }
 
-async fn expire(engine: &Engine, asked: &StoredApproval) -> Driven<()> {
+async fn expire_approval(engine: &Engine, asked: &StoredApproval) -> TurnResult<()> {
     let (id, now) = (asked.id.clone(), engine.now());
     let write = move |tx: &mut Tx<'_>| {
         approvals::record_decision(tx, &id, ApprovalState::Expired, (None, None), now.into())
     };
-    if lost(engine.persist(write).await)? {
-        announce(engine, asked, ApprovalState::Expired).await;
+    if or_lost(engine.write_with_retry(write).await)? {
+        publish_decision(engine, asked, ApprovalState::Expired).await;
     }
     Ok(())
 }
 
 /// Whoever shows the question takes it away.
-async fn announce(engine: &Engine, asked: &StoredApproval, state: ApprovalState) {
-    if let Some(lead) = lead_of(engine, asked).await {
-        engine.hub.publish(&lead, decided(asked, state));
+async fn publish_decision(engine: &Engine, asked: &StoredApproval, state: ApprovalState) {
+    if let Some(lead) = lead_session_of(engine, asked).await {
+        engine.hub.publish(&lead, decision_frame(asked, state));
     }
-    engine.hub.publish(&asked.session, decided(asked, state));
+    engine.hub.publish(&asked.session, decision_frame(asked, state));
 }
 
-fn decided(asked: &StoredApproval, state: ApprovalState) -> FrameKind {
+fn decision_frame(asked: &StoredApproval, state: ApprovalState) -> FrameKind {
     FrameKind::ApprovalDecided { approval_id: asked.id.clone(), state: state.as_str() }
 }
 
 /// Whether a turn has a question that waits for an answer, or has just got one.
-pub(crate) async fn is_open(engine: &Engine, turn: &TurnId) -> Driven<bool> {
+pub(crate) async fn has_open_approval(engine: &Engine, turn: &TurnId) -> TurnResult<bool> {
     let (turn, now) = (turn.clone(), engine.now());
     let read = engine.db().read(move |tx| approvals::is_turn_waiting(tx, &turn, now));
-    read.await.map_err(|error| Halt::Lost(error.into()))
+    read.await.map_err(|error| TurnAbort::Lost(error.into()))
 }

@@ -11,32 +11,32 @@ use crate::core::Engine;
 use crate::error::Result;
 
 impl Engine {
-    pub(crate) fn brief(&self, spec: &AgentSpec, workspace: &Path, is_sub_agent: bool) -> Briefing {
+    pub(crate) fn read_briefing(&self, spec: &AgentSpec, workspace: &Path, is_sub_agent: bool) -> Briefing {
         self.ports
             .briefings
             .load_briefing(&BriefingReader { is_sub_agent, ..BriefingReader::for_agent(spec, workspace) })
     }
 
-    pub(crate) fn briefing_of(&self, spec: &AgentSpec) -> Briefing {
-        self.brief(spec, &self.folder_of(spec), false)
+    pub(crate) fn agent_briefing(&self, spec: &AgentSpec) -> Briefing {
+        self.read_briefing(spec, &self.agent_workspace(spec), false)
     }
 
     /// Where an agent's files are.
-    pub(crate) fn folder_of(&self, spec: &AgentSpec) -> PathBuf {
+    pub(crate) fn agent_workspace(&self, spec: &AgentSpec) -> PathBuf {
         let settings = self.settings();
         spec.workspace_folder(&settings.workspace, &settings.default_agent)
     }
 
     /// How an agent shows itself to people.
-    pub fn identity(&self, spec: &AgentSpec) -> AgentIdentity {
-        briefing::resolve_identity(spec, &self.briefing_of(spec).identity)
+    pub fn agent_identity(&self, spec: &AgentSpec) -> AgentIdentity {
+        briefing::resolve_identity(spec, &self.agent_briefing(spec).identity)
     }
 
     /// Every skill found for an agent, and whether it has it: its policy allows it, and the tool that reads one.
-    pub async fn skills_of(&self, id: &AgentId) -> Result<Vec<(Skill, SkillEligibility)>> {
-        let spec = self.agent(id).await?.spec;
-        let found = self.briefing_of(&spec).skills;
-        let tools = self.tools_of(Some(id), None).await?;
+    pub async fn list_agent_skills(&self, id: &AgentId) -> Result<Vec<(Skill, SkillEligibility)>> {
+        let spec = self.load_agent(id).await?.spec;
+        let found = self.agent_briefing(&spec).skills;
+        let tools = self.explain_tools(Some(id), None).await?;
         let reads = !tools.iter().any(|tool| tool.tool.name == skill::READ_SKILL_TOOL && !tool.allowed);
         let ruled = |skill: &Skill| match reads {
             true => (skill.clone(), spec.policy.skills.skill_eligibility(&skill.name)),

@@ -1,7 +1,7 @@
 //! Budgets: a call reserves before it is made and settles in the transaction that stores it. Where no budget is set
 //! nothing is asked and nothing is stored.
 
-mod aside;
+mod out_of_turn;
 
 use std::sync::Arc;
 
@@ -24,20 +24,20 @@ use serde_json::json;
 use crate::core::Engine;
 use crate::error::Result;
 use crate::hub::FrameKind;
-use crate::prompt::Context;
-use crate::settings::Settings;
-use crate::turn::{Driven, Halt, check_claim, event, lost};
-use crate::worker::Running;
+use crate::prompt::TurnContext;
+use crate::settings::EngineSettings;
+use crate::turn::{TurnAbort, TurnResult, check_claim, or_lost, turn_event};
+use crate::worker::RunningTurn;
 
-pub(crate) use aside::{Aside, afford, spend};
+pub(crate) use out_of_turn::{OutOfTurnCall, estimate_if_affordable, record_spending};
 
 /// How far up the sessions that began one another are followed.
-const GENERATIONS: usize = 16;
+const MAX_ANCESTOR_DEPTH: usize = 16;
 
 /// What one call has reserved, and whom to tell when a budget runs low.
 #[derive(Clone, Debug)]
-pub(crate) struct Reservation {
-    allowances: Vec<BudgetLimit>,
+pub(crate) struct BudgetReservation {
+    limits: Vec<BudgetLimit>,
     amount: BudgetAmount,
     resets: Millis,
     notify: Vec<(ChatAddress, DeliveryPolicy)>,
@@ -46,32 +46,36 @@ pub(crate) struct Reservation {
 
 /// A model call that no transaction has stored yet. While it is under way its usage is unknown.
 #[derive(Clone, Debug)]
-pub(crate) struct Spent {
+pub(crate) struct UnstoredModelCall {
     pub model: String,
     pub usage: TokenUsage,
     pub cost: Option<NanoUsd>,
-    pub reservation: Option<Arc<Reservation>>,
+    pub reservation: Option<Arc<BudgetReservation>>,
 }
 
-impl Spent {
-    pub fn begun(model: &ModelRef, reservation: Option<Arc<Reservation>>) -> Self {
+impl UnstoredModelCall {
+    pub fn in_flight(model: &ModelRef, reservation: Option<Arc<BudgetReservation>>) -> Self {
         Self { model: model.to_string(), usage: TokenUsage::default(), cost: None, reservation }
     }
 
-    pub fn replied(engine: &Engine, reply: &ModelReply, reservation: Option<Arc<Reservation>>) -> Self {
+    pub fn from_reply(
+        engine: &Engine,
+        reply: &ModelReply,
+        reservation: Option<Arc<BudgetReservation>>,
+    ) -> Self {
         let cost = engine.settings().prices.get(&reply.model).and_then(|price| price.usage_cost(reply.usage));
         Self { model: reply.model.to_string(), usage: reply.usage, cost, reservation }
     }
 
     /// Stores the call, and takes it out of its purses. Returns what people are to be told.
-    pub fn store(
+    pub fn record_usage(
         &self,
         tx: &mut Tx<'_>,
         claim: &TurnClaim,
         now: Millis,
     ) -> polyclaw_store::Result<Vec<String>> {
         let notices = match &self.reservation {
-            Some(reservation) => self.settle(tx, claim, reservation, now)?,
+            Some(reservation) => self.settle_reservation(tx, claim, reservation, now)?,
             None => Vec::new(),
         };
         let call = usage::ModelCallUsage {
@@ -86,11 +90,11 @@ impl Spent {
         Ok(notices)
     }
 
-    fn settle(
+    fn settle_reservation(
         &self,
         tx: &mut Tx<'_>,
         claim: &TurnClaim,
-        reservation: &Reservation,
+        reservation: &BudgetReservation,
         now: Millis,
     ) -> polyclaw_store::Result<Vec<String>> {
         let known = self.usage.input_tokens.zip(self.usage.output_tokens);
@@ -99,23 +103,22 @@ impl Spent {
             tokens: i64::try_from(input + output).unwrap_or(i64::MAX),
             nanos: self.cost.unwrap_or(reservation.amount.nanos),
         });
-        let warned =
-            budgets::commit_usage(tx, &claim.turn, &reservation.allowances, amount, known.is_none())?;
+        let warned = budgets::commit_usage(tx, &claim.turn, &reservation.limits, amount, known.is_none())?;
         let mut notices = Vec::new();
         for (purse, reached) in warned {
             let text = budget::daily_warning(&purse, reached, reservation.resets);
             let data = json!({ "purse": purse.name(), "notice": text, "resets_at": reservation.resets });
-            events::record(tx, &event(claim, EventKind::BudgetWarned, data), now)?;
-            reservation.notice(tx, claim, &text, now)?;
+            events::record(tx, &turn_event(claim, EventKind::BudgetWarned, data), now)?;
+            reservation.push_notices(tx, claim, &text, now)?;
             notices.push(text);
         }
         Ok(notices)
     }
 }
 
-impl Reservation {
+impl BudgetReservation {
     /// Sends a notice to every conversation that waits for this turn, through the gate like everything else.
-    fn notice(
+    fn push_notices(
         &self,
         tx: &mut Tx<'_>,
         claim: &TurnClaim,
@@ -137,85 +140,89 @@ impl Reservation {
 
 /// Reserves for one call, or ends the turn with a sentence that says which budget is used up. A prompt without a limit
 /// of its own gets one: what may be spent must be known before.
-pub(crate) async fn reserve(
+pub(crate) async fn reserve_budget(
     engine: &Engine,
-    running: &Running,
-    context: &Context,
+    running: &RunningTurn,
+    context: &TurnContext,
     prompt: &mut Prompt,
-) -> Driven<Option<Arc<Reservation>>> {
+) -> TurnResult<Option<Arc<BudgetReservation>>> {
     let settings = engine.settings();
-    let mut all = own(&settings, context, engine.now());
+    let mut all = own_limits(&settings, context, engine.now());
     if context.session.owner.is_some() {
-        all.extend(inherited(engine, context).await?);
+        all.extend(inherited_limits(engine, context).await?);
         all.sort_by(|a, b| a.scope.cmp(&b.scope));
         all.dedup_by(|a, b| a.scope == b.scope);
     }
     let is_teamwork = all.iter().any(|one| matches!(one.scope, BudgetScope::Team(_)));
-    let per_turn = per_turn(&settings, &context.spec.budget, is_teamwork);
+    let per_turn = turn_cost_limit(&settings, &context.spec.budget, is_teamwork);
     all.retain(|one| !one.limits.is_unlimited());
     if all.is_empty() && per_turn.is_none() {
         return Ok(None);
     }
     let in_dollars = per_turn.is_some() || all.iter().any(|one| one.limits.nanos.is_some());
-    let dearest = dearest(&settings, &context.candidates);
+    let dearest = highest_price(&settings, &context.candidates);
     if let Err(model) = &dearest
         && in_dollars
     {
-        return Err(refused("budget_unpriced", budget::unpriced_model_refusal(&model.to_string())));
+        return Err(budget_abort("budget_unpriced", budget::unpriced_model_refusal(&model.to_string())));
     }
     if let Some(limit) = per_turn.filter(|limit| context.cost >= *limit) {
-        return Err(refused("budget_exhausted", budget::turn_refusal(context.cost, limit)));
+        return Err(budget_abort("budget_exhausted", budget::turn_refusal(context.cost, limit)));
     }
     prompt.max_tokens.get_or_insert(budget::DEFAULT_ANSWER_TOKENS);
     let (tokens, nanos) = budget::estimate_call(prompt, dearest.ok());
     let amount = BudgetAmount { tokens, nanos: nanos.unwrap_or(0) };
     let resets = settings.calendar.day_start(settings.calendar.day_number(engine.now()) + 1);
-    let reservation = Reservation {
-        allowances: all,
+    let reservation = BudgetReservation {
+        limits: all,
         amount,
         resets,
-        notify: addressees(context),
+        notify: notice_targets(context),
         ttl_ms: settings.delivery_ttl_ms,
     };
-    book(engine, running, reservation).await.map(Some)
+    store_reservation(engine, running, reservation).await.map(Some)
 }
 
-async fn book(engine: &Engine, running: &Running, reservation: Reservation) -> Driven<Arc<Reservation>> {
+async fn store_reservation(
+    engine: &Engine,
+    running: &RunningTurn,
+    reservation: BudgetReservation,
+) -> TurnResult<Arc<BudgetReservation>> {
     let reservation = Arc::new(reservation);
-    if reservation.allowances.is_empty() {
+    if reservation.limits.is_empty() {
         return Ok(reservation);
     }
     let (claim, wanted, now) = (running.claim.clone(), Arc::clone(&reservation), engine.now());
     let write = move |tx: &mut Tx<'_>| match check_claim(tx, &claim)? {
         ClaimStatus::Valid => {
-            budgets::reserve_budget(tx, &claim, &wanted.allowances, wanted.amount, now).map(Some)
+            budgets::reserve_budget(tx, &claim, &wanted.limits, wanted.amount, now).map(Some)
         }
         _ => Ok(None),
     };
-    match lost(engine.persist(write).await)? {
-        None => Err(Halt::Cancelled),
+    match or_lost(engine.write_with_retry(write).await)? {
+        None => Err(TurnAbort::Cancelled),
         Some(None) => Ok(reservation),
         Some(Some((purse, reached))) => {
-            Err(refused("budget_exhausted", budget::daily_refusal(&purse, reached, reservation.resets)))
+            Err(budget_abort("budget_exhausted", budget::daily_refusal(&purse, reached, reservation.resets)))
         }
     }
 }
 
 /// Ends the reservation of a call that was not answered.
-pub(crate) async fn release(
+pub(crate) async fn release_reservation(
     engine: &Engine,
     claim: &TurnClaim,
-    reservation: Option<&Reservation>,
-) -> Driven<()> {
-    if reservation.is_none_or(|reservation| reservation.allowances.is_empty()) {
+    reservation: Option<&BudgetReservation>,
+) -> TurnResult<()> {
+    if reservation.is_none_or(|reservation| reservation.limits.is_empty()) {
         return Ok(());
     }
     let turn = claim.turn.clone();
-    lost(engine.persist(move |tx| budgets::release_reservations(tx, &turn)).await)
+    or_lost(engine.write_with_retry(move |tx| budgets::release_reservations(tx, &turn)).await)
 }
 
 /// Shows what people are to be told. Channels have it in their outbox already.
-pub(crate) fn tell(engine: &Engine, claim: &TurnClaim, notices: Vec<String>) {
+pub(crate) fn publish_budget_notices(engine: &Engine, claim: &TurnClaim, notices: Vec<String>) {
     if notices.is_empty() {
         return;
     }
@@ -225,27 +232,27 @@ pub(crate) fn tell(engine: &Engine, claim: &TurnClaim, notices: Vec<String>) {
     engine.outbox_wake.notify_one();
 }
 
-fn refused(code: &'static str, sentence: String) -> Halt {
-    Halt::Failed { code, sentence }
+fn budget_abort(code: &'static str, sentence: String) -> TurnAbort {
+    TurnAbort::Failed { code, sentence }
 }
 
-fn addressees(context: &Context) -> Vec<(ChatAddress, DeliveryPolicy)> {
+fn notice_targets(context: &TurnContext) -> Vec<(ChatAddress, DeliveryPolicy)> {
     let policy = |wanted| DeliveryPolicy {
         requested: wanted,
         session_delivers: context.session.delivers,
         session_sends: context.session.sends,
     };
-    context.addresses().into_iter().map(|(address, wanted)| (address, policy(wanted))).collect()
+    context.waiting_addresses().into_iter().map(|(address, wanted)| (address, policy(wanted))).collect()
 }
 
 /// The smallest of what one turn may cost.
-fn per_turn(settings: &Settings, agent: &AgentBudget, is_teamwork: bool) -> Option<NanoUsd> {
+fn turn_cost_limit(settings: &EngineSettings, agent: &AgentBudget, is_teamwork: bool) -> Option<NanoUsd> {
     let team = is_teamwork.then_some(&settings.team_budget);
     let budgets = [agent, &settings.budget, &settings.session_budget].into_iter().chain(team);
     budgets.filter_map(|budget| budget.usd_per_turn).map(budget::usd_to_nanos).min()
 }
 
-fn own(settings: &Settings, context: &Context, now: Millis) -> Vec<BudgetLimit> {
+fn own_limits(settings: &EngineSettings, context: &TurnContext, now: Millis) -> Vec<BudgetLimit> {
     let session = BudgetScope::Session(context.session.key.to_string());
     let agent = BudgetScope::Agent(context.spec.agent_id.to_string());
     let purses = [
@@ -253,19 +260,24 @@ fn own(settings: &Settings, context: &Context, now: Millis) -> Vec<BudgetLimit> 
         (agent, &context.spec.budget),
         (session, &settings.session_budget),
     ];
-    purses.into_iter().filter_map(|(purse, budget)| allowance(settings, purse, budget, now)).collect()
+    purses.into_iter().filter_map(|(purse, budget)| budget_limit(settings, purse, budget, now)).collect()
 }
 
-fn allowance(
-    settings: &Settings,
+fn budget_limit(
+    settings: &EngineSettings,
     purse: BudgetScope,
     budget: &AgentBudget,
     now: Millis,
 ) -> Option<BudgetLimit> {
-    Some(dated(settings, purse, budget, now)).filter(|allowance| !allowance.limits.is_unlimited())
+    Some(limit_for_day(settings, purse, budget, now)).filter(|allowance| !allowance.limits.is_unlimited())
 }
 
-fn dated(settings: &Settings, purse: BudgetScope, budget: &AgentBudget, now: Millis) -> BudgetLimit {
+fn limit_for_day(
+    settings: &EngineSettings,
+    purse: BudgetScope,
+    budget: &AgentBudget,
+    now: Millis,
+) -> BudgetLimit {
     let day = settings.calendar.day_number(now);
     BudgetLimit {
         scope: purse,
@@ -277,29 +289,29 @@ fn dated(settings: &Settings, purse: BudgetScope, budget: &AgentBudget, now: Mil
 
 /// What a session draws on that was begun for another: the purses of all it was begun for, of their agents, and of the
 /// teams in which it or one of them is a member.
-async fn inherited(engine: &Engine, context: &Context) -> Driven<Vec<BudgetLimit>> {
+async fn inherited_limits(engine: &Engine, context: &TurnContext) -> TurnResult<Vec<BudgetLimit>> {
     let (settings, now, own) = (engine.settings(), engine.now(), context.session.clone());
     let read = move |tx: &mut Tx<'_>| {
         let mut allowances = Vec::new();
-        allowances.extend(team_allowance(tx, &settings, &own, now)?);
-        for above in ancestors(tx, own.owner.clone())? {
-            allowances.extend(team_allowance(tx, &settings, &above, now)?);
+        allowances.extend(team_budget_limit(tx, &settings, &own, now)?);
+        for above in ancestor_sessions(tx, own.owner.clone())? {
+            allowances.extend(team_budget_limit(tx, &settings, &above, now)?);
             let (session, agent) = (above.key, above.active_agent);
             let purse = BudgetScope::Session(session.to_string());
-            allowances.extend(allowance(&settings, purse, &settings.session_budget, now));
+            allowances.extend(budget_limit(&settings, purse, &settings.session_budget, now));
             if let Some(stored) = agents::get(tx, &agent)? {
                 let purse = BudgetScope::Agent(agent.to_string());
-                allowances.extend(allowance(&settings, purse, &stored.spec.budget, now));
+                allowances.extend(budget_limit(&settings, purse, &stored.spec.budget, now));
             }
         }
         Ok(allowances)
     };
-    engine.db().read(read).await.map_err(|error| Halt::Lost(error.into()))
+    engine.db().read(read).await.map_err(|error| TurnAbort::Lost(error.into()))
 }
 
-fn ancestors(tx: &mut Tx<'_>, mut next: Option<SessionKey>) -> polyclaw_store::Result<Vec<Session>> {
+fn ancestor_sessions(tx: &mut Tx<'_>, mut next: Option<SessionKey>) -> polyclaw_store::Result<Vec<Session>> {
     let mut found = Vec::new();
-    while let Some(key) = next.take().filter(|_| found.len() < GENERATIONS) {
+    while let Some(key) = next.take().filter(|_| found.len() < MAX_ANCESTOR_DEPTH) {
         let Some(session) = sessions::get(tx, &key)? else { break };
         next = session.owner.clone();
         found.push(session);
@@ -308,9 +320,9 @@ fn ancestors(tx: &mut Tx<'_>, mut next: Option<SessionKey>) -> polyclaw_store::R
 }
 
 /// What a member of a team draws on. One that says only what a turn may cost is a purse without limits.
-fn team_allowance(
+fn team_budget_limit(
     tx: &mut Tx<'_>,
-    settings: &Settings,
+    settings: &EngineSettings,
     session: &Session,
     now: Millis,
 ) -> polyclaw_store::Result<Option<BudgetLimit>> {
@@ -321,11 +333,14 @@ fn team_allowance(
         Some(member) => teams::get(tx, &member.team)?,
         None => None,
     };
-    Ok(team.map(|team| dated(settings, BudgetScope::Team(team.name), &settings.team_budget, now)))
+    Ok(team.map(|team| limit_for_day(settings, BudgetScope::Team(team.name), &settings.team_budget, now)))
 }
 
 /// The most any candidate may cost, or one whose price nobody said.
-fn dearest(settings: &Settings, candidates: &[ModelRef]) -> std::result::Result<ModelPrice, ModelRef> {
+fn highest_price(
+    settings: &EngineSettings,
+    candidates: &[ModelRef],
+) -> std::result::Result<ModelPrice, ModelRef> {
     candidates.iter().try_fold(ModelPrice::FREE, |dearest, model| {
         let price = settings.prices.get(model).ok_or_else(|| model.clone())?;
         Ok(ModelPrice {
@@ -338,39 +353,41 @@ fn dearest(settings: &Settings, candidates: &[ModelRef]) -> std::result::Result<
 
 /// One budget, and how much of it is left.
 #[derive(Clone, Debug)]
-pub struct Balance {
-    pub purse: BudgetScope,
+pub struct BudgetBalance {
+    pub scope: BudgetScope,
     pub limits: DailyLimits,
-    pub standing: BudgetUsage,
+    pub usage: BudgetUsage,
     pub resets: Millis,
 }
 
 /// Sessions shown at once.
-const SESSIONS: usize = 20;
+const MAX_SHOWN_SESSIONS: usize = 20;
 
 impl Engine {
     /// Every budget that is set, with what is left of it today.
-    pub async fn budgets(&self) -> Result<Vec<Balance>> {
+    pub async fn list_budgets(&self) -> Result<Vec<BudgetBalance>> {
         let (settings, now) = (self.settings(), self.now());
         let resets = settings.calendar.day_start(settings.calendar.day_number(now) + 1);
         let read = move |tx: &mut Tx<'_>| {
             let mut all: Vec<BudgetLimit> = Vec::new();
-            all.extend(allowance(&settings, BudgetScope::Instance, &settings.budget, now));
+            all.extend(budget_limit(&settings, BudgetScope::Instance, &settings.budget, now));
             for stored in agents::list(tx)? {
                 let purse = BudgetScope::Agent(stored.spec.agent_id.to_string());
-                all.extend(allowance(&settings, purse, &stored.spec.budget, now));
+                all.extend(budget_limit(&settings, purse, &stored.spec.budget, now));
             }
             if !DailyLimits::from_budget(&settings.session_budget).is_unlimited() {
-                for purse in budgets::list_session_scopes(tx, settings.calendar.day_number(now), SESSIONS)? {
-                    all.extend(allowance(&settings, purse, &settings.session_budget, now));
+                for purse in
+                    budgets::list_session_scopes(tx, settings.calendar.day_number(now), MAX_SHOWN_SESSIONS)?
+                {
+                    all.extend(budget_limit(&settings, purse, &settings.session_budget, now));
                 }
             }
             for team in teams::list_open(tx)? {
-                all.extend(allowance(&settings, BudgetScope::Team(team.name), &settings.team_budget, now));
+                all.extend(budget_limit(&settings, BudgetScope::Team(team.name), &settings.team_budget, now));
             }
             let balance = |tx: &mut Tx<'_>, one: BudgetLimit| {
                 let standing = budgets::get_usage(tx, &one)?;
-                Ok(Balance { purse: one.scope, limits: one.limits, standing, resets })
+                Ok(BudgetBalance { scope: one.scope, limits: one.limits, usage: standing, resets })
             };
             all.into_iter().map(|one| balance(tx, one)).collect()
         };

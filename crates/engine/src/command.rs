@@ -1,6 +1,6 @@
 //! Chat commands: the same on every surface, never stored as messages.
 
-mod change;
+mod actions;
 mod subagents;
 mod team;
 mod usage;
@@ -16,72 +16,74 @@ use polyclaw_domain::sanitize;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_store::{agents, backlog, jobs};
 
+use crate::command_action::{ActionOutcome, CommandAction, reply_only};
 use crate::core::Engine;
-use crate::deed::{Deed, Done, say};
 use crate::error::{Error, Result};
-use crate::ingress::Inbound;
-use crate::receipt::{Receipt, TAKEN};
-use crate::reception::Reachable;
+use crate::inbound::ReachableAgents;
+use crate::ingress::IngressMessage;
+use crate::reply_once::{ALREADY_ACCEPTED_TEXT, InboundReceipt};
 
-const MODELS_SHOWN: usize = 60;
+const MAX_SHOWN_MODELS: usize = 60;
 /// Commands that are not about a conversation.
-const WITHOUT_SESSION: [&str; 6] = ["help", "models", "agents", "team", "approve", "deny"];
+const COMMANDS_WITHOUT_SESSION: [&str; 6] = ["help", "models", "agents", "team", "approve", "deny"];
 /// How the keys of sessions go on that only agents begin.
-const BEGUN_BY_AGENTS: [&str; 3] = ["subagent", "delegate", "team"];
+const AGENT_SESSION_PREFIXES: [&str; 3] = ["subagent", "delegate", "team"];
 
 /// A command as it was given, and by whom.
-pub(crate) struct Order<'a> {
+pub(crate) struct CommandRequest<'a> {
     pub command: &'static ChatCommand,
     pub rest: &'a str,
     pub speaker: CallerRole,
     /// As whom a question is answered.
     pub by: ApprovalResponder,
     /// Where it was given, and what names it there: none where it came by the API.
-    pub place: Option<Given<'a>>,
+    pub origin: Option<CommandOrigin<'a>>,
     /// Which agents it can name.
-    pub reachable: Reachable,
+    pub reachable: ReachableAgents,
     /// Carried with whatever is begun by it.
     pub authority: Authority,
 }
 
 /// Where a command was given.
 #[derive(Clone, Copy)]
-pub(crate) struct Given<'a> {
+pub(crate) struct CommandOrigin<'a> {
     pub address: &'a ChatAddress,
     pub platform_id: Option<&'a str>,
 }
 
 impl Engine {
     /// Runs a line of whoever holds the token, if it starts with `/`; `None` if it is no command but a message.
-    pub async fn command(&self, session: &SessionKey, line: &str) -> Option<Result<String>> {
-        self.command_by(session, line, Authority::Owner).await
+    pub async fn run_command(&self, session: &SessionKey, line: &str) -> Option<Result<String>> {
+        self.run_command_as(session, line, Authority::Owner).await
     }
 
     /// The same for a caller of the API who may do less.
-    pub async fn command_by(
+    pub async fn run_command_as(
         &self,
         session: &SessionKey,
         line: &str,
         authority: Authority,
     ) -> Option<Result<String>> {
         let (command, rest) = parse(line)?;
-        let (speaker, by, reachable) = (CallerRole::Owner, ApprovalResponder::Owner, Reachable::Every);
-        let order = Order { command, rest, speaker, by, place: None, reachable, authority };
-        Some(self.carry_out(session, &order).await)
+        let (speaker, by, reachable) = (CallerRole::Owner, ApprovalResponder::Owner, ReachableAgents::Every);
+        let order = CommandRequest { command, rest, speaker, by, origin: None, reachable, authority };
+        Some(self.perform_command(session, &order).await)
     }
 
-    async fn carry_out(&self, session: &SessionKey, order: &Order<'_>) -> Result<String> {
+    async fn perform_command(&self, session: &SessionKey, order: &CommandRequest<'_>) -> Result<String> {
         self.ensure_session(session, order.command).await?;
-        let deed = self.obey(session, order).await?;
-        self.perform(deed).await
+        let deed = self.build_command_action(session, order).await?;
+        self.perform_action(deed).await
     }
 
     /// A command may be the first thing that is said in a conversation. Sessions that agents begin are not made by one.
     async fn ensure_session(&self, key: &SessionKey, command: &ChatCommand) -> Result<()> {
-        let is_agents = key.parts().get(2).is_some_and(|part| BEGUN_BY_AGENTS.contains(&part.as_str()));
-        let agent = key.agent_id().filter(|_| !is_agents && !WITHOUT_SESSION.contains(&command.name));
+        let is_agents =
+            key.parts().get(2).is_some_and(|part| AGENT_SESSION_PREFIXES.contains(&part.as_str()));
+        let agent =
+            key.agent_id().filter(|_| !is_agents && !COMMANDS_WITHOUT_SESSION.contains(&command.name));
         let Some(agent) = agent else { return Ok(()) };
-        match self.session(key).await {
+        match self.load_session(key).await {
             Err(Error::UnknownSession(_)) => self.create_session(key, &agent, None).await.map(drop),
             found => found.map(drop),
         }
@@ -89,53 +91,65 @@ impl Engine {
 
     /// A command that came as a message of a channel: it is taken once, never stored as a message, and what became of
     /// it is sent back. `None` if the message is no command.
-    pub async fn command_from(&self, inbound: &Inbound, speaker: CallerRole) -> Result<Option<String>> {
+    pub async fn run_inbound_command(
+        &self,
+        inbound: &IngressMessage,
+        speaker: CallerRole,
+    ) -> Result<Option<String>> {
         // What a program or another agent relays is no person's word.
-        let Some((command, rest)) = parse(&inbound.text).filter(|_| inbound.relayed.is_none()) else {
+        let Some((command, rest)) = parse(&inbound.text).filter(|_| inbound.relay.is_none()) else {
             return Ok(None);
         };
-        let receipt = Receipt::of(inbound);
-        if self.is_known(&receipt).await? {
-            return Ok(Some(TAKEN.to_owned()));
+        let receipt = InboundReceipt::from_message(inbound);
+        if self.is_already_accepted(&receipt).await? {
+            return Ok(Some(ALREADY_ACCEPTED_TEXT.to_owned()));
         }
-        let place = Given { address: &inbound.address, platform_id: inbound.platform_id.as_deref() };
-        let by = answerer(speaker, &inbound.address);
+        let place = CommandOrigin { address: &inbound.address, platform_id: inbound.platform_id.as_deref() };
+        let by = approval_responder_for(speaker, &inbound.address);
         let (reachable, authority) = match speaker {
-            CallerRole::Owner => (Reachable::Every, Authority::Owner),
+            CallerRole::Owner => (ReachableAgents::Every, Authority::Owner),
             CallerRole::Alone | CallerRole::AmongOthers => {
                 (self.reachable_from(&inbound.address, &inbound.agent), Authority::Guest)
             }
         };
-        let order = Order { command, rest, speaker, by, place: Some(place), reachable, authority };
-        let deed = self.answered(&inbound.session, &order).await?;
-        self.settle_by(&receipt, deed).await.map(Some)
+        let order = CommandRequest { command, rest, speaker, by, origin: Some(place), reachable, authority };
+        let deed = self.resolve_command_action(&inbound.session, &order).await?;
+        self.run_action_once(&receipt, deed).await.map(Some)
     }
 
     /// What an order in a chat comes to. Only what the store or a drain refuses is an error.
-    pub(crate) async fn answered(&self, session: &SessionKey, order: &Order<'_>) -> Result<Deed> {
-        match self.obey(session, order).await {
+    pub(crate) async fn resolve_command_action(
+        &self,
+        session: &SessionKey,
+        order: &CommandRequest<'_>,
+    ) -> Result<CommandAction> {
+        match self.build_command_action(session, order).await {
             Err(error @ (Error::Store(_) | Error::Draining)) => Err(error),
-            Err(error) => Ok(say(Done::refused(error).sentence())),
+            Err(error) => Ok(reply_only(ActionOutcome::with_error(error).reply_text())),
             obeyed => obeyed,
         }
     }
 
-    async fn obey(&self, session: &SessionKey, order: &Order<'_>) -> Result<Deed> {
+    async fn build_command_action(
+        &self,
+        session: &SessionKey,
+        order: &CommandRequest<'_>,
+    ) -> Result<CommandAction> {
         if !order.speaker.may_run(order.command.required_role_for(order.rest)) {
-            return Ok(say(format!("/{} is for the owner of this assistant.", order.command.name)));
+            return Ok(reply_only(format!("/{} is for the owner of this assistant.", order.command.name)));
         }
-        match self.change(session, order).await? {
+        match self.build_change_action(session, order).await? {
             Some(deed) => Ok(deed),
-            None => self.tell(session, order).await.map(say),
+            None => self.run_query_command(session, order).await.map(reply_only),
         }
     }
 
     /// Commands that change nothing.
-    async fn tell(&self, session: &SessionKey, order: &Order<'_>) -> Result<String> {
+    async fn run_query_command(&self, session: &SessionKey, order: &CommandRequest<'_>) -> Result<String> {
         match order.command.name {
-            "help" => Ok(help()),
-            "status" | "model" => self.status(session).await,
-            "queue" => self.queue(session, order.rest).await,
+            "help" => Ok(help_text()),
+            "status" | "model" => self.status_command(session).await,
+            "queue" => self.queue_command(session, order.rest).await,
             "context" => self.context_command(session).await,
             "usage" => self.usage_command(session).await,
             "models" => Ok(self.models_command().await),
@@ -145,12 +159,12 @@ impl Engine {
                     .to_owned())
             }
             "team" => self.team_command(session, order.rest).await,
-            _ => self.whoami(session).await,
+            _ => self.whoami_command(session).await,
         }
     }
 
-    async fn status(&self, key: &SessionKey) -> Result<String> {
-        let session = self.session(key).await?;
+    async fn status_command(&self, key: &SessionKey) -> Result<String> {
+        let session = self.load_session(key).await?;
         let wanted = key.clone();
         let load = self.db().read(move |tx| jobs::session_load(tx, &wanted)).await?;
         let doing = match (&load.running, load.waiting) {
@@ -162,8 +176,8 @@ impl Engine {
         let model = match &session.model_override {
             Some(model) => format!("{model} (picked)"),
             None => {
-                let own = match self.agent(&session.active_agent).await {
-                    Ok(stored) => self.settings().model_of(&stored.spec),
+                let own = match self.load_agent(&session.active_agent).await {
+                    Ok(stored) => self.settings().agent_model(&stored.spec),
                     Err(Error::UnknownAgent(_)) => None,
                     Err(error) => return Err(error),
                 };
@@ -173,7 +187,7 @@ impl Engine {
         Ok(format!("session {key}\nagent {}\nmodel {model}\n{doing}", session.active_agent))
     }
 
-    async fn queue(&self, key: &SessionKey, mode: &str) -> Result<String> {
+    async fn queue_command(&self, key: &SessionKey, mode: &str) -> Result<String> {
         if !mode.is_empty() && mode != "steer-backlog" {
             return Ok(format!("'{mode}' is not a queue mode. There is one mode: steer-backlog."));
         }
@@ -182,15 +196,15 @@ impl Engine {
             Ok((jobs::session_load(tx, &wanted)?, backlog::list_waiting(tx, &wanted)?.len()))
         };
         let (load, tasks) = self.db().read(read).await?;
-        let held = self.children(key).await?.iter().filter(|child| child.run.held.is_some()).count();
+        let held = self.child_runs(key).await?.iter().filter(|child| child.run.held.is_some()).count();
         let running = if load.running.is_some() { "A turn is running" } else { "No turn is running" };
         let mut said = format!(
             "{running}; {} and {} are waiting.",
-            counted(load.waiting - tasks, "message"),
-            counted(tasks, "interrupted task")
+            count_with_unit(load.waiting - tasks, "message"),
+            count_with_unit(tasks, "interrupted task")
         );
         if held > 0 {
-            said += &format!(" {} of sub-agents wait until you write.", counted(held, "result"));
+            said += &format!(" {} of sub-agents wait until you write.", count_with_unit(held, "result"));
         }
         Ok(
             said + " A message during a turn goes first; the task then goes on. The queue mode is steer-backlog."
@@ -201,17 +215,17 @@ impl Engine {
         let models = self.provider().list_models().await;
         match models.is_empty() {
             true => "No models are known.".to_owned(),
-            false => listed(&models),
+            false => model_lines(&models),
         }
     }
 
     async fn agents_command(&self, session: &SessionKey) -> Result<String> {
-        let active = self.session(session).await.map(|session| session.active_agent).ok();
+        let active = self.load_session(session).await.map(|session| session.active_agent).ok();
         let active =
             active.or_else(|| session.agent_id()).unwrap_or_else(|| self.settings().default_agent.clone());
         let listed = self.db().read(agents::list).await?;
         let line = |stored: &agents::StoredAgent| {
-            let (id, face) = (&stored.spec.agent_id, self.identity(&stored.spec).face());
+            let (id, face) = (&stored.spec.agent_id, self.agent_identity(&stored.spec).face());
             let mark = if *id == active { "*" } else { " " };
             let named = if face == id.as_str() { String::new() } else { format!(" ({face})") };
             format!("{mark} {id}{named}  {}", stored.spec.description).trim_end().to_owned()
@@ -219,8 +233,8 @@ impl Engine {
         Ok(listed.iter().map(line).collect::<Vec<_>>().join("\n"))
     }
 
-    async fn whoami(&self, key: &SessionKey) -> Result<String> {
-        let session = self.session(key).await?;
+    async fn whoami_command(&self, key: &SessionKey) -> Result<String> {
+        let session = self.load_session(key).await?;
         Ok(format!("session {key}, agent {}", session.active_agent))
     }
 }
@@ -230,23 +244,23 @@ fn writes_to_a_team(rest: &str) -> bool {
     matches!(rest.split_whitespace().next(), Some("send" | "plan"))
 }
 
-fn counted(count: usize, what: &str) -> String {
+fn count_with_unit(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// What was stopped, each in a few words.
-fn names(labels: &[String]) -> String {
-    const SHOWN: usize = 10;
+fn join_labels(labels: &[String]) -> String {
+    const MAX_SHOWN_LABELS: usize = 10;
     let mut named: Vec<String> =
-        labels.iter().take(SHOWN).map(|label| sanitize::to_single_line(label, 40)).collect();
-    if labels.len() > SHOWN {
-        named.push(format!("{} more", labels.len() - SHOWN));
+        labels.iter().take(MAX_SHOWN_LABELS).map(|label| sanitize::to_single_line(label, 40)).collect();
+    if labels.len() > MAX_SHOWN_LABELS {
+        named.push(format!("{} more", labels.len() - MAX_SHOWN_LABELS));
     }
     named.join(", ")
 }
 
 /// `provider/model` lines, at most 60 in all; of a provider with more than its share, how many more.
-fn listed(models: &[ModelInfo]) -> String {
+fn model_lines(models: &[ModelInfo]) -> String {
     let mut providers: Vec<&str> = models.iter().map(|info| info.model.provider.as_str()).collect();
     providers.dedup();
     let mut seen = HashSet::new();
@@ -255,7 +269,7 @@ fn listed(models: &[ModelInfo]) -> String {
     for (n, provider) in providers.iter().enumerate() {
         let own: Vec<_> = models.iter().filter(|info| info.model.provider == *provider).collect();
         // What earlier ones left is shared by those that still come.
-        let share = (MODELS_SHOWN - shown) / (providers.len() - n);
+        let share = (MAX_SHOWN_MODELS - shown) / (providers.len() - n);
         shown += own.len().min(share);
         lines.extend(own.iter().take(share).map(|info| info.model.to_string()));
         if own.len() > share {
@@ -266,14 +280,14 @@ fn listed(models: &[ModelInfo]) -> String {
 }
 
 /// As whom a speaker answers a question: an owner as one, anybody else as who they are there.
-pub(crate) fn answerer(speaker: CallerRole, address: &ChatAddress) -> ApprovalResponder {
+pub(crate) fn approval_responder_for(speaker: CallerRole, address: &ChatAddress) -> ApprovalResponder {
     match speaker {
         CallerRole::Owner => ApprovalResponder::OwnerInChannel(address.clone()),
         CallerRole::Alone | CallerRole::AmongOthers => ApprovalResponder::Sender(address.clone()),
     }
 }
 
-fn help() -> String {
+fn help_text() -> String {
     let line = |command: &ChatCommand| {
         let ChatCommand { name, arguments, does, .. } = command;
         format!("/{name} {arguments}").trim_end().to_owned() + "  " + does
@@ -301,15 +315,15 @@ mod tests {
     #[test]
     fn sixty_models_are_shown_and_of_each_provider_how_many_more() {
         let all = [models("big", 100), models("small", 5), models("other", 70)].concat();
-        let text = listed(&all);
+        let text = model_lines(&all);
         let (more, shown): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.contains("more)"));
         let of =
             |provider: &str| shown.iter().filter(|line| line.starts_with(&format!("{provider}/"))).count();
-        assert_eq!(shown.len(), MODELS_SHOWN, "{text}");
+        assert_eq!(shown.len(), MAX_SHOWN_MODELS, "{text}");
         assert_eq!((of("big") + of("other"), of("small")), (55, 5), "a small one is shown whole");
         let hidden = |provider: &str, count: usize| format!("{provider}: + ({} more)", count - of(provider));
         assert_eq!(more, [hidden("big", 100), hidden("other", 70)]);
-        assert_eq!(listed(&models("big", 60)).lines().count(), 60);
-        assert!(!listed(&models("big", 60)).contains("more)"));
+        assert_eq!(model_lines(&models("big", 60)).lines().count(), 60);
+        assert!(!model_lines(&models("big", 60)).contains("more)"));
     }
 }

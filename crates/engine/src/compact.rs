@@ -13,83 +13,91 @@ use polyclaw_store::{Tx, events, sessions};
 use serde_json::json;
 use tokio::sync::Notify;
 
-use crate::budget::{self, Spent};
-use crate::context::tool_tokens;
+use crate::budget::{self, UnstoredModelCall};
+use crate::context_usage::tool_tokens;
 use crate::core::Engine;
-use crate::prompt::Context;
+use crate::prompt::TurnContext;
 use crate::redact;
-use crate::turn::{Driven, Halt, Patience, check_claim, event, lost, unless_stopping};
-use crate::worker::Running;
+use crate::turn::{
+    ModelRetryPolicy, TurnAbort, TurnResult, abort_if_stopping, check_claim, or_lost, turn_event,
+};
+use crate::worker::RunningTurn;
 
 /// The least share of a window that a conversation is taken to have: one of so many.
-const LEAST_ROOM: usize = 8;
+const MIN_CONVERSATION_DIVISOR: usize = 8;
 
 /// Tokens of new mail in one prompt: the rest comes with the next turn.
-const MOST_MAIL: usize = 50_000;
+const MAX_MAIL_TOKENS: usize = 50_000;
 
 /// A summary may take this share of the room, one of so many: with what is kept beside it there is room again.
-const SUMMARY_SHARE: usize = 6;
+const SUMMARY_DIVISOR: usize = 6;
 
 /// Folding less than this share of the room, one of so many, is not worth a call: it would be made again every turn.
-const WORTH_SHARE: usize = 16;
+const MIN_COMPACTION_DIVISOR: usize = 16;
 
 /// No summary is cut shorter than this.
-const LEAST_SUMMARY: usize = 64;
+const MIN_SUMMARY_TOKENS: usize = 64;
 
 /// Nothing works in a smaller window; one that still refuses does so for another reason.
-const LEAST_WINDOW: usize = 256;
+const MIN_CONTEXT_WINDOW: usize = 256;
 
-impl Context {
+impl TurnContext {
     /// Four fifths of the room for the conversation are used: time to fold, so that the answer still has some.
     pub fn is_too_long(&self, engine: &Engine) -> bool {
-        let (used, window) = (self.used(), self.window(engine));
+        let (used, window) = (self.conversation_tokens(), self.context_window(engine));
         // Counting all tools takes a while, and a short conversation fits beside any.
-        used * LEAST_ROOM > window && used * 5 > self.room(window) * 4
+        used * MIN_CONVERSATION_DIVISOR > window && used * 5 > self.conversation_budget(window) * 4
     }
 
     /// What is said of the conversation.
-    fn used(&self) -> usize {
+    fn conversation_tokens(&self) -> usize {
         let lines: usize = self.lines.iter().map(prompt::estimate_line_tokens).sum();
         let summary = self.compaction.summary.as_deref().map_or(0, prompt::estimate_text_tokens);
         let recalled = self.recalled.as_ref().map_or(0, |recall| prompt::estimate_text_tokens(&recall.text));
-        lines + summary + recalled + self.desk.tokens()
+        lines + summary + recalled + self.team_prompt.mail_tokens()
     }
 
     /// What is said before every conversation.
-    fn fixed(&self) -> usize {
+    fn fixed_tokens(&self) -> usize {
         let tools: usize = self.tools.iter().map(|tool| tool_tokens(&tool.spec)).sum();
         let client_tools: usize = self.client_tools.iter().map(|tool| tool_tokens(tool)).sum();
-        let state: usize = self.desk.state.iter().map(|block| prompt::estimate_text_tokens(block)).sum();
+        let state: usize =
+            self.team_prompt.state.iter().map(|block| prompt::estimate_text_tokens(block)).sum();
         prompt::estimate_text_tokens(&self.system) + tools + client_tools + state
     }
 
-    fn window(&self, engine: &Engine) -> usize {
+    fn context_window(&self, engine: &Engine) -> usize {
         let model = self.candidates.first();
         let usual = || engine.settings().default_context_window;
         self.window.unwrap_or_else(|| model.map_or_else(usual, |model| engine.context_window(model)))
     }
 
     /// What a window leaves for the conversation. One that is filled by tools alone would be folded for ever.
-    fn room(&self, window: usize) -> usize {
-        window.saturating_sub(self.fixed()).max(window / LEAST_ROOM)
+    fn conversation_budget(&self, window: usize) -> usize {
+        window.saturating_sub(self.fixed_tokens()).max(window / MIN_CONVERSATION_DIVISOR)
     }
 
     /// What there is room for of new mail: with what is kept of old, and of a conversation, it is not too long.
-    pub(crate) fn mail_tokens(&self, engine: &Engine) -> usize {
-        MOST_MAIL.min(self.room(self.window(engine)) / 4)
+    pub(crate) fn mail_token_budget(&self, engine: &Engine) -> usize {
+        MAX_MAIL_TOKENS.min(self.conversation_budget(self.context_window(engine)) / 4)
     }
 
     /// The model says that what it was sent is too long, whatever its window is said to be. `false`: it can not be that.
-    fn shrink(&mut self, engine: &Engine) -> bool {
-        let window = self.window(engine).min(self.used() + self.fixed()) * 2 / 3;
+    fn shrink_window(&mut self, engine: &Engine) -> bool {
+        let window =
+            self.context_window(engine).min(self.conversation_tokens() + self.fixed_tokens()) * 2 / 3;
         self.window = Some(window);
-        window >= LEAST_WINDOW
+        window >= MIN_CONTEXT_WINDOW
     }
 
     /// Makes the conversation so much smaller that asking again is worth it. `false`: nothing of it can be left out.
-    pub async fn give_way(&mut self, engine: &Engine, running: &Arc<Running>) -> Driven<bool> {
-        while self.shrink(engine) {
-            if self.make_room(engine, running).await? {
+    pub async fn compact_for_retry(
+        &mut self,
+        engine: &Engine,
+        running: &Arc<RunningTurn>,
+    ) -> TurnResult<bool> {
+        while self.shrink_window(engine) {
+            if self.compact_to_fit(engine, running).await? {
                 return Ok(true);
             }
         }
@@ -101,23 +109,25 @@ impl Context {
     pub fn learn_window(&self, engine: &Engine, answered: &ModelRef) {
         let first = self.candidates.first().filter(|model| *model == answered);
         if let (Some(window), Some(model)) = (self.window, first) {
-            engine.windows.learn(model, window.max(self.used() + self.fixed()));
+            engine
+                .context_windows
+                .record_window(model, window.max(self.conversation_tokens() + self.fixed_tokens()));
         }
     }
 
     /// Lets mail wait; folds; and shows in part what no folding makes small enough. What is stored stays whole.
-    pub async fn make_room(&mut self, engine: &Engine, running: &Arc<Running>) -> Driven<bool> {
-        let mut has_less = self.put_mail_back(engine, &running.claim).await?;
-        has_less |= self.bound_summary(engine, running).await?;
-        has_less |= self.desk.shorten(self.room(self.window(engine)));
+    pub async fn compact_to_fit(&mut self, engine: &Engine, running: &Arc<RunningTurn>) -> TurnResult<bool> {
+        let mut has_less = self.return_unread_mail(engine, &running.claim).await?;
+        has_less |= self.shorten_stored_summary(engine, running).await?;
+        has_less |= self.team_prompt.shorten_messages(self.conversation_budget(self.context_window(engine)));
         if has_less && !self.is_too_long(engine) {
             return Ok(true);
         }
-        has_less |= self.compact(engine, running).await?;
+        has_less |= self.compact_history(engine, running).await?;
         if !self.is_too_long(engine) {
             return Ok(has_less);
         }
-        let most = self.room(self.window(engine)) / 2;
+        let most = self.conversation_budget(self.context_window(engine)) / 2;
         let shorten = |did: bool, line: &mut prompt::TranscriptLine| prompt::shorten_line(line, most) | did;
         let has_shortened = self.lines.iter_mut().fold(false, shorten);
         self.is_shortened |= has_shortened;
@@ -125,43 +135,45 @@ impl Context {
     }
 
     /// Folds what does not fit into a third of the room that mail leaves. `false`: there was nothing to fold.
-    pub async fn compact(&mut self, engine: &Engine, running: &Arc<Running>) -> Driven<bool> {
+    pub async fn compact_history(&mut self, engine: &Engine, running: &Arc<RunningTurn>) -> TurnResult<bool> {
         let manual = running.claim.kind == polyclaw_store::jobs::TurnJobKind::Compact;
-        let room = self.room(self.window(engine)).saturating_sub(self.desk.tokens());
+        let room = self
+            .conversation_budget(self.context_window(engine))
+            .saturating_sub(self.team_prompt.mail_tokens());
         let keep = if manual { 0 } else { room / 3 };
         let mut left = prompt::summary_cut(&self.lines, keep);
         let folded: usize = self.lines[..left].iter().map(prompt::estimate_line_tokens).sum();
-        if left == 0 || !manual && folded * WORTH_SHARE < room {
+        if left == 0 || !manual && folded * MIN_COMPACTION_DIVISOR < room {
             return Ok(false);
         }
-        self.flush(engine, running, left).await?;
-        let mut patience = Patience::default();
+        self.flush_memories(engine, running, left).await?;
+        let mut patience = ModelRetryPolicy::default();
         while left > 0 {
-            match self.fold(engine, running, left).await? {
+            match self.summarize_lines(engine, running, left).await? {
                 Ok(folded) => {
                     left -= folded;
-                    patience = Patience::default();
+                    patience = ModelRetryPolicy::default();
                 }
-                Err(error) if error.class == ErrorClass::ContextTooLong && self.shrink(engine) => {}
-                Err(error) => patience.bear(engine, running, self, error).await?,
+                Err(error) if error.class == ErrorClass::ContextTooLong && self.shrink_window(engine) => {}
+                Err(error) => patience.wait_or_fail(engine, running, self, error).await?,
             }
         }
         Ok(true)
     }
 
     /// What one request for a summary may hold, beside the answer.
-    pub(crate) fn request_tokens(&self, engine: &Engine) -> usize {
-        self.window(engine) / 2
+    pub(crate) fn summary_request_tokens(&self, engine: &Engine) -> usize {
+        self.context_window(engine) / 2
     }
 
     /// What a summary may take.
-    fn summary_tokens(&self, engine: &Engine) -> usize {
-        (self.room(self.window(engine)) / SUMMARY_SHARE).max(LEAST_SUMMARY)
+    fn max_summary_tokens(&self, engine: &Engine) -> usize {
+        (self.conversation_budget(self.context_window(engine)) / SUMMARY_DIVISOR).max(MIN_SUMMARY_TOKENS)
     }
 
     /// Cuts a summary that was stored for a larger window, or before summaries were bounded.
-    async fn bound_summary(&mut self, engine: &Engine, running: &Running) -> Driven<bool> {
-        let most = self.summary_tokens(engine);
+    async fn shorten_stored_summary(&mut self, engine: &Engine, running: &RunningTurn) -> TurnResult<bool> {
+        let most = self.max_summary_tokens(engine);
         let mut compaction = self.compaction.clone();
         let is_shorter =
             compaction.summary.as_mut().is_some_and(|summary| prompt::shorten_text(summary, most));
@@ -173,23 +185,23 @@ impl Context {
     }
 
     /// Folds as many of the first lines as one request takes, at most `left`.
-    async fn fold(
+    async fn summarize_lines(
         &mut self,
         engine: &Engine,
-        running: &Arc<Running>,
+        running: &Arc<RunningTurn>,
         left: usize,
-    ) -> Driven<Result<usize, ProviderError>> {
-        let most = self.request_tokens(engine);
+    ) -> TurnResult<Result<usize, ProviderError>> {
+        let most = self.summary_request_tokens(engine);
         let at = prompt::count_fitting_lines(&self.lines[..left], most);
         let request = prompt::summary_request(self.compaction.summary.as_deref(), &self.lines[..at], most);
-        let most_summary = self.summary_tokens(engine);
+        let most_summary = self.max_summary_tokens(engine);
         let ask = Prompt {
             system: format!("{SUMMARY_SYSTEM_PROMPT} Write at most {} words.", most_summary / 2),
             messages: vec![PromptMessage::user_text(request)],
             ..Prompt::default()
         };
-        let limits = AsideLimits { time: Duration::MAX, tokens: most_summary * 2 };
-        let mut reply = match self.ask_aside(engine, running, (ask, limits)).await? {
+        let limits = SideCallLimits { time: Duration::MAX, tokens: most_summary * 2 };
+        let mut reply = match self.run_side_call(engine, running, (ask, limits)).await? {
             Ok(reply) => reply,
             Err(error) => return Ok(Err(error)),
         };
@@ -202,41 +214,41 @@ impl Context {
     }
 
     /// A call of this turn that is no step of it: nobody reads along. Whoever asks stores what it cost.
-    pub async fn ask_aside(
+    pub async fn run_side_call(
         &mut self,
         engine: &Engine,
-        running: &Running,
-        (mut ask, limits): (Prompt, AsideLimits),
-    ) -> Driven<Result<ModelReply, ProviderError>> {
-        let Some(model) = self.candidates.first() else { return Err(Halt::no_model(engine)) };
+        running: &RunningTurn,
+        (mut ask, limits): (Prompt, SideCallLimits),
+    ) -> TurnResult<Result<ModelReply, ProviderError>> {
+        let Some(model) = self.candidates.first() else { return Err(TurnAbort::no_model(engine)) };
         let redactor = engine.redactor();
         redactor.redact_prompt(&mut ask);
-        let reservation = budget::reserve(engine, running, self, &mut ask).await?;
-        running.spend(Some(Spent::begun(model, reservation.clone())));
-        let written = Written::new(limits.tokens);
+        let reservation = budget::reserve_budget(engine, running, self, &mut ask).await?;
+        running.set_model_call(Some(UnstoredModelCall::in_flight(model, reservation.clone())));
+        let written = PartialReply::new(limits.tokens);
         let sink = |delta: StreamDelta| {
-            running.pulse();
-            written.add(delta);
+            running.note_progress();
+            written.push_delta(delta);
         };
         let asked =
             tokio::time::timeout(limits.time, engine.provider().stream_reply(&self.candidates, &ask, &sink));
         let answered = tokio::select! {
             biased;
-            answered = asked => answered.unwrap_or_else(|_| Err(too_slow(model))),
-            () = written.is_full.notified() => Ok(written.reply(model)),
+            answered = asked => answered.unwrap_or_else(|_| Err(slow_call_error(model))),
+            () = written.is_full.notified() => Ok(written.as_reply(model)),
         };
         match answered {
             Ok(mut reply) => {
-                redact::reply(&redactor, &mut reply);
-                let spent = Spent::replied(engine, &reply, reservation);
-                self.spend(&spent);
-                running.spend(Some(spent));
+                redact::redact_reply(&redactor, &mut reply);
+                let spent = UnstoredModelCall::from_reply(engine, &reply, reservation);
+                self.add_usage(&spent);
+                running.set_model_call(Some(spent));
                 Ok(Ok(reply))
             }
             Err(error) => {
-                running.spend(None);
-                budget::release(engine, &running.claim, reservation.as_deref()).await?;
-                Ok(Err(redact::provider_error(&redactor, error)))
+                running.set_model_call(None);
+                budget::release_reservation(engine, &running.claim, reservation.as_deref()).await?;
+                Ok(Err(redact::redact_provider_error(&redactor, error)))
             }
         }
     }
@@ -244,67 +256,68 @@ impl Context {
     async fn store_compaction(
         &self,
         engine: &Engine,
-        running: &Running,
+        running: &RunningTurn,
         compaction: &CompactionPoint,
-    ) -> Driven<()> {
+    ) -> TurnResult<()> {
         let (claim, id, compaction, now, spent) = (
             running.claim.clone(),
             self.session_id.clone(),
             compaction.clone(),
             engine.now(),
-            running.spent(),
+            running.model_call(),
         );
         let write = move |tx: &mut Tx<'_>| {
             sessions::set_compaction(tx, &claim.session, &id, &compaction)?;
             let hold = check_claim(tx, &claim)?;
-            let notices = spent.as_ref().map_or(Ok(Vec::new()), |spent| spent.store(tx, &claim, now))?;
+            let notices =
+                spent.as_ref().map_or(Ok(Vec::new()), |spent| spent.record_usage(tx, &claim, now))?;
             let data = json!({ "through_ticket": compaction.through });
-            events::record(tx, &event(&claim, EventKind::SessionCompacted, data), now)?;
+            events::record(tx, &turn_event(&claim, EventKind::SessionCompacted, data), now)?;
             Ok((hold, notices))
         };
-        let (hold, notices) = lost(engine.persist(write).await)?;
-        running.spend(None);
-        budget::tell(engine, &running.claim, notices);
-        unless_stopping(hold)
+        let (hold, notices) = or_lost(engine.write_with_retry(write).await)?;
+        running.set_model_call(None);
+        budget::publish_budget_notices(engine, &running.claim, notices);
+        abort_if_stopping(hold)
     }
 }
 
 /// How long an answer that nobody reads along may take, and get.
 #[derive(Clone, Copy)]
-pub(crate) struct AsideLimits {
+pub(crate) struct SideCallLimits {
     pub time: Duration,
     pub tokens: usize,
 }
 
 /// What was written of an answer so far. One that does not end is not waited for.
-struct Written {
+struct PartialReply {
     text: Mutex<String>,
-    most_bytes: usize,
+    max_bytes: usize,
     is_full: Notify,
 }
 
-impl Written {
+impl PartialReply {
     fn new(most_tokens: usize) -> Self {
         // No token is longer, by the estimate that all limits here go by.
-        const LONGEST_TOKEN: usize = 8;
-        let most_bytes = most_tokens.saturating_mul(LONGEST_TOKEN);
-        Self { text: Mutex::default(), most_bytes, is_full: Notify::new() }
+        const MAX_TOKEN_BYTES: usize = 8;
+        let max_bytes = most_tokens.saturating_mul(MAX_TOKEN_BYTES);
+        Self { text: Mutex::default(), max_bytes, is_full: Notify::new() }
     }
 
-    fn add(&self, delta: StreamDelta) {
+    fn push_delta(&self, delta: StreamDelta) {
         let mut text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
         match delta {
             StreamDelta::Text(more) => text.push_str(&more),
             StreamDelta::Reasoning(_) => {}
             StreamDelta::Restart => text.clear(),
         }
-        if text.len() > self.most_bytes {
+        if text.len() > self.max_bytes {
             self.is_full.notify_one();
         }
     }
 
     /// What there is, as if the model had stopped there. What it cost nobody said.
-    fn reply(&self, model: &ModelRef) -> ModelReply {
+    fn as_reply(&self, model: &ModelRef) -> ModelReply {
         let text = self.text.lock().unwrap_or_else(PoisonError::into_inner).clone();
         ModelReply {
             text,
@@ -316,7 +329,7 @@ impl Written {
     }
 }
 
-fn too_slow(model: &ModelRef) -> ProviderError {
+fn slow_call_error(model: &ModelRef) -> ProviderError {
     let message = "it took too long".to_owned();
     ProviderError { class: ErrorClass::Timeout, model: model.to_string(), message, retry_after_ms: None }
 }

@@ -18,27 +18,27 @@ use polyclaw_store::{Db, TeamDatabases, Tx};
 use tokio::sync::{Notify, mpsc};
 
 use crate::agent_turns::AgentTurnCounters;
+use crate::background::BackgroundTasks;
+use crate::context_windows::ContextWindows;
 use crate::error::{Error, Result};
-use crate::family::{Pairs, Waits};
-use crate::history::Histories;
+use crate::history::HistoryCache;
 use crate::hub::Hub;
-use crate::lanes::Lanes;
-use crate::memory::Brain;
-use crate::reception::{Arriving, Holdings, Judgements, Refused};
-use crate::settings::Settings;
-use crate::tasks::TaskBoard;
-use crate::toolbox::Toolboxes;
+use crate::inbound::{AccountLeases, ClassifierCache, InFlightMessages, RefusalThrottle};
+use crate::lanes::LaneScheduler;
+use crate::memory::MemoryStore;
+use crate::settings::EngineSettings;
+use crate::subagents::{DelegationStats, WaitGraph};
+use crate::toolbox::ToolRegistry;
 use crate::toolbox::cron::CronTool;
-use crate::toolbox::family::FamilyTool;
+use crate::toolbox::engine_tool::EngineToolbox;
 use crate::toolbox::message::MessageTool;
-use crate::toolbox::own::OwnTools;
 use crate::toolbox::settings::SettingsTool;
+use crate::toolbox::subagents::SubagentTool;
 use crate::toolbox::team::TeamTool;
-use crate::window::Windows;
-use crate::worker::{Running, Start};
+use crate::worker::{RunningTurn, TurnStart};
 
 /// What the engine needs from the world.
-pub struct Ports {
+pub struct EnginePorts {
     pub db: Db,
     pub provider: Arc<dyn ModelProvider>,
     pub tools: Arc<dyn Toolbox>,
@@ -47,7 +47,7 @@ pub struct Ports {
     pub clock: Arc<dyn WallClock>,
     pub ids: Arc<dyn IdGenerator>,
     pub faults: Arc<dyn FaultInjector>,
-    pub brain: Arc<Brain>,
+    pub memory_store: Arc<MemoryStore>,
     /// Where the tasks of teams are.
     pub ledgers: Arc<TeamDatabases>,
 }
@@ -56,31 +56,31 @@ pub struct Ports {
 pub struct Engine(Arc<Inner>);
 
 pub struct Inner {
-    pub(crate) ports: Ports,
+    pub(crate) ports: EnginePorts,
     /// Every tool there is: those of the ports, and the engine's own.
-    tools: Toolboxes,
-    settings: RwLock<Arc<Settings>>,
+    tools: ToolRegistry,
+    settings: RwLock<Arc<EngineSettings>>,
     /// This node across restarts; a lease of an earlier life is taken over at once.
-    pub(crate) family: String,
+    pub(crate) node_family: String,
     pub(crate) node: NodeId,
     pub hub: Hub,
-    pub(crate) lanes: Arc<Lanes>,
-    pub(crate) histories: Histories,
-    pub(crate) windows: Windows,
+    pub(crate) lanes: Arc<LaneScheduler>,
+    pub(crate) history_cache: HistoryCache,
+    pub(crate) context_windows: ContextWindows,
     /// Turns that were claimed as they were asked for, on their way to the worker.
-    pub(crate) starts: mpsc::UnboundedSender<Start>,
-    pub(crate) started: tokio::sync::Mutex<mpsc::UnboundedReceiver<Start>>,
+    pub(crate) starts: mpsc::UnboundedSender<TurnStart>,
+    pub(crate) started: tokio::sync::Mutex<mpsc::UnboundedReceiver<TurnStart>>,
     pub(crate) outbox_wake: Notify,
     /// Errands changed, or the engine drains.
-    pub(crate) time_wake: Notify,
-    pub(crate) running: Mutex<HashMap<TurnId, Arc<Running>>>,
+    pub(crate) cron_wake: Notify,
+    pub(crate) running: Mutex<HashMap<TurnId, Arc<RunningTurn>>>,
     draining: AtomicBool,
     drain_began: Notify,
     /// A turn has ended, so that a round may go on.
     pub(crate) turn_ended: Notify,
-    pub(crate) round_begun: Notify,
+    pub(crate) broadcast_started: Notify,
     /// A run has begun whose time may be over before that of any other.
-    pub(crate) run_begun: Notify,
+    pub(crate) run_started: Notify,
     /// Something happened in a team that its keeper must look at.
     pub(crate) team_wake: Notify,
     /// Asked before a task is completed, and before a member rests.
@@ -88,21 +88,21 @@ pub struct Inner {
     /// Teams whose ledgers may have something to tell that was not told.
     pub(crate) marked_teams: std::sync::Mutex<std::collections::HashSet<polyclaw_domain::id::TeamId>>,
     /// Whoever writes the files of teams: an older picture must not be written over a newer one.
-    pub(crate) team_files: tokio::sync::Mutex<crate::team::Files>,
+    pub(crate) team_files: tokio::sync::Mutex<crate::team::TeamFileCache>,
     /// The agents are others, so that menus are too.
     pub(crate) agents_changed: Notify,
     /// Which accounts of platforms this node has.
-    pub(crate) holdings: Holdings,
-    pub(crate) judgements: Judgements,
-    pub(crate) refused: Refused,
-    pub(crate) arriving: Arriving,
-    pub(crate) tasks: TaskBoard,
+    pub(crate) account_leases: AccountLeases,
+    pub(crate) classifier_cache: ClassifierCache,
+    pub(crate) refusal_throttle: RefusalThrottle,
+    pub(crate) in_flight_messages: InFlightMessages,
+    pub(crate) background_tasks: BackgroundTasks,
     /// Who gave work to whom.
-    pub(crate) pairs: Pairs,
+    pub(crate) delegation_stats: DelegationStats,
     /// What each agent has done.
     pub(crate) turn_counters: AgentTurnCounters,
     /// Who waits for whom.
-    pub(crate) waits: Arc<Waits>,
+    pub(crate) wait_graph: Arc<WaitGraph>,
 }
 
 impl From<Arc<Inner>> for Engine {
@@ -121,51 +121,51 @@ impl std::ops::Deref for Engine {
 
 impl Engine {
     /// `family` names this node across restarts, its home for example.
-    pub fn new(ports: Ports, settings: Settings, family: &str) -> Self {
+    pub fn new(ports: EnginePorts, settings: EngineSettings, family: &str) -> Self {
         let (starts, started) = mpsc::unbounded_channel();
         let node = NodeId::new(format!("{family}/{}", ports.ids.next_id()));
         let others = Arc::clone(&ports.tools);
-        ports.brain.set_redactor(Arc::clone(&settings.redactor));
+        ports.memory_store.set_redactor(Arc::clone(&settings.redactor));
         Self(Arc::new_cyclic(|engine| Inner {
-            tools: Toolboxes::new(vec![
+            tools: ToolRegistry::new(vec![
                 others,
-                Arc::new(OwnTools::<SettingsTool>::new(engine.clone())),
-                Arc::new(OwnTools::<FamilyTool>::new(engine.clone())),
-                Arc::new(OwnTools::<TeamTool>::new(engine.clone())),
-                Arc::new(OwnTools::<MessageTool>::new(engine.clone())),
-                Arc::new(OwnTools::<CronTool>::new(engine.clone())),
+                Arc::new(EngineToolbox::<SettingsTool>::new(engine.clone())),
+                Arc::new(EngineToolbox::<SubagentTool>::new(engine.clone())),
+                Arc::new(EngineToolbox::<TeamTool>::new(engine.clone())),
+                Arc::new(EngineToolbox::<MessageTool>::new(engine.clone())),
+                Arc::new(EngineToolbox::<CronTool>::new(engine.clone())),
             ]),
             ports,
             settings: RwLock::new(Arc::new(settings)),
-            family: family.to_owned(),
+            node_family: family.to_owned(),
             node,
             hub: Hub::default(),
             lanes: Arc::default(),
-            histories: Histories::default(),
-            windows: Windows::default(),
+            history_cache: HistoryCache::default(),
+            context_windows: ContextWindows::default(),
             starts,
             started: tokio::sync::Mutex::new(started),
             outbox_wake: Notify::new(),
-            time_wake: Notify::new(),
+            cron_wake: Notify::new(),
             running: Mutex::default(),
             draining: AtomicBool::new(false),
             drain_began: Notify::new(),
             turn_ended: Notify::new(),
-            round_begun: Notify::new(),
-            run_begun: Notify::new(),
+            broadcast_started: Notify::new(),
+            run_started: Notify::new(),
             team_wake: Notify::new(),
             team_hooks: std::sync::Mutex::default(),
             marked_teams: std::sync::Mutex::default(),
             team_files: tokio::sync::Mutex::default(),
             agents_changed: Notify::new(),
-            holdings: Holdings::default(),
-            judgements: Judgements::default(),
-            refused: Refused::default(),
-            arriving: Arriving::default(),
-            tasks: TaskBoard::default(),
-            pairs: Pairs::default(),
+            account_leases: AccountLeases::default(),
+            classifier_cache: ClassifierCache::default(),
+            refusal_throttle: RefusalThrottle::default(),
+            in_flight_messages: InFlightMessages::default(),
+            background_tasks: BackgroundTasks::default(),
+            delegation_stats: DelegationStats::default(),
             turn_counters: AgentTurnCounters::default(),
-            waits: Arc::default(),
+            wait_graph: Arc::default(),
         }))
     }
 }
@@ -176,9 +176,9 @@ impl Inner {
     }
 
     /// Leaves each database as one file that holds everything. Blocks: call it when nothing is done any more.
-    pub fn settle(&self) -> crate::error::Result<()> {
+    pub fn checkpoint_databases(&self) -> crate::error::Result<()> {
         self.db().checkpoint_all()?;
-        self.brain().settle()
+        self.memory_store().checkpoint()
     }
 
     pub fn now(&self) -> Millis {
@@ -195,7 +195,7 @@ impl Inner {
         self.ports.ids.fresh_nonce()
     }
 
-    pub fn settings(&self) -> Arc<Settings> {
+    pub fn settings(&self) -> Arc<EngineSettings> {
         Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -205,17 +205,17 @@ impl Inner {
     }
 
     /// Takes effect at the next turn.
-    pub fn reload(&self, settings: Settings) {
-        self.ports.brain.set_redactor(Arc::clone(&settings.redactor));
+    pub fn reload_settings(&self, settings: EngineSettings) {
+        self.ports.memory_store.set_redactor(Arc::clone(&settings.redactor));
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
-        self.windows.forget();
-        self.time_wake.notify_one();
-        self.forget_agents();
+        self.context_windows.clear();
+        self.cron_wake.notify_one();
+        self.invalidate_agent_caches();
     }
 
     /// What was made of the agents there were is made again.
-    pub(crate) fn forget_agents(&self) {
-        self.judgements.clear();
+    pub(crate) fn invalidate_agent_caches(&self) {
+        self.classifier_cache.clear();
         self.agents_changed.notify_one();
     }
 
@@ -228,12 +228,12 @@ impl Inner {
     }
 
     /// What agents remember.
-    pub fn brain(&self) -> &Brain {
-        &self.ports.brain
+    pub fn memory_store(&self) -> &MemoryStore {
+        &self.ports.memory_store
     }
 
     /// The channels this instance can send to, by name.
-    pub fn channels(&self) -> Vec<&str> {
+    pub fn channel_names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = self.ports.channels.keys().map(String::as_str).collect();
         names.sort_unstable();
         names
@@ -243,7 +243,7 @@ impl Inner {
         &self.node
     }
 
-    pub(crate) async fn reach(&self, point: KillPoint) {
+    pub(crate) async fn hit_kill_point(&self, point: KillPoint) {
         self.ports.faults.hit_kill_point(point).await;
     }
 
@@ -252,12 +252,12 @@ impl Inner {
         self.draining.store(true, Ordering::Relaxed);
         self.lanes.wake_all();
         self.outbox_wake.notify_one();
-        self.time_wake.notify_one();
+        self.cron_wake.notify_one();
         self.drain_began.notify_waiters();
     }
 
     /// Returns when draining has begun.
-    pub(crate) async fn drained(&self) {
+    pub(crate) async fn wait_for_drain(&self) {
         let began = self.drain_began.notified();
         tokio::pin!(began);
         began.as_mut().enable();
@@ -271,7 +271,7 @@ impl Inner {
     }
 
     /// Writes what must not be given up: a full disk or a database that is away is waited for.
-    pub(crate) async fn persist<T, F>(&self, body: F) -> Result<T>
+    pub(crate) async fn write_with_retry<T, F>(&self, body: F) -> Result<T>
     where
         T: Send + 'static,
         F: Fn(&mut Tx<'_>) -> polyclaw_store::Result<T> + Send + Sync + 'static,

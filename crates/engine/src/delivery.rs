@@ -21,30 +21,30 @@ use tokio::task::JoinSet;
 use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::redact;
-use crate::worker::{family, later};
+use crate::worker::{node_family, pause_after_error};
 
 /// Parts under way at once; parts of one session always go one after the other.
-const PARALLEL: usize = 16;
+const MAX_CONCURRENT_SENDS: usize = 16;
 /// A send that has no answer after this long is unknown.
-const SEND_MS: u64 = 30_000;
+const SEND_TIMEOUT_MS: u64 = 30_000;
 
 /// Never returns an error while sends are under way: leaving the loop would drop them in mid-request.
-pub(crate) async fn deliver(engine: &Engine) -> Result<()> {
-    let mut sends = Sends::default();
-    while later(engine, recover(engine, &sends, true).await).await {}
+pub(crate) async fn run_delivery_loop(engine: &Engine) -> Result<()> {
+    let mut sends = InFlightSends::default();
+    while pause_after_error(engine, recover_orphans(engine, &sends, true).await).await {}
     loop {
         if engine.is_draining() {
-            while sends.ended().await {}
+            while sends.join_next_send().await {}
             return Ok(());
         }
-        let begun = begin_due(engine, &mut sends).await;
-        later(engine, begun).await;
-        let pause = until_due(engine).await.unwrap_or(Duration::from_secs(1));
+        let begun = start_due_sends(engine, &mut sends).await;
+        pause_after_error(engine, begun).await;
+        let pause = time_until_due(engine).await.unwrap_or(Duration::from_secs(1));
         tokio::select! {
             () = engine.outbox_wake.notified() => {}
-            true = sends.ended(), if !sends.parcels.is_empty() => {}
+            true = sends.join_next_send(), if !sends.messages.is_empty() => {}
             () = tokio::time::sleep(pause) => {
-                later(engine, recover(engine, &sends, false).await).await;
+                pause_after_error(engine, recover_orphans(engine, &sends, false).await).await;
             }
         }
     }
@@ -52,29 +52,29 @@ pub(crate) async fn deliver(engine: &Engine) -> Result<()> {
 
 /// What this process is sending now.
 #[derive(Default)]
-struct Sends {
+struct InFlightSends {
     tasks: JoinSet<()>,
-    parcels: HashMap<tokio::task::Id, OutboxId>,
+    messages: HashMap<tokio::task::Id, OutboxId>,
 }
 
-impl Sends {
-    fn start(&mut self, engine: &Engine, parcel: OutboxMessage) {
+impl InFlightSends {
+    fn spawn_send(&mut self, engine: &Engine, parcel: OutboxMessage) {
         let (engine, id) = (engine.clone(), parcel.id.clone());
-        let task = self.tasks.spawn(async move { send(&engine, parcel).await });
-        self.parcels.insert(task.id(), id);
+        let task = self.tasks.spawn(async move { send_and_store_outcome(&engine, parcel).await });
+        self.messages.insert(task.id(), id);
     }
 
     /// Waits for one to end, however it did; `false` if there is none.
-    async fn ended(&mut self) -> bool {
+    async fn join_next_send(&mut self) -> bool {
         let Some(ended) = self.tasks.join_next_with_id().await else { return false };
         let task = ended.map_or_else(|error| error.id(), |(task, ())| task);
-        self.parcels.remove(&task);
+        self.messages.remove(&task);
         true
     }
 }
 
 /// What an outbox row belongs to.
-pub(crate) struct Label<'a> {
+pub(crate) struct OutboxKey<'a> {
     pub session: &'a SessionKey,
     pub turn: &'a TurnId,
     /// With the number of a part it names that part for ever.
@@ -85,7 +85,11 @@ pub(crate) struct Label<'a> {
 }
 
 /// Text that passed the gate as rows of the outbox, in parts its channel takes.
-pub(crate) fn parcels(engine: &Engine, outgoing: OutgoingMessage, label: &Label<'_>) -> Vec<OutboxMessage> {
+pub(crate) fn build_outbox_messages(
+    engine: &Engine,
+    outgoing: OutgoingMessage,
+    label: &OutboxKey<'_>,
+) -> Vec<OutboxMessage> {
     let channel = engine.ports.channels.get(&outgoing.address().channel);
     let max_chars = channel.map_or(usize::MAX, |c| c.capabilities(&outgoing.address().account).max_chars);
     let expires_at = label.now.plus(engine.settings().delivery_ttl_ms);
@@ -108,14 +112,14 @@ pub(crate) fn parcels(engine: &Engine, outgoing: OutgoingMessage, label: &Label<
     (label.first..).zip(outgoing.split_by_limit(max_chars)).map(parcel).collect()
 }
 
-async fn begin_due(engine: &Engine, sends: &mut Sends) -> Result<()> {
-    for parcel in due(engine, PARALLEL - sends.tasks.len()).await? {
-        sends.start(engine, parcel);
+async fn start_due_sends(engine: &Engine, sends: &mut InFlightSends) -> Result<()> {
+    for parcel in claim_due_messages(engine, MAX_CONCURRENT_SENDS - sends.tasks.len()).await? {
+        sends.spawn_send(engine, parcel);
     }
     Ok(())
 }
 
-async fn due(engine: &Engine, room: usize) -> Result<Vec<OutboxMessage>> {
+async fn claim_due_messages(engine: &Engine, room: usize) -> Result<Vec<OutboxMessage>> {
     if room == 0 {
         return Ok(Vec::new());
     }
@@ -123,7 +127,7 @@ async fn due(engine: &Engine, room: usize) -> Result<Vec<OutboxMessage>> {
     let write = move |tx: &mut polyclaw_store::Tx<'_>| {
         let mut begun = Vec::new();
         for parcel in outbox::list_due(tx, &node, now, room)? {
-            let lease_ms = i64::try_from(SEND_MS).unwrap_or(i64::MAX) * 2;
+            let lease_ms = i64::try_from(SEND_TIMEOUT_MS).unwrap_or(i64::MAX) * 2;
             if outbox::mark_sending(tx, &parcel.id, &node, now, lease_ms)? {
                 begun.push(parcel);
             }
@@ -131,43 +135,43 @@ async fn due(engine: &Engine, room: usize) -> Result<Vec<OutboxMessage>> {
         Ok(begun)
     };
     // Nothing pending: do not trouble the writer.
-    if next_due(engine).await?.is_none_or(|at| at > now) {
+    if next_due_at(engine).await?.is_none_or(|at| at > now) {
         return Ok(Vec::new());
     }
     Ok(engine.db().write(write).await?)
 }
 
-async fn next_due(engine: &Engine) -> Result<Option<Millis>> {
+async fn next_due_at(engine: &Engine) -> Result<Option<Millis>> {
     let (node, now) = (engine.node.clone(), engine.now());
     Ok(engine.db().read(move |tx| outbox::next_due_at(tx, &node, now)).await?)
 }
 
-async fn until_due(engine: &Engine) -> Result<Duration> {
-    const LONGEST_MS: i64 = 10_000;
-    let (now, next) = (engine.now(), next_due(engine).await?);
-    let millis = next.map_or(LONGEST_MS, |at| at.since(now)).clamp(50, LONGEST_MS);
+async fn time_until_due(engine: &Engine) -> Result<Duration> {
+    const MAX_DUE_WAIT_MS: i64 = 10_000;
+    let (now, next) = (engine.now(), next_due_at(engine).await?);
+    let millis = next.map_or(MAX_DUE_WAIT_MS, |at| at.since(now)).clamp(50, MAX_DUE_WAIT_MS);
     Ok(Duration::from_millis(millis.unsigned_abs()))
 }
 
-async fn send(engine: &Engine, mut parcel: OutboxMessage) {
-    engine.reach(KillPoint::OutboxSending).await;
-    let sent = redact::sent(&engine.redactor(), attempt(engine, &mut parcel).await);
-    engine.reach(KillPoint::OutboxAccepted).await;
-    let (outcome, event) = settle(engine, &parcel, sent);
+async fn send_and_store_outcome(engine: &Engine, mut parcel: OutboxMessage) {
+    engine.hit_kill_point(KillPoint::OutboxSending).await;
+    let sent = redact::redact_sent(&engine.redactor(), attempt_send(engine, &mut parcel).await);
+    engine.hit_kill_point(KillPoint::OutboxAccepted).await;
+    let (outcome, event) = outcome_of_send(engine, &parcel, sent);
     let (id, now) = (parcel.id.clone(), engine.now());
-    let stored = engine.persist(move |tx| outbox::record_outcome(tx, &id, &outcome, now)).await;
+    let stored = engine.write_with_retry(move |tx| outbox::record_outcome(tx, &id, &outcome, now)).await;
     if let Err(error) = stored {
         tracing::error!(%error, outbox.id = %parcel.id, "what became of a message could not be stored");
     }
-    engine.reach(KillPoint::OutboxRecorded).await;
+    engine.hit_kill_point(KillPoint::OutboxRecorded).await;
     if let Some(event) = event {
-        engine.record(event).await;
+        engine.record_event(event).await;
     }
     engine.outbox_wake.notify_one();
 }
 
-async fn attempt(engine: &Engine, parcel: &mut OutboxMessage) -> SendOutcome {
-    let Some(channel) = channel(engine, parcel) else {
+async fn attempt_send(engine: &Engine, parcel: &mut OutboxMessage) -> SendOutcome {
+    let Some(channel) = find_channel(engine, parcel) else {
         return SendOutcome::Rejected {
             reason: format!("channel '{}' is not configured", parcel.address.channel),
         };
@@ -180,11 +184,11 @@ async fn attempt(engine: &Engine, parcel: &mut OutboxMessage) -> SendOutcome {
     };
     let sending = async {
         match parcel.platform_id.clone() {
-            Some(draft) => write_over(&*channel, draft, parcel, &outgoing).await,
+            Some(draft) => replace_draft(&*channel, draft, parcel, &outgoing).await,
             None => channel.send(&parcel.part_key, &outgoing).await,
         }
     };
-    match tokio::time::timeout(Duration::from_millis(SEND_MS), sending).await {
+    match tokio::time::timeout(Duration::from_millis(SEND_TIMEOUT_MS), sending).await {
         Ok(sent) => sent,
         Err(_) => SendOutcome::Unknown { reason: "no answer from the platform".to_owned() },
     }
@@ -192,7 +196,7 @@ async fn attempt(engine: &Engine, parcel: &mut OutboxMessage) -> SendOutcome {
 
 /// Puts an answer where its draft is. A draft that is gone, taken away by a person for example, keeps none back: the
 /// answer is sent instead, after that is stored.
-async fn write_over(
+async fn replace_draft(
     channel: &dyn ChannelAdapter,
     draft: String,
     parcel: &mut OutboxMessage,
@@ -210,21 +214,21 @@ async fn write_over(
     }
 }
 
-fn channel(engine: &Engine, parcel: &OutboxMessage) -> Option<Arc<dyn ChannelAdapter>> {
+fn find_channel(engine: &Engine, parcel: &OutboxMessage) -> Option<Arc<dyn ChannelAdapter>> {
     engine.ports.channels.get(&parcel.address.channel).cloned()
 }
 
 /// The platform recognises a repeat of this parcel, and still does: no attempt is older than the parcel itself.
-fn can_repeat(engine: &Engine, parcel: &OutboxMessage) -> bool {
+fn can_resend_safely(engine: &Engine, parcel: &OutboxMessage) -> bool {
     if parcel.platform_id.is_some() {
         // It is written over a draft: twice is once.
         return true;
     }
-    knows_again(engine, &parcel.address, parcel.created_at)
+    recognizes_key(engine, &parcel.address, parcel.created_at)
 }
 
 /// The platform knows a key again that was first used at this time.
-pub(crate) fn knows_again(engine: &Engine, address: &ChatAddress, first: Millis) -> bool {
+pub(crate) fn recognizes_key(engine: &Engine, address: &ChatAddress, first: Millis) -> bool {
     let (account, age_ms) = (&address.account, engine.now().since(first));
     engine.ports.channels.get(&address.channel).is_some_and(|channel| {
         channel.capabilities(account).idempotent_send
@@ -233,7 +237,11 @@ pub(crate) fn knows_again(engine: &Engine, address: &ChatAddress, first: Millis)
 }
 
 /// What a send means for its row.
-fn settle(engine: &Engine, parcel: &OutboxMessage, sent: SendOutcome) -> (DeliveryOutcome, Option<NewEvent>) {
+fn outcome_of_send(
+    engine: &Engine,
+    parcel: &OutboxMessage,
+    sent: SendOutcome,
+) -> (DeliveryOutcome, Option<NewEvent>) {
     let now = engine.now();
     let draft = parcel.platform_id.clone();
     let outcome = |state, error: Option<String>| DeliveryOutcome {
@@ -246,45 +254,49 @@ fn settle(engine: &Engine, parcel: &OutboxMessage, sent: SendOutcome) -> (Delive
         SendOutcome::Accepted { platform_id } => {
             (DeliveryOutcome { platform_id, ..outcome(OutboxState::Sent, None) }, None)
         }
-        SendOutcome::Rejected { reason } => failed(parcel, outcome(OutboxState::Failed, Some(reason))),
-        SendOutcome::Unknown { reason } if !can_repeat(engine, parcel) => {
-            unknown(parcel, outcome(OutboxState::Unknown, Some(reason)))
+        SendOutcome::Rejected { reason } => {
+            failed_outcome(parcel, outcome(OutboxState::Failed, Some(reason)))
         }
-        SendOutcome::Unknown { reason } => retry(parcel, outcome(OutboxState::Pending, Some(reason)), None),
+        SendOutcome::Unknown { reason } if !can_resend_safely(engine, parcel) => {
+            unknown_outcome(parcel, outcome(OutboxState::Unknown, Some(reason)))
+        }
+        SendOutcome::Unknown { reason } => {
+            retry_outcome(parcel, outcome(OutboxState::Pending, Some(reason)), None)
+        }
         SendOutcome::Retry { reason, after_ms } => {
-            retry(parcel, outcome(OutboxState::Pending, Some(reason)), after_ms)
+            retry_outcome(parcel, outcome(OutboxState::Pending, Some(reason)), after_ms)
         }
     }
 }
 
-fn retry(
+fn retry_outcome(
     parcel: &OutboxMessage,
     outcome: DeliveryOutcome,
     after_ms: Option<u64>,
 ) -> (DeliveryOutcome, Option<NewEvent>) {
     let Some(pause) = retry_delay_ms(parcel.attempts + 1) else {
-        return failed(parcel, DeliveryOutcome { state: OutboxState::Failed, ..outcome });
+        return failed_outcome(parcel, DeliveryOutcome { state: OutboxState::Failed, ..outcome });
     };
     let asked = after_ms.and_then(|ms| i64::try_from(ms).ok()).unwrap_or(0);
     let wait = pause.max(asked);
     // Not its age by the clock, which may have been set: few tries and short pauses keep it young.
     if wait > parcel.expires_at.since(parcel.created_at) {
-        return failed(parcel, DeliveryOutcome { state: OutboxState::Failed, ..outcome });
+        return failed_outcome(parcel, DeliveryOutcome { state: OutboxState::Failed, ..outcome });
     }
     (DeliveryOutcome { next_at: outcome.next_at.plus(wait), ..outcome }, None)
 }
 
-fn failed(parcel: &OutboxMessage, outcome: DeliveryOutcome) -> (DeliveryOutcome, Option<NewEvent>) {
-    let event = event(parcel, EventKind::DeliveryFailed, outcome.error.as_deref());
+fn failed_outcome(parcel: &OutboxMessage, outcome: DeliveryOutcome) -> (DeliveryOutcome, Option<NewEvent>) {
+    let event = delivery_event(parcel, EventKind::DeliveryFailed, outcome.error.as_deref());
     (outcome, Some(event))
 }
 
-fn unknown(parcel: &OutboxMessage, outcome: DeliveryOutcome) -> (DeliveryOutcome, Option<NewEvent>) {
-    let event = event(parcel, EventKind::DeliveryUnknown, outcome.error.as_deref());
+fn unknown_outcome(parcel: &OutboxMessage, outcome: DeliveryOutcome) -> (DeliveryOutcome, Option<NewEvent>) {
+    let event = delivery_event(parcel, EventKind::DeliveryUnknown, outcome.error.as_deref());
     (outcome, Some(event))
 }
 
-fn event(parcel: &OutboxMessage, kind: EventKind, reason: Option<&str>) -> NewEvent {
+fn delivery_event(parcel: &OutboxMessage, kind: EventKind, reason: Option<&str>) -> NewEvent {
     NewEvent {
         kind,
         session: Some(parcel.session.clone()),
@@ -297,31 +309,36 @@ fn event(parcel: &OutboxMessage, kind: EventKind, reason: Option<&str>) -> NewEv
 
 /// After a crash: what was being sent is unknown, and what is too old is not sent by itself. What this process is
 /// sending is no orphan, whatever the clock says of its lease.
-async fn recover(engine: &Engine, sends: &Sends, starting: bool) -> Result<()> {
-    let (owned, family, now) = (engine.clone(), family(engine), engine.now());
-    let under_way: HashSet<OutboxId> = sends.parcels.values().cloned().collect();
+async fn recover_orphans(engine: &Engine, sends: &InFlightSends, starting: bool) -> Result<()> {
+    let (owned, family, now) = (engine.clone(), node_family(engine), engine.now());
+    let under_way: HashSet<OutboxId> = sends.messages.values().cloned().collect();
     let write = move |tx: &mut polyclaw_store::Tx<'_>| {
         outbox::reset_future_due_times(tx, now)?;
         let orphans = outbox::lock_orphans(tx, &owned.node, family.as_deref(), now)?;
         for parcel in orphans.into_iter().filter(|parcel| !under_way.contains(&parcel.id)) {
             let reason = "the process ended while sending".to_owned();
             let settled = match now > parcel.expires_at {
-                true => unknown(&parcel, held(OutboxState::Unknown, reason, now)),
-                false => settle(&owned, &parcel, SendOutcome::Unknown { reason }),
+                true => unknown_outcome(&parcel, held_outcome(OutboxState::Unknown, reason, now)),
+                false => outcome_of_send(&owned, &parcel, SendOutcome::Unknown { reason }),
             };
             store_recovery(tx, &parcel.id, settled, now)?;
         }
         let pending = if starting { outbox::list_expired(tx, now)? } else { Vec::new() };
         for parcel in pending {
             let reason = "too old to be sent by itself after a restart".to_owned();
-            store_recovery(tx, &parcel.id, failed(&parcel, held(OutboxState::Failed, reason, now)), now)?;
+            store_recovery(
+                tx,
+                &parcel.id,
+                failed_outcome(&parcel, held_outcome(OutboxState::Failed, reason, now)),
+                now,
+            )?;
         }
         Ok(())
     };
     Ok(engine.db().write(write).await?)
 }
 
-fn held(state: OutboxState, reason: String, now: Millis) -> DeliveryOutcome {
+fn held_outcome(state: OutboxState, reason: String, now: Millis) -> DeliveryOutcome {
     DeliveryOutcome { state, platform_id: None, error: Some(reason), next_at: now }
 }
 
@@ -337,16 +354,16 @@ fn store_recovery(
 
 impl Engine {
     /// A person sends a held message again, knowing it may arrive twice.
-    pub async fn resend(&self, id: &OutboxId) -> Result<OutboxMessage> {
-        self.reopen(id, OutboxState::Pending, "resent by a person").await
+    pub async fn resend_message(&self, id: &OutboxId) -> Result<OutboxMessage> {
+        self.reopen_message(id, OutboxState::Pending, "resent by a person").await
     }
 
     /// A person gives a held message up.
-    pub async fn dismiss(&self, id: &OutboxId) -> Result<OutboxMessage> {
-        self.reopen(id, OutboxState::Failed, "dismissed by a person").await
+    pub async fn dismiss_message(&self, id: &OutboxId) -> Result<OutboxMessage> {
+        self.reopen_message(id, OutboxState::Failed, "dismissed by a person").await
     }
 
-    async fn reopen(&self, id: &OutboxId, state: OutboxState, why: &str) -> Result<OutboxMessage> {
+    async fn reopen_message(&self, id: &OutboxId, state: OutboxState, why: &str) -> Result<OutboxMessage> {
         let (wanted, now, why) = (id.clone(), self.now(), why.to_owned());
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
             let Some(parcel) = outbox::get(tx, &wanted)? else { return Ok(None) };
@@ -361,7 +378,9 @@ impl Engine {
         let found = self.db().write(write).await?.ok_or_else(|| Error::UnknownOutbox(id.to_string()))?;
         if !found.0 {
             let state = found.1.state.as_str();
-            return Err(Error::NotNow(format!("it is {state}: only unknown and failed messages are held")));
+            return Err(Error::InvalidState(format!(
+                "it is {state}: only unknown and failed messages are held"
+            )));
         }
         self.outbox_wake.notify_one();
         Ok(OutboxMessage { state, ..found.1 })

@@ -16,52 +16,52 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use crate::core::Engine;
-use crate::delivery::knows_again;
+use crate::delivery::recognizes_key;
 use crate::error::Result;
-use crate::prompt::Context;
-use crate::worker::Running;
+use crate::prompt::TurnContext;
+use crate::worker::RunningTurn;
 
 /// Between two changes of a message: platforms allow about one a second.
-const PACE: Duration = Duration::from_millis(1_200);
+const EDIT_INTERVAL: Duration = Duration::from_millis(1_200);
 /// Platforms show for about five seconds that somebody writes: so many changes are as long.
-const TYPING: u32 = 3;
+const EDITS_PER_TYPING_SIGNAL: u32 = 3;
 /// How long one call may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PLATFORM_CALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// A platform that says no this often is left alone until the end.
-const MOST_FAILURES: u32 = 3;
+const MAX_DRAFT_FAILURES: u32 = 3;
 /// Stands at the end of what is not the end yet.
-const MORE: &str = " …";
+const CONTINUATION_SUFFIX: &str = " …";
 /// Stands below what gave way to a newer message.
-pub(crate) const INTERRUPTED: &str = "\n\n(Interrupted; I will come back to this.)";
+pub(crate) const INTERRUPTED_SUFFIX: &str = "\n\n(Interrupted; I will come back to this.)";
 
 /// The drafts of a turn.
 #[derive(Default)]
-pub(crate) struct Drafts {
-    known: Mutex<Vec<Draft>>,
+pub(crate) struct TurnDrafts {
+    known: Mutex<Vec<DraftMessage>>,
     /// Held while a platform is asked for something.
-    pen: tokio::sync::Mutex<()>,
+    platform_lock: tokio::sync::Mutex<()>,
 }
 
 #[derive(Clone)]
-pub(crate) struct Draft {
+pub(crate) struct DraftMessage {
     pub address: ChatAddress,
     /// Without one nobody knows whether it is there.
     pub platform_id: Option<String>,
     /// When it was about to be sent for the first time.
-    begun_at: Millis,
+    first_sent_at: Millis,
     /// What it showed last, as far as this process knows.
     pub text: String,
 }
 
-impl Drafts {
+impl TurnDrafts {
     /// What an earlier life of the turn has shown.
-    pub async fn recall(&self, engine: &Engine, turn: &TurnId) -> Result<()> {
+    pub async fn load_stored(&self, engine: &Engine, turn: &TurnId) -> Result<()> {
         let turn = turn.clone();
         let stored = engine.db().read(move |tx| drafts::list_by_turn(tx, &turn)).await?;
-        let draft = |StoredDraft { address, platform_id, at }| Draft {
+        let draft = |StoredDraft { address, platform_id, at }| DraftMessage {
             address,
             platform_id,
-            begun_at: at,
+            first_sent_at: at,
             text: String::new(),
         };
         *self.lock() = stored.into_iter().map(draft).collect();
@@ -69,41 +69,46 @@ impl Drafts {
     }
 
     /// Asks again for those of an earlier life that may be there, so that the answer stands in their place.
-    pub async fn find_again(&self, engine: &Engine, turn: &TurnId) {
+    pub async fn resend_uncertain(&self, engine: &Engine, turn: &TurnId) {
         let known = self.lock().clone();
-        for draft in known.into_iter().filter(|draft| draft.is_asked_for(engine)) {
+        for draft in known.into_iter().filter(|draft| draft.can_resend(engine)) {
             let Some(channel) = engine.ports.channels.get(&draft.address.channel).cloned() else { continue };
-            let Ok(outgoing) =
-                apply_gate(Some(draft.address.clone()), DeliveryPolicy::ALLOW_ALL, MORE.trim().to_owned())
-            else {
+            let Ok(outgoing) = apply_gate(
+                Some(draft.address.clone()),
+                DeliveryPolicy::ALLOW_ALL,
+                CONTINUATION_SUFFIX.trim().to_owned(),
+            ) else {
                 continue;
             };
-            self.send(engine, turn, (&*channel, draft), &outgoing).await;
+            self.send_draft(engine, turn, (&*channel, draft), &outgoing).await;
         }
     }
 
     /// Sends a draft under its key and keeps the platform's id of it.
-    async fn send(
+    async fn send_draft(
         &self,
         engine: &Engine,
         turn: &TurnId,
-        (channel, draft): (&dyn ChannelAdapter, Draft),
+        (channel, draft): (&dyn ChannelAdapter, DraftMessage),
         outgoing: &OutgoingMessage,
     ) -> Option<SendOutcome> {
-        engine.reach(KillPoint::OutboxSending).await;
-        let sent = timeout(PATIENCE, channel.send(&draft.key(turn), outgoing)).await.ok();
-        engine.reach(KillPoint::OutboxAccepted).await;
+        engine.hit_kill_point(KillPoint::OutboxSending).await;
+        let sent =
+            timeout(PLATFORM_CALL_TIMEOUT, channel.send(&draft.idempotency_key(turn), outgoing)).await.ok();
+        engine.hit_kill_point(KillPoint::OutboxAccepted).await;
         if let Some(SendOutcome::Accepted { platform_id: Some(id) }) = &sent {
             let (turn, address, id) = (turn.clone(), draft.address.clone(), id.clone());
-            self.set(Draft { platform_id: Some(id.clone()), ..draft });
-            note(engine.persist(move |tx| drafts::set_platform_id(tx, &turn, &address, &id)).await);
+            self.upsert(DraftMessage { platform_id: Some(id.clone()), ..draft });
+            log_store_error(
+                engine.write_with_retry(move |tx| drafts::set_platform_id(tx, &turn, &address, &id)).await,
+            );
         }
         sent
     }
 
     /// Waits for what is on its way: until then nobody knows what an answer is written over.
-    pub async fn settled(&self) {
-        drop(self.pen.lock().await);
+    pub async fn wait_until_idle(&self) {
+        drop(self.platform_lock.lock().await);
     }
 
     pub fn is_empty(&self) -> bool {
@@ -111,217 +116,228 @@ impl Drafts {
     }
 
     /// The message that an answer to this address is written over.
-    pub fn message(&self, address: &ChatAddress) -> Option<String> {
-        self.find(address)?.platform_id
+    pub fn message_id_at(&self, address: &ChatAddress) -> Option<String> {
+        self.find_draft(address)?.platform_id
     }
 
     /// Those that show something that no answer is written over.
-    pub fn left(&self) -> Vec<Draft> {
-        let shown = |draft: &&Draft| draft.platform_id.is_some() && !draft.text.is_empty();
+    pub fn leftover_drafts(&self) -> Vec<DraftMessage> {
+        let shown = |draft: &&DraftMessage| draft.platform_id.is_some() && !draft.text.is_empty();
         self.lock().iter().filter(shown).cloned().collect()
     }
 
     /// Forgets those that are there, and says which: what stands in them is not written over any more.
-    pub fn release(&self) -> Vec<Draft> {
+    pub fn release_sent(&self) -> Vec<DraftMessage> {
         let mut known = self.lock();
         let (released, unknown) = known.drain(..).partition(|draft| draft.platform_id.is_some());
         *known = unknown;
         released
     }
 
-    fn find(&self, address: &ChatAddress) -> Option<Draft> {
+    fn find_draft(&self, address: &ChatAddress) -> Option<DraftMessage> {
         self.lock().iter().find(|known| known.address == *address).cloned()
     }
 
-    fn set(&self, draft: Draft) {
-        self.remove(&draft.address);
+    fn upsert(&self, draft: DraftMessage) {
+        self.remove_draft(&draft.address);
         self.lock().push(draft);
     }
 
-    fn remove(&self, address: &ChatAddress) {
+    fn remove_draft(&self, address: &ChatAddress) {
         self.lock().retain(|known| known.address != *address);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Draft>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<DraftMessage>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Draft {
+impl DraftMessage {
     /// Derived, so that a later life of the turn sends the same. A turn may have several drafts in one place, one after
     /// the other, and platforms may know a key of one place in another.
-    fn key(&self, turn: &TurnId) -> String {
+    fn idempotency_key(&self, turn: &TurnId) -> String {
         let ChatAddress { peer, thread, .. } = &self.address;
-        format!("{turn}-draft-{}-{peer}-{}", self.begun_at.0, thread.as_deref().unwrap_or_default())
+        format!("{turn}-draft-{}-{peer}-{}", self.first_sent_at.0, thread.as_deref().unwrap_or_default())
     }
 
     /// It may be there, and to send it again finds out without showing it twice.
-    fn is_asked_for(&self, engine: &Engine) -> bool {
-        self.platform_id.is_none() && knows_again(engine, &self.address, self.begun_at)
+    fn can_resend(&self, engine: &Engine) -> bool {
+        self.platform_id.is_none() && recognizes_key(engine, &self.address, self.first_sent_at)
     }
 }
 
-fn note(stored: Result<()>) {
+fn log_store_error(stored: Result<()>) {
     if let Err(error) = stored {
         tracing::warn!(%error, "what became of a draft could not be stored");
     }
 }
 
 /// A model call that people watch on their platforms.
-pub(crate) struct Drafting {
+pub(crate) struct DraftStream {
     text: watch::Sender<String>,
     over: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
 
-impl Drafting {
+impl DraftStream {
     /// `None` where nobody waits on a platform.
-    pub fn start(engine: &Engine, running: &Running, context: &Context) -> Option<Self> {
+    pub fn start(engine: &Engine, running: &RunningTurn, context: &TurnContext) -> Option<Self> {
         let turn = &running.claim.turn;
-        let mut desks: Vec<Desk> = Vec::new();
-        for address in context.watched_at().into_iter().filter(|address| !address.is_pull_channel()) {
+        let mut desks: Vec<DraftTarget> = Vec::new();
+        for address in context.watching_addresses().into_iter().filter(|address| !address.is_pull_channel()) {
             let Some(channel) = engine.ports.channels.get(&address.channel) else { continue };
-            desks.push(Desk { channel: Arc::clone(channel), address, failures: 0 });
+            desks.push(DraftTarget { channel: Arc::clone(channel), address, failures: 0 });
         }
         if desks.is_empty() {
             return None;
         }
         let (text, growing) = watch::channel(String::new());
         let (over, ended) = oneshot::channel();
-        let office = Office {
+        let office = DraftWriter {
             engine: engine.clone(),
             turn: turn.clone(),
             drafts: Arc::clone(&running.drafts),
             signature: context.signature(),
         };
-        let task = tokio::spawn(office.work(desks, growing, ended));
+        let task = tokio::spawn(office.run(desks, growing, ended));
         Some(Self { text, over, task })
     }
 
-    pub fn add(&self, text: &str) {
+    pub fn push_text(&self, text: &str) {
         self.text.send_modify(|all| all.push_str(text));
     }
 
-    pub fn restart(&self) {
+    pub fn clear_text(&self) {
         self.text.send_modify(String::clear);
     }
 
     /// Waits for what is on its way: until then nobody knows what the end is written over.
-    pub async fn end(self) {
+    pub async fn finish(self) {
         let _ = self.over.send(());
         let _ = self.task.await;
     }
 }
 
 /// One conversation that watches.
-struct Desk {
+struct DraftTarget {
     channel: Arc<dyn ChannelAdapter>,
     address: ChatAddress,
     failures: u32,
 }
 
-struct Office {
+struct DraftWriter {
     /// Whose answer it is, where several agents give one.
     signature: String,
     engine: Engine,
     turn: TurnId,
-    drafts: Arc<Drafts>,
+    drafts: Arc<TurnDrafts>,
 }
 
-impl Office {
-    async fn work(
+impl DraftWriter {
+    async fn run(
         self,
-        mut desks: Vec<Desk>,
+        mut desks: Vec<DraftTarget>,
         mut growing: watch::Receiver<String>,
         mut over: oneshot::Receiver<()>,
     ) {
         for round in 0_u32.. {
             // Until there is something to show; and nobody waits for it.
-            if round % TYPING == 0 {
-                let idle = desks.iter().filter(|desk| self.drafts.find(&desk.address).is_none());
+            if round % EDITS_PER_TYPING_SIGNAL == 0 {
+                let idle = desks.iter().filter(|desk| self.drafts.find_draft(&desk.address).is_none());
                 idle.for_each(|desk| self.engine.show_typing(desk.address.clone()));
             }
             tokio::select! {
                 biased;
                 _ = &mut over => return,
-                () = sleep(PACE) => {}
+                () = sleep(EDIT_INTERVAL) => {}
             }
             let text = growing.borrow_and_update().clone();
             for desk in &mut desks {
-                self.show(desk, &text).await;
+                self.show_text(desk, &text).await;
             }
         }
     }
 
-    async fn show(&self, desk: &mut Desk, text: &str) {
+    async fn show_text(&self, desk: &mut DraftTarget, text: &str) {
         let can = desk.channel.capabilities(&desk.address.account);
         let signed = self.signature.chars().count() + text.chars().count();
-        let fits = signed + MORE.chars().count() <= can.max_chars;
-        if !can.edits || !fits || desk.failures >= MOST_FAILURES || may_be_silence(text) {
+        let fits = signed + CONTINUATION_SUFFIX.chars().count() <= can.max_chars;
+        if !can.edits || !fits || desk.failures >= MAX_DRAFT_FAILURES || may_be_silence(text) {
             return;
         }
         let text = &format!("{}{}", self.signature, text.trim_end());
-        let growing = format!("{text}{MORE}");
+        let growing = format!("{text}{CONTINUATION_SUFFIX}");
         let Ok(outgoing) = apply_gate(Some(desk.address.clone()), DeliveryPolicy::ALLOW_ALL, growing) else {
             return;
         };
-        let pen = self.drafts.pen.lock().await;
-        let sent = match self.drafts.find(&desk.address) {
+        let pen = self.drafts.platform_lock.lock().await;
+        let sent = match self.drafts.find_draft(&desk.address) {
             Some(known) if known.text == *text => return,
-            Some(known @ Draft { platform_id: Some(_), .. }) => {
-                self.change(desk, known, text, &outgoing).await
+            Some(known @ DraftMessage { platform_id: Some(_), .. }) => {
+                self.edit_draft(desk, known, text, &outgoing).await
             }
-            Some(known) if known.is_asked_for(&self.engine) => {
-                let draft = Draft { text: text.to_owned(), ..known };
-                self.drafts.send(&self.engine, &self.turn, (&*desk.channel, draft), &outgoing).await
+            Some(known) if known.can_resend(&self.engine) => {
+                let draft = DraftMessage { text: text.to_owned(), ..known };
+                self.drafts.send_draft(&self.engine, &self.turn, (&*desk.channel, draft), &outgoing).await
             }
             // It was begun, and nobody knows what became of it.
             Some(_) => return,
-            None => self.begin(desk, text, &outgoing).await,
+            None => self.send_first_draft(desk, text, &outgoing).await,
         };
         drop(pen);
-        desk.note(sent.as_ref()).await;
+        desk.record_result(sent.as_ref()).await;
     }
 
-    async fn change(
+    async fn edit_draft(
         &self,
-        desk: &Desk,
-        known: Draft,
+        desk: &DraftTarget,
+        known: DraftMessage,
         text: &str,
         outgoing: &OutgoingMessage,
     ) -> Option<SendOutcome> {
         let id = known.platform_id.as_deref()?;
-        let sent = timeout(PATIENCE, desk.channel.edit_message(id, outgoing)).await.ok();
+        let sent = timeout(PLATFORM_CALL_TIMEOUT, desk.channel.edit_message(id, outgoing)).await.ok();
         if matches!(sent, Some(SendOutcome::Accepted { .. })) {
-            self.drafts.set(Draft { text: text.to_owned(), ..known });
+            self.drafts.upsert(DraftMessage { text: text.to_owned(), ..known });
         }
         sent
     }
 
     /// Before it is sent it is stored that there may be one; after, under which id.
-    async fn begin(&self, desk: &Desk, text: &str, outgoing: &OutgoingMessage) -> Option<SendOutcome> {
+    async fn send_first_draft(
+        &self,
+        desk: &DraftTarget,
+        text: &str,
+        outgoing: &OutgoingMessage,
+    ) -> Option<SendOutcome> {
         let (turn, address, begun_at) = (self.turn.clone(), desk.address.clone(), self.engine.now());
         self.engine.db().write(move |tx| drafts::insert(tx, &turn, &address, begun_at)).await.ok()?;
-        let draft =
-            Draft { address: desk.address.clone(), platform_id: None, begun_at, text: text.to_owned() };
-        self.drafts.set(draft.clone());
-        let sent = self.drafts.send(&self.engine, &self.turn, (&*desk.channel, draft), outgoing).await;
+        let draft = DraftMessage {
+            address: desk.address.clone(),
+            platform_id: None,
+            first_sent_at: begun_at,
+            text: text.to_owned(),
+        };
+        self.drafts.upsert(draft.clone());
+        let sent = self.drafts.send_draft(&self.engine, &self.turn, (&*desk.channel, draft), outgoing).await;
         if matches!(sent, Some(SendOutcome::Rejected { .. } | SendOutcome::Retry { .. })) {
             let (turn, address) = (self.turn.clone(), desk.address.clone());
-            self.drafts.remove(&desk.address);
-            note(self.engine.persist(move |tx| drafts::delete(tx, &turn, &address)).await);
+            self.drafts.remove_draft(&desk.address);
+            log_store_error(
+                self.engine.write_with_retry(move |tx| drafts::delete(tx, &turn, &address)).await,
+            );
         }
         sent
     }
 }
 
-impl Desk {
-    async fn note(&mut self, sent: Option<&SendOutcome>) {
+impl DraftTarget {
+    async fn record_result(&mut self, sent: Option<&SendOutcome>) {
         match sent {
             Some(SendOutcome::Accepted { .. }) => self.failures = 0,
             Some(SendOutcome::Retry { after_ms, .. }) => {
                 self.failures += 1;
-                sleep(Duration::from_millis(after_ms.unwrap_or(0)).min(PATIENCE)).await;
+                sleep(Duration::from_millis(after_ms.unwrap_or(0)).min(PLATFORM_CALL_TIMEOUT)).await;
             }
             _ => self.failures += 1,
         }

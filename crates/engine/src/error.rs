@@ -16,13 +16,13 @@ pub enum Error {
     #[error("its provider has no model '{0}'")]
     UnknownModel(String),
     #[error("there is no scheduled errand '{0}'")]
-    UnknownErrand(String),
+    UnknownCronJob(String),
     #[error("there is an errand '{0}' already")]
-    ErrandExists(String),
+    CronJobExists(String),
     #[error("the errand '{0}' belongs to the config file")]
-    ErrandInConfig(String),
+    CronJobInConfig(String),
     #[error("this errand can not be: {0}")]
-    InvalidErrand(String),
+    InvalidCronJob(String),
     #[error("no session '{0}'")]
     UnknownSession(String),
     #[error("no turn '{0}'")]
@@ -40,7 +40,7 @@ pub enum Error {
     #[error("nobody waits with the code or name '{0}'")]
     UnknownPairing(String),
     #[error("{0}")]
-    UnfitMemory(#[from] InvalidMemory),
+    InvalidMemory(#[from] InvalidMemory),
     #[error("there is an agent '{0}' already")]
     AgentExists(String),
     #[error("the name '{name}' is taken by the agent '{id}'")]
@@ -78,7 +78,7 @@ pub enum Error {
     #[error("{0}")]
     Relay(#[from] RelayRefusal),
     #[error("{0}")]
-    Family(String),
+    Subagent(String),
     #[error("{}", .1.describe(*.0))]
     TooMany(RunKind, SpawnLimitExceeded),
     #[error("'{0}' may not give work to '{1}'")]
@@ -86,7 +86,7 @@ pub enum Error {
     #[error("'{from}' may not write to sessions of '{to}': {missing}")]
     SendDenied { from: AgentId, to: AgentId, missing: MissingRelayRule },
     #[error("{0} waits for this session already: neither would ever be answered")]
-    MutualWait(String),
+    WaitDeadlock(String),
     #[error("{0}")]
     Team(#[from] polyclaw_domain::team::TeamRefusal),
     #[error("{0}")]
@@ -94,7 +94,7 @@ pub enum Error {
     #[error("no run '{0}' of this session")]
     UnknownRun(String),
     #[error("{0}")]
-    NotNow(String),
+    InvalidState(String),
     #[error("a transcript could not be archived: {0}")]
     Archive(String),
     #[error("the files of a team could not be written: {0}")]
@@ -109,7 +109,7 @@ pub enum Error {
 
 /// What whoever called should do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum ErrorCategory {
     Reject,
     NotFound,
     Conflict,
@@ -123,10 +123,10 @@ impl Error {
             Self::UnknownAgent(_) => "unknown_agent",
             Self::UnknownProvider(_) => "unknown_provider",
             Self::UnknownModel(_) => "unknown_model",
-            Self::UnknownErrand(_) => "unknown_errand",
-            Self::ErrandExists(_) => "errand_exists",
-            Self::ErrandInConfig(_) => "errand_in_config",
-            Self::InvalidErrand(_) => "invalid_errand",
+            Self::UnknownCronJob(_) => "unknown_errand",
+            Self::CronJobExists(_) => "errand_exists",
+            Self::CronJobInConfig(_) => "errand_in_config",
+            Self::InvalidCronJob(_) => "invalid_errand",
             Self::UnknownSession(_) => "unknown_session",
             Self::UnknownTurn(_) => "unknown_turn",
             Self::UnknownApproval(_) => "unknown_approval",
@@ -136,7 +136,7 @@ impl Error {
             Self::UnknownMemory(_) => "unknown_memory",
             Self::UnknownPairing(_) => "unknown_pairing",
             Self::UnknownRun(_) => "unknown_run",
-            Self::Family(_) => "spawn_denied",
+            Self::Subagent(_) => "spawn_denied",
             Self::TooMany(RunKind::Subagent, SpawnLimitExceeded::Depth(..)) => "spawn_depth_exceeded",
             Self::TooMany(RunKind::Subagent, SpawnLimitExceeded::Children(..)) => "max_children_exceeded",
             Self::TooMany(RunKind::Delegate, SpawnLimitExceeded::Depth(..)) => "delegation_depth_exceeded",
@@ -144,10 +144,10 @@ impl Error {
             | Self::TooMany(_, SpawnLimitExceeded::Concurrent(..)) => "max_concurrent_exceeded",
             Self::DelegationDenied(..) => "delegation_denied",
             Self::SendDenied { .. } => "send_denied",
-            Self::MutualWait(_) => "mutual_wait",
+            Self::WaitDeadlock(_) => "mutual_wait",
             Self::Team(refusal) => refusal.code(),
             Self::Task(refusal) => refusal.code(),
-            Self::UnfitMemory(_) => "unfit_memory",
+            Self::InvalidMemory(_) => "unfit_memory",
             Self::AgentExists(_) | Self::AgentNameTaken { .. } => "agent_exists",
             Self::AgentNotAllowed(_) => "agent_not_allowed",
             Self::AgentInConfig(_) => "agent_in_config",
@@ -167,7 +167,7 @@ impl Error {
             Self::BacklogFull(_) => "backlog_full",
             Self::Deleted => "session_deleted",
             Self::Relay(refusal) => refusal.code(),
-            Self::NotNow(_) => "not_now",
+            Self::InvalidState(_) => "not_now",
             Self::Archive(_) => "archive_failed",
             Self::TeamFiles(_) => "team_files_failed",
             Self::AgentFiles(_) => "agent_files_failed",
@@ -176,36 +176,40 @@ impl Error {
         }
     }
 
-    pub fn action(&self) -> Action {
+    pub fn category(&self) -> ErrorCategory {
         match self {
             Self::UnknownAgent(_)
-            | Self::UnknownErrand(_)
+            | Self::UnknownCronJob(_)
             | Self::UnknownSession(_)
-            | Self::UnknownTurn(_) => Action::NotFound,
-            Self::UnknownApproval(_) | Self::UnknownOutbox(_) => Action::NotFound,
-            Self::UnknownTool(_) | Self::UnknownMemory(_) | Self::UnknownPairing(_) => Action::NotFound,
-            Self::UnknownRun(_) | Self::ServerNotNamed { .. } => Action::NotFound,
-            Self::Family(_) | Self::TooMany(..) | Self::DelegationDenied(..) | Self::SendDenied { .. } => {
-                Action::Reject
+            | Self::UnknownTurn(_) => ErrorCategory::NotFound,
+            Self::UnknownApproval(_) | Self::UnknownOutbox(_) => ErrorCategory::NotFound,
+            Self::UnknownTool(_) | Self::UnknownMemory(_) | Self::UnknownPairing(_) => {
+                ErrorCategory::NotFound
             }
-            Self::Team(refusal) => team_action(refusal.code()),
-            Self::Task(refusal) => team_action(refusal.code()),
-            Self::UnfitMemory(_) => Action::Reject,
-            Self::EmptyMessage | Self::OnlyAName(_) | Self::UnknownCommand(_) => Action::Reject,
-            Self::TooLong(..) | Self::KeyTooLong(..) | Self::Relay(_) => Action::Reject,
-            Self::InvalidAgent(_) | Self::InvalidErrand(_) | Self::AmbiguousAgent(..) => Action::Reject,
-            Self::NotYours(_) => Action::Conflict,
-            Self::SecretInKey | Self::UnknownProvider(_) | Self::UnknownModel(_) => Action::Reject,
-            Self::AgentExists(_) | Self::AgentInConfig(_) | Self::DefaultAgent(_) => Action::Conflict,
-            Self::AgentInRules(..) => Action::Conflict,
-            Self::AgentNameTaken { .. } => Action::Conflict,
-            Self::AgentNotAllowed(_) => Action::Reject,
-            Self::ErrandExists(_) | Self::ErrandInConfig(_) => Action::Conflict,
-            Self::NotNow(_) | Self::Deleted | Self::MutualWait(_) => Action::Conflict,
-            Self::BacklogFull(_) | Self::Draining => Action::Retry,
-            Self::Archive(_) | Self::TeamFiles(_) | Self::AgentFiles(_) => Action::Alarm,
-            Self::Store(error) if error.is_transient() => Action::Retry,
-            Self::Store(_) => Action::Alarm,
+            Self::UnknownRun(_) | Self::ServerNotNamed { .. } => ErrorCategory::NotFound,
+            Self::Subagent(_) | Self::TooMany(..) | Self::DelegationDenied(..) | Self::SendDenied { .. } => {
+                ErrorCategory::Reject
+            }
+            Self::Team(refusal) => team_error_category(refusal.code()),
+            Self::Task(refusal) => team_error_category(refusal.code()),
+            Self::InvalidMemory(_) => ErrorCategory::Reject,
+            Self::EmptyMessage | Self::OnlyAName(_) | Self::UnknownCommand(_) => ErrorCategory::Reject,
+            Self::TooLong(..) | Self::KeyTooLong(..) | Self::Relay(_) => ErrorCategory::Reject,
+            Self::InvalidAgent(_) | Self::InvalidCronJob(_) | Self::AmbiguousAgent(..) => {
+                ErrorCategory::Reject
+            }
+            Self::NotYours(_) => ErrorCategory::Conflict,
+            Self::SecretInKey | Self::UnknownProvider(_) | Self::UnknownModel(_) => ErrorCategory::Reject,
+            Self::AgentExists(_) | Self::AgentInConfig(_) | Self::DefaultAgent(_) => ErrorCategory::Conflict,
+            Self::AgentInRules(..) => ErrorCategory::Conflict,
+            Self::AgentNameTaken { .. } => ErrorCategory::Conflict,
+            Self::AgentNotAllowed(_) => ErrorCategory::Reject,
+            Self::CronJobExists(_) | Self::CronJobInConfig(_) => ErrorCategory::Conflict,
+            Self::InvalidState(_) | Self::Deleted | Self::WaitDeadlock(_) => ErrorCategory::Conflict,
+            Self::BacklogFull(_) | Self::Draining => ErrorCategory::Retry,
+            Self::Archive(_) | Self::TeamFiles(_) | Self::AgentFiles(_) => ErrorCategory::Alarm,
+            Self::Store(error) if error.is_transient() => ErrorCategory::Retry,
+            Self::Store(_) => ErrorCategory::Alarm,
         }
     }
 
@@ -215,7 +219,7 @@ impl Error {
             Self::UnknownProvider(_) | Self::UnknownModel(_) => {
                 Some("`polyclaw models` shows the models there are")
             }
-            Self::UnknownErrand(_) => Some("`polyclaw cron list` shows what is scheduled"),
+            Self::UnknownCronJob(_) => Some("`polyclaw cron list` shows what is scheduled"),
             Self::UnknownTool(_) => Some("`polyclaw tools` shows the tools there are"),
             Self::ServerNotNamed { .. } => Some(
                 "mcp = [\"<server>\"] of the agent in config.toml names those it may use; see `polyclaw mcp list`",
@@ -231,18 +235,20 @@ impl Error {
             Self::SendDenied { .. } => Some(
                 "[tools] agent_to_agent = { enabled = true, allow = […] } in config.toml names the agents that may",
             ),
-            Self::MutualWait(_) => Some("send without wait_seconds, or end the turn: then it is answered"),
-            Self::Team(refusal) => team_hint(refusal.code()),
-            Self::Task(refusal) => team_hint(refusal.code()),
-            Self::UnfitMemory(_) => Some("keep a memory to a few sentences; longer text belongs into a file"),
+            Self::WaitDeadlock(_) => Some("send without wait_seconds, or end the turn: then it is answered"),
+            Self::Team(refusal) => team_error_hint(refusal.code()),
+            Self::Task(refusal) => team_error_hint(refusal.code()),
+            Self::InvalidMemory(_) => {
+                Some("keep a memory to a few sentences; longer text belongs into a file")
+            }
             Self::AgentInConfig(_) => Some("change it in config.toml; the file wins at every start"),
             Self::AgentInRules(..) => Some(
                 "take it out of those rules of the config first; `polyclaw agents unbind <agent> --all` removes its bindings",
             ),
             Self::DefaultAgent(_) => Some("make another agent the default in config.toml first"),
-            Self::ErrandExists(_) => Some("`polyclaw cron edit` changes it; or take another name"),
-            Self::ErrandInConfig(_) => Some("change it under [[cron]] or [heartbeat] in config.toml"),
-            Self::InvalidErrand(_) => Some(
+            Self::CronJobExists(_) => Some("`polyclaw cron edit` changes it; or take another name"),
+            Self::CronJobInConfig(_) => Some("change it under [[cron]] or [heartbeat] in config.toml"),
+            Self::InvalidCronJob(_) => Some(
                 "write a schedule as `30 8 * * 1-5`, `every 10m` or `at 2026-12-01 09:00`; nothing was changed",
             ),
             Self::InvalidAgent(_) => Some("nothing was changed; correct what is named and send it again"),
@@ -270,18 +276,20 @@ impl Error {
 }
 
 /// Refusals of teams and tasks are many, and few of them call for something of their own.
-fn team_action(code: &str) -> Action {
+fn team_error_category(code: &str) -> ErrorCategory {
     match code {
-        "unknown_team" | "unknown_task" => Action::NotFound,
+        "unknown_team" | "unknown_task" => ErrorCategory::NotFound,
         "invalid_name" | "invalid_letter" | "invalid_task" | "unknown_dependency" | "self_dependency" => {
-            Action::Reject
+            ErrorCategory::Reject
         }
-        "too_many_teams" | "too_many_members" | "too_many_tasks" | "dependency_cycle" => Action::Reject,
-        _ => Action::Conflict,
+        "too_many_teams" | "too_many_members" | "too_many_tasks" | "dependency_cycle" => {
+            ErrorCategory::Reject
+        }
+        _ => ErrorCategory::Conflict,
     }
 }
 
-fn team_hint(code: &str) -> Option<&'static str> {
+fn team_error_hint(code: &str) -> Option<&'static str> {
     match code {
         "unknown_team" => Some("`polyclaw teams list` shows the teams there are"),
         "not_a_member" => Some("`polyclaw teams show` lists the members"),

@@ -2,7 +2,7 @@
 //! watches a session. Losing the hub loses nothing: all that counts is in the database.
 
 mod frame;
-mod growing;
+mod partial_text;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,24 +13,24 @@ use polyclaw_domain::job::JobState;
 use polyclaw_domain::session_key::SessionKey;
 use tokio::sync::mpsc;
 
-pub use frame::{Frame, FrameKind, Speaker};
-use growing::Growing;
+pub use frame::{DelegateSpeaker, FrameKind, HubFrame};
+use partial_text::PartialTexts;
 
 /// Frames kept for replay, over all sessions.
-const KEPT: usize = 8192;
+const RETAINED_FRAMES: usize = 8192;
 /// Bytes of text they may hold together: long messages and replies are frames too.
-const KEPT_BYTES: usize = 16 * 1024 * 1024;
+const RETAINED_FRAME_BYTES: usize = 16 * 1024 * 1024;
 /// Frames a reader may be behind before it is told so and let go.
-const BEHIND: usize = 1024;
+const MAX_LAG_FRAMES: usize = 1024;
 /// Bytes of text likewise: few frames can be long.
-const BEHIND_BYTES: usize = 4 * 1024 * 1024;
+const MAX_LAG_BYTES: usize = 4 * 1024 * 1024;
 
 #[derive(Default)]
-pub struct Hub(Mutex<State>);
+pub struct Hub(Mutex<HubState>);
 
 /// What this node has seen since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct HubCounters {
     pub accepted: u64,
     pub done: u64,
     pub failed: u64,
@@ -42,8 +42,8 @@ pub struct Counters {
     pub watchers: usize,
 }
 
-impl Counters {
-    fn count(&mut self, kind: &FrameKind) {
+impl HubCounters {
+    fn count_frame(&mut self, kind: &FrameKind) {
         match kind {
             FrameKind::Accepted { .. } => self.accepted += 1,
             FrameKind::Ended { state, usage, .. } => {
@@ -62,74 +62,74 @@ impl Counters {
 }
 
 #[derive(Default)]
-struct State {
+struct HubState {
     seq: u64,
-    counters: Counters,
-    kept: VecDeque<Arc<Frame>>,
-    kept_bytes: usize,
-    growing: Growing,
-    watchers: HashMap<SessionKey, Vec<Watcher>>,
+    counters: HubCounters,
+    retained: VecDeque<Arc<HubFrame>>,
+    retained_bytes: usize,
+    partial_texts: PartialTexts,
+    watchers: HashMap<SessionKey, Vec<HubSubscriber>>,
     /// Those that watch every session.
-    everywhere: Vec<Watcher>,
+    everywhere: Vec<HubSubscriber>,
 }
 
 /// The hub's end of a watch.
-struct Watcher {
-    frames: mpsc::Sender<Arc<Frame>>,
+struct HubSubscriber {
+    frames: mpsc::Sender<Arc<HubFrame>>,
     /// What waits there to be read.
     bytes: Arc<AtomicUsize>,
 }
 
-impl Watcher {
-    fn pair() -> (Self, Watch) {
-        let (sender, frames) = mpsc::channel(BEHIND);
+impl HubSubscriber {
+    fn channel() -> (Self, HubSubscription) {
+        let (sender, frames) = mpsc::channel(MAX_LAG_FRAMES);
         let bytes = Arc::new(AtomicUsize::new(0));
-        (Self { frames: sender, bytes: Arc::clone(&bytes) }, Watch { frames, bytes })
+        (Self { frames: sender, bytes: Arc::clone(&bytes) }, HubSubscription { frames, bytes })
     }
 
     /// Hands a frame on; `false` if the reader has gone or is too far behind.
-    fn send(&self, frame: &Arc<Frame>) -> bool {
-        let size = frame.kind.bytes();
+    fn send(&self, frame: &Arc<HubFrame>) -> bool {
+        let size = frame.kind.size_bytes();
         let waiting = self.bytes.fetch_add(size, Ordering::Relaxed);
         // A frame of any size passes where nothing else waits.
-        (waiting == 0 || waiting + size <= BEHIND_BYTES) && self.frames.try_send(Arc::clone(frame)).is_ok()
+        (waiting == 0 || waiting + size <= MAX_LAG_BYTES) && self.frames.try_send(Arc::clone(frame)).is_ok()
     }
 }
 
-impl State {
-    fn keep(&mut self, frame: Arc<Frame>) {
-        self.kept_bytes += frame.kind.bytes();
-        self.kept.push_back(frame);
-        while self.kept.len() > KEPT || self.kept_bytes > KEPT_BYTES {
-            let Some(oldest) = self.kept.pop_front() else { return };
-            self.kept_bytes -= oldest.kind.bytes();
+impl HubState {
+    fn retain_frame(&mut self, frame: Arc<HubFrame>) {
+        self.retained_bytes += frame.kind.size_bytes();
+        self.retained.push_back(frame);
+        while self.retained.len() > RETAINED_FRAMES || self.retained_bytes > RETAINED_FRAME_BYTES {
+            let Some(oldest) = self.retained.pop_front() else { return };
+            self.retained_bytes -= oldest.kind.size_bytes();
         }
     }
 
-    fn tell_growing(&self, session: &SessionKey, watcher: &Watcher) {
-        for frame in self.growing.frames(session) {
+    fn send_partial_texts(&self, session: &SessionKey, watcher: &HubSubscriber) {
+        for frame in self.partial_texts.catch_up_frames(session) {
             watcher.send(&frame);
         }
     }
 }
 
 /// A reader's end. `None` from `recv` means it fell too far behind, or the hub is gone.
-pub struct Watch {
-    frames: mpsc::Receiver<Arc<Frame>>,
+pub struct HubSubscription {
+    frames: mpsc::Receiver<Arc<HubFrame>>,
     bytes: Arc<AtomicUsize>,
 }
 
-impl Watch {
-    pub async fn recv(&mut self) -> Option<Arc<Frame>> {
+impl HubSubscription {
+    pub async fn recv(&mut self) -> Option<Arc<HubFrame>> {
         let frame = self.frames.recv().await?;
-        self.bytes.fetch_sub(frame.kind.bytes(), Ordering::Relaxed);
+        self.bytes.fetch_sub(frame.kind.size_bytes(), Ordering::Relaxed);
         Some(frame)
     }
 }
 
 /// What a reader gets that asks for frames after a number.
-pub enum Replay {
-    From(Vec<Arc<Frame>>),
+pub enum FrameReplay {
+    From(Vec<Arc<HubFrame>>),
     /// Some of them are no longer kept: read the transcript instead.
     TooOld,
 }
@@ -139,10 +139,10 @@ impl Hub {
     pub fn publish(&self, session: &SessionKey, kind: FrameKind) -> u64 {
         let mut state = self.lock();
         state.seq += 1;
-        state.counters.count(&kind);
-        let frame = Arc::new(Frame { seq: state.seq, session_key: session.clone(), kind });
-        state.growing.take(&frame);
-        state.keep(Arc::clone(&frame));
+        state.counters.count_frame(&kind);
+        let frame = Arc::new(HubFrame { seq: state.seq, session_key: session.clone(), kind });
+        state.partial_texts.apply_frame(&frame);
+        state.retain_frame(Arc::clone(&frame));
         state.everywhere.retain(|watcher| watcher.send(&frame));
         if let Some(watchers) = state.watchers.get_mut(session) {
             watchers.retain(|watcher| watcher.send(&frame));
@@ -154,84 +154,85 @@ impl Hub {
     }
 
     /// Frames of all sessions from now on.
-    pub fn watch_all(&self) -> Watch {
-        let (watcher, watch) = Watcher::pair();
+    pub fn subscribe_all(&self) -> HubSubscription {
+        let (watcher, watch) = HubSubscriber::channel();
         self.lock().everywhere.push(watcher);
         watch
     }
 
     /// Frames of one session from now on; first of all, whole, what somebody is just saying there.
-    pub fn watch(&self, session: &SessionKey) -> Watch {
-        let (watcher, watch) = Watcher::pair();
+    pub fn subscribe(&self, session: &SessionKey) -> HubSubscription {
+        let (watcher, watch) = HubSubscriber::channel();
         let mut state = self.lock();
-        state.tell_growing(session, &watcher);
+        state.send_partial_texts(session, &watcher);
         state.watchers.entry(session.clone()).or_default().push(watcher);
         watch
     }
 
     /// Frames of one session after `seq`, then those to come, with no gap between. Who asks from 0 gets what somebody is
     /// just saying whole and once: its first pieces may be kept no longer.
-    pub fn watch_after(&self, session: &SessionKey, seq: u64) -> (Replay, Watch) {
-        let (watcher, watch) = Watcher::pair();
+    pub fn subscribe_after(&self, session: &SessionKey, seq: u64) -> (FrameReplay, HubSubscription) {
+        let (watcher, watch) = HubSubscriber::channel();
         let mut state = self.lock();
-        let replay = replay(&state, session, seq);
-        if matches!(replay, Replay::TooOld) {
-            state.tell_growing(session, &watcher);
+        let replay = replay_frames(&state, session, seq);
+        if matches!(replay, FrameReplay::TooOld) {
+            state.send_partial_texts(session, &watcher);
         }
         state.watchers.entry(session.clone()).or_default().push(watcher);
         (replay, watch)
     }
 
     /// A turn is no longer driven here.
-    pub(crate) fn leave(&self, session: &SessionKey, turn: &TurnId) {
-        self.lock().growing.leave(session, turn);
+    pub(crate) fn drop_turn_text(&self, session: &SessionKey, turn: &TurnId) {
+        self.lock().partial_texts.drop_turn(session, turn);
     }
 
     /// What began with this frame of a session is no longer said.
-    pub(crate) fn silence(&self, session: &SessionKey, first: u64) {
-        self.lock().growing.silence(session, first);
+    pub(crate) fn drop_text_from(&self, session: &SessionKey, first: u64) {
+        self.lock().partial_texts.drop_from_frame(session, first);
     }
 
-    pub fn seq(&self) -> u64 {
+    pub fn last_seq(&self) -> u64 {
         self.lock().seq
     }
 
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> HubCounters {
         let state = self.lock();
         let watchers = state.watchers.values().map(Vec::len).sum();
-        Counters { watchers, ..state.counters }
+        HubCounters { watchers, ..state.counters }
     }
 
     /// Drops the places of readers that have gone, so that idle sessions hold none.
-    pub fn sweep(&self) {
+    pub fn remove_closed_subscribers(&self) {
         self.lock().watchers.retain(|_, watchers| {
             watchers.retain(|watcher| !watcher.frames.is_closed());
             !watchers.is_empty()
         });
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, HubState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn replay(state: &State, session: &SessionKey, seq: u64) -> Replay {
-    let oldest = state.kept.front().map_or(state.seq + 1, |frame| frame.seq);
+fn replay_frames(state: &HubState, session: &SessionKey, seq: u64) -> FrameReplay {
+    let oldest = state.retained.front().map_or(state.seq + 1, |frame| frame.seq);
     if seq == 0 {
-        return Replay::From(from_start(state, session));
+        return FrameReplay::From(frames_from_start(state, session));
     }
     if seq > state.seq || seq + 1 < oldest {
-        return Replay::TooOld;
+        return FrameReplay::TooOld;
     }
-    let after = state.kept.iter().filter(|frame| frame.seq > seq && frame.session_key == *session);
-    Replay::From(after.cloned().collect())
+    let after = state.retained.iter().filter(|frame| frame.seq > seq && frame.session_key == *session);
+    FrameReplay::From(after.cloned().collect())
 }
 
 /// Who asks from 0 has seen nothing and misses nothing: it gets what is kept.
-fn from_start(state: &State, session: &SessionKey) -> Vec<Arc<Frame>> {
-    let kept = state.kept.iter().filter(|frame| frame.session_key == *session);
-    let mut frames: Vec<_> = kept.filter(|frame| !state.growing.has(frame)).cloned().collect();
-    frames.extend(state.growing.frames(session));
+fn frames_from_start(state: &HubState, session: &SessionKey) -> Vec<Arc<HubFrame>> {
+    let kept = state.retained.iter().filter(|frame| frame.session_key == *session);
+    let mut frames: Vec<_> =
+        kept.filter(|frame| !state.partial_texts.contains_piece(frame)).cloned().collect();
+    frames.extend(state.partial_texts.catch_up_frames(session));
     frames.sort_by_key(|frame| frame.seq);
     frames
 }
@@ -249,29 +250,32 @@ mod tests {
     #[test]
     fn a_reader_gets_its_session_only_and_can_ask_again_from_a_number() {
         let hub = Hub::default();
-        let mut watch = hub.watch(&key("a"));
+        let mut watch = hub.subscribe(&key("a"));
         hub.publish(&key("a"), FrameKind::Changed);
         hub.publish(&key("b"), FrameKind::Changed);
         hub.publish(&key("a"), FrameKind::Changed);
         assert_eq!(watch.frames.try_recv().unwrap().seq, 1);
         assert_eq!(watch.frames.try_recv().unwrap().seq, 3);
-        let (Replay::From(frames), _) = hub.watch_after(&key("a"), 1) else { panic!() };
+        let (FrameReplay::From(frames), _) = hub.subscribe_after(&key("a"), 1) else { panic!() };
         assert_eq!(frames.iter().map(|f| f.seq).collect::<Vec<_>>(), [3]);
-        assert!(matches!(hub.watch_after(&key("a"), 99).0, Replay::TooOld), "a number of another life");
+        assert!(
+            matches!(hub.subscribe_after(&key("a"), 99).0, FrameReplay::TooOld),
+            "a number of another life"
+        );
     }
 
     #[test]
     fn a_reader_too_far_behind_is_let_go() {
         let hub = Hub::default();
-        let mut watch = hub.watch(&key("a"));
-        for _ in 0..=BEHIND {
+        let mut watch = hub.subscribe(&key("a"));
+        for _ in 0..=MAX_LAG_FRAMES {
             hub.publish(&key("a"), FrameKind::Changed);
         }
         let mut got = 0;
         while watch.frames.try_recv().is_ok() {
             got += 1;
         }
-        assert_eq!(got, BEHIND);
+        assert_eq!(got, MAX_LAG_FRAMES);
         assert!(matches!(watch.frames.try_recv(), Err(mpsc::error::TryRecvError::Disconnected)));
         assert!(hub.lock().watchers.is_empty());
     }
@@ -280,14 +284,14 @@ mod tests {
         FrameKind::Delta { turn_id: TurnId::new(turn), step, text: text.to_owned() }
     }
 
-    fn speaker(run: &str) -> Speaker {
+    fn speaker(run: &str) -> DelegateSpeaker {
         let run_id = polyclaw_domain::id::RunId::new(run);
-        Speaker { turn_id: TurnId::new("t"), run_id, agent_id: "ops".into(), name: "Ops".into() }
+        DelegateSpeaker { turn_id: TurnId::new("t"), run_id, agent_id: "ops".into(), name: "Ops".into() }
     }
 
     /// What a reader that comes now is told first.
-    fn told(watch: &mut Watch) -> Vec<String> {
-        let line = |frame: Arc<Frame>| match &frame.kind {
+    fn told(watch: &mut HubSubscription) -> Vec<String> {
+        let line = |frame: Arc<HubFrame>| match &frame.kind {
             FrameKind::Delta { step, text, .. } => format!("{} {step} {text}", frame.seq),
             FrameKind::DelegateDelta { speaker, text } => {
                 format!("{} {} {text}", frame.seq, speaker.run_id)
@@ -307,11 +311,11 @@ mod tests {
         hub.publish(&key("a"), delta("t", 0, "upon "));
         hub.publish(&key("a"), FrameKind::DelegateDelta { speaker: speaker("r"), text: "know".into() });
         let so_far = ["0 anew", "1 r anew", "3 0 Once upon ", "4 r I know"];
-        assert_eq!(told(&mut hub.watch(&key("a"))), so_far);
-        assert_eq!(told(&mut hub.watch_after(&key("a"), 99).1), so_far, "a number of another life");
-        assert!(told(&mut hub.watch_after(&key("a"), 2).1).is_empty(), "it gets the frames themselves");
-        assert!(told(&mut hub.watch(&key("b"))).is_empty());
-        let mut watch = hub.watch(&key("a"));
+        assert_eq!(told(&mut hub.subscribe(&key("a"))), so_far);
+        assert_eq!(told(&mut hub.subscribe_after(&key("a"), 99).1), so_far, "a number of another life");
+        assert!(told(&mut hub.subscribe_after(&key("a"), 2).1).is_empty(), "it gets the frames themselves");
+        assert!(told(&mut hub.subscribe(&key("b"))).is_empty());
+        let mut watch = hub.subscribe(&key("a"));
         told(&mut watch);
         hub.publish(&key("a"), delta("t", 0, "a time"));
         assert_eq!(told(&mut watch), ["5 0 a time"]);
@@ -327,17 +331,17 @@ mod tests {
             hub.publish(&key("a"), delta("t", 0, "old"));
             hub.publish(&key("a"), over);
             hub.publish(&key("a"), delta("t", 1, "new"));
-            assert_eq!(told(&mut hub.watch(&key("a"))), ["2 anew", "3 1 new"]);
+            assert_eq!(told(&mut hub.subscribe(&key("a"))), ["2 anew", "3 1 new"]);
         }
         let hub = Hub::default();
         hub.publish(&key("a"), delta("t", 0, "old"));
         hub.publish(&key("a"), delta("t", 1, "new"));
-        assert_eq!(told(&mut hub.watch(&key("a"))), ["1 anew", "2 1 new"]);
+        assert_eq!(told(&mut hub.subscribe(&key("a"))), ["1 anew", "2 1 new"]);
         let hub = Hub::default();
         hub.publish(&key("a"), delta("t", 0, "said"));
         hub.publish(&key("a"), FrameKind::DelegateDelta { speaker: speaker("r"), text: "too".into() });
-        hub.leave(&key("a"), &turn());
-        assert!(told(&mut hub.watch(&key("a"))).is_empty());
+        hub.drop_turn_text(&key("a"), &turn());
+        assert!(told(&mut hub.subscribe(&key("a"))).is_empty());
     }
 
     #[test]
@@ -350,11 +354,11 @@ mod tests {
         hub.publish(&key("a"), thought());
         let text = "so ";
         // More pieces than are kept.
-        for _ in 0..KEPT {
+        for _ in 0..RETAINED_FRAMES {
             hub.publish(&key("a"), delta("t", 1, text));
         }
         hub.publish(&key("a"), thought());
-        let (Replay::From(frames), mut watch) = hub.watch_after(&key("a"), 0) else { panic!() };
+        let (FrameReplay::From(frames), mut watch) = hub.subscribe_after(&key("a"), 0) else { panic!() };
         let kinds: Vec<_> = frames.iter().map(|frame| (frame.seq, &frame.kind)).collect();
         let [
             (2, FrameKind::Restarted { .. }),
@@ -364,9 +368,9 @@ mod tests {
         else {
             panic!("{kinds:?}")
         };
-        assert_eq!((said + 1, last, whole), (last, hub.seq(), &text.repeat(KEPT)));
+        assert_eq!((said + 1, last, whole), (last, hub.last_seq(), &text.repeat(RETAINED_FRAMES)));
         assert!(told(&mut watch).is_empty(), "it is told once");
-        let (Replay::From(again), _) = hub.watch_after(&key("a"), last) else { panic!() };
+        let (FrameReplay::From(again), _) = hub.subscribe_after(&key("a"), last) else { panic!() };
         assert!(again.is_empty());
     }
 
@@ -377,18 +381,18 @@ mod tests {
         hub.publish(&key("a"), FrameKind::DelegateDelta { speaker: speaker("r"), text: "I".into() });
         let next = hub.publish(&key("a"), FrameKind::DelegateStarted(speaker("r")));
         hub.publish(&key("a"), FrameKind::DelegateDelta { speaker: speaker("r"), text: "We".into() });
-        hub.silence(&key("a"), first);
-        assert_eq!(told(&mut hub.watch(&key("a"))), ["2 r anew", "4 r We"], "another speaks already");
-        hub.silence(&key("a"), next);
-        assert!(told(&mut hub.watch(&key("a"))).is_empty());
+        hub.drop_text_from(&key("a"), first);
+        assert_eq!(told(&mut hub.subscribe(&key("a"))), ["2 r anew", "4 r We"], "another speaks already");
+        hub.drop_text_from(&key("a"), next);
+        assert!(told(&mut hub.subscribe(&key("a"))).is_empty());
     }
 
     #[tokio::test]
     async fn a_reader_of_long_frames_is_let_go_sooner_and_one_that_reads_never() {
         let hub = Hub::default();
-        let (mut slow, mut quick) = (hub.watch(&key("a")), hub.watch(&key("a")));
+        let (mut slow, mut quick) = (hub.subscribe(&key("a")), hub.subscribe(&key("a")));
         for _ in 0..20 {
-            let text = "x".repeat(BEHIND_BYTES / 4);
+            let text = "x".repeat(MAX_LAG_BYTES / 4);
             hub.publish(&key("a"), FrameKind::Delta { turn_id: TurnId::new("t"), step: 0, text });
             assert!(quick.recv().await.is_some());
         }
@@ -399,7 +403,7 @@ mod tests {
         assert_eq!(got, 4);
         hub.publish(
             &key("a"),
-            FrameKind::Delta { turn_id: TurnId::new("t"), step: 0, text: "x".repeat(2 * BEHIND_BYTES) },
+            FrameKind::Delta { turn_id: TurnId::new("t"), step: 0, text: "x".repeat(2 * MAX_LAG_BYTES) },
         );
         assert!(quick.recv().await.is_some(), "one long frame alone is not too far behind");
     }
@@ -413,20 +417,22 @@ mod tests {
         }
         let state = hub.lock();
         assert!(
-            state.kept_bytes <= KEPT_BYTES && (10..20).contains(&state.kept.len()),
+            state.retained_bytes <= RETAINED_FRAME_BYTES && (10..20).contains(&state.retained.len()),
             "{}",
-            state.kept.len()
+            state.retained.len()
         );
     }
 
     #[test]
     fn what_is_no_longer_kept_is_said() {
         let hub = Hub::default();
-        for _ in 0..KEPT + 10 {
+        for _ in 0..RETAINED_FRAMES + 10 {
             hub.publish(&key("a"), FrameKind::Changed);
         }
-        assert!(matches!(hub.watch_after(&key("a"), 5).0, Replay::TooOld));
-        assert!(matches!(hub.watch_after(&key("a"), 10).0, Replay::From(_)));
-        assert!(matches!(hub.watch_after(&key("a"), 0).0, Replay::From(frames) if frames.len() == KEPT));
+        assert!(matches!(hub.subscribe_after(&key("a"), 5).0, FrameReplay::TooOld));
+        assert!(matches!(hub.subscribe_after(&key("a"), 10).0, FrameReplay::From(_)));
+        assert!(
+            matches!(hub.subscribe_after(&key("a"), 0).0, FrameReplay::From(frames) if frames.len() == RETAINED_FRAMES)
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Ingress: makes an inbound message durable. When `accept` returns, a crash loses nothing.
 
-mod anew;
-mod inject;
+mod internal_message;
+mod session_expiry;
 mod store;
 
 use std::sync::Arc;
@@ -24,28 +24,28 @@ use serde_json::{Value, json};
 use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::hub::FrameKind;
-use crate::lanes::{Lanes, Slot};
-use crate::prompt::Rows;
-use crate::reception::seat_of;
+use crate::inbound::broadcast_position_of;
+use crate::lanes::{LaneScheduler, LaneSlot};
+use crate::prompt::TurnRows;
 use crate::redact;
-use crate::settings::Settings;
-use crate::worker::{Running, Start, claimer};
+use crate::settings::EngineSettings;
+use crate::worker::{RunningTurn, TurnStart, build_claimer};
 
-pub use inject::{Injection, Provenance};
-pub(crate) use inject::{inject, inject_line};
-pub(crate) use store::store;
+pub use internal_message::{InternalMessage, MessageProvenance};
+pub(crate) use internal_message::{inject_in_tx, inject_transcript_line};
+pub(crate) use store::store_message;
 
 /// Longest text of one message.
-pub const MAX_CHARS: usize = 1_000_000;
+pub const MAX_MESSAGE_CHARS: usize = 1_000_000;
 
 /// What whoever has to wait is told.
-const WAITING: &str = "I am at something else; I will come to this next.";
+const BUSY_NOTICE: &str = "I am at something else; I will come to this next.";
 
 /// Longest key of a sender or a platform: they are indexed.
 pub const MAX_KEY_BYTES: usize = 512;
 
 #[derive(Clone, Debug)]
-pub struct Inbound {
+pub struct IngressMessage {
     pub session: SessionKey,
     /// Whose session it is, if it is new.
     pub agent: AgentId,
@@ -63,23 +63,23 @@ pub struct Inbound {
     pub idempotency_key: Option<String>,
     pub priority: JobPriority,
     /// Set by the runtime when another session sends.
-    pub relayed: Option<Relayed>,
+    pub relay: Option<RelayInfo>,
     pub meta: Option<Value>,
     /// Results of tools the caller runs itself: the turn goes on from them.
     pub tool_results: Vec<ToolResult>,
 }
 
 #[derive(Clone, Debug)]
-pub struct Relayed {
+pub struct RelayInfo {
     pub from: SessionKey,
     pub hop: u32,
     pub trace: TraceId,
-    pub way: Way,
+    pub kind: RelayKind,
 }
 
 /// What a message between sessions is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum RelayKind {
     /// The first of a session that another began: bounded by the limits of families.
     Begin,
     /// One session writes to another.
@@ -97,7 +97,7 @@ pub struct ToolResult {
     pub content: String,
 }
 
-impl Inbound {
+impl IngressMessage {
     /// What a person typed in a conversation of their own.
     pub fn from_person(
         session: SessionKey,
@@ -117,7 +117,7 @@ impl Inbound {
             platform_id: None,
             idempotency_key: None,
             priority: JobPriority::Direct,
-            relayed: None,
+            relay: None,
             meta: None,
             tool_results: Vec::new(),
         }
@@ -125,7 +125,7 @@ impl Inbound {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Accepted {
+pub struct AcceptedMessage {
     pub message_id: MessageId,
     pub session_key: SessionKey,
     pub turn_id: TurnId,
@@ -140,16 +140,16 @@ pub struct Accepted {
     pub released: bool,
 }
 
-impl Accepted {
+impl AcceptedMessage {
     /// Where a turn is ready that takes it up.
-    pub(crate) fn ready(&self) -> Option<JobLane> {
+    pub(crate) fn ready_lane(&self) -> Option<JobLane> {
         (!self.duplicate && !self.waiting).then_some(self.lane)
     }
 }
 
 /// Everything a transaction must not make up itself, so that it can be run again.
 #[derive(Clone)]
-pub(crate) struct Fresh {
+pub(crate) struct NewIds {
     pub message: MessageId,
     pub turn: TurnId,
     pub session: SessionId,
@@ -157,7 +157,7 @@ pub(crate) struct Fresh {
     pub now: Millis,
 }
 
-impl Fresh {
+impl NewIds {
     pub fn new(engine: &Engine, trace: Option<TraceId>) -> Self {
         Self {
             message: MessageId::new(engine.next_id()),
@@ -170,7 +170,7 @@ impl Fresh {
 }
 
 /// Why a transaction stored nothing.
-pub(crate) enum Refused {
+pub(crate) enum IngressRefusal {
     UnknownAgent,
     /// One session writes to another that is not there.
     UnknownSession,
@@ -183,104 +183,104 @@ pub(crate) enum Refused {
 }
 
 /// What whoever writes to a member is told that has left its team.
-const CLOSED: &str = "this member has left its team: its session is archived and answers nothing";
+const MEMBER_CLOSED_TEXT: &str = "this member has left its team: its session is archived and answers nothing";
 
-pub(crate) type Verdict = std::result::Result<(Accepted, Option<Begun>), Refused>;
+pub(crate) type IngressResult = std::result::Result<(AcceptedMessage, Option<ClaimedTurn>), IngressRefusal>;
 
 /// A message that is stored, and the turn that may have begun with it.
-pub(crate) type Stored = (Accepted, Inbound, Option<Begun>);
+pub(crate) type StoredIngress = (AcceptedMessage, IngressMessage, Option<ClaimedTurn>);
 
 /// A turn claimed by the transaction that stored its message: nothing waited in its lane.
-pub(crate) struct Begun {
+pub(crate) struct ClaimedTurn {
     claim: TurnClaim,
-    rows: Option<Rows>,
-    slot: Slot,
+    rows: Option<TurnRows>,
+    slot: LaneSlot,
 }
 
 /// What the transaction must know of this node.
-pub(crate) struct Here {
+pub(crate) struct NodeContext {
     /// What is said to whoever has to wait and does not see it otherwise.
-    word: Option<OutgoingMessage>,
+    busy_notice: Option<OutgoingMessage>,
     /// What it takes to begin the turn at once; none where whoever stores the message can not drive it.
-    hands: Option<(TurnClaimer, Arc<Lanes>)>,
-    settings: Arc<Settings>,
+    claim_now: Option<(TurnClaimer, Arc<LaneScheduler>)>,
+    settings: Arc<EngineSettings>,
 }
 
-impl Here {
-    pub fn of(engine: &Engine) -> Self {
-        let hands = Some((claimer(engine), Arc::clone(&engine.lanes)));
-        Self { word: None, hands, settings: engine.settings() }
+impl NodeContext {
+    pub fn from_engine(engine: &Engine) -> Self {
+        let claim_now = Some((build_claimer(engine), Arc::clone(&engine.lanes)));
+        Self { busy_notice: None, claim_now, settings: engine.settings() }
     }
 
     /// The turn is queued, and whoever has a slot takes it.
-    pub fn queueing(settings: &Arc<Settings>) -> Self {
-        Self { word: None, hands: None, settings: Arc::clone(settings) }
+    pub fn queue_only(settings: &Arc<EngineSettings>) -> Self {
+        Self { busy_notice: None, claim_now: None, settings: Arc::clone(settings) }
     }
 }
 
 /// Why nothing was stored, for whoever wanted to store more with it.
-pub(crate) fn in_words(refused: &Refused) -> String {
+pub(crate) fn refusal_text(refused: &IngressRefusal) -> String {
     match refused {
-        Refused::UnknownAgent => "there is no such agent".to_owned(),
-        Refused::UnknownSession => "there is no such session".to_owned(),
-        Refused::Full => "too much waits there".to_owned(),
-        Refused::Deleted => "it was taken before".to_owned(),
-        Refused::MemberClosed => CLOSED.to_owned(),
-        Refused::Relay(refusal) => refusal.to_string(),
+        IngressRefusal::UnknownAgent => "there is no such agent".to_owned(),
+        IngressRefusal::UnknownSession => "there is no such session".to_owned(),
+        IngressRefusal::Full => "too much waits there".to_owned(),
+        IngressRefusal::Deleted => "it was taken before".to_owned(),
+        IngressRefusal::MemberClosed => MEMBER_CLOSED_TEXT.to_owned(),
+        IngressRefusal::Relay(refusal) => refusal.to_string(),
     }
 }
 
 impl Engine {
-    pub async fn accept(&self, mut inbound: Inbound) -> Result<Accepted> {
+    pub async fn accept_message(&self, mut inbound: IngressMessage) -> Result<AcceptedMessage> {
         let said = strip_steer_prefix(&inbound.text);
         if inbound.origin.is_person() && said.len() < inbound.text.len() {
             inbound.text = said.to_owned();
         }
-        self.check(&inbound)?;
-        redact::inbound(&self.redactor(), &mut inbound);
+        self.check_message(&inbound)?;
+        redact::redact_message(&self.redactor(), &mut inbound);
         let engine = self.clone();
         // A caller that goes away must not take a turn with it that is claimed and has not begun.
-        let kept = tokio::spawn(async move { engine.keep_and_start(inbound).await });
+        let kept = tokio::spawn(async move { engine.store_and_start(inbound).await });
         kept.await.map_err(|_| Error::Store(polyclaw_store::Error::Closed))?
     }
 
-    async fn keep_and_start(&self, inbound: Inbound) -> Result<Accepted> {
-        self.reach(KillPoint::IngressBefore).await;
-        let mut verdict = self.store_inbound(&inbound).await;
+    async fn store_and_start(&self, inbound: IngressMessage) -> Result<AcceptedMessage> {
+        self.hit_kill_point(KillPoint::IngressBefore).await;
+        let mut verdict = self.store_ingress(&inbound).await;
         if matches!(verdict, Err(polyclaw_store::Error::Conflict(_))) {
             // Another copy of the same message was committed first: now it is found.
-            verdict = self.store_inbound(&inbound).await;
+            verdict = self.store_ingress(&inbound).await;
         }
         match verdict? {
             Ok((accepted, begun)) => {
-                self.reach(KillPoint::IngressCommitted).await;
-                self.announce_accepted(&accepted, inbound);
-                self.go_on(&accepted, begun);
+                self.hit_kill_point(KillPoint::IngressCommitted).await;
+                self.publish_accepted(&accepted, inbound);
+                self.start_or_wake_turn(&accepted, begun);
                 if accepted.waiting {
                     // A word may wait in the outbox.
                     self.outbox_wake.notify_one();
                 }
                 Ok(accepted)
             }
-            Err(refused) => Err(self.refuse(&inbound, refused).await),
+            Err(refused) => Err(self.refusal_error(&inbound, refused).await),
         }
     }
 
     /// Hands the turn to the worker, or tells it that there may be one.
-    pub(crate) fn go_on(&self, accepted: &Accepted, begun: Option<Begun>) {
+    pub(crate) fn start_or_wake_turn(&self, accepted: &AcceptedMessage, begun: Option<ClaimedTurn>) {
         if accepted.released {
             self.lanes.wake_all();
         }
         match begun {
-            Some(Begun { claim, rows, slot }) => {
-                self.begin(Start { running: Running::new(claim, rows), slot });
+            Some(ClaimedTurn { claim, rows, slot }) => {
+                self.hand_to_worker(TurnStart { running: RunningTurn::new(claim, rows), slot });
             }
             None if !accepted.duplicate && !accepted.waiting => self.lanes.wake(accepted.lane),
             None => {}
         }
     }
 
-    pub(crate) fn check(&self, inbound: &Inbound) -> Result<()> {
+    pub(crate) fn check_message(&self, inbound: &IngressMessage) -> Result<()> {
         let chars = inbound.text.chars().count();
         if self.is_draining() {
             return Err(Error::Draining);
@@ -288,8 +288,8 @@ impl Engine {
         if inbound.text.trim().is_empty() && inbound.parts.is_empty() && inbound.tool_results.is_empty() {
             return Err(Error::EmptyMessage);
         }
-        if chars > MAX_CHARS {
-            return Err(Error::TooLong(chars, MAX_CHARS));
+        if chars > MAX_MESSAGE_CHARS {
+            return Err(Error::TooLong(chars, MAX_MESSAGE_CHARS));
         }
         let keys = [&inbound.platform_id, &inbound.idempotency_key];
         if let Some(key) = keys.into_iter().flatten().find(|key| key.len() > MAX_KEY_BYTES) {
@@ -301,29 +301,30 @@ impl Engine {
         }
     }
 
-    async fn store_inbound(&self, inbound: &Inbound) -> polyclaw_store::Result<Verdict> {
-        let fresh = Fresh::new(self, inbound.relayed.as_ref().map(|relayed| relayed.trace.clone()));
-        let here = Here { word: self.word_to(inbound), ..Here::of(self) };
+    async fn store_ingress(&self, inbound: &IngressMessage) -> polyclaw_store::Result<IngressResult> {
+        let fresh = NewIds::new(self, inbound.relay.as_ref().map(|relayed| relayed.trace.clone()));
+        let here =
+            NodeContext { busy_notice: self.busy_notice_for(inbound), ..NodeContext::from_engine(self) };
         let inbound = inbound.clone();
-        self.db().write(move |tx| store(tx, &inbound, &fresh, &here)).await
+        self.db().write(move |tx| store_message(tx, &inbound, &fresh, &here)).await
     }
 
     /// For a person on a platform that shows nobody typing.
-    fn word_to(&self, inbound: &Inbound) -> Option<OutgoingMessage> {
+    fn busy_notice_for(&self, inbound: &IngressMessage) -> Option<OutgoingMessage> {
         let address = &inbound.address;
         let channel = self.ports.channels.get(&address.channel)?;
         if !inbound.origin.is_person() || channel.capabilities(&address.account).acknowledges {
             return None;
         }
         // Of several agents that are spoken to at once, one word is enough.
-        if seat_of(inbound.meta.as_ref()).is_some_and(|(_, seat)| seat > 0) {
+        if broadcast_position_of(inbound.meta.as_ref()).is_some_and(|(_, seat)| seat > 0) {
             return None;
         }
         let policy = DeliveryPolicy { requested: inbound.deliver, ..DeliveryPolicy::ALLOW_ALL };
-        apply_gate(Some(address.clone()), policy, WAITING.to_owned()).ok()
+        apply_gate(Some(address.clone()), policy, BUSY_NOTICE.to_owned()).ok()
     }
 
-    pub(crate) fn announce_accepted(&self, accepted: &Accepted, inbound: Inbound) {
+    pub(crate) fn publish_accepted(&self, accepted: &AcceptedMessage, inbound: IngressMessage) {
         if accepted.duplicate {
             return;
         }
@@ -337,16 +338,16 @@ impl Engine {
         self.hub.publish(&accepted.session_key, kind);
     }
 
-    async fn refuse(&self, inbound: &Inbound, refused: Refused) -> Error {
+    async fn refusal_error(&self, inbound: &IngressMessage, refused: IngressRefusal) -> Error {
         let error = match refused {
-            Refused::UnknownAgent => Error::UnknownAgent(inbound.agent.to_string()),
-            Refused::UnknownSession => Error::UnknownSession(inbound.session.to_string()),
-            Refused::Full => Error::BacklogFull(MAX_WAITING_ITEMS),
-            Refused::Deleted => Error::Deleted,
-            Refused::MemberClosed => Error::NotNow(CLOSED.to_owned()),
-            Refused::Relay(refusal) => Error::Relay(refusal),
+            IngressRefusal::UnknownAgent => Error::UnknownAgent(inbound.agent.to_string()),
+            IngressRefusal::UnknownSession => Error::UnknownSession(inbound.session.to_string()),
+            IngressRefusal::Full => Error::BacklogFull(MAX_WAITING_ITEMS),
+            IngressRefusal::Deleted => Error::Deleted,
+            IngressRefusal::MemberClosed => Error::InvalidState(MEMBER_CLOSED_TEXT.to_owned()),
+            IngressRefusal::Relay(refusal) => Error::Relay(refusal),
         };
-        let trace = inbound.relayed.as_ref().map(|relayed| relayed.trace.clone());
+        let trace = inbound.relay.as_ref().map(|relayed| relayed.trace.clone());
         let about = (&inbound.session, &inbound.agent, trace);
         self.record_refusal(about, &inbound.origin, &error).await;
         error
@@ -366,6 +367,6 @@ impl Engine {
             trace,
             data: json!({ "code": error.code(), "origin": origin.to_string() }),
         };
-        self.record(event).await;
+        self.record_event(event).await;
     }
 }

@@ -8,13 +8,13 @@ use polyclaw_domain::job::JobLane;
 use tokio::sync::Notify;
 
 #[derive(Default)]
-pub(crate) struct Lanes {
-    lanes: [State; JobLane::ALL.len()],
+pub(crate) struct LaneScheduler {
+    lanes: [LaneState; JobLane::ALL.len()],
     wake: Notify,
 }
 
 #[derive(Default)]
-struct State {
+struct LaneState {
     used: AtomicUsize,
     /// A job may be ready here.
     ready: AtomicBool,
@@ -23,19 +23,19 @@ struct State {
 }
 
 /// The right to run one turn in a lane; free again when dropped.
-pub(crate) struct Slot {
-    lanes: Arc<Lanes>,
+pub(crate) struct LaneSlot {
+    lanes: Arc<LaneScheduler>,
     lane: JobLane,
 }
 
-impl Lanes {
-    fn state(&self, lane: JobLane) -> &State {
+impl LaneScheduler {
+    fn lane_state(&self, lane: JobLane) -> &LaneState {
         &self.lanes[lane as usize]
     }
 
     /// Says that a job of this lane may be ready.
     pub fn wake(&self, lane: JobLane) {
-        self.state(lane).ready.store(true, Ordering::SeqCst);
+        self.lane_state(lane).ready.store(true, Ordering::SeqCst);
         self.wake.notify_one();
     }
 
@@ -46,7 +46,7 @@ impl Lanes {
     }
 
     /// Returns when one of the two above was called.
-    pub async fn woken(&self) {
+    pub async fn wait_for_wake(&self) {
         self.wake.notified().await;
     }
 
@@ -54,21 +54,21 @@ impl Lanes {
     pub fn take_ready(&self) -> Vec<JobLane> {
         JobLane::ALL
             .into_iter()
-            .filter(|lane| self.state(*lane).ready.swap(false, Ordering::SeqCst))
+            .filter(|lane| self.lane_state(*lane).ready.swap(false, Ordering::SeqCst))
             .collect()
     }
 
     /// A slot for a turn that has only now been asked for. None if others may wait: it is not its turn yet.
-    pub fn enter(self: &Arc<Self>, lane: JobLane, slots: usize) -> Option<Slot> {
-        let state = self.state(lane);
+    pub fn try_enter(self: &Arc<Self>, lane: JobLane, slots: usize) -> Option<LaneSlot> {
+        let state = self.lane_state(lane);
         let others = state.ready.load(Ordering::SeqCst) || state.full.load(Ordering::SeqCst);
-        if others { None } else { self.take(lane, slots) }
+        if others { None } else { self.try_take_slot(lane, slots) }
     }
 
     /// Every free slot of a lane in which something waits. With none, its lane is woken when there is one.
-    pub fn take_all(self: &Arc<Self>, lane: JobLane, slots: usize) -> Vec<Slot> {
-        let free = |_| self.take(lane, slots);
-        let taken: Vec<Slot> = (0..slots).map_while(free).collect();
+    pub fn take_free_slots(self: &Arc<Self>, lane: JobLane, slots: usize) -> Vec<LaneSlot> {
+        let free = |_| self.try_take_slot(lane, slots);
+        let taken: Vec<LaneSlot> = (0..slots).map_while(free).collect();
         if !taken.is_empty() {
             return taken;
         }
@@ -78,34 +78,34 @@ impl Lanes {
 
     /// More may wait than there was room for: the lane is woken when there is some, now if it came before the mark.
     pub fn mark_full(&self, lane: JobLane, slots: usize) {
-        let state = self.state(lane);
+        let state = self.lane_state(lane);
         state.full.store(true, Ordering::SeqCst);
-        if self.used(lane) < slots && state.full.swap(false, Ordering::SeqCst) {
+        if self.used_slots(lane) < slots && state.full.swap(false, Ordering::SeqCst) {
             self.wake(lane);
         }
     }
 
-    pub fn used(&self, lane: JobLane) -> usize {
-        self.state(lane).used.load(Ordering::SeqCst)
+    pub fn used_slots(&self, lane: JobLane) -> usize {
+        self.lane_state(lane).used.load(Ordering::SeqCst)
     }
 
-    fn take(self: &Arc<Self>, lane: JobLane, slots: usize) -> Option<Slot> {
+    fn try_take_slot(self: &Arc<Self>, lane: JobLane, slots: usize) -> Option<LaneSlot> {
         let one_more = |used| (used < slots).then_some(used + 1);
-        let used = &self.state(lane).used;
+        let used = &self.lane_state(lane).used;
         used.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_more).ok()?;
-        Some(Slot { lanes: Arc::clone(self), lane })
+        Some(LaneSlot { lanes: Arc::clone(self), lane })
     }
 
     /// A slot for a turn that runs already and was taken over: it is not made to wait.
-    pub fn add(self: &Arc<Self>, lane: JobLane) -> Slot {
-        self.state(lane).used.fetch_add(1, Ordering::SeqCst);
-        Slot { lanes: Arc::clone(self), lane }
+    pub fn add_slot(self: &Arc<Self>, lane: JobLane) -> LaneSlot {
+        self.lane_state(lane).used.fetch_add(1, Ordering::SeqCst);
+        LaneSlot { lanes: Arc::clone(self), lane }
     }
 }
 
-impl Drop for Slot {
+impl Drop for LaneSlot {
     fn drop(&mut self) {
-        let state = self.lanes.state(self.lane);
+        let state = self.lanes.lane_state(self.lane);
         state.used.fetch_sub(1, Ordering::SeqCst);
         if state.full.swap(false, Ordering::SeqCst) {
             self.lanes.wake(self.lane);
@@ -119,17 +119,17 @@ mod tests {
 
     #[test]
     fn a_newcomer_enters_only_where_nobody_waits() {
-        let lanes = Arc::new(Lanes::default());
-        let first = lanes.enter(JobLane::Main, 1);
-        assert!(first.is_some() && lanes.enter(JobLane::Main, 1).is_none());
-        assert!(lanes.enter(JobLane::Cron, 1).is_some(), "lanes are apart");
-        assert!(lanes.take_all(JobLane::Main, 1).is_empty());
+        let lanes = Arc::new(LaneScheduler::default());
+        let first = lanes.try_enter(JobLane::Main, 1);
+        assert!(first.is_some() && lanes.try_enter(JobLane::Main, 1).is_none());
+        assert!(lanes.try_enter(JobLane::Cron, 1).is_some(), "lanes are apart");
+        assert!(lanes.take_free_slots(JobLane::Main, 1).is_empty());
         drop(first);
-        assert!(lanes.enter(JobLane::Main, 1).is_none(), "the one that waited goes first");
+        assert!(lanes.try_enter(JobLane::Main, 1).is_none(), "the one that waited goes first");
         assert_eq!(lanes.take_ready(), [JobLane::Main]);
-        let slots = lanes.take_all(JobLane::Main, 3);
+        let slots = lanes.take_free_slots(JobLane::Main, 3);
         assert_eq!(slots.len(), 3);
         drop(slots);
-        assert!(lanes.take_ready().is_empty() && lanes.enter(JobLane::Main, 1).is_some());
+        assert!(lanes.take_ready().is_empty() && lanes.try_enter(JobLane::Main, 1).is_some());
     }
 }

@@ -16,23 +16,23 @@ use serde_json::json;
 use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::hub::FrameKind;
-use archive::Archive;
+use archive::SessionArchive;
 
-const HOUR: Duration = Duration::from_secs(60 * 60);
+const CLEANUP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// Sessions looked at in one go.
-const MOST: usize = 1_000;
+const MAINTENANCE_BATCH_SIZE: usize = 1_000;
 
 /// What the config says, and where removed sessions are written.
 #[derive(Clone, Debug)]
-pub struct Upkeep {
+pub struct RetentionConfig {
     pub rules: MaintenanceConfig,
     pub folder: PathBuf,
 }
 
 /// What was removed, or would be.
 #[derive(Clone, Debug, Default)]
-pub struct Cleanup {
+pub struct CleanupReport {
     pub unused: Vec<UnusedSession>,
     /// How many of them are gone.
     pub removed: usize,
@@ -42,79 +42,80 @@ pub struct Cleanup {
 
 /// Whether it is done, or only looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Run {
+pub enum CleanupMode {
     Dry,
     Real,
 }
 
 impl Engine {
-    pub async fn clean_up(&self, run: Run) -> Result<Cleanup> {
-        let upkeep = self.settings().upkeep.clone();
+    pub async fn clean_up_sessions(&self, run: CleanupMode) -> Result<CleanupReport> {
+        let upkeep = self.settings().retention.clone();
         let before = self.now().minus(i64::from(upkeep.rules.prune_after_days) * DAY_MS);
         let kept = usize::try_from(upkeep.rules.max_entries).unwrap_or(usize::MAX);
-        let unused = self.db().read(move |tx| sessions::list_unused(tx, before, kept, MOST)).await?;
-        let archive = Archive::of(&upkeep);
+        let unused =
+            self.db().read(move |tx| sessions::list_unused(tx, before, kept, MAINTENANCE_BATCH_SIZE)).await?;
+        let archive = SessionArchive::from_config(&upkeep);
         let began = SystemTime::now();
-        let mut cleanup = Cleanup { unused, ..Cleanup::default() };
-        if run == Run::Real {
+        let mut cleanup = CleanupReport { unused, ..CleanupReport::default() };
+        if run == CleanupMode::Real {
             for one in &cleanup.unused {
-                cleanup.removed += usize::from(self.remove_unused(&archive, one).await?);
+                cleanup.removed += usize::from(self.archive_and_remove(&archive, one).await?);
             }
-            self.remove_images().await?;
+            self.remove_unused_images().await?;
         }
-        cleanup.dropped_files = archive.keep_to_budget(run, began).await.map_err(not_written)?;
+        cleanup.dropped_files = archive.enforce_budget(run, began).await.map_err(archive_error)?;
         Ok(cleanup)
     }
 
     /// Writes a session down, then removes it, if it is still as it was.
-    async fn remove_unused(&self, archive: &Archive, unused: &UnusedSession) -> Result<bool> {
-        archive.write(self, unused).await?;
+    async fn archive_and_remove(&self, archive: &SessionArchive, unused: &UnusedSession) -> Result<bool> {
+        archive.write_session(self, unused).await?;
         let (wanted, key) = (unused.clone(), unused.key.clone());
         if !self.db().write(move |tx| sessions::delete_unused(tx, &wanted)).await? {
             return Ok(false);
         }
-        self.brain().forget_all(None, Some(key.clone()), Some(MemoryScope::Session)).await?;
+        self.memory_store().forget_all(None, Some(key.clone()), Some(MemoryScope::Session)).await?;
         self.hub.publish(&key, FrameKind::Changed);
         Ok(true)
     }
 
     /// Removes the images that only removed sessions showed.
-    pub(crate) async fn remove_images(&self) -> Result<()> {
+    pub(crate) async fn remove_unused_images(&self) -> Result<()> {
         let removed = self.db().write(media::remove_unused).await?;
         tracing::debug!(removed, "images that nothing shows any more are removed");
         Ok(())
     }
 
     /// Records what was removed.
-    pub async fn tell_cleanup(&self, cleanup: &Cleanup) {
+    pub async fn record_cleanup(&self, cleanup: &CleanupReport) {
         if cleanup.unused.is_empty() && cleanup.dropped_files.is_empty() {
             return;
         }
         let data = json!({ "unused": cleanup.unused.len(), "removed": cleanup.removed,
             "dropped_files": cleanup.dropped_files.len() });
         let kind = EventKind::SessionCleaned;
-        self.record(NewEvent { kind, session: None, turn: None, agent: None, trace: None, data }).await;
+        self.record_event(NewEvent { kind, session: None, turn: None, agent: None, trace: None, data }).await;
     }
 }
 
 /// Looks every hour, at first when an hour has passed: a start has other things to do.
-pub(crate) async fn maintain(engine: &Engine) -> Result<()> {
+pub(crate) async fn run_maintenance_loop(engine: &Engine) -> Result<()> {
     loop {
         tokio::select! {
-            () = tokio::time::sleep(HOUR) => {}
-            () = engine.drained() => return Ok(()),
+            () = tokio::time::sleep(CLEANUP_INTERVAL) => {}
+            () = engine.wait_for_drain() => return Ok(()),
         }
-        let run = match engine.settings().upkeep.rules.mode {
-            MaintenanceMode::Warn => Run::Dry,
-            MaintenanceMode::Enforce => Run::Real,
+        let run = match engine.settings().retention.rules.mode {
+            MaintenanceMode::Warn => CleanupMode::Dry,
+            MaintenanceMode::Enforce => CleanupMode::Real,
         };
-        match engine.clean_up(run).await {
-            Ok(cleanup) => engine.tell_cleanup(&cleanup).await,
+        match engine.clean_up_sessions(run).await {
+            Ok(cleanup) => engine.record_cleanup(&cleanup).await,
             Err(error) => tracing::error!(%error, "sessions nobody uses could not be cleaned up"),
         }
     }
 }
 
-fn not_written(error: std::io::Error) -> Error {
+fn archive_error(error: std::io::Error) -> Error {
     Error::Archive(error.to_string())
 }

@@ -25,30 +25,30 @@ mod recall;
 mod turn;
 mod vectors;
 
-pub(crate) use embed::embed;
-pub use recall::{Recalled, Search};
-pub(crate) use turn::Recall;
-pub use vectors::Vectors;
+pub(crate) use embed::run_embed_loop;
+pub use recall::{MemorySearch, RecalledMemories};
+pub(crate) use turn::RecalledText;
+pub use vectors::VectorIndex;
 
 /// Nobody has looked yet.
-const UNKNOWN: i64 = -1;
+const UNKNOWN_COUNT: i64 = -1;
 
 /// Where memories lie.
-pub enum Place {
+pub enum MemoryLocation {
     File(PathBuf),
     /// Open already: the simulator's.
     Open(Db),
 }
 
-pub struct Brain {
-    place: Place,
+pub struct MemoryStore {
+    location: MemoryLocation,
     db: OnceCell<Db>,
     clock: Arc<dyn WallClock>,
     ids: Arc<dyn IdGenerator>,
     count: AtomicI64,
     embedder: RwLock<Option<Arc<dyn Embedder>>>,
     redactor: RwLock<Arc<Redactor>>,
-    vectors: Arc<Vectors>,
+    vectors: Arc<VectorIndex>,
     /// A memory waits for its vector, or another model makes them.
     wake: Notify,
     /// Another model makes them: what the last one failed at is no reason to wait.
@@ -59,7 +59,7 @@ pub struct Brain {
 
 /// How it stands, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct MemoryStoreStatus {
     pub memories: i64,
     /// Without a vector of the model in use.
     pub pending: i64,
@@ -71,14 +71,19 @@ pub struct Standing {
     pub cached_bytes: usize,
 }
 
-impl Brain {
-    pub fn new(place: Place, clock: Arc<dyn WallClock>, ids: Arc<dyn IdGenerator>, vectors: Vectors) -> Self {
-        let count = match &place {
-            Place::File(path) if !path.exists() => 0,
-            _ => UNKNOWN,
+impl MemoryStore {
+    pub fn new(
+        location: MemoryLocation,
+        clock: Arc<dyn WallClock>,
+        ids: Arc<dyn IdGenerator>,
+        vectors: VectorIndex,
+    ) -> Self {
+        let count = match &location {
+            MemoryLocation::File(path) if !path.exists() => 0,
+            _ => UNKNOWN_COUNT,
         };
         Self {
-            place,
+            location,
             db: OnceCell::new(),
             clock,
             ids,
@@ -105,7 +110,7 @@ impl Brain {
         *self.redactor.write().unwrap_or_else(PoisonError::into_inner) = redactor;
     }
 
-    fn redacted(&self, mut memory: MemoryEntry) -> MemoryEntry {
+    fn redact_memory(&self, mut memory: MemoryEntry) -> MemoryEntry {
         let redactor = Arc::clone(&self.redactor.read().unwrap_or_else(PoisonError::into_inner));
         redactor.redact_in_place(&mut memory.content);
         redactor.redact_in_place(&mut memory.key);
@@ -131,15 +136,15 @@ impl Brain {
     }
 
     /// Leaves its file as one that holds everything, where it was opened at all.
-    pub fn settle(&self) -> Result<()> {
+    pub fn checkpoint(&self) -> Result<()> {
         Ok(self.db.get().map_or(Ok(()), Db::checkpoint_all)?)
     }
 
     async fn db(&self) -> Result<&Db> {
         let open = async {
-            let db = match &self.place {
-                Place::Open(db) => db.clone(),
-                Place::File(path) => {
+            let db = match &self.location {
+                MemoryLocation::Open(db) => db.clone(),
+                MemoryLocation::File(path) => {
                     let path = path.clone();
                     let opened = tokio::task::spawn_blocking(move || Db::open_memory_db(&path)).await;
                     opened.map_err(|_| polyclaw_store::Error::Closed)??
@@ -165,14 +170,14 @@ impl Brain {
     }
 
     /// Stores memories in one transaction and returns them as they were stored.
-    pub async fn put(&self, memories: Vec<MemoryEntry>) -> Result<Vec<MemoryEntry>> {
-        let clean = memories.into_iter().map(|memory| self.redacted(memory));
-        let memories: Vec<MemoryEntry> = clean.map(admit).collect::<Result<_>>()?;
-        let write = move |tx: &mut Tx<'_>| memories.iter().map(|memory| put_one(tx, memory)).collect();
+    pub async fn put_memories(&self, memories: Vec<MemoryEntry>) -> Result<Vec<MemoryEntry>> {
+        let clean = memories.into_iter().map(|memory| self.redact_memory(memory));
+        let memories: Vec<MemoryEntry> = clean.map(validate_memory).collect::<Result<_>>()?;
+        let write = move |tx: &mut Tx<'_>| memories.iter().map(|memory| put_memory(tx, memory)).collect();
         let stored: Vec<(memory::MemoryUpsert, MemoryEntry)> = self.db().await?.write(write).await?;
         let new = stored.iter().filter(|(put, _)| !put.replaced).count();
         self.count.fetch_add(i64::try_from(new).unwrap_or(0), Ordering::Relaxed);
-        self.vectors.remove(
+        self.vectors.remove_vectors(
             &stored.iter().filter(|(put, _)| put.replaced).map(|(put, _)| put.seq).collect::<Vec<_>>(),
         );
         self.wake.notify_one();
@@ -180,7 +185,7 @@ impl Brain {
     }
 
     /// A new memory of an agent, made now.
-    pub fn draft(&self, viewer: &MemoryViewer, scope: MemoryScope, content: String) -> MemoryEntry {
+    pub fn new_memory(&self, viewer: &MemoryViewer, scope: MemoryScope, content: String) -> MemoryEntry {
         let now = self.clock.now();
         MemoryEntry {
             id: MemoryId::new(self.ids.next_id()),
@@ -207,16 +212,17 @@ impl Brain {
     }
 
     /// The operator forgets one memory, whoever's it is.
-    pub async fn forget(&self, id: &MemoryId) -> Result<()> {
+    pub async fn forget_memory(&self, id: &MemoryId) -> Result<()> {
         let wanted = id.clone();
-        let gone = self.delete(move |tx| Ok(memory::delete(tx, &wanted)?.into_iter().collect())).await?;
+        let gone =
+            self.delete_where(move |tx| Ok(memory::delete(tx, &wanted)?.into_iter().collect())).await?;
         if gone == 0 { Err(Error::UnknownMemory(id.to_string())) } else { Ok(()) }
     }
 
     /// An agent forgets what it stored itself, by id or key.
     pub async fn forget_own(&self, viewer: &MemoryViewer, name: &str) -> Result<usize> {
         let (viewer, name) = (viewer.clone(), name.to_owned());
-        self.delete(move |tx| memory::delete_by_author(tx, &viewer, &name)).await
+        self.delete_where(move |tx| memory::delete_by_author(tx, &viewer, &name)).await
     }
 
     /// All that an agent or a session brought, or of it those of one scope.
@@ -226,10 +232,10 @@ impl Brain {
         session: Option<SessionKey>,
         scope: Option<MemoryScope>,
     ) -> Result<usize> {
-        self.delete(move |tx| memory::delete_all(tx, agent.as_ref(), session.as_ref(), scope)).await
+        self.delete_where(move |tx| memory::delete_all(tx, agent.as_ref(), session.as_ref(), scope)).await
     }
 
-    async fn delete<F>(&self, body: F) -> Result<usize>
+    async fn delete_where<F>(&self, body: F) -> Result<usize>
     where
         F: FnMut(&mut Tx<'_>) -> polyclaw_store::Result<Vec<MemorySeq>> + Send + 'static,
     {
@@ -238,23 +244,29 @@ impl Brain {
         }
         let gone = self.db().await?.write(body).await?;
         self.count.fetch_sub(i64::try_from(gone.len()).unwrap_or(0), Ordering::Relaxed);
-        self.vectors.remove(&gone);
+        self.vectors.remove_vectors(&gone);
         Ok(gone.len())
     }
 
-    pub async fn standing(&self) -> Result<Standing> {
+    pub async fn status(&self) -> Result<MemoryStoreStatus> {
         let model = self.embedder().map(|embedder| embedder.model_id().to_owned());
         let wanted = model.clone();
         let counts =
             self.read(MemoryCounts::default(), move |tx| memory::get_counts(tx, wanted.as_deref())).await?;
         let pending = counts.memories - counts.embedded;
         let error = self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Ok(Standing { memories: counts.memories, pending, model, error, cached_bytes: self.vectors.bytes() })
+        Ok(MemoryStoreStatus {
+            memories: counts.memories,
+            pending,
+            model,
+            error,
+            cached_bytes: self.vectors.cached_bytes(),
+        })
     }
 }
 
 /// The one door for what is remembered, whoever brings it: a model, the API, a file or a folded history.
-fn admit(mut memory: MemoryEntry) -> Result<MemoryEntry> {
+fn validate_memory(mut memory: MemoryEntry) -> Result<MemoryEntry> {
     if memory.key.is_empty() {
         memory.key = polyclaw_domain::memory::derived_key("note", &memory.content);
     }
@@ -263,7 +275,7 @@ fn admit(mut memory: MemoryEntry) -> Result<MemoryEntry> {
 }
 
 /// An id that another owner's memory has already gives way to one of its own.
-fn put_one(
+fn put_memory(
     tx: &mut Tx<'_>,
     memory: &MemoryEntry,
 ) -> polyclaw_store::Result<(memory::MemoryUpsert, MemoryEntry)> {

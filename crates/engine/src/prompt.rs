@@ -1,7 +1,7 @@
 //! What a turn knows: its session, its agent, its transcript, and the prompt made of them. Loaded in one read.
 
-mod picture;
-mod round;
+mod broadcast;
+mod images;
 mod rows;
 mod tools;
 
@@ -31,21 +31,21 @@ use polyclaw_store::messages::SessionMessage;
 use polyclaw_store::sessions::CompactionPoint;
 use polyclaw_store::{Tx, sessions, usage};
 
-use crate::audience::{Listeners, Waiters};
-use crate::budget::Spent;
+use crate::budget::UnstoredModelCall;
 use crate::core::Engine;
-use crate::history::History;
-use crate::memory::Recall;
-use crate::settings::Settings;
-use crate::team::Desk;
-use crate::turn::{Driven, Halt, is_unreadable};
-use rows::read;
-use tools::{asked_by, client_tools, scope};
+use crate::history::CachedHistory;
+use crate::memory::RecalledText;
+use crate::settings::EngineSettings;
+use crate::stream_mirror::{DelegationWaiters, StreamMirror};
+use crate::team::TeamPromptContext;
+use crate::turn::{TurnAbort, TurnResult, has_invalid_arguments};
+use rows::read_rows;
+use tools::{client_tools, input_addresses, tool_scope};
 
-pub(crate) use rows::{Rows, asked, read_first, read_short};
-pub(crate) use tools::{Offered, authority_of, can_ask, senders};
+pub(crate) use rows::{TurnRows, load_answered_inputs, read_first_rows, read_short_rows};
+pub(crate) use tools::{OfferedTool, can_ask_person, collect_senders, message_authority};
 
-pub(crate) struct Context {
+pub(crate) struct TurnContext {
     pub agent_is_gone: bool,
     pub session: Session,
     /// The conversation this turn belongs to; its session may have begun another since.
@@ -54,13 +54,13 @@ pub(crate) struct Context {
     pub candidates: Vec<ModelRef>,
     pub scope: ToolScope,
     /// What the one filter let through: what the model is shown, and all that can be called.
-    pub tools: Vec<Offered>,
+    pub tools: Vec<OfferedTool>,
     /// Tools the caller of this turn runs itself.
     pub client_tools: Vec<Arc<ToolSpec>>,
     pub compaction: CompactionPoint,
     pub lines: Vec<TranscriptLine>,
     /// The images that the lines show.
-    gallery: ImageMap,
+    images: ImageMap,
     /// This turn's own rows: inputs, then steps.
     pub stored: Vec<SessionMessage>,
     pub steered: bool,
@@ -70,21 +70,21 @@ pub(crate) struct Context {
     pub truncated: bool,
     /// What this turn has cost so far, as far as that is known.
     pub cost: NanoUsd,
-    taken: Vec<BacklogEntry>,
+    resumed_tasks: Vec<BacklogEntry>,
     /// The messages that began the tasks this turn resumes.
-    begun: Vec<SessionMessage>,
+    resumed_messages: Vec<SessionMessage>,
     nonce: String,
     pub system: String,
     /// What was remembered for this turn; in no message and no row.
-    pub recalled: Option<Recall>,
+    pub recalled: Option<RecalledText>,
     /// What agents before it have said to the same message; in no message and no row.
-    pub said_before: Option<String>,
+    pub earlier_replies: Option<String>,
     /// What the model turned out to take in this turn.
     pub window: Option<usize>,
     /// Lines are shown in part: they are not what the next turn begins with.
     pub is_shortened: bool,
     /// What its team shows it. The mail becomes a line of the transcript when the turn ends well.
-    pub desk: Desk,
+    pub team_prompt: TeamPromptContext,
     /// How the agent shows itself to people: its emoji, if it has one, and its name.
     pub face: String,
     /// A `BOOTSTRAP.md` that this turn tells.
@@ -93,19 +93,19 @@ pub(crate) struct Context {
     /// The run its session works on.
     pub run: Option<RunId>,
     /// Who sees its words while it works for another session.
-    pub listeners: Option<Listeners>,
+    pub mirror: Option<StreamMirror>,
     /// Of a team's member: where the people are for whom the team works.
     pub team_people: Vec<ChatAddress>,
     /// Of a team's member: it may only read until its plan is approved.
     pub awaits_plan: bool,
     /// People who wait for the delegation this turn works on: they can be asked for it.
-    pub waiters: Option<Waiters>,
+    pub waiters: Option<DelegationWaiters>,
     /// Everyone this turn answers, as `channel:account:peer`.
     senders: Vec<String>,
 }
 
 /// Lines from which on a history is kept between turns: about where it is too long for the above.
-const KEPT: usize = 48;
+const MIN_CACHED_LINES: usize = 48;
 
 /// A tool result that is neither empty nor an error.
 pub(crate) fn is_meaningful_result(message: &SessionMessage) -> bool {
@@ -115,9 +115,9 @@ pub(crate) fn is_meaningful_result(message: &SessionMessage) -> bool {
         && !message.parts.iter().any(is_error)
 }
 
-impl Context {
+impl TurnContext {
     /// The name under which a person is asked: a member of a team is known to its people by its own.
-    pub fn asking_name(&self) -> &str {
+    pub fn approval_name(&self) -> &str {
         match (&self.session.title, self.session.team_role) {
             (Some(name), Some(TeamRole::Member)) => name,
             _ => &self.spec.name,
@@ -125,56 +125,58 @@ impl Context {
     }
 
     /// Reads a long history only from where the last turn of its session left it.
-    pub async fn load(engine: &Engine, claim: &TurnClaim) -> Driven<Self> {
+    pub async fn load(engine: &Engine, claim: &TurnClaim) -> TurnResult<Self> {
         let wanted = claim.clone();
-        let known = engine.histories.take(&claim.session);
-        let from = known.as_ref().map(|known| (known.session_id.clone(), known.through, known.last()));
+        let known = engine.history_cache.take_history(&claim.session);
+        let from = known.as_ref().map(|known| (known.session_id.clone(), known.through, known.last_ticket()));
         let read = move |tx: &mut Tx<'_>| match sessions::get_snapshot(tx, &wanted.session)? {
-            Some(standing) => read(tx, &wanted, standing, from.as_ref()).map(Some),
+            Some(standing) => read_rows(tx, &wanted, standing, from.as_ref()).map(Some),
             None => Ok(None),
         };
-        let rows = engine.db().read(read).await.map_err(|e| Halt::Lost(e.into()))?;
+        let rows = engine.db().read(read).await.map_err(|e| TurnAbort::Lost(e.into()))?;
         let Some(mut rows) = rows else {
-            return Err(Halt::Lost(crate::error::Error::UnknownSession(claim.session.to_string())));
+            return Err(TurnAbort::Lost(crate::error::Error::UnknownSession(claim.session.to_string())));
         };
-        if let Some(known) = known.filter(|_| rows.goes_on) {
+        if let Some(known) = known.filter(|_| rows.is_continuation) {
             let new = std::mem::replace(&mut rows.lines, known.lines);
             rows.lines.extend(new);
         }
-        Self::of(engine, claim, rows)
+        Self::from_rows(engine, claim, rows)
     }
 
     /// The same for a look from outside, while a turn of its session may run.
-    pub async fn peek(engine: &Engine, claim: &TurnClaim) -> Driven<Self> {
+    pub async fn load_for_inspection(engine: &Engine, claim: &TurnClaim) -> TurnResult<Self> {
         let wanted = claim.clone();
         let look = move |tx: &mut Tx<'_>| match sessions::get_snapshot(tx, &wanted.session)? {
-            Some(standing) => read(tx, &wanted, standing, None).map(Some),
+            Some(standing) => read_rows(tx, &wanted, standing, None).map(Some),
             None => Ok(None),
         };
-        let rows = engine.db().read(look).await.map_err(|e| Halt::Lost(e.into()))?;
-        let unknown = || Halt::Lost(crate::error::Error::UnknownSession(claim.session.to_string()));
-        Self::of(engine, claim, rows.ok_or_else(unknown)?)
+        let rows = engine.db().read(look).await.map_err(|e| TurnAbort::Lost(e.into()))?;
+        let unknown = || TurnAbort::Lost(crate::error::Error::UnknownSession(claim.session.to_string()));
+        Self::from_rows(engine, claim, rows.ok_or_else(unknown)?)
     }
 
-    pub fn of(engine: &Engine, claim: &TurnClaim, rows: Rows) -> Driven<Self> {
+    pub fn from_rows(engine: &Engine, claim: &TurnClaim, rows: TurnRows) -> TurnResult<Self> {
         // A turn whose agent is gone still needs an end that is told.
         let agent_is_gone = rows.spec.is_none();
         let spec = rows.spec.unwrap_or_else(|| AgentSpec::with_id(claim.agent.clone()));
         let settings = engine.settings();
         let waiting = rows.waiters.iter().flat_map(|waiters| &waiters.addresses);
-        let asked_by: Vec<&ChatAddress> =
-            asked_by(&rows.stored, &rows.begun).chain(&rows.team_people).chain(waiting).collect();
-        let scope = scope(engine, &rows.session, &spec, &asked_by);
-        let asked: Vec<&SessionMessage> = rows.stored.iter().chain(&rows.begun).collect();
-        let mut senders = senders(&asked, rows.run.as_ref());
+        let asked_by: Vec<&ChatAddress> = input_addresses(&rows.stored, &rows.resumed_messages)
+            .chain(&rows.team_people)
+            .chain(waiting)
+            .collect();
+        let scope = tool_scope(engine, &rows.session, &spec, &asked_by);
+        let asked: Vec<&SessionMessage> = rows.stored.iter().chain(&rows.resumed_messages).collect();
+        let mut senders = collect_senders(&asked, rows.run.as_ref());
         senders.extend(rows.team_authority.sender_mark());
         let client_tools = client_tools(&rows.stored);
-        let briefing = engine.brief(&spec, &scope.workspace, rows.session.spawn_depth > 0);
+        let briefing = engine.read_briefing(&spec, &scope.workspace, rows.session.spawn_depth > 0);
         let nonce = engine.ports.ids.fresh_nonce();
         let rules = prompt::frame_rules(&rows.lines, &nonce);
         let mut context = Self {
             agent_is_gone,
-            candidates: candidates(&settings, &rows.session, &spec),
+            candidates: model_candidates(&settings, &rows.session, &spec),
             tools: Vec::new(),
             client_tools,
             system: String::new(),
@@ -186,48 +188,48 @@ impl Context {
             scope,
             compaction: rows.compaction,
             lines: rows.lines,
-            gallery: ImageMap::default(),
+            images: ImageMap::default(),
             stored: rows.stored,
             steered: rows.steered,
             usage: TokenUsage::ZERO,
             model_used: None,
             truncated: false,
             cost: 0,
-            taken: rows.taken,
-            begun: rows.begun,
+            resumed_tasks: rows.resumed_tasks,
+            resumed_messages: rows.resumed_messages,
             nonce,
             recalled: None,
-            said_before: None,
+            earlier_replies: None,
             window: None,
             is_shortened: false,
-            desk: Desk::default(),
+            team_prompt: TeamPromptContext::default(),
             in_config: rows.in_config,
             run: rows.run.map(|run| run.id),
-            listeners: rows.listeners,
+            mirror: rows.mirror,
             team_people: rows.team_people,
             awaits_plan: rows.awaits_plan,
             waiters: rows.waiters,
             senders,
         };
         context.scope.authority = context.authority();
-        context.tools = context.offer(engine, &settings);
+        context.tools = context.offered_tools(engine, &settings);
         let files = briefing.render_for_tools(context.tools.iter().map(|tool| tool.spec.name.as_str()));
-        context.system = system_prompt(&context.spec, &files, &rules, instructions(&context.stored));
+        context.system = system_prompt(&context.spec, &files, &rules, caller_instructions(&context.stored));
         Ok(context)
     }
 
     /// The stored steps, as the machine takes them.
     pub fn steps(&self) -> Vec<TurnStep> {
-        self.stored.iter().filter_map(step).collect()
+        self.stored.iter().filter_map(to_machine_step).collect()
     }
 
-    pub fn resumes(&self) -> Vec<TurnId> {
-        self.taken.iter().map(|row| row.task.token.turn_id.clone()).collect()
+    pub fn resumed_turns(&self) -> Vec<TurnId> {
+        self.resumed_tasks.iter().map(|row| row.task.token.turn_id.clone()).collect()
     }
 
     /// What goes into the backlog when this turn gives way: every message it answers for and what it had taken up.
-    pub fn tokens(&self, turn: &TurnId) -> Vec<ResumeToken> {
-        let again = self.taken.iter().map(|row| ResumeToken {
+    pub fn resume_tokens(&self, turn: &TurnId) -> Vec<ResumeToken> {
+        let again = self.resumed_tasks.iter().map(|row| ResumeToken {
             message_id: row.task.token.message_id.clone(),
             turn_id: turn.clone(),
             steers: row.task.token.steers + 1,
@@ -246,7 +248,7 @@ impl Context {
     }
 
     /// Every conversation that waits for this turn, each address whole and once.
-    pub fn addresses(&self) -> Vec<(ChatAddress, bool)> {
+    pub fn waiting_addresses(&self) -> Vec<(ChatAddress, bool)> {
         let mut addresses: Vec<(ChatAddress, bool)> = Vec::new();
         let mut add = |address: &ChatAddress, wanted: bool| match addresses
             .iter_mut()
@@ -255,7 +257,7 @@ impl Context {
             Some((_, known)) => *known |= wanted,
             None => addresses.push((address.clone(), wanted)),
         };
-        for message in self.begun.iter().chain(self.inputs()) {
+        for message in self.resumed_messages.iter().chain(self.inputs()) {
             if let Some(address) = &message.address {
                 add(address, message.deliver);
             }
@@ -267,29 +269,33 @@ impl Context {
     }
 
     /// The conversation of an owner who asked for this turn, where a question can be sent to.
-    pub fn owners_address(&self) -> Option<ChatAddress> {
-        let mut asked = self.begun.iter().chain(self.inputs()).filter(|message| message.origin.is_person());
+    pub fn owner_address(&self) -> Option<ChatAddress> {
+        let mut asked =
+            self.resumed_messages.iter().chain(self.inputs()).filter(|message| message.origin.is_person());
         let owned =
-            asked.find(|message| message.deliver && authority_of(message) == Some(Authority::Owner))?;
+            asked.find(|message| message.deliver && message_authority(message) == Some(Authority::Owner))?;
         owned.address.clone().filter(|address| !address.is_pull_channel())
     }
 
     /// Nobody asked for this turn but one that failed before it.
-    pub fn is_again(&self) -> bool {
+    pub fn is_retry(&self) -> bool {
         let mut inputs = self.inputs();
-        self.begun.is_empty() && inputs.all(|message| message.meta.as_ref().is_some_and(run::is_redelivered))
+        self.resumed_messages.is_empty()
+            && inputs.all(|message| message.meta.as_ref().is_some_and(run::is_redelivered))
     }
 
     /// A person wrote to this child from there: what a child says leaves only for those who ask it themselves.
     pub fn is_child_asked_from(&self, address: &ChatAddress) -> bool {
-        let mut asked = self.begun.iter().chain(self.inputs()).filter(|message| message.origin.is_person());
+        let mut asked =
+            self.resumed_messages.iter().chain(self.inputs()).filter(|message| message.origin.is_person());
         self.session.owner.is_some()
             && asked.any(|message| message.deliver && message.address.as_ref() == Some(address))
     }
 
     /// Sessions from which people asked this child by a command.
     pub fn shown_in(&self) -> Vec<SessionKey> {
-        let asked = self.begun.iter().chain(self.inputs()).filter(|message| message.origin.is_person());
+        let asked =
+            self.resumed_messages.iter().chain(self.inputs()).filter(|message| message.origin.is_person());
         let mut sessions: Vec<SessionKey> =
             asked.filter_map(|message| message.meta.as_ref().and_then(run::reply_session)).collect();
         sessions.dedup();
@@ -297,40 +303,44 @@ impl Context {
     }
 
     /// Where its answer may be shown while it grows.
-    pub fn watched_at(&self) -> Vec<ChatAddress> {
-        if let Some(listeners) = &self.listeners {
+    pub fn watching_addresses(&self) -> Vec<ChatAddress> {
+        if let Some(listeners) = &self.mirror {
             let policy = listeners.policy();
             let open = policy.session_delivers && policy.session_sends;
             return listeners.addresses().iter().filter(|_| open).cloned().collect();
         }
         let open = self.session.delivers && self.session.sends;
-        let waiting = self.addresses().into_iter().filter(|(_, wanted)| *wanted && open);
+        let waiting = self.waiting_addresses().into_iter().filter(|(_, wanted)| *wanted && open);
         waiting.map(|(address, _)| address).collect()
     }
 
     /// What the people of this turn said, and those whose tasks it resumes.
-    pub fn question(&self) -> String {
-        let said = self.begun.iter().chain(self.inputs()).filter(|message| message.role == MessageRole::User);
+    pub fn input_text(&self) -> String {
+        let said = self
+            .resumed_messages
+            .iter()
+            .chain(self.inputs())
+            .filter(|message| message.role == MessageRole::User);
         said.map(|message| message.text.as_str()).collect::<Vec<_>>().join("\n")
     }
 
-    pub fn prompt(&self) -> Prompt {
+    pub fn build_prompt(&self) -> Prompt {
         let mut messages = prompt::render_history(
             self.compaction.summary.as_deref(),
             &self.lines,
-            &self.gallery,
+            &self.images,
             &self.nonce,
         );
         if let Some(recall) = &self.recalled {
             prompt::insert_turn_context(&mut messages, "memory", &recall.text, &self.nonce);
         }
-        if let Some(said) = &self.said_before {
+        if let Some(said) = &self.earlier_replies {
             prompt::insert_turn_context(&mut messages, "agents", said, &self.nonce);
         }
-        for state in &self.desk.state {
+        for state in &self.team_prompt.state {
             prompt::insert_turn_context(&mut messages, "team", state, &self.nonce);
         }
-        if let Some(mail) = self.desk.mail() {
+        if let Some(mail) = self.team_prompt.mail_text() {
             prompt::append_turn_context(&mut messages, "teammates", &mail, &self.nonce);
         }
         Prompt {
@@ -338,7 +348,7 @@ impl Context {
             messages,
             tools: self.tools.iter().map(|tool| &tool.spec).chain(&self.client_tools).cloned().collect(),
             temperature: self.spec.defaults.temperature,
-            max_tokens: [self.spec.defaults.max_tokens, most_tokens(&self.stored)]
+            max_tokens: [self.spec.defaults.max_tokens, max_answer_tokens(&self.stored)]
                 .into_iter()
                 .flatten()
                 .min(),
@@ -348,7 +358,7 @@ impl Context {
 
     /// The caller of this turn runs this tool itself, if it is asked in a way that can be read.
     pub fn is_for_client(&self, call: &ToolCall) -> bool {
-        self.client_tools.iter().any(|tool| tool.name == call.name) && !is_unreadable(call)
+        self.client_tools.iter().any(|tool| tool.name == call.name) && !has_invalid_arguments(call)
     }
 
     /// What the model last asked for.
@@ -362,12 +372,12 @@ impl Context {
     }
 
     /// How many answers of the model are stored of this turn.
-    pub fn answers(&self) -> usize {
+    pub fn answer_count(&self) -> usize {
         self.stored.iter().filter(|message| message.role == MessageRole::Assistant).count()
     }
 
-    pub fn push(&mut self, step: SessionMessage) {
-        let step = without_bytes(step);
+    pub fn push_step(&mut self, step: SessionMessage) {
+        let step = drop_image_bytes(step);
         self.lines.push(TranscriptLine {
             ticket: step.ticket,
             role: step.role,
@@ -380,34 +390,39 @@ impl Context {
     }
 
     /// The turn has ended well: what it was to be told once has been told.
-    pub fn settle(&self, engine: &Engine) {
+    pub fn mark_bootstrap_shown(&self, engine: &Engine) {
         if let Some(bootstrap) = &self.bootstrap {
             engine.ports.briefings.complete_bootstrap(bootstrap);
         }
     }
 
     /// What the next turn of a long conversation need not read again.
-    pub fn keep(mut self, engine: &Engine, session: &SessionKey, reply: Option<SessionMessage>) {
+    pub fn cache_history(mut self, engine: &Engine, session: &SessionKey, reply: Option<SessionMessage>) {
         // Mail is stored as a line of the turn by the commit that ends it, and is not among these lines.
-        let is_worth_it = self.lines.len() >= KEPT && !self.is_shortened && self.desk.letters.is_empty();
+        let is_worth_it = self.lines.len() >= MIN_CACHED_LINES
+            && !self.is_shortened
+            && self.team_prompt.messages.is_empty();
         let Some(reply) = reply.filter(|_| is_worth_it) else { return };
-        self.push(reply);
-        let history =
-            History { session_id: self.session_id, through: self.compaction.through, lines: self.lines };
-        engine.histories.keep(session.clone(), history);
+        self.push_step(reply);
+        let history = CachedHistory {
+            session_id: self.session_id,
+            through: self.compaction.through,
+            lines: self.lines,
+        };
+        engine.history_cache.insert(session.clone(), history);
     }
 
-    pub fn spend(&mut self, spent: &Spent) {
+    pub fn add_usage(&mut self, spent: &UnstoredModelCall) {
         self.usage = self.usage.plus(spent.usage);
         self.cost += spent.cost.unwrap_or(0);
         self.model_used = Some(spent.model.clone());
     }
 
     /// What calls have stored that an earlier life of this turn made.
-    pub async fn recall_spent(&mut self, engine: &Engine, claim: &TurnClaim) -> Driven<()> {
+    pub async fn load_spent_usage(&mut self, engine: &Engine, claim: &TurnClaim) -> TurnResult<()> {
         let turn = claim.turn.clone();
         let spent = engine.db().read(move |tx| usage::sum_by_turn(tx, &turn)).await;
-        let spent = spent.map_err(|error| Halt::Lost(error.into()))?;
+        let spent = spent.map_err(|error| TurnAbort::Lost(error.into()))?;
         (self.usage, self.cost, self.model_used) = (spent.usage, spent.cost_nanos, spent.model);
         Ok(())
     }
@@ -415,11 +430,11 @@ impl Context {
 
 /// A message as it is read back. Bytes of images are read when a prompt shows them: those of all a turn has seen would be
 /// held until it ends.
-fn without_bytes(message: SessionMessage) -> SessionMessage {
+fn drop_image_bytes(message: SessionMessage) -> SessionMessage {
     SessionMessage { parts: to_stored_parts(&message.parts), ..message }
 }
 
-fn step(message: &SessionMessage) -> Option<TurnStep> {
+fn to_machine_step(message: &SessionMessage) -> Option<TurnStep> {
     match message.role {
         MessageRole::User => None,
         MessageRole::Assistant => {
@@ -437,7 +452,7 @@ fn step(message: &SessionMessage) -> Option<TurnStep> {
 }
 
 /// A model a person picked is used alone: it is never silently replaced.
-fn candidates(settings: &Settings, session: &Session, spec: &AgentSpec) -> Vec<ModelRef> {
+fn model_candidates(settings: &EngineSettings, session: &Session, spec: &AgentSpec) -> Vec<ModelRef> {
     if let Some(model) = &session.model_override {
         return vec![model.clone()];
     }
@@ -446,19 +461,19 @@ fn candidates(settings: &Settings, session: &Session, spec: &AgentSpec) -> Vec<M
 }
 
 /// What every conversation with an agent begins with, for a model that can take it in before it is asked.
-pub fn opening(spec: &AgentSpec, files: &str, tools: Vec<Arc<ToolSpec>>, nonce: &str) -> Prompt {
+pub fn build_opening_prompt(spec: &AgentSpec, files: &str, tools: Vec<Arc<ToolSpec>>, nonce: &str) -> Prompt {
     let system = system_prompt(spec, files, &prompt::frame_rules(&[], nonce), None);
     Prompt { system, tools, ..Prompt::default() }
 }
 
 /// What the caller of an OpenAI-shaped endpoint wrote as its system message. It comes after the agent's own
 /// words, lasts for this turn and is never part of the history.
-fn instructions(stored: &[SessionMessage]) -> Option<&str> {
+fn caller_instructions(stored: &[SessionMessage]) -> Option<&str> {
     stored.iter().rev().find_map(|message| message.meta.as_ref()?.get("instructions")?.as_str())
 }
 
 /// How long the caller of an OpenAI-shaped endpoint lets each answer of this turn be.
-fn most_tokens(stored: &[SessionMessage]) -> Option<u32> {
+fn max_answer_tokens(stored: &[SessionMessage]) -> Option<u32> {
     let stated = stored.iter().rev().find_map(|message| message.meta.as_ref()?.get("max_tokens")?.as_u64());
     stated.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX))
 }

@@ -6,13 +6,13 @@ use polyclaw_domain::message::MessagePart;
 use polyclaw_domain::provider::{ModelReply, ProviderError};
 use polyclaw_domain::redact::Redactor;
 
-use crate::import::Past;
-use crate::ingress::Inbound;
+use crate::history_import::ImportedMessage;
+use crate::ingress::IngressMessage;
 
 /// A key somebody pastes into a chat is as lost as one in a log.
-pub(crate) fn inbound(redactor: &Redactor, inbound: &mut Inbound) {
+pub(crate) fn redact_message(redactor: &Redactor, inbound: &mut IngressMessage) {
     redactor.redact_in_place(&mut inbound.text);
-    parts(redactor, &mut inbound.parts);
+    redact_parts(redactor, &mut inbound.parts);
     if let Some(meta) = &mut inbound.meta {
         redactor.redact_json(meta);
     }
@@ -22,7 +22,7 @@ pub(crate) fn inbound(redactor: &Redactor, inbound: &mut Inbound) {
 }
 
 /// Keys and addresses are compared, not read: changed they would name something else.
-pub(crate) fn has_secret_name(redactor: &Redactor, inbound: &Inbound) -> bool {
+pub(crate) fn has_secret_name(redactor: &Redactor, inbound: &IngressMessage) -> bool {
     let address = &inbound.address;
     let names = [inbound.session.as_str(), &address.channel, &address.account, &address.peer];
     let optional = [&address.thread, &inbound.platform_id, &inbound.idempotency_key];
@@ -30,14 +30,14 @@ pub(crate) fn has_secret_name(redactor: &Redactor, inbound: &Inbound) -> bool {
     names.into_iter().chain(optional).any(|name| redactor.contains_secret(name))
 }
 
-pub(crate) fn past(redactor: &Redactor, past: &mut [Past]) {
+pub(crate) fn redact_history(redactor: &Redactor, past: &mut [ImportedMessage]) {
     for said in past {
         redactor.redact_in_place(&mut said.text);
-        parts(redactor, &mut said.parts);
+        redact_parts(redactor, &mut said.parts);
     }
 }
 
-fn parts(redactor: &Redactor, parts: &mut [MessagePart]) {
+fn redact_parts(redactor: &Redactor, parts: &mut [MessagePart]) {
     for part in parts {
         match part {
             MessagePart::ToolCall(call) => *call = redactor.redact_call(call),
@@ -55,7 +55,7 @@ fn parts(redactor: &Redactor, parts: &mut [MessagePart]) {
 }
 
 /// Its calls keep what the model made up until they have run; what it can not know is taken out at once.
-pub(crate) fn reply(redactor: &Redactor, reply: &mut ModelReply) {
+pub(crate) fn redact_reply(redactor: &Redactor, reply: &mut ModelReply) {
     redactor.redact_in_place(&mut reply.text);
     for call in &mut reply.calls {
         redactor.redact_runnable_call(call);
@@ -64,13 +64,13 @@ pub(crate) fn reply(redactor: &Redactor, reply: &mut ModelReply) {
     }
 }
 
-pub(crate) fn provider_error(redactor: &Redactor, mut error: ProviderError) -> ProviderError {
+pub(crate) fn redact_provider_error(redactor: &Redactor, mut error: ProviderError) -> ProviderError {
     redactor.redact_in_place(&mut error.message);
     error
 }
 
 /// What a platform says of a message may quote the address it was sent to, and that may hold a token.
-pub(crate) fn sent(redactor: &Redactor, mut sent: SendOutcome) -> SendOutcome {
+pub(crate) fn redact_sent(redactor: &Redactor, mut sent: SendOutcome) -> SendOutcome {
     if let SendOutcome::Rejected { reason }
     | SendOutcome::Unknown { reason }
     | SendOutcome::Retry { reason, .. } = &mut sent

@@ -15,13 +15,16 @@ use polyclaw_store::{agents, jobs, messages, sessions};
 use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::hub::FrameKind;
-use crate::ingress::Fresh;
+use crate::ingress::NewIds;
 
-pub(crate) use change::{busy, compact, renew, renewed_event, set_agent, stop, stop_all, stop_turn};
+pub(crate) use change::{
+    busy_error, queue_compaction, renewed_event, set_agent, start_new_conversation, stop_session_tree,
+    stop_session_work, stop_turn,
+};
 
 /// What `/stop` ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stopped {
+pub struct StopOutcome {
     pub turn: Option<TurnId>,
     pub interrupted_tasks: usize,
     /// What it had begun, and what that had: the label of each run, and the name of each member of its teams.
@@ -29,22 +32,23 @@ pub struct Stopped {
 }
 
 /// How far back a conversation is looked for.
-const LOOKED_AT: usize = 1_000;
+const MAX_SCANNED_MESSAGES: usize = 1_000;
 
 impl Engine {
     /// Where people outside read a session: the last conversation on a channel somebody wrote from, or the one it was
     /// begun in.
-    pub async fn conversation(&self, key: &SessionKey) -> Result<Option<ChatAddress>> {
-        let begun = self.session(key).await?.address;
+    pub async fn session_conversation(&self, key: &SessionKey) -> Result<Option<ChatAddress>> {
+        let begun = self.load_session(key).await?.address;
         let wanted = key.clone();
-        let read =
-            move |tx: &mut polyclaw_store::Tx<'_>| messages::list_last_addresses(tx, &wanted, LOOKED_AT);
+        let read = move |tx: &mut polyclaw_store::Tx<'_>| {
+            messages::list_last_addresses(tx, &wanted, MAX_SCANNED_MESSAGES)
+        };
         let written = self.db().read(read).await?;
         let is_open = |address: &ChatAddress| self.ports.channels.contains_key(&address.channel);
         Ok(written.into_iter().chain(begun).find(|address| is_open(address) && !address.is_remote()))
     }
 
-    pub async fn session(&self, key: &SessionKey) -> Result<Session> {
+    pub async fn load_session(&self, key: &SessionKey) -> Result<Session> {
         let wanted = key.clone();
         let found = self.db().read(move |tx| sessions::get(tx, &wanted)).await?;
         found.ok_or_else(|| Error::UnknownSession(key.to_string()))
@@ -74,11 +78,11 @@ impl Engine {
 
     /// Ends the running turn and gives up interrupted tasks, and stops what the session began. Messages that wait are
     /// answered next.
-    pub async fn stop(&self, key: &SessionKey) -> Result<Stopped> {
-        self.session(key).await?;
+    pub async fn stop_session(&self, key: &SessionKey) -> Result<StopOutcome> {
+        self.load_session(key).await?;
         let (engine, wanted) = (self.clone(), key.clone());
-        let (stopped, after) = self.db().write(move |tx| stop_all(tx, &engine, &wanted)).await?;
-        self.follow(after);
+        let (stopped, after) = self.db().write(move |tx| stop_session_tree(tx, &engine, &wanted)).await?;
+        self.apply_effects(after);
         Ok(stopped)
     }
 
@@ -86,12 +90,12 @@ impl Engine {
     pub async fn stop_turn(&self, turn: &TurnId) -> Result<()> {
         let (engine, wanted) = (self.clone(), turn.clone());
         let after = self.db().write(move |tx| stop_turn(tx, &engine, &wanted)).await?;
-        self.follow(after.ok_or_else(|| Error::UnknownTurn(turn.to_string()))?);
+        self.apply_effects(after.ok_or_else(|| Error::UnknownTurn(turn.to_string()))?);
         Ok(())
     }
 
     /// Tells the turn's task if it is on this node. On another, that node hears of it.
-    pub(crate) fn stop_here(&self, turn: &TurnId) {
+    pub(crate) fn stop_local_turn(&self, turn: &TurnId) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).get(turn).cloned();
         if let Some(running) = running {
             running.stop();
@@ -100,17 +104,17 @@ impl Engine {
 
     /// `/new`: the same key, a new session id, an empty history. What runs is stopped and ends in the old
     /// conversation; what waits is answered in the new one.
-    pub async fn renew(&self, key: &SessionKey) -> Result<Session> {
-        self.session(key).await?;
+    pub async fn renew_session(&self, key: &SessionKey) -> Result<Session> {
+        self.load_session(key).await?;
         let (wanted, id, now) = (key.clone(), SessionId::new(self.next_id()), self.now());
-        let after = self.db().write(move |tx| renew(tx, &wanted, &id, now)).await?;
-        self.follow(after);
-        self.session(key).await
+        let after = self.db().write(move |tx| start_new_conversation(tx, &wanted, &id, now)).await?;
+        self.apply_effects(after);
+        self.load_session(key).await
     }
 
     /// Takes effect at the next turn, for model, tools and prompt at once.
-    pub async fn set_agent(&self, key: &SessionKey, agent: &AgentId) -> Result<()> {
-        let session = self.session(key).await?;
+    pub async fn set_session_agent(&self, key: &SessionKey, agent: &AgentId) -> Result<()> {
+        let session = self.load_session(key).await?;
         let (id, now) = (agent.clone(), self.now());
         match self.db().write(move |tx| set_agent(tx, &session, &id, now)).await? {
             true => Ok(()),
@@ -118,8 +122,8 @@ impl Engine {
         }
     }
 
-    pub async fn set_model(&self, key: &SessionKey, model: Option<ModelRef>) -> Result<()> {
-        self.session(key).await?;
+    pub async fn set_session_model(&self, key: &SessionKey, model: Option<ModelRef>) -> Result<()> {
+        self.load_session(key).await?;
         self.check_model(model.as_ref()).await?;
         let (wanted, now) = (key.clone(), self.now());
         self.db().write(move |tx| sessions::set_model(tx, &wanted, model.as_ref(), now)).await?;
@@ -127,13 +131,13 @@ impl Engine {
     }
 
     /// Whether what is said in a session may leave, and whether it may send; `None` leaves it as it is.
-    pub async fn set_policies(
+    pub async fn set_session_policies(
         &self,
         key: &SessionKey,
         delivers: Option<bool>,
         sends: Option<bool>,
     ) -> Result<()> {
-        self.session(key).await?;
+        self.load_session(key).await?;
         let (wanted, now) = (key.clone(), self.now());
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
             sessions::set_policies(tx, &wanted, (delivers, sends), now)
@@ -163,18 +167,18 @@ impl Engine {
     }
 
     /// Folds the history by hand, as a turn of its own.
-    pub async fn compact(&self, key: &SessionKey) -> Result<TurnId> {
-        let session = self.session(key).await?;
-        let fresh = Fresh::new(self, None);
+    pub async fn compact_session(&self, key: &SessionKey) -> Result<TurnId> {
+        let session = self.load_session(key).await?;
+        let fresh = NewIds::new(self, None);
         let turn = fresh.turn.clone();
-        let lane = self.db().write(move |tx| compact(tx, &session, &fresh)).await?;
-        self.lanes.wake(lane.ok_or_else(busy)?);
+        let lane = self.db().write(move |tx| queue_compaction(tx, &session, &fresh)).await?;
+        self.lanes.wake(lane.ok_or_else(busy_error)?);
         Ok(turn)
     }
 
     /// What waits there is gone with it; whoever waits for it is told.
     pub async fn delete_session(&self, key: &SessionKey) -> Result<()> {
-        self.session(key).await?;
+        self.load_session(key).await?;
         let (wanted, now) = (key.clone(), self.now());
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
             sessions::allocate_tickets(tx, &wanted, 0, now)?;
@@ -186,18 +190,20 @@ impl Engine {
             Ok(busy)
         };
         if self.db().write(write).await? {
-            return Err(Error::NotNow("a turn is running: stop it before deleting the session".to_owned()));
+            return Err(Error::InvalidState(
+                "a turn is running: stop it before deleting the session".to_owned(),
+            ));
         }
-        self.forget_deleted(key).await?;
+        self.clean_up_deleted_session(key).await?;
         self.hub.publish(key, FrameKind::Changed);
         Ok(())
     }
 
     /// What a deleted session leaves beside its rows. Its memories nobody would look for again; images that can not be
     /// removed now are, with those of the next.
-    pub(crate) async fn forget_deleted(&self, key: &SessionKey) -> Result<()> {
-        self.brain().forget_all(None, Some(key.clone()), Some(MemoryScope::Session)).await?;
-        if let Err(error) = self.remove_images().await {
+    pub(crate) async fn clean_up_deleted_session(&self, key: &SessionKey) -> Result<()> {
+        self.memory_store().forget_all(None, Some(key.clone()), Some(MemoryScope::Session)).await?;
+        if let Err(error) = self.remove_unused_images().await {
             tracing::warn!(%error, session.key = %key, "images of a deleted session could not be removed yet");
         }
         Ok(())

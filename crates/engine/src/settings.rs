@@ -19,11 +19,11 @@ use polyclaw_domain::safety::InstanceExposure;
 use polyclaw_domain::span::Telemetry;
 use polyclaw_domain::turn::TurnLimits;
 
-use crate::maintenance::Upkeep;
-use crate::reception;
+use crate::inbound;
+use crate::maintenance::RetentionConfig;
 
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct EngineSettings {
     pub slots: HashMap<JobLane, usize>,
     pub limits: TurnLimits,
     /// Without a token, tool output or child event for this long a turn is stopped.
@@ -39,7 +39,7 @@ pub struct Settings {
     pub skill_folders: Vec<PathBuf>,
     pub default_agent: AgentId,
     /// What an agent that is made at run time has where it does not say otherwise.
-    pub outset: AgentSpec,
+    pub agent_template: AgentSpec,
     /// The agent that the config does not write but has: it can be changed at run time, and what is not changed
     /// stays as the config's defaults have it.
     pub implicit_agent: Option<AgentSpec>,
@@ -77,11 +77,11 @@ pub struct Settings {
     /// When a day of a budget begins.
     pub calendar: BudgetCalendar,
     /// What agents do at set times.
-    pub errands: Vec<CronJob>,
+    pub cron_jobs: Vec<CronJob>,
     /// Who may write, who answers, and in which session.
-    pub reception: Arc<reception::Rules>,
+    pub inbound: Arc<inbound::InboundRules>,
     /// What becomes of sessions that nobody uses any more.
-    pub upkeep: Upkeep,
+    pub retention: RetentionConfig,
     /// The bounds of teams.
     pub teams: polyclaw_domain::team::TeamLimits,
     /// Where people find what teams are and write to each other; nowhere if it is not set.
@@ -92,9 +92,9 @@ pub struct Settings {
     pub telemetry: Telemetry,
 }
 
-impl Settings {
+impl EngineSettings {
     /// How many turns of a lane run at once.
-    pub fn slots_of(&self, lane: JobLane) -> usize {
+    pub fn lane_slots(&self, lane: JobLane) -> usize {
         self.slots.get(&lane).copied().unwrap_or(1)
     }
 
@@ -103,7 +103,7 @@ impl Settings {
         self.implicit_agent.as_ref().is_some_and(|spec| spec.agent_id == *id)
     }
 
-    pub fn defaults(workspace: PathBuf) -> Self {
+    pub fn with_workspace(workspace: PathBuf) -> Self {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         Self {
             slots: JobLane::ALL.into_iter().map(|lane| (lane, lane.default_slots(cores))).collect(),
@@ -114,11 +114,14 @@ impl Settings {
             lease_ms: 30_000,
             automatic_budget: 20,
             delivery_ttl_ms: 15 * 60_000,
-            upkeep: Upkeep { rules: MaintenanceConfig::default(), folder: workspace.join("archive") },
+            retention: RetentionConfig {
+                rules: MaintenanceConfig::default(),
+                folder: workspace.join("archive"),
+            },
             workspace,
             skill_folders: Vec::new(),
             default_agent: AgentId::main(),
-            outset: AgentSpec::with_id(AgentId::main()),
+            agent_template: AgentSpec::with_id(AgentId::main()),
             implicit_agent: None,
             agents_in_rules: Vec::new(),
             default_model: None,
@@ -138,8 +141,8 @@ impl Settings {
             session_budget: AgentBudget::default(),
             team_budget: AgentBudget::default(),
             calendar: BudgetCalendar::default(),
-            errands: Vec::new(),
-            reception: Arc::new(reception::Rules::of(&Config::default())),
+            cron_jobs: Vec::new(),
+            inbound: Arc::new(inbound::InboundRules::from_config(&Config::default())),
             teams: polyclaw_domain::team::TeamLimits::default(),
             teams_folder: None,
             redactor: Arc::default(),
@@ -148,7 +151,7 @@ impl Settings {
     }
 
     /// The model an agent asks first where a session has none of its own.
-    pub fn model_of(&self, spec: &AgentSpec) -> Option<ModelRef> {
+    pub fn agent_model(&self, spec: &AgentSpec) -> Option<ModelRef> {
         spec.defaults.model.clone().or_else(|| self.default_model.clone())
     }
 

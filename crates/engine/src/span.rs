@@ -10,12 +10,12 @@ use polyclaw_domain::tool::ToolCall;
 use polyclaw_store::jobs::{TurnClaim, TurnJobEnd};
 
 use crate::core::Engine;
-use crate::prompt::Context;
-use crate::worker::Running;
+use crate::prompt::TurnContext;
+use crate::worker::RunningTurn;
 
 /// What a turn is to whoever watches from outside.
 #[derive(Clone)]
-pub(crate) struct Cause {
+pub(crate) struct TurnSpanContext {
     parent: OtelSpanId,
     links: Vec<(OtelTraceId, OtelSpanId)>,
     /// The message that began the trace, where this turn is the first thing it caused.
@@ -25,20 +25,20 @@ pub(crate) struct Cause {
     depth: u32,
 }
 
-impl Cause {
+impl TurnSpanContext {
     /// `None` where nobody watches.
-    pub fn of(engine: &Engine, context: &Context, claim: &TurnClaim) -> Option<Self> {
+    pub fn for_turn(engine: &Engine, context: &TurnContext, claim: &TurnClaim) -> Option<Self> {
         if !engine.settings().telemetry.is_enabled() {
             return None;
         }
-        let told = context.told_by();
+        let told = context.announced_runs();
         let links: Vec<_> = told
             .iter()
             .map(|(trace, run)| (OtelTraceId::for_trace(trace), OtelSpanId::for_run(run)))
             .collect();
         let first = context.stored.iter().find(|message| message.address.is_some());
         let message = || first.map(|message| (message.channel.clone(), message.created_at));
-        let (parent, message) = match (&context.run, told.first(), context.resumes().first()) {
+        let (parent, message) = match (&context.run, told.first(), context.resumed_turns().first()) {
             (Some(run), _, _) => (OtelSpanId::for_run(run), None),
             (None, Some((_, run)), _) if !claim.has_person => (OtelSpanId::for_run(run), None),
             (None, _, Some(turn)) if !claim.has_person => (OtelSpanId::for_turn(turn), None),
@@ -56,10 +56,15 @@ impl Cause {
 }
 
 /// A turn has ended, and with it what its message first caused.
-pub(crate) fn turn(engine: &Engine, running: &Running, cause: &Cause, end: &TurnJobEnd) {
+pub(crate) fn record_turn_span(
+    engine: &Engine,
+    running: &RunningTurn,
+    cause: &TurnSpanContext,
+    end: &TurnJobEnd,
+) {
     let (telemetry, now) = (&engine.settings().telemetry, engine.now());
-    let began = running.began(now);
-    telemetry.record_span(|| invoked(running, cause, end, (began, now)));
+    let began = running.started_at(now);
+    telemetry.record_span(|| agent_span(running, cause, end, (began, now)));
     let Some((channel, sent)) = &cause.message else { return };
     telemetry.record_span(|| Span {
         id: OtelSpanId::for_message(&running.claim.trace),
@@ -67,11 +72,16 @@ pub(crate) fn turn(engine: &Engine, running: &Running, cause: &Cause, end: &Turn
         name: "receive".to_owned(),
         kind: SpanKind::Consumer,
         attributes: vec![("polyclaw.channel", SpanAttribute::Text(channel.clone()))],
-        ..span(&running.claim, ((*sent).min(began), now))
+        ..turn_child_span(&running.claim, ((*sent).min(began), now))
     });
 }
 
-fn invoked(running: &Running, cause: &Cause, end: &TurnJobEnd, times: (Millis, Millis)) -> Span {
+fn agent_span(
+    running: &RunningTurn,
+    cause: &TurnSpanContext,
+    end: &TurnJobEnd,
+    times: (Millis, Millis),
+) -> Span {
     let (id, name) = &cause.agent;
     let mut facts = vec![
         ("gen_ai.operation.name", SpanAttribute::from("invoke_agent")),
@@ -83,7 +93,7 @@ fn invoked(running: &Running, cause: &Cause, end: &TurnJobEnd, times: (Millis, M
         ("polyclaw.turn.attempt", SpanAttribute::Count(running.claim.attempt.into())),
         ("polyclaw.depth", SpanAttribute::Count(cause.depth.into())),
     ];
-    facts.extend(tokens(end.usage));
+    facts.extend(token_attributes(end.usage));
     Span {
         id: OtelSpanId::for_turn(&running.claim.turn),
         parent: Some(cause.parent),
@@ -91,14 +101,14 @@ fn invoked(running: &Running, cause: &Cause, end: &TurnJobEnd, times: (Millis, M
         name: format!("invoke_agent {name}"),
         attributes: facts,
         error: end.error_code.map(str::to_owned),
-        ..span(&running.claim, times)
+        ..turn_child_span(&running.claim, times)
     }
 }
 
 /// A model was asked.
-pub(crate) fn chat(
+pub(crate) fn record_chat_span(
     engine: &Engine,
-    running: &Running,
+    running: &RunningTurn,
     (model, began): (Option<&ModelRef>, Millis),
     reply: &Result<ModelReply, ProviderError>,
 ) {
@@ -114,9 +124,9 @@ pub(crate) fn chat(
             facts.push(("gen_ai.response.model", SpanAttribute::Text(reply.model.model.clone())));
             facts.push((
                 "gen_ai.response.finish_reasons",
-                SpanAttribute::Texts(vec![finish(reply).to_owned()]),
+                SpanAttribute::Texts(vec![finish_reason(reply).to_owned()]),
             ));
-            facts.extend(tokens(reply.usage));
+            facts.extend(token_attributes(reply.usage));
         }
         Span {
             id: OtelSpanId::for_model_call(&engine.next_id()),
@@ -124,13 +134,18 @@ pub(crate) fn chat(
             kind: SpanKind::Client,
             attributes: facts,
             error: reply.as_ref().err().map(|error| error.class.as_str().to_owned()),
-            ..span(&running.claim, (began, engine.now()))
+            ..turn_child_span(&running.claim, (began, engine.now()))
         }
     });
 }
 
 /// A tool was called.
-pub(crate) fn tool(engine: &Engine, running: &Running, call: &ToolCall, (began, is_error): (Millis, bool)) {
+pub(crate) fn record_tool_span(
+    engine: &Engine,
+    running: &RunningTurn,
+    call: &ToolCall,
+    (began, is_error): (Millis, bool),
+) {
     engine.settings().telemetry.record_span(|| Span {
         id: OtelSpanId::for_tool_call(&running.claim.turn, &call.id),
         name: format!("execute_tool {}", call.name),
@@ -141,12 +156,12 @@ pub(crate) fn tool(engine: &Engine, running: &Running, call: &ToolCall, (began, 
             ("gen_ai.tool.type", SpanAttribute::from("function")),
         ],
         error: is_error.then(|| "tool_error".to_owned()),
-        ..span(&running.claim, (began, engine.now()))
+        ..turn_child_span(&running.claim, (began, engine.now()))
     });
 }
 
 /// Something inside a turn.
-fn span(claim: &TurnClaim, (began, ended): (Millis, Millis)) -> Span {
+fn turn_child_span(claim: &TurnClaim, (began, ended): (Millis, Millis)) -> Span {
     Span {
         trace: OtelTraceId::for_trace(&claim.trace),
         id: OtelSpanId::for_turn(&claim.turn),
@@ -161,7 +176,7 @@ fn span(claim: &TurnClaim, (began, ended): (Millis, Millis)) -> Span {
     }
 }
 
-fn finish(reply: &ModelReply) -> &'static str {
+fn finish_reason(reply: &ModelReply) -> &'static str {
     match (reply.truncated, reply.calls.is_empty()) {
         (true, _) => "length",
         (false, false) => "tool_calls",
@@ -170,7 +185,7 @@ fn finish(reply: &ModelReply) -> &'static str {
 }
 
 /// What is not known is left out.
-fn tokens(usage: TokenUsage) -> impl Iterator<Item = (&'static str, SpanAttribute)> {
+fn token_attributes(usage: TokenUsage) -> impl Iterator<Item = (&'static str, SpanAttribute)> {
     let known = [
         ("gen_ai.usage.input_tokens", usage.input_tokens),
         ("gen_ai.usage.output_tokens", usage.output_tokens),
@@ -179,9 +194,9 @@ fn tokens(usage: TokenUsage) -> impl Iterator<Item = (&'static str, SpanAttribut
     known.into_iter().filter_map(move |(name, tokens)| Some((name, count(tokens?))))
 }
 
-impl Context {
+impl TurnContext {
     /// The runs whose ends this turn takes up, each with its trace.
-    fn told_by(&self) -> Vec<(polyclaw_domain::id::TraceId, RunId)> {
+    fn announced_runs(&self) -> Vec<(polyclaw_domain::id::TraceId, RunId)> {
         self.stored.iter().filter_map(|message| run::announced_run(message.meta.as_ref()?)).collect()
     }
 }

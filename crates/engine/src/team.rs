@@ -4,25 +4,25 @@
 //! has to tell is told from its events (`relay`), each once, so nothing depends on two commits happening together.
 
 mod actor;
-mod desk;
+mod create;
 mod files;
 mod hooks;
 mod idle;
-mod keep;
-mod make;
+mod messages;
 mod offer;
 mod plan;
-mod post;
+mod prompt_context;
+mod reconcile;
 mod relay;
 mod retry;
 mod shutdown;
 mod spawn;
-mod spent;
+mod tasks;
 mod turn;
+mod turn_budget;
 mod verify;
 mod view;
 mod wake;
-mod work;
 
 use std::collections::HashSet;
 use std::sync::PoisonError;
@@ -38,38 +38,38 @@ use crate::core::Engine;
 use crate::error::Result;
 use crate::hub::FrameKind;
 
-pub use actor::Actor;
-pub(crate) use desk::Desk;
-pub(crate) use files::Files;
+pub use actor::TeamActor;
+pub use create::NewTeam;
+pub(crate) use files::TeamFileCache;
 pub use hooks::{HookAnswer, TeamHooks};
-pub(crate) use keep::keep;
-pub use make::NewTeam;
+pub use messages::{OutgoingTeamMessage, TeamMessageReceipt};
 pub use plan::MemberPlan;
 pub use polyclaw_store::tasks::TaskChange;
-pub use post::{Outgoing, Receipt};
-pub use shutdown::{Ended, Outcome};
-pub use spawn::{NewMember, Spawned};
-pub use spent::TurnBudget;
-pub(crate) use turn::{After, authority_of_teams, end_turn, mail_line};
-pub use view::View;
-pub use work::{Finish, NewTask, Update, Wanted};
+pub(crate) use prompt_context::TeamPromptContext;
+pub(crate) use reconcile::run_reconcile_loop;
+pub use shutdown::{MemberShutdownOutcome, TeamShutdownStatus};
+pub use spawn::{NewMember, SpawnedTeammate};
+pub use tasks::{NewTeamTask, TaskFilter, TaskOutcome, TeamTaskUpdate};
+pub(crate) use turn::{TurnFollowUp, authority_of_teams, end_team_turn, mail_line};
+pub use turn_budget::TurnBudget;
+pub use view::TeamSnapshot;
 
 impl Engine {
     /// The team that bears a name now.
-    pub(crate) async fn team_named(&self, name: &str) -> Result<Team> {
+    pub(crate) async fn find_team(&self, name: &str) -> Result<Team> {
         let wanted = name.to_owned();
         let found = self.db().read(move |tx| teams::find_open_by_name(tx, &wanted)).await?;
         found.ok_or_else(|| TeamRefusal::Unknown(quote_safely(name)).into())
     }
 
-    pub(crate) fn ledger(&self, team: &Team) -> Result<Db> {
+    pub(crate) fn open_ledger(&self, team: &Team) -> Result<Db> {
         Ok(self.ports.ledgers.open(&team.id, &team.name)?)
     }
 
     /// Records what happened to a team, and shows it to whoever watches its lead.
-    pub(crate) async fn note_team(&self, team: &Team, data: Value) {
+    pub(crate) async fn record_team_event(&self, team: &Team, data: Value) {
         self.hub.publish(&team.lead, FrameKind::Team { change: data.clone() });
-        self.record(event(EventKind::TeamChanged, team, data)).await;
+        self.record_event(team_event(EventKind::TeamChanged, team, data)).await;
     }
 
     /// The keeper looks at this team when it looks next. It is not woken for that: many may claim in a second.
@@ -82,13 +82,13 @@ impl Engine {
     }
 
     /// The keeper of teams looks at once.
-    pub(crate) fn look_after_teams(&self) {
+    pub(crate) fn wake_reconciler(&self) {
         self.team_wake.notify_one();
     }
 }
 
 /// What happened to a team, as it is recorded.
-fn event(kind: EventKind, team: &Team, data: Value) -> NewEvent {
+fn team_event(kind: EventKind, team: &Team, data: Value) -> NewEvent {
     NewEvent {
         kind,
         session: Some(team.lead.clone()),

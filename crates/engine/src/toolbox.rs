@@ -1,14 +1,14 @@
 //! Tools that change what the engine knows, and the join of all toolboxes into the one list that is filtered.
 
+mod agent_config;
 mod agents;
 pub(crate) mod cron;
-mod draft;
-pub(crate) mod family;
+pub(crate) mod engine_tool;
 pub mod memory;
 pub(crate) mod message;
 mod models;
-pub(crate) mod own;
 pub(crate) mod settings;
+pub(crate) mod subagents;
 pub(crate) mod team;
 mod todo;
 
@@ -25,19 +25,19 @@ use polyclaw_domain::tool::{
 use crate::error::Error;
 
 /// Several toolboxes as one. Where two have a tool of one name, the first one's is meant.
-pub struct Toolboxes(Vec<Arc<dyn Toolbox>>);
+pub struct ToolRegistry(Vec<Arc<dyn Toolbox>>);
 
-impl Toolboxes {
+impl ToolRegistry {
     pub fn new(boxes: Vec<Arc<dyn Toolbox>>) -> Self {
         Self(boxes)
     }
 
-    fn owner(&self, scope: &ToolScope, name: &str) -> Option<&Arc<dyn Toolbox>> {
+    fn find_toolbox(&self, scope: &ToolScope, name: &str) -> Option<&Arc<dyn Toolbox>> {
         self.0.iter().find(|toolbox| toolbox.list_tools(scope).iter().any(|tool| tool.name == name))
     }
 }
 
-impl Toolbox for Toolboxes {
+impl Toolbox for ToolRegistry {
     fn list_tools(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
         let mut listed: Vec<Arc<ToolSpec>> = Vec::new();
         for tool in self.0.iter().flat_map(|toolbox| toolbox.list_tools(scope)) {
@@ -58,14 +58,14 @@ impl Toolbox for Toolboxes {
     }
 
     fn assess_call<'a>(&'a self, scope: &'a ToolScope, call: &'a ToolCall) -> BoxFuture<'a, ToolQuestion> {
-        match self.owner(scope, &call.name) {
+        match self.find_toolbox(scope, &call.name) {
             Some(toolbox) => toolbox.assess_call(scope, call),
             None => Box::pin(std::future::ready(ToolQuestion::None)),
         }
     }
 
     fn written_files<'a>(&'a self, scope: &'a ToolScope, call: &'a ToolCall) -> BoxFuture<'a, Vec<PathBuf>> {
-        match self.owner(scope, &call.name) {
+        match self.find_toolbox(scope, &call.name) {
             Some(toolbox) => toolbox.written_files(scope, call),
             None => Box::pin(std::future::ready(Vec::new())),
         }
@@ -78,7 +78,7 @@ impl Toolbox for Toolboxes {
         call: &'a ToolCall,
         progress: ProgressSink<'a>,
     ) -> BoxFuture<'a, ToolOutcome> {
-        match self.owner(scope, &call.name) {
+        match self.find_toolbox(scope, &call.name) {
             Some(toolbox) => toolbox.run(scope, turn, call, progress),
             None => {
                 Box::pin(std::future::ready(ToolOutcome::error(format!("There is no tool '{}'.", call.name))))
@@ -87,12 +87,12 @@ impl Toolbox for Toolboxes {
     }
 }
 
-type Done = std::result::Result<String, Refused>;
+type ToolCallResult = std::result::Result<String, ToolRefusal>;
 
 /// Why a call did nothing, as the model is told.
-pub(crate) struct Refused(String);
+pub(crate) struct ToolRefusal(String);
 
-impl From<Error> for Refused {
+impl From<Error> for ToolRefusal {
     fn from(error: Error) -> Self {
         Self(match error.hint() {
             Some(hint) => format!("{error} ({}): {hint}", error.code()),
@@ -101,20 +101,20 @@ impl From<Error> for Refused {
     }
 }
 
-impl From<serde_json::Error> for Refused {
+impl From<serde_json::Error> for ToolRefusal {
     fn from(error: serde_json::Error) -> Self {
         Self(format!("The arguments do not fit: {error}"))
     }
 }
 
-impl From<String> for Refused {
+impl From<String> for ToolRefusal {
     fn from(text: String) -> Self {
         Self(text)
     }
 }
 
-impl From<Refused> for ToolOutcome {
-    fn from(Refused(text): Refused) -> Self {
+impl From<ToolRefusal> for ToolOutcome {
+    fn from(ToolRefusal(text): ToolRefusal) -> Self {
         Self::error(text)
     }
 }

@@ -25,26 +25,26 @@ use crate::approval;
 use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::hub::FrameKind;
-use crate::prompt::Context;
-use crate::toolbox::family;
-use crate::worker::Running;
+use crate::prompt::TurnContext;
+use crate::toolbox::subagents;
+use crate::worker::RunningTurn;
 
 mod announces;
 mod end;
+mod invalid_arguments;
 mod model;
-mod patience;
+mod retry;
 mod tool;
-mod unreadable;
 
 use announces::merge_announces;
-pub(crate) use patience::Patience;
-pub(crate) use unreadable::is_unreadable;
-use unreadable::why_unreadable;
+pub(crate) use invalid_arguments::has_invalid_arguments;
+use invalid_arguments::invalid_arguments_message;
+pub(crate) use retry::ModelRetryPolicy;
 
-const EMPTY_REPLY: &str = "empty_reply";
+const EMPTY_REPLY_CODE: &str = "empty_reply";
 
 /// How a turn ended early.
-pub(crate) enum Halt {
+pub(crate) enum TurnAbort {
     /// The claim is no longer ours, or the database gave up: whoever holds it next goes on.
     Lost(Error),
     /// The user is told this sentence.
@@ -59,7 +59,7 @@ pub(crate) enum Halt {
     Steered,
 }
 
-impl Halt {
+impl TurnAbort {
     pub fn no_model(engine: &Engine) -> Self {
         Self::Failed { code: "no_model", sentence: engine.settings().no_model_hint.clone() }
     }
@@ -73,19 +73,19 @@ impl Halt {
     }
 }
 
-impl From<Error> for Halt {
+impl From<Error> for TurnAbort {
     fn from(error: Error) -> Self {
         Self::Lost(error)
     }
 }
 
-impl From<ProviderError> for Halt {
+impl From<ProviderError> for TurnAbort {
     fn from(error: ProviderError) -> Self {
         let code = match error.class {
             ErrorClass::NotConfigured => "no_model",
             ErrorClass::Empty => {
                 let sentence = format!("The model {} returned an empty answer.", error.model);
-                return Self::Failed { code: EMPTY_REPLY, sentence };
+                return Self::Failed { code: EMPTY_REPLY_CODE, sentence };
             }
             ErrorClass::OutOfDescriptors => {
                 let sentence = "I could not ask the model: this machine has no file descriptor left \
@@ -108,11 +108,11 @@ impl From<ProviderError> for Halt {
     }
 }
 
-pub(crate) type Driven<T> = std::result::Result<T, Halt>;
+pub(crate) type TurnResult<T> = std::result::Result<T, TurnAbort>;
 
 /// Starts a turn in the transaction that claims it: moves its inputs behind what was stored while they waited,
 /// and drains interrupted tasks unless a person's message goes first.
-pub(crate) fn open(tx: &mut Tx<'_>, claim: &TurnClaim, now: Millis) -> polyclaw_store::Result<()> {
+pub(crate) fn open_turn(tx: &mut Tx<'_>, claim: &TurnClaim, now: Millis) -> polyclaw_store::Result<()> {
     if claim.inputs > MAX_ANNOUNCES {
         merge_announces(tx, claim)?;
     }
@@ -131,7 +131,7 @@ pub(crate) fn open(tx: &mut Tx<'_>, claim: &TurnClaim, now: Millis) -> polyclaw_
     for row in &waiting {
         rows::assign_to_turn(tx, row, &claim.turn)?;
     }
-    events::record(tx, &event(claim, EventKind::BacklogDrained, json!({ "tasks": tasks.len() })), now)
+    events::record(tx, &turn_event(claim, EventKind::BacklogDrained, json!({ "tasks": tasks.len() })), now)
 }
 
 fn insert_backlog(tx: &mut Tx<'_>, claim: &TurnClaim, text: &str, now: Millis) -> polyclaw_store::Result<()> {
@@ -148,7 +148,7 @@ fn insert_backlog(tx: &mut Tx<'_>, claim: &TurnClaim, text: &str, now: Millis) -
     messages::insert_at(tx, &line, ticket)
 }
 
-pub(crate) fn event(claim: &TurnClaim, kind: EventKind, data: serde_json::Value) -> NewEvent {
+pub(crate) fn turn_event(claim: &TurnClaim, kind: EventKind, data: serde_json::Value) -> NewEvent {
     NewEvent {
         kind,
         session: Some(claim.session.clone()),
@@ -163,18 +163,18 @@ pub(crate) fn event(claim: &TurnClaim, kind: EventKind, data: serde_json::Value)
 #[tracing::instrument(name = "turn", skip_all, fields(
     turn.id = %running.claim.turn, session.key = %running.claim.session,
     agent.id = %running.claim.agent, trace.id = %running.claim.trace))]
-pub(crate) async fn drive(engine: &Engine, running: &Arc<Running>) {
+pub(crate) async fn drive_turn(engine: &Engine, running: &Arc<RunningTurn>) {
     loop {
-        let lost = match watched(engine, running).await {
+        let lost = match run_with_watchdogs(engine, running).await {
             Ok(()) => return,
-            Err(Halt::Lost(error)) => error,
-            Err(halt) => match end::halt(engine, running, halt).await {
+            Err(TurnAbort::Lost(error)) => error,
+            Err(halt) => match end::abort_turn(engine, running, halt).await {
                 Ok(()) => return,
                 Err(error) => error,
             },
         };
         if !matches!(&lost, Error::Store(error) if error.is_transient()) || engine.is_draining() {
-            return end::look(engine, running, &lost).await;
+            return end::publish_stored_end(engine, running, &lost).await;
         }
         // The stored steps are still there: as soon as the database is, the turn goes on from them.
         tracing::error!(error = %lost, "the database is away, trying the turn again");
@@ -183,36 +183,38 @@ pub(crate) async fn drive(engine: &Engine, running: &Arc<Running>) {
 }
 
 /// Ends a turn whose task panicked; the panic itself is in the log already.
-pub(crate) async fn give_up(engine: &Engine, running: &Arc<Running>) {
+pub(crate) async fn fail_panicked_turn(engine: &Engine, running: &Arc<RunningTurn>) {
     let sentence = "I stopped because of a fault inside; the log says what.".to_owned();
-    if let Err(error) = end::halt(engine, running, Halt::Failed { code: "internal", sentence }).await {
+    if let Err(error) =
+        end::abort_turn(engine, running, TurnAbort::Failed { code: "internal", sentence }).await
+    {
         tracing::error!(%error, "the end of a turn that panicked could not be stored");
     }
 }
 
 /// The turn under its watchdogs: a person's stop, silence, and the whole turn's limit.
-async fn watched(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
+async fn run_with_watchdogs(engine: &Engine, running: &Arc<RunningTurn>) -> TurnResult<()> {
     let settings = engine.settings();
     let deaths = running.claim.blamed_deaths;
     // One that was cut off while it waited for a person goes round in no circle.
-    if deaths >= settings.attempts && !approval::is_open(engine, &running.claim.turn).await? {
-        return Err(Halt::Failed {
+    if deaths >= settings.attempts && !approval::has_open_approval(engine, &running.claim.turn).await? {
+        return Err(TurnAbort::Failed {
             code: "too_many_attempts",
             sentence: format!(
                 "I gave up after {deaths} attempts that were all cut off before a step was done."
             ),
         });
     }
-    let mut run = std::pin::pin!(run(engine, running));
+    let mut run = std::pin::pin!(run_turn(engine, running));
     let halt = tokio::select! {
         biased;
-        () = cancelled(running) => Halt::Cancelled,
+        () = wait_for_cancel(running) => TurnAbort::Cancelled,
         done = &mut run => return done,
-        () = stalled(running, settings.stall_ms) => Halt::Failed {
+        () = wait_for_stall(running, settings.stall_ms) => TurnAbort::Failed {
             code: "stalled",
             sentence: format!("I stopped because nothing happened for {} seconds.", settings.stall_ms / 1000),
         },
-        () = overdue(running, Duration::from_millis(settings.turn_ms)) => Halt::Failed {
+        () = wait_for_turn_limit(running, Duration::from_millis(settings.turn_ms)) => TurnAbort::Failed {
             code: "turn_timeout",
             sentence: format!("I stopped after {} minutes without finishing.", settings.turn_ms / 60_000),
         },
@@ -222,117 +224,121 @@ async fn watched(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
 }
 
 /// Waits for tools that are on their way. Says whether there were any.
-async fn gathered(engine: &Engine, context: &Context) -> bool {
+async fn gather_tools(engine: &Engine, context: &TurnContext) -> bool {
     let Some(gathering) = engine.tools().wait_until_ready(&context.scope) else { return false };
     gathering.await;
     true
 }
 
-async fn cancelled(running: &Running) {
+async fn wait_for_cancel(running: &RunningTurn) {
     while !running.cancelled.load(Ordering::Relaxed) {
         running.cancel.notified().await;
     }
 }
 
-async fn stalled(running: &Running, stall_ms: u64) {
+async fn wait_for_stall(running: &RunningTurn, stall_ms: u64) {
     while let left @ 1.. = stall_ms.saturating_sub(running.silent_ms()) {
         tokio::time::sleep(Duration::from_millis(left)).await;
     }
 }
 
 /// Ends when the turn has worked for this long.
-async fn overdue(running: &Running, limit: Duration) {
-    while let Some(left) = limit.checked_sub(running.worked()).filter(|left| !left.is_zero()) {
+async fn wait_for_turn_limit(running: &RunningTurn, limit: Duration) {
+    while let Some(left) = limit.checked_sub(running.worked_time()).filter(|left| !left.is_zero()) {
         tokio::time::sleep(left).await;
     }
 }
 
-async fn run(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
+async fn run_turn(engine: &Engine, running: &Arc<RunningTurn>) -> TurnResult<()> {
     let claim = &running.claim;
     let mut context = match running.take_rows() {
-        Some(rows) => Context::of(engine, claim, rows)?,
-        None => Context::load(engine, claim).await?,
+        Some(rows) => TurnContext::from_rows(engine, claim, rows)?,
+        None => TurnContext::load(engine, claim).await?,
     };
-    if gathered(engine, &context).await {
-        context.look_for_tools(engine);
+    if gather_tools(engine, &context).await {
+        context.refresh_tools(engine);
     }
     // One that was handed back at a step has had a life before, too.
     if claim.attempt > 1 || context.last_step().is_some() {
-        running.drafts.recall(engine, &claim.turn).await?;
-        running.drafts.find_again(engine, &claim.turn).await;
+        running.drafts.load_stored(engine, &claim.turn).await?;
+        running.drafts.resend_uncertain(engine, &claim.turn).await;
     }
     if context.agent_is_gone {
-        return Err(Halt::no_agent(claim));
+        return Err(TurnAbort::no_agent(claim));
     }
     engine.hub.publish(
         &claim.session,
         FrameKind::Started {
             turn_id: claim.turn.clone(),
             agent_id: claim.agent.to_string(),
-            resumes: context.resumes(),
+            resumes: context.resumed_turns(),
         },
     );
     if claim.kind == jobs::TurnJobKind::Compact {
-        context.compact(engine, running).await?;
-        return end::finish(engine, running, &context, String::new()).await.map(drop);
+        context.compact_history(engine, running).await?;
+        return end::finish_turn(engine, running, &context, String::new()).await.map(drop);
     }
-    context.recall(engine, claim).await;
-    context.listen(engine).await?;
+    context.recall_memories(engine, claim).await;
+    context.load_earlier_replies(engine).await?;
     let steps = context.steps();
     if !steps.is_empty() {
-        context.recall_spent(engine, claim).await?;
+        context.load_spent_usage(engine, claim).await?;
     }
     let mut machine = Turn::restore_from_steps(engine.settings().limits, steps);
     let mut effect = machine.apply_event(Step::Started { steered: context.steered });
     loop {
-        running.pulse();
+        running.note_progress();
         effect = match effect {
             TurnEffect::CallModel => {
-                context.look_at_team(engine, claim).await?;
-                let reply = match model::ask(engine, running, &mut context, &machine).await {
-                    Err(Halt::Steered) => {
+                context.load_team_context(engine, claim).await?;
+                let reply = match model::ask_model(engine, running, &mut context, &machine).await {
+                    Err(TurnAbort::Steered) => {
                         effect = machine.apply_event(Step::Started { steered: true });
                         continue;
                     }
                     asked => asked?,
                 };
                 if reply.calls.iter().any(|call| context.is_for_client(call)) {
-                    return end::hand_to_client(engine, running, &context).await;
+                    return end::hand_calls_to_client(engine, running, &context).await;
                 }
                 machine.apply_event(Step::Replied { text: reply.text, calls: reply.calls })
             }
             // The step was stored before a crash, the handing over was not.
             TurnEffect::RunTool(call) if context.is_for_client(&call) => {
-                return end::hand_to_client(engine, running, &context).await;
+                return end::hand_calls_to_client(engine, running, &context).await;
             }
             TurnEffect::RunTool(call) => {
-                let (outcome, steered) = tool::run(engine, running, &mut context, &call).await?;
+                let (outcome, steered) = tool::run_tool_call(engine, running, &mut context, &call).await?;
                 if engine.is_draining() {
-                    return Err(Halt::HandedBack);
+                    return Err(TurnAbort::HandedBack);
                 }
-                if call.name == family::YIELD && !outcome.is_error {
-                    return end::rest(engine, running, &context).await;
+                if call.name == subagents::YIELD_TOOL && !outcome.is_error {
+                    return end::end_yielded_turn(engine, running, &context).await;
                 }
                 if call.name == TEAM_CREATE && !outcome.is_error {
-                    context.take_role(engine, TeamRole::Lead);
+                    context.set_team_role(engine, TeamRole::Lead);
                 }
                 machine.apply_event(Step::Resulted { call_id: call.id, outcome, steered })
             }
-            TurnEffect::Yield { skipped } => return end::give_way(engine, running, &context, &skipped).await,
+            TurnEffect::Yield { skipped } => {
+                return end::yield_to_newer_message(engine, running, &context, &skipped).await;
+            }
             TurnEffect::Finish { text } => {
-                let reply = end::finish(engine, running, &context, text).await?;
-                context.settle(engine);
-                context.keep(engine, &claim.session, reply);
+                let reply = end::finish_turn(engine, running, &context, text).await?;
+                context.mark_bootstrap_shown(engine);
+                context.cache_history(engine, &claim.session, reply);
                 return Ok(());
             }
-            TurnEffect::Stop { reason, .. } => return end::stop(engine, running, &context, &reason).await,
+            TurnEffect::Stop { reason, .. } => {
+                return end::stop_looping_turn(engine, running, &context, &reason).await;
+            }
         };
     }
 }
 
 /// A stored step of this turn.
 pub(crate) fn step_message(
-    context: &Context,
+    context: &TurnContext,
     claim: &TurnClaim,
     id: MessageId,
     now: Millis,
@@ -359,14 +365,14 @@ pub(crate) fn result_message(step: SessionMessage, call: &ToolCall, outcome: &To
 }
 
 /// Stores a step and returns its ticket.
-pub(crate) fn append(tx: &mut Tx<'_>, step: &SessionMessage) -> polyclaw_store::Result<i64> {
+pub(crate) fn append_step(tx: &mut Tx<'_>, step: &SessionMessage) -> polyclaw_store::Result<i64> {
     let ticket = sessions::allocate_tickets(tx, &step.session, 1, step.created_at)?.unwrap_or_default();
     messages::insert_at(tx, step, ticket)?;
     Ok(ticket)
 }
 
 /// Calls of the last stored step that have no result yet.
-pub(crate) fn open_calls(stored: &[SessionMessage]) -> Vec<ToolCall> {
+pub(crate) fn unanswered_calls(stored: &[SessionMessage]) -> Vec<ToolCall> {
     let Some(at) = stored
         .iter()
         .rposition(|m| m.role == MessageRole::Assistant && tool_calls(&m.parts).next().is_some())
@@ -386,7 +392,7 @@ pub(crate) fn open_calls(stored: &[SessionMessage]) -> Vec<ToolCall> {
 
 impl Engine {
     /// Stores an event and writes its log line.
-    pub(crate) async fn record(&self, mut event: NewEvent) {
+    pub(crate) async fn record_event(&self, mut event: NewEvent) {
         self.redactor().redact_json(&mut event.data);
         tracing::info!(
             kind = event.kind.as_str(),
@@ -410,8 +416,8 @@ pub(crate) fn stop_code(stop: &StopReason) -> &'static str {
     }
 }
 
-pub(crate) fn lost<T>(result: Result<T>) -> Driven<T> {
-    result.map_err(Halt::Lost)
+pub(crate) fn or_lost<T>(result: Result<T>) -> TurnResult<T> {
+    result.map_err(TurnAbort::Lost)
 }
 
 /// A node that lost its claim must not write another line into the transcript. Says whether the turn is to end.
@@ -426,6 +432,6 @@ pub(crate) fn check_claim(tx: &mut Tx<'_>, claim: &TurnClaim) -> polyclaw_store:
 }
 
 /// What a person stopped ends here, at a stored step.
-pub(crate) fn unless_stopping(hold: ClaimStatus) -> Driven<()> {
-    if hold == ClaimStatus::Stopping { Err(Halt::Cancelled) } else { Ok(()) }
+pub(crate) fn abort_if_stopping(hold: ClaimStatus) -> TurnResult<()> {
+    if hold == ClaimStatus::Stopping { Err(TurnAbort::Cancelled) } else { Ok(()) }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use polyclaw_domain::config::{Config, GatewayConfig};
-use polyclaw_engine::{Engine, Task};
+use polyclaw_engine::{BackgroundTask, Engine};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -146,7 +146,7 @@ where
         .export_agents()
         .await
         .map_err(|error| Failure::failed(error.code(), error.to_string()))?;
-    let made = instance.engine.make_own_folders().await;
+    let made = instance.engine.create_agent_folders().await;
     made.map_err(|error| Failure::failed(error.code(), error.to_string()))?;
     instance.start_hooks(&instance.config)?;
     let carrying = instance.start_telemetry();
@@ -185,7 +185,7 @@ where
 
 /// What an earlier life left in workspaces in the middle of a write.
 async fn sweep_workspaces(instance: Arc<Instance>) {
-    let Ok(agents) = instance.engine.agents().await else { return };
+    let Ok(agents) = instance.engine.list_agents().await else { return };
     let (root, default) = (instance.home.workspace(), instance.config.agents.default_agent_id());
     let folders: BTreeSet<PathBuf> = agents
         .iter()
@@ -250,14 +250,14 @@ async fn drain(instance: &Instance, tasks: &mut Tasks, server: http::Server) {
         Err(_) => {
             tracing::warn!("some turns reached no boundary in time; they go on at the next start");
             tasks.working.shutdown().await;
-            instance.engine.hand_back_all().await;
+            instance.engine.hand_back_all_turns().await;
         }
     }
     let _ = tokio::join!(
         tokio::time::timeout(LAST_WORDS, server.stop()),
         tokio::time::timeout(2 * LAST_WORDS, instance.mcp.stop())
     );
-    if let Err(error) = instance.engine.settle() {
+    if let Err(error) = instance.engine.checkpoint_databases() {
         tracing::warn!(%error, "the log of a database stays beside it: both files belong together");
     }
 }
@@ -333,12 +333,16 @@ impl Tasks {
         let worker = engine.clone();
         working.spawn(async move {
             let _ = is_looked.await;
-            worker.run(Task::Work).await;
+            worker.run_task(BackgroundTask::Work).await;
         });
-        for task in Task::ALL.into_iter().filter(|task| *task != Task::Work) {
+        for task in BackgroundTask::ALL.into_iter().filter(|task| *task != BackgroundTask::Work) {
             let engine = engine.clone();
-            let set = if matches!(task, Task::Receive | Task::Deliver) { &mut working } else { &mut waiting };
-            set.spawn(async move { engine.run(task).await });
+            let set = if matches!(task, BackgroundTask::Receive | BackgroundTask::Deliver) {
+                &mut working
+            } else {
+                &mut waiting
+            };
+            set.spawn(async move { engine.run_task(task).await });
         }
         Self { working, _waiting: waiting }
     }

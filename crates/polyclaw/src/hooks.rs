@@ -13,7 +13,7 @@ use polyclaw_domain::glob;
 use polyclaw_domain::job::JobState;
 use polyclaw_domain::port::WallClock;
 use polyclaw_engine::Engine;
-use polyclaw_engine::hub::{Frame, FrameKind};
+use polyclaw_engine::hub::{FrameKind, HubFrame};
 use polyclaw_engine::team::TeamHooks;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -79,7 +79,7 @@ impl Hooks {
 
     async fn run(&self, engine: &Engine) {
         loop {
-            let mut watch = engine.hub.watch_all();
+            let mut watch = engine.hub.subscribe_all();
             while let Some(frame) = watch.recv().await {
                 if let Some((event, body)) = told(&frame) {
                     self.tell(event, &frame, &body);
@@ -89,7 +89,7 @@ impl Hooks {
         }
     }
 
-    fn tell(&self, event: HookEvent, frame: &Frame, body: &Value) {
+    fn tell(&self, event: HookEvent, frame: &HubFrame, body: &Value) {
         for hook in &self.hooks {
             let wanted = hook.settings.on.contains(&event)
                 && glob::glob_matches(&hook.settings.sessions, frame.session_key.as_str());
@@ -127,7 +127,7 @@ fn patience(settings: &config::HookConfig) -> Duration {
 }
 
 /// What a frame means to hooks. Frames are clean: nothing in them must not be seen.
-fn told(frame: &Frame) -> Option<(HookEvent, Value)> {
+fn told(frame: &HubFrame) -> Option<(HookEvent, Value)> {
     let (event, mut body) = match &frame.kind {
         FrameKind::Accepted { message_id, turn_id, text, .. } => {
             let body = json!({ "message_id": message_id, "turn_id": turn_id, "text": text });
@@ -169,7 +169,7 @@ mod tests {
 
     fn told_of(change: Value) -> Option<(HookEvent, Value)> {
         let session_key = SessionKey::from_parts(&AgentId::main(), &["team", "crew"]);
-        told(&Frame { seq: 1, session_key, kind: FrameKind::Team { change } })
+        told(&HubFrame { seq: 1, session_key, kind: FrameKind::Team { change } })
     }
 
     #[test]

@@ -19,10 +19,10 @@ use polyclaw_domain::patch;
 use polyclaw_domain::port::{BoxFuture, WallClock};
 use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::span::Telemetry;
-use polyclaw_engine::Toolboxes;
-use polyclaw_engine::memory::{Brain, Place, Vectors};
-use polyclaw_engine::toolbox::memory::Memories;
-use polyclaw_engine::{Engine, Ports};
+use polyclaw_engine::ToolRegistry;
+use polyclaw_engine::memory::{MemoryLocation, MemoryStore, VectorIndex};
+use polyclaw_engine::toolbox::memory::MemoryToolbox;
+use polyclaw_engine::{Engine, EnginePorts};
 use polyclaw_provider::ModelProviders;
 use polyclaw_provider::embedded::EmbeddedChat;
 use polyclaw_server::{Later, Logins, Reload};
@@ -78,7 +78,7 @@ pub struct Instance {
     chat: Arc<EmbeddedChat>,
     /// The weights that make embeddings now, where those inside Polyclaw do.
     embeddings: Mutex<Option<(u64, SystemTime)>>,
-    tools: Arc<Current<Toolboxes>>,
+    tools: Arc<Current<ToolRegistry>>,
     briefings: Arc<FileBriefings>,
     pub mcp: Arc<McpToolbox>,
     /// The way to other instances, under a control plane.
@@ -117,7 +117,7 @@ impl Instance {
         let ids = Arc::new(SortableIds::new(Arc::clone(&clock)));
         let brain = Arc::new(brain(&config, &home, &clock, &ids));
         brain.set_embedder(embedder);
-        let memories = Arc::new(Memories::new(Arc::clone(&brain)));
+        let memories = Arc::new(MemoryToolbox::new(Arc::clone(&brain)));
         let briefings = Arc::new(FileBriefings::new(home.workspace(), home.skills()));
         briefings.set_shared_skills(shared(&config, &home));
         let mcp = Arc::new(McpToolbox::default());
@@ -130,17 +130,17 @@ impl Instance {
             channels.insert(exchange::CHANNEL.to_owned(), Arc::clone(exchange) as _);
             boxes.push(Arc::clone(exchange) as _);
         }
-        let ports = Ports {
+        let ports = EnginePorts {
             ledgers: Arc::new(TeamDatabases::for_db(&db, home.teams())),
             db,
             provider: Arc::clone(&models) as _,
-            tools: Arc::new(Toolboxes::new(boxes)),
+            tools: Arc::new(ToolRegistry::new(boxes)),
             briefings: Arc::clone(&briefings) as _,
             channels,
             clock: Arc::clone(&clock),
             ids,
             faults: faults()?,
-            brain,
+            memory_store: brain,
         };
         let (telemetry, courier) = telemetry::open(&config.telemetry)?;
         let mut settings = settings::engine(&config, &choice, &home, redactor.get());
@@ -319,7 +319,7 @@ impl Instance {
         }
         let config = Arc::clone(&self.taken.lock().unwrap_or_else(PoisonError::into_inner));
         match embedder::choose(&config, &self.choice(), &shelf) {
-            Ok(embedder) => self.engine.brain().set_embedder(embedder),
+            Ok(embedder) => self.engine.memory_store().set_embedder(embedder),
             Err(error) => tracing::error!(%error, "the embeddings on this machine can not be used"),
         }
     }
@@ -330,7 +330,7 @@ impl Instance {
         if !self.choice().is_demo() || !self.chat.weights_exist() {
             return;
         }
-        match self.engine.opening(&self.engine.settings().default_agent).await {
+        match self.engine.opening_prompt(&self.engine.settings().default_agent).await {
             Ok(opening) => self.chat.warm_up(opening).await,
             Err(error) => tracing::warn!(%error, "the embedded model is not prepared"),
         }
@@ -358,7 +358,7 @@ impl Instance {
         if choice.model.is_none() {
             self.find_model(&mut choice).await;
         }
-        self.engine.brain().set_embedder(embedder);
+        self.engine.memory_store().set_embedder(embedder);
         self.briefings.set_shared_skills(shared(&config, &self.home));
         let made = tools::made_workspaces(self.engine.db(), &config, &self.home).await?;
         self.tools.replace(tools::join(&config, &self.home, &self.briefings, (&self.mcp, &made)));
@@ -387,7 +387,7 @@ impl Instance {
         self.models.replace(models(&choice, &self.chat, &self.clock)?);
         let mut settings = settings::engine(config, &choice, &self.home, self.redactor.get());
         settings.telemetry = self.telemetry.clone();
-        self.engine.reload(settings);
+        self.engine.reload_settings(settings);
         *self.choice.lock().unwrap_or_else(PoisonError::into_inner) = choice;
         *self.taken.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(config.clone());
         Ok(())
@@ -468,10 +468,10 @@ fn models(
     })
 }
 
-fn brain(config: &Config, home: &Home, clock: &Arc<dyn WallClock>, ids: &Arc<SortableIds>) -> Brain {
+fn brain(config: &Config, home: &Home, clock: &Arc<dyn WallClock>, ids: &Arc<SortableIds>) -> MemoryStore {
     let cache = usize::try_from(config.memory.cache_mb).unwrap_or(usize::MAX).saturating_mul(1 << 20);
-    let vectors = Vectors::new(cache, polyclaw_provider::embedded::byte_dot_product);
-    Brain::new(Place::File(home.brain()), Arc::clone(clock), Arc::clone(ids) as _, vectors)
+    let vectors = VectorIndex::new(cache, polyclaw_provider::embedded::byte_dot_product);
+    MemoryStore::new(MemoryLocation::File(home.brain()), Arc::clone(clock), Arc::clone(ids) as _, vectors)
 }
 
 /// Every adapter there is. One that has an account in the config is put in; each is a line here.

@@ -14,17 +14,17 @@ use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::safety::InstanceExposure;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::turn::TurnLimits;
-use polyclaw_engine::Settings;
-use polyclaw_engine::maintenance::Upkeep;
-use polyclaw_engine::reception::Rules;
+use polyclaw_engine::EngineSettings;
+use polyclaw_engine::inbound::InboundRules;
+use polyclaw_engine::maintenance::RetentionConfig;
 use polyclaw_provider::embedded;
 use polyclaw_tool::RemoteAgents;
 
 use crate::choice::Choice;
 use crate::home::Home;
 
-pub fn engine(config: &Config, choice: &Choice, home: &Home, redactor: Arc<Redactor>) -> Settings {
-    let defaults = Settings::defaults(home.workspace());
+pub fn engine(config: &Config, choice: &Choice, home: &Home, redactor: Arc<Redactor>) -> EngineSettings {
+    let defaults = EngineSettings::with_workspace(home.workspace());
     let turns = &config.turns;
     let mut slots = defaults.slots.clone();
     let lanes = &config.lanes;
@@ -37,7 +37,7 @@ pub fn engine(config: &Config, choice: &Choice, home: &Home, redactor: Arc<Redac
     for (lane, count) in fixed.into_iter().chain(lanes.main.map(|count| (JobLane::Main, count))) {
         slots.insert(lane, count.into());
     }
-    Settings {
+    EngineSettings {
         slots,
         limits: TurnLimits { rounds: turns.max_rounds, repeats: turns.repeat_limit },
         stall_ms: u64::from(turns.stall_seconds) * 1000,
@@ -48,7 +48,7 @@ pub fn engine(config: &Config, choice: &Choice, home: &Home, redactor: Arc<Redac
         delivery_ttl_ms: i64::from(config.delivery.ttl_minutes) * 60_000,
         skill_folders: config.skills.skill_folders(home.path()),
         default_agent: config.agents.default_agent_id(),
-        outset: config.agents.base_spec(),
+        agent_template: config.agents.base_spec(),
         implicit_agent: config.agents.implicit_agent(),
         agents_in_rules: config
             .unknown_agents
@@ -71,9 +71,9 @@ pub fn engine(config: &Config, choice: &Choice, home: &Home, redactor: Arc<Redac
         session_budget: config.budget.session.clone(),
         team_budget: config.budget.team.clone(),
         calendar: BudgetCalendar { offset_ms: i64::from(config.budget.utc_offset_minutes) * 60_000 },
-        errands: errands(config),
-        upkeep: Upkeep { rules: config.session.maintenance.clone(), folder: home.archive() },
-        reception: Arc::new(Rules::of(config)),
+        cron_jobs: errands(config),
+        retention: RetentionConfig { rules: config.session.maintenance.clone(), folder: home.archive() },
+        inbound: Arc::new(InboundRules::from_config(config)),
         teams: config.teams.clone(),
         teams_folder: Some(home.teams()),
         redactor,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use polyclaw_domain::agent::default_agent_folder;
 use polyclaw_domain::config::Config;
-use polyclaw_engine::Toolboxes;
+use polyclaw_engine::ToolRegistry;
 use polyclaw_store::Db;
 use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_tool::worker::IsolatedToolbox;
@@ -23,7 +23,7 @@ pub fn join(
     home: &Home,
     briefings: &Arc<FileBriefings>,
     (mcp, made): (&Arc<McpToolbox>, &[PathBuf]),
-) -> Toolboxes {
+) -> ToolRegistry {
     mcp.apply_settings(mcp_settings(config, home, made));
     let builtin = BuiltinToolbox::new(polyclaw_tool::BuiltinSettings {
         allow_private: config.tools.allow_private_addresses,
@@ -32,7 +32,7 @@ pub fn join(
         sandbox: confinement::settings(&config.sandbox, home),
     });
     let builtin = IsolatedToolbox::new(builtin, confinement::workers(&config.workers));
-    Toolboxes::new(vec![Arc::new(builtin), Arc::clone(mcp) as _])
+    ToolRegistry::new(vec![Arc::new(builtin), Arc::clone(mcp) as _])
 }
 
 /// The servers that are to be there.

@@ -23,7 +23,7 @@ use rpc::{Call, Fault};
 /// The card of the default agent, or of the first that is exposed.
 pub async fn card(State(app): State<AppState>, headers: HeaderMap) -> Result<Json<Value>> {
     let default = app.engine.settings().default_agent.clone();
-    let exposed = app.engine.agents().await?.into_iter().map(|stored| stored.spec.agent_id);
+    let exposed = app.engine.list_agents().await?.into_iter().map(|stored| stored.spec.agent_id);
     let mut exposed: Vec<AgentId> = exposed.filter(|id| is_exposed(&app, id)).collect();
     exposed.sort_by_key(|id| *id != default);
     let agent = exposed.into_iter().next().ok_or_else(|| Error::NotExposed(default.to_string()))?;
@@ -77,7 +77,7 @@ async fn exposed(app: &AppState, agent: String) -> Result<AgentId> {
     if !is_exposed(app, &id) {
         return Err(hidden());
     }
-    app.engine.agent(&id).await?;
+    app.engine.load_agent(&id).await?;
     Ok(id)
 }
 

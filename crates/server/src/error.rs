@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use polyclaw_engine::Action;
+use polyclaw_engine::ErrorCategory;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -302,7 +302,7 @@ impl Error {
     /// What a fault of ours says in its own words is for the log: it may name files and queries.
     fn message(&self) -> String {
         match self {
-            Self::Engine(error) if error.action() == Action::Alarm => Self::Panicked.to_string(),
+            Self::Engine(error) if error.category() == ErrorCategory::Alarm => Self::Panicked.to_string(),
             Self::Control(error) if error.action() == polyclaw_control::Action::Alarm => {
                 Self::Panicked.to_string()
             }
@@ -318,15 +318,15 @@ impl From<polyclaw_store::Error> for Error {
 }
 
 fn engine_status(error: &polyclaw_engine::Error) -> StatusCode {
-    match (error, error.action()) {
+    match (error, error.category()) {
         (polyclaw_engine::Error::TooLong(..), _) => StatusCode::PAYLOAD_TOO_LARGE,
         (polyclaw_engine::Error::BacklogFull(_), _) => StatusCode::TOO_MANY_REQUESTS,
         (polyclaw_engine::Error::AgentNotAllowed(_), _) => StatusCode::FORBIDDEN,
-        (_, Action::Reject) => StatusCode::BAD_REQUEST,
-        (_, Action::NotFound) => StatusCode::NOT_FOUND,
-        (_, Action::Conflict) => StatusCode::CONFLICT,
-        (_, Action::Retry) => StatusCode::SERVICE_UNAVAILABLE,
-        (_, Action::Alarm) => StatusCode::INTERNAL_SERVER_ERROR,
+        (_, ErrorCategory::Reject) => StatusCode::BAD_REQUEST,
+        (_, ErrorCategory::NotFound) => StatusCode::NOT_FOUND,
+        (_, ErrorCategory::Conflict) => StatusCode::CONFLICT,
+        (_, ErrorCategory::Retry) => StatusCode::SERVICE_UNAVAILABLE,
+        (_, ErrorCategory::Alarm) => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 

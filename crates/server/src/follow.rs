@@ -8,9 +8,9 @@ use bytes::Bytes;
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::job::JobState;
 use polyclaw_domain::session_key::SessionKey;
-use polyclaw_engine::hub::{Frame, FrameKind, Watch};
-use polyclaw_engine::ingress::Accepted;
-use polyclaw_engine::{Answer, Engine};
+use polyclaw_engine::hub::{FrameKind, HubFrame, HubSubscription};
+use polyclaw_engine::ingress::AcceptedMessage;
+use polyclaw_engine::{Engine, TurnAnswer};
 
 use crate::error::{Error, Result};
 use crate::sse::{self, QUIET};
@@ -20,7 +20,7 @@ pub enum Piece {
     Text(String),
     /// Nothing happened for a while.
     Quiet,
-    End(Result<Answer>),
+    End(Result<TurnAnswer>),
 }
 
 /// What was written for a client and not yet taken.
@@ -29,7 +29,7 @@ pub type Out = VecDeque<Bytes>;
 /// Tells a turn in the words of one kind of client.
 pub trait Tell: Send + 'static {
     fn text(&mut self, text: &str);
-    fn end(&mut self, answer: Result<Answer>) -> impl Future<Output = ()> + Send;
+    fn end(&mut self, answer: Result<TurnAnswer>) -> impl Future<Output = ()> + Send;
     fn out(&mut self) -> &mut Out;
 }
 
@@ -58,7 +58,7 @@ impl<T: Tell> sse::Source for Told<T> {
 
 pub struct Follow {
     engine: Engine,
-    watch: Watch,
+    watch: HubSubscription,
     session: SessionKey,
     /// The turn that was asked for.
     asked: TurnId,
@@ -70,13 +70,13 @@ pub struct Follow {
     sent: String,
     /// The next text begins a new paragraph, because what was handed out can not be taken back.
     paragraph: bool,
-    end: Option<Result<Answer>>,
+    end: Option<Result<TurnAnswer>>,
     over: bool,
 }
 
 impl Follow {
     /// `watch` was begun before the message was accepted.
-    pub fn new(engine: Engine, watch: Watch, accepted: &Accepted) -> Self {
+    pub fn new(engine: Engine, watch: HubSubscription, accepted: &AcceptedMessage) -> Self {
         Self {
             engine,
             watch,
@@ -92,7 +92,7 @@ impl Follow {
     }
 
     /// The answer alone.
-    pub async fn answer(mut self) -> Result<Answer> {
+    pub async fn answer(mut self) -> Result<TurnAnswer> {
         loop {
             match self.next().await {
                 Some(Piece::End(answer)) => return answer,
@@ -132,14 +132,14 @@ impl Follow {
                 }
                 // Too far behind: watch anew, and look whether it ended meanwhile.
                 Ok(None) => {
-                    self.watch = self.engine.hub.watch(&self.session);
+                    self.watch = self.engine.hub.subscribe(&self.session);
                     self.look = true;
                 }
             }
         }
     }
 
-    async fn take(&mut self, frame: &Arc<Frame>) -> Option<String> {
+    async fn take(&mut self, frame: &Arc<HubFrame>) -> Option<String> {
         match &frame.kind {
             FrameKind::Started { turn_id, resumes, .. } if resumes.contains(&self.turn) => {
                 self.turn = turn_id.clone();
@@ -156,7 +156,7 @@ impl Follow {
             FrameKind::Ended { turn_id, state, .. } if *turn_id == self.turn => match state {
                 // Its task goes on in a turn that says so when it starts.
                 JobState::Steered => None,
-                _ => match Answer::told(&frame.kind) {
+                _ => match TurnAnswer::from_frame(&frame.kind) {
                     Some(answer) => self.finish(answer),
                     None => self.look_up().await,
                 },
@@ -179,7 +179,7 @@ impl Follow {
     }
 
     async fn look_up(&mut self) -> Option<String> {
-        match self.engine.news(&self.asked).await {
+        match self.engine.poll_answer(&self.asked).await {
             Ok(Some(answer)) => self.finish(answer),
             Ok(None) => None,
             Err(error) => {
@@ -190,7 +190,7 @@ impl Follow {
     }
 
     /// Ends, and returns what of the answer was not handed out yet.
-    fn finish(&mut self, answer: Answer) -> Option<String> {
+    fn finish(&mut self, answer: TurnAnswer) -> Option<String> {
         let rest = match answer.text.strip_prefix(self.sent.as_str()) {
             _ if answer.state != JobState::Done => String::new(),
             Some(rest) => rest.to_owned(),

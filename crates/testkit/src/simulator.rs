@@ -7,7 +7,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_engine::Error;
-use polyclaw_engine::ingress::Accepted;
+use polyclaw_engine::ingress::AcceptedMessage;
 use polyclaw_store::Db;
 use tokio::task::JoinSet;
 
@@ -97,7 +97,7 @@ pub fn run(seed: u64) -> Result<Run, Broken> {
     runtime.block_on(play(&Plan::from_seed(seed)))
 }
 
-type Acks = Arc<Mutex<Vec<(String, Accepted)>>>;
+type Acks = Arc<Mutex<Vec<(String, AcceptedMessage)>>>;
 
 async fn play(plan: &Plan) -> Result<Run, Broken> {
     let db = Db::in_memory().map_err(|error| Broken::new(plan.seed, error.to_string()))?;
@@ -141,7 +141,7 @@ fn send_missing(world: &World, plan: &Plan, acks: &Acks, taken: &TakenNames) -> 
             let mut inbound = World::inbound(&message.session, &message.text);
             inbound.platform_id = Some(message.name.clone());
             loop {
-                match engine.accept(inbound.clone()).await {
+                match engine.accept_message(inbound.clone()).await {
                     Ok(accepted) => {
                         acks.lock().unwrap_or_else(PoisonError::into_inner).push((message.name, accepted));
                         return;

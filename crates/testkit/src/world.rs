@@ -16,12 +16,12 @@ use polyclaw_domain::kill_points::FaultInjector;
 use polyclaw_domain::port::WallClock;
 use polyclaw_domain::provider::{ModelProvider, ModelRef};
 use polyclaw_domain::session_key::SessionKey;
-use polyclaw_engine::Toolboxes;
-use polyclaw_engine::ingress::{Accepted, Inbound};
-use polyclaw_engine::memory::{Brain, Place, Vectors};
-use polyclaw_engine::reception::Rules;
-use polyclaw_engine::toolbox::memory::Memories;
-use polyclaw_engine::{Answer, Engine, Error, Ports, Settings, Task};
+use polyclaw_engine::ToolRegistry;
+use polyclaw_engine::inbound::InboundRules;
+use polyclaw_engine::ingress::{AcceptedMessage, IngressMessage};
+use polyclaw_engine::memory::{MemoryLocation, MemoryStore, VectorIndex};
+use polyclaw_engine::toolbox::memory::MemoryToolbox;
+use polyclaw_engine::{BackgroundTask, Engine, EnginePorts, EngineSettings, Error, TurnAnswer};
 use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_store::messages::SessionMessage;
 use polyclaw_store::{Db, TeamDatabases, jobs, messages, sessions};
@@ -41,7 +41,7 @@ pub struct Ground {
     pub papers: Arc<Papers>,
     pub outlet: Arc<Outlet>,
     pub provider: Arc<dyn ModelProvider>,
-    pub settings: Settings,
+    pub settings: EngineSettings,
     /// The file of memories.
     pub memories: Db,
     /// What makes vectors of them; without one they are found by words alone.
@@ -54,7 +54,7 @@ pub struct Ground {
 
 impl Ground {
     pub async fn on(db: Db, provider: Arc<dyn ModelProvider>) -> Self {
-        let mut settings = Settings::defaults(PathBuf::from("workspace"));
+        let mut settings = EngineSettings::with_workspace(PathBuf::from("workspace"));
         settings.default_model = ModelRef::parse("scripted/model").ok();
         let ground = Self {
             db,
@@ -92,22 +92,23 @@ impl Ground {
             self.db.write(write).await.expect("a database that can be written");
         }
         self.settings.default_agent = config.agents.default_agent_id();
-        self.settings.reception = Arc::new(Rules::of(&config));
+        self.settings.inbound = Arc::new(InboundRules::from_config(&config));
     }
 
     /// Starts an engine on this ground.
     pub fn wake(&self, faults: Arc<impl FaultInjector + 'static>) -> World {
-        let place = Place::Open(self.memories.clone());
-        let vectors = Vectors::new(1 << 24, polyclaw_domain::embedding::dot_product);
-        let brain = Brain::new(place, Arc::clone(&self.clock) as _, Arc::clone(&self.ids) as _, vectors);
+        let place = MemoryLocation::Open(self.memories.clone());
+        let vectors = VectorIndex::new(1 << 24, polyclaw_domain::embedding::dot_product);
+        let brain =
+            MemoryStore::new(place, Arc::clone(&self.clock) as _, Arc::clone(&self.ids) as _, vectors);
         brain.set_embedder(self.embedder.clone());
         let brain = Arc::new(brain);
-        let memories = Arc::new(Memories::new(Arc::clone(&brain)));
-        let ports = Ports {
+        let memories = Arc::new(MemoryToolbox::new(Arc::clone(&brain)));
+        let ports = EnginePorts {
             db: self.db.clone(),
             provider: Arc::clone(&self.provider),
-            tools: Arc::new(Toolboxes::new(vec![Arc::clone(&self.tools) as _, memories])),
-            brain,
+            tools: Arc::new(ToolRegistry::new(vec![Arc::clone(&self.tools) as _, memories])),
+            memory_store: brain,
             briefings: Arc::clone(&self.papers) as _,
             // One platform under two names: `chat` for messages that are handed in, `telegram` for letters.
             channels: ["chat", "telegram"]
@@ -120,9 +121,9 @@ impl Ground {
         };
         let engine = Engine::new(ports, self.settings.clone(), &self.family);
         let mut loops = JoinSet::new();
-        for task in Task::ALL {
+        for task in BackgroundTask::ALL {
             let engine = engine.clone();
-            loops.spawn(async move { engine.run(task).await });
+            loops.spawn(async move { engine.run_task(task).await });
         }
         World { engine, ground: self.clone(), loops }
     }
@@ -159,27 +160,30 @@ impl World {
         SessionKey::for_direct(&AgentId::main(), "chat", name)
     }
 
-    pub fn inbound(name: &str, text: &str) -> Inbound {
+    pub fn inbound(name: &str, text: &str) -> IngressMessage {
         let address =
             ChatAddress { channel: "chat".into(), account: "test".into(), peer: name.into(), thread: None };
         // Most of what is tested is not about who may do what.
         let mut meta = None;
         Authority::Owner.write_to_meta(&mut meta);
-        Inbound { meta, ..Inbound::from_person(Self::key(name), AgentId::main(), address, text) }
+        IngressMessage {
+            meta,
+            ..IngressMessage::from_person(Self::key(name), AgentId::main(), address, text)
+        }
     }
 
-    pub async fn sends(&self, name: &str, text: &str) -> Result<Accepted, Error> {
-        self.engine.accept(Self::inbound(name, text)).await
+    pub async fn sends(&self, name: &str, text: &str) -> Result<AcceptedMessage, Error> {
+        self.engine.accept_message(Self::inbound(name, text)).await
     }
 
     /// Says something in the session `me` and reads the answer.
-    pub async fn says(&self, text: &str) -> Answer {
+    pub async fn says(&self, text: &str) -> TurnAnswer {
         let accepted = self.sends("me", text).await.expect("accepted");
         self.answer(&accepted).await
     }
 
-    pub async fn answer(&self, accepted: &Accepted) -> Answer {
-        let answer = self.engine.wait(&accepted.session_key, &accepted.turn_id, PATIENCE).await;
+    pub async fn answer(&self, accepted: &AcceptedMessage) -> TurnAnswer {
+        let answer = self.engine.wait_for_answer(&accepted.session_key, &accepted.turn_id, PATIENCE).await;
         answer.expect("a readable answer").expect("an answer in time")
     }
 

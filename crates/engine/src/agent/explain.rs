@@ -13,23 +13,23 @@ use polyclaw_store::teams;
 
 use crate::core::Engine;
 use crate::error::{Error, Result};
-use crate::prompt::can_ask;
+use crate::prompt::can_ask_person;
 
 /// One tool, for one agent in one session.
 #[derive(Clone, Debug)]
-pub struct Explained {
+pub struct ToolExplanation {
     pub tool: Arc<ToolSpec>,
     pub agent: AgentId,
     pub allowed: bool,
     /// Whether a person is asked before each call.
-    pub asks: bool,
+    pub requires_approval: bool,
     /// What every layer says, in order.
     pub layers: Vec<ToolPolicyReason>,
 }
 
-impl Explained {
+impl ToolExplanation {
     /// The layer that decided: the first that refuses, else the last that said something.
-    pub fn decided(&self) -> Option<&ToolPolicyReason> {
+    pub fn deciding_reason(&self) -> Option<&ToolPolicyReason> {
         let spoke = || self.layers.iter().rev().find(|reason| reason.set_in.is_some());
         self.layers.iter().find(|reason| !reason.allows).or_else(spoke).or(self.layers.first())
     }
@@ -38,23 +38,23 @@ impl Explained {
 impl Engine {
     /// Every tool the instance has, each with what decided about it for an agent. Without a session: as if the
     /// owner asked in the agent's own.
-    pub async fn tools_of(
+    pub async fn explain_tools(
         &self,
         agent: Option<&AgentId>,
         session: Option<&SessionKey>,
-    ) -> Result<Vec<Explained>> {
-        let (agent, place) = self.whose(agent, session).await?;
-        self.explain_in(&agent, place.as_ref()).await
+    ) -> Result<Vec<ToolExplanation>> {
+        let (agent, place) = self.resolve_agent_and_session(agent, session).await?;
+        self.explain_tools_in_session(&agent, place.as_ref()).await
     }
 
     /// The agent that is meant: the one that is named, else the session's, else the default one.
-    async fn whose(
+    async fn resolve_agent_and_session(
         &self,
         agent: Option<&AgentId>,
         session: Option<&SessionKey>,
     ) -> Result<(AgentId, Option<Session>)> {
         let place = match session {
-            Some(key) => Some(self.session(key).await?),
+            Some(key) => Some(self.load_session(key).await?),
             None => None,
         };
         let default = self.settings().default_agent.clone();
@@ -63,40 +63,41 @@ impl Engine {
     }
 
     /// One tool by name.
-    pub async fn explain(
+    pub async fn explain_tool(
         &self,
         tool: &str,
         agent: Option<&AgentId>,
         session: Option<&SessionKey>,
-    ) -> Result<Explained> {
-        let (agent, place) = self.whose(agent, session).await?;
-        let listed = self.explain_in(&agent, place.as_ref()).await?;
+    ) -> Result<ToolExplanation> {
+        let (agent, place) = self.resolve_agent_and_session(agent, session).await?;
+        let listed = self.explain_tools_in_session(&agent, place.as_ref()).await?;
         if let Some(found) = listed.into_iter().find(|one| one.tool.name == tool) {
             return Ok(found);
         }
-        let spec = self.agent(&agent).await?.spec;
-        let scope = ToolScope::for_session(&spec, SessionKey::main(&agent), &self.folder_of(&spec), true);
-        match self.is_of_another_server(scope, tool) {
+        let spec = self.load_agent(&agent).await?.spec;
+        let scope =
+            ToolScope::for_session(&spec, SessionKey::main(&agent), &self.agent_workspace(&spec), true);
+        match self.belongs_to_unnamed_server(scope, tool) {
             true => Err(Error::ServerNotNamed { tool: tool.to_owned(), agent }),
             false => Err(Error::UnknownTool(tool.to_owned())),
         }
     }
 
     /// An agent that named every MCP server would have it.
-    fn is_of_another_server(&self, scope: ToolScope, tool: &str) -> bool {
+    fn belongs_to_unnamed_server(&self, scope: ToolScope, tool: &str) -> bool {
         let all = ToolScope { mcp: vec!["*".to_owned()], ..scope };
         self.tools().list_tools(&all).iter().any(|one| one.name == tool)
     }
 
-    pub(crate) async fn explain_in(
+    pub(crate) async fn explain_tools_in_session(
         &self,
         agent: &AgentId,
         place: Option<&Session>,
-    ) -> Result<Vec<Explained>> {
+    ) -> Result<Vec<ToolExplanation>> {
         let address: Option<&ChatAddress> = place.and_then(|session| session.address.as_ref());
         let senders: Vec<String> = address.map(ChatAddress::sender_key).into_iter().collect();
-        self.look_at_tools(agent, place, senders, |scope, layers| {
-            self.tools().list_tools(scope).into_iter().map(|tool| explained(tool, layers)).collect()
+        self.with_policy_layers(agent, place, senders, |scope, layers| {
+            self.tools().list_tools(scope).into_iter().map(|tool| build_explanation(tool, layers)).collect()
         })
         .await
     }
@@ -107,15 +108,15 @@ impl Engine {
         agent: &AgentId,
         place: &Session,
         senders: Vec<String>,
-    ) -> Result<Vec<Explained>> {
-        self.look_at_tools(agent, Some(place), senders, |scope, layers| {
-            self.tools().list_tools(scope).into_iter().map(|tool| explained(tool, layers)).collect()
+    ) -> Result<Vec<ToolExplanation>> {
+        self.with_policy_layers(agent, Some(place), senders, |scope, layers| {
+            self.tools().list_tools(scope).into_iter().map(|tool| build_explanation(tool, layers)).collect()
         })
         .await
     }
 
     /// The session is a member of a team whose plan is not approved yet.
-    async fn awaits_plan(&self, place: Option<&Session>) -> Result<bool> {
+    async fn is_awaiting_plan_approval(&self, place: Option<&Session>) -> Result<bool> {
         let Some(session) = place.filter(|session| session.team_role == Some(TeamRole::Member)) else {
             return Ok(false);
         };
@@ -125,27 +126,28 @@ impl Engine {
     }
 
     /// Looks at the tools of an agent in a session with everything that decides about them.
-    pub(crate) async fn look_at_tools<T>(
+    pub(crate) async fn with_policy_layers<T>(
         &self,
         agent: &AgentId,
         place: Option<&Session>,
         senders: Vec<String>,
         look: impl FnOnce(&ToolScope, &PolicyLayers<'_>) -> T,
     ) -> Result<T> {
-        let (stored, settings) = (self.agent(agent).await?, self.settings());
+        let (stored, settings) = (self.load_agent(agent).await?, self.settings());
         let address: Option<&ChatAddress> = place.and_then(|session| session.address.as_ref());
-        let can_ask = place.is_none() || address.is_some_and(|address| can_ask(self, address));
+        let can_ask = place.is_none() || address.is_some_and(|address| can_ask_person(self, address));
         let session = place.map_or_else(|| SessionKey::main(agent), |session| session.key.clone());
-        let scope = ToolScope::for_session(&stored.spec, session, &self.folder_of(&stored.spec), can_ask);
+        let scope =
+            ToolScope::for_session(&stored.spec, session, &self.agent_workspace(&stored.spec), can_ask);
         let scope = place.map_or(scope.clone(), |session| scope.for_child_session(&stored.spec, session));
-        let awaits_plan = self.awaits_plan(place).await?;
+        let awaits_plan = self.is_awaiting_plan_approval(place).await?;
         let layers = PolicyLayers {
             rules: &settings.tools,
             agent: PolicyAgent {
                 id: agent,
                 policy: &stored.spec.policy.tools,
                 is_default: *agent == settings.default_agent,
-                in_config: self.is_written(&stored),
+                in_config: self.is_written_by_config(&stored),
             },
             inherited: place.and_then(|session| session.inherited.as_ref()),
             spawn_depth: place.map_or(0, |session| session.spawn_depth),
@@ -158,14 +160,14 @@ impl Engine {
     }
 }
 
-fn explained(tool: Arc<ToolSpec>, layers: &PolicyLayers<'_>) -> Explained {
+fn build_explanation(tool: Arc<ToolSpec>, layers: &PolicyLayers<'_>) -> ToolExplanation {
     let reasons: Vec<ToolPolicyReason> = policy::policy_steps(&tool, layers)
         .map(|step| ToolPolicyReason::for_step(&tool.name, &step, layers))
         .collect();
-    Explained {
+    ToolExplanation {
         agent: layers.agent.id.clone(),
         allowed: reasons.iter().all(|reason| reason.allows),
-        asks: policy::needs_approval(&tool, layers),
+        requires_approval: policy::needs_approval(&tool, layers),
         layers: reasons,
         tool,
     }

@@ -7,29 +7,29 @@ use std::path::{Path, PathBuf};
 use polyclaw_domain::agent::{AgentSpec, to_toml};
 use polyclaw_domain::id::AgentId;
 
-const FILE: &str = "agent.toml";
+const AGENT_FILE_NAME: &str = "agent.toml";
 
 /// A file that can not be written is said in the log and tried again at the next start: the change itself is kept.
-pub(super) async fn write(workspace: &Path, spec: &AgentSpec) {
+pub(super) async fn write_agent_file(workspace: &Path, spec: &AgentSpec) {
     let (workspace, spec) = (workspace.to_owned(), spec.clone());
     let id = spec.agent_id.clone();
     let text = match to_toml(&spec) {
         Ok(text) => text,
         Err(error) => return tracing::error!(agent.id = %id, %error, "an agent can not be written as a file"),
     };
-    let folder = folder(&workspace, &id);
-    let written = tokio::task::spawn_blocking(move || replace(&folder, &text)).await;
+    let folder = agent_folder(&workspace, &id);
+    let written = tokio::task::spawn_blocking(move || replace_agent_file(&folder, &text)).await;
     if let Err(error) = written.unwrap_or_else(|_| Err(io::Error::other("the writer panicked"))) {
         tracing::error!(agent.id = %id, %error, "the file of an agent was not written; it is tried again at the next start");
     }
 }
 
 /// Takes the file away, and its folder if nothing else is there.
-pub(super) async fn remove(workspace: &Path, id: &AgentId) {
-    let folder = folder(workspace, id);
+pub(super) async fn remove_agent_file(workspace: &Path, id: &AgentId) {
+    let folder = agent_folder(workspace, id);
     let removed = tokio::task::spawn_blocking(move || {
-        check(&folder)?;
-        std::fs::remove_file(folder.join(FILE))?;
+        reject_symlinks(&folder)?;
+        std::fs::remove_file(folder.join(AGENT_FILE_NAME))?;
         // What else is there is the person's own.
         let _ = std::fs::remove_dir(&folder);
         Ok(())
@@ -42,12 +42,12 @@ pub(super) async fn remove(workspace: &Path, id: &AgentId) {
     }
 }
 
-pub(super) fn folder(workspace: &Path, id: &AgentId) -> PathBuf {
+pub(super) fn agent_folder(workspace: &Path, id: &AgentId) -> PathBuf {
     workspace.join("agents").join(id.as_str())
 }
 
 /// Agents write in the workspace too: nothing is written through a link they may have put there.
-pub(super) fn check(folder: &Path) -> io::Result<()> {
+pub(super) fn reject_symlinks(folder: &Path) -> io::Result<()> {
     for place in folder.parent().into_iter().chain([folder]) {
         match std::fs::symlink_metadata(place) {
             Ok(found) if !found.is_dir() => {
@@ -60,17 +60,17 @@ pub(super) fn check(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn replace(folder: &Path, text: &str) -> io::Result<()> {
-    check(folder)?;
+fn replace_agent_file(folder: &Path, text: &str) -> io::Result<()> {
+    reject_symlinks(folder)?;
     std::fs::create_dir_all(folder)?;
-    if std::fs::read_to_string(folder.join(FILE)).is_ok_and(|known| known == text) {
+    if std::fs::read_to_string(folder.join(AGENT_FILE_NAME)).is_ok_and(|known| known == text) {
         return Ok(());
     }
-    put(folder, FILE, text)
+    write_atomically(folder, AGENT_FILE_NAME, text)
 }
 
 /// Writes beside the file and puts it in its place, so that a reader never sees half of it.
-pub(super) fn put(folder: &Path, name: &str, text: &str) -> io::Result<()> {
+pub(super) fn write_atomically(folder: &Path, name: &str, text: &str) -> io::Result<()> {
     let partial = folder.join(format!(".{name}.partial"));
     let _ = std::fs::remove_file(&partial);
     // Made anew: what lies there under that name is not followed.
@@ -96,7 +96,7 @@ mod tests {
         let file = workspace.path().join("agents/ops/agent.toml");
         for description in ["one", "two"] {
             spec.description = description.to_owned();
-            write(workspace.path(), &spec).await;
+            write_agent_file(workspace.path(), &spec).await;
             assert_eq!(from_toml(&std::fs::read_to_string(&file).unwrap()).unwrap(), spec);
         }
         assert_eq!(
@@ -106,20 +106,20 @@ mod tests {
         );
         let own = file.with_file_name("SOUL.md");
         std::fs::write(&own, "mine").unwrap();
-        remove(workspace.path(), &spec.agent_id).await;
+        remove_agent_file(workspace.path(), &spec.agent_id).await;
         assert!(!file.exists() && own.exists());
-        remove(workspace.path(), &spec.agent_id).await;
+        remove_agent_file(workspace.path(), &spec.agent_id).await;
     }
 
     #[tokio::test]
     async fn nothing_is_written_or_removed_through_a_link() {
         let (workspace, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        std::fs::write(outside.path().join(FILE), "theirs").unwrap();
+        std::fs::write(outside.path().join(AGENT_FILE_NAME), "theirs").unwrap();
         std::fs::create_dir(workspace.path().join("agents")).unwrap();
         std::os::unix::fs::symlink(outside.path(), workspace.path().join("agents/ops")).unwrap();
         let spec = AgentSpec::with_id(AgentId::parse("ops").unwrap());
-        write(workspace.path(), &spec).await;
-        remove(workspace.path(), &spec.agent_id).await;
-        assert_eq!(std::fs::read_to_string(outside.path().join(FILE)).unwrap(), "theirs");
+        write_agent_file(workspace.path(), &spec).await;
+        remove_agent_file(workspace.path(), &spec.agent_id).await;
+        assert_eq!(std::fs::read_to_string(outside.path().join(AGENT_FILE_NAME)).unwrap(), "theirs");
     }
 }

@@ -5,7 +5,7 @@ use polyclaw_store::agents::StoredAgent;
 use crate::error::{Error, Result};
 
 /// By its id, its name or the name it shows to people, as they are written. A shown name may be that of several.
-pub(crate) fn find_exactly<'a>(agents: &'a [StoredAgent], wanted: &str) -> Result<&'a StoredAgent> {
+pub(crate) fn find_agent_exact<'a>(agents: &'a [StoredAgent], wanted: &str) -> Result<&'a StoredAgent> {
     // An id first: no name of another agent takes its place.
     let by_id = agents.iter().find(|stored| stored.spec.agent_id.as_str() == wanted);
     if let Some(found) = by_id.or_else(|| agents.iter().find(|stored| stored.spec.name == wanted)) {
@@ -23,8 +23,8 @@ pub(crate) fn find_exactly<'a>(agents: &'a [StoredAgent], wanted: &str) -> Resul
 }
 
 /// Exactly, else in any case, else by its beginning, else by a part: whatever fits first must fit one only.
-pub(crate) fn find_loosely<'a>(agents: &'a [StoredAgent], wanted: &str) -> Result<&'a StoredAgent> {
-    if let Ok(found) = find_exactly(agents, wanted.trim()) {
+pub(crate) fn find_agent_fuzzy<'a>(agents: &'a [StoredAgent], wanted: &str) -> Result<&'a StoredAgent> {
+    if let Ok(found) = find_agent_exact(agents, wanted.trim()) {
         return Ok(found);
     }
     let wanted_low = wanted.trim().to_lowercase();
@@ -71,7 +71,7 @@ mod tests {
                 StoredAgent { spec, source: AgentSource::Api, created_at: Millis(0), updated_at: Millis(0) }
             });
         let loosely =
-            |wanted: &str| find_loosely(&agents, wanted).map(|found| found.spec.agent_id.to_string());
+            |wanted: &str| find_agent_fuzzy(&agents, wanted).map(|found| found.spec.agent_id.to_string());
         for (wanted, id) in [
             ("ops", "ops"),
             ("OPS", "ops"),
@@ -89,11 +89,14 @@ mod tests {
         );
         let mut shown = agents.to_vec();
         shown[0].spec.identity.name = Some("Olga".into());
-        assert_eq!(find_exactly(&shown, "Olga").unwrap().spec.agent_id.as_str(), "ops");
+        assert_eq!(find_agent_exact(&shown, "Olga").unwrap().spec.agent_id.as_str(), "ops");
         shown[1].spec.identity.name = Some("Olga".into());
-        assert!(matches!(find_exactly(&shown, "Olga"), Err(Error::AmbiguousAgent(..))));
+        assert!(matches!(find_agent_exact(&shown, "Olga"), Err(Error::AmbiguousAgent(..))));
         shown[1].spec.name = "writer".into();
-        assert_eq!(find_exactly(&shown, "writer").unwrap().spec.name, "Ann", "an id comes before a name");
-        assert!(find_exactly(&agents, "Operations").is_ok() && find_exactly(&agents, "operations").is_err());
+        assert_eq!(find_agent_exact(&shown, "writer").unwrap().spec.name, "Ann", "an id comes before a name");
+        assert!(
+            find_agent_exact(&agents, "Operations").is_ok()
+                && find_agent_exact(&agents, "operations").is_err()
+        );
     }
 }

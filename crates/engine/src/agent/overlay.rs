@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 
 use polyclaw_domain::id::AgentId;
 
-use super::export::{check, folder, put};
+use super::export::{agent_folder, reject_symlinks, write_atomically};
 use crate::core::Engine;
 use crate::error::{Error, Result};
 
 /// Far more than is told of one file; the rest would be cut.
-pub const LONGEST: u64 = 256 * 1024;
+pub const MAX_OVERLAY_BYTES: u64 = 256 * 1024;
 
 /// One file as an agent has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Overlay {
+pub struct AgentFileOverlay {
     /// In its own folder; this one is told.
     pub own: Option<String>,
     /// Of its workspace, or of all agents.
@@ -24,17 +24,17 @@ pub struct Overlay {
 }
 
 impl Engine {
-    pub async fn overlay(&self, id: &AgentId, file: &'static str) -> Result<Overlay> {
-        let spec = self.agent(id).await?.spec;
+    pub async fn load_overlay(&self, id: &AgentId, file: &'static str) -> Result<AgentFileOverlay> {
+        let spec = self.load_agent(id).await?.spec;
         let root = self.settings().workspace.clone();
-        let (own, workspace) = (folder(&root, id), self.folder_of(&spec));
+        let (own, workspace) = (agent_folder(&root, id), self.agent_workspace(&spec));
         let in_use = spec.workspace.overlay;
-        blocking(move || {
-            let shared = match read(&root, &workspace, file)? {
-                None => read(&root, &root, file)?,
+        run_blocking_io(move || {
+            let shared = match read_without_symlinks(&root, &workspace, file)? {
+                None => read_without_symlinks(&root, &root, file)?,
                 found => found,
             };
-            Ok(Overlay { own: read(&root, &own, file)?, shared, in_use })
+            Ok(AgentFileOverlay { own: read_without_symlinks(&root, &own, file)?, shared, in_use })
         })
         .await
     }
@@ -48,20 +48,20 @@ impl Engine {
         text: Option<String>,
         is_expected: impl FnOnce(Option<&str>) -> bool + Send + 'static,
     ) -> Result<bool> {
-        self.agent(id).await?;
-        let (root, own) = (self.settings().workspace.clone(), folder(&self.settings().workspace, id));
-        blocking(move || {
-            check(&own)?;
+        self.load_agent(id).await?;
+        let (root, own) = (self.settings().workspace.clone(), agent_folder(&self.settings().workspace, id));
+        run_blocking_io(move || {
+            reject_symlinks(&own)?;
             std::fs::create_dir_all(&own)?;
             // Two that write at once: the second sees what the first wrote.
             let held = std::fs::File::open(&own)?;
             held.lock()?;
-            if !is_expected(read(&root, &own, file)?.as_deref()) {
+            if !is_expected(read_without_symlinks(&root, &own, file)?.as_deref()) {
                 return Ok(false);
             }
             match text {
-                Some(text) => put(&own, file, &text)?,
-                None => remove(&own.join(file))?,
+                Some(text) => write_atomically(&own, file, &text)?,
+                None => remove_if_exists(&own.join(file))?,
             }
             Ok(true)
         })
@@ -69,13 +69,15 @@ impl Engine {
     }
 }
 
-async fn blocking<T: Send + 'static>(run: impl FnOnce() -> io::Result<T> + Send + 'static) -> Result<T> {
+async fn run_blocking_io<T: Send + 'static>(
+    run: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T> {
     let done = tokio::task::spawn_blocking(run).await;
     done.unwrap_or_else(|_| Err(io::Error::other("the writer panicked")))
         .map_err(|error| Error::AgentFiles(error.to_string()))
 }
 
-fn remove(path: &Path) -> io::Result<()> {
+fn remove_if_exists(path: &Path) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
@@ -83,7 +85,7 @@ fn remove(path: &Path) -> io::Result<()> {
 }
 
 /// Agents write in the workspace too: nothing is read through a link they may have put there.
-fn read(root: &Path, folder: &Path, file: &str) -> io::Result<Option<String>> {
+fn read_without_symlinks(root: &Path, folder: &Path, file: &str) -> io::Result<Option<String>> {
     let path = folder.join(file);
     let below = path.strip_prefix(root).unwrap_or(Path::new(file)).to_owned();
     let mut place: PathBuf = if path.starts_with(root) { root.to_owned() } else { folder.to_owned() };
@@ -98,9 +100,9 @@ fn read(root: &Path, folder: &Path, file: &str) -> io::Result<Option<String>> {
         }
     }
     let mut bytes = Vec::new();
-    std::fs::File::open(&path)?.take(LONGEST + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LONGEST {
-        return Err(io::Error::other(format!("{file} is larger than {LONGEST} bytes")));
+    std::fs::File::open(&path)?.take(MAX_OVERLAY_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_OVERLAY_BYTES {
+        return Err(io::Error::other(format!("{file} is larger than {MAX_OVERLAY_BYTES} bytes")));
     }
     Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
 }

@@ -10,16 +10,16 @@ use polyclaw_store::approvals::{self, StoredApproval};
 use polyclaw_store::{Tx, events};
 use serde_json::json;
 
-use super::open::Watch;
-use super::{announce, decided};
+use super::pending::ApprovalClock;
+use super::{decision_frame, publish_decision};
+use crate::command_action::{ActionOutcome, CommandAction, PostCommitEffect, reply_only};
 use crate::core::Engine;
-use crate::deed::{After, Deed, Done, say};
 use crate::error::{Error, Result};
-use crate::family::is_below;
+use crate::subagents::is_descendant;
 
 /// Who answers, and what.
 #[derive(Clone, Debug)]
-pub struct Verdict {
+pub struct ApprovalAnswer {
     pub decision: ApprovalDecision,
     pub reason: Option<String>,
     pub by: ApprovalResponder,
@@ -28,7 +28,7 @@ pub struct Verdict {
 }
 
 /// What the transaction found.
-enum Found {
+enum ApprovalAnswerOutcome {
     Decided(StoredApproval),
     /// Somebody or the time was first; this is how it stands.
     TooLate(StoredApproval),
@@ -37,28 +37,32 @@ enum Found {
 }
 
 /// Answered once: a second answer, one that comes too late, or one of somebody else is refused with the reason.
-pub async fn decide(engine: &Engine, id: &ApprovalId, verdict: Verdict) -> Result<StoredApproval> {
-    let judge = judge(engine, id, verdict);
-    let approval = engine.db().write(judge).await?.settled(id)?;
-    announce(engine, &approval, approval.state).await;
+pub async fn decide_approval(
+    engine: &Engine,
+    id: &ApprovalId,
+    verdict: ApprovalAnswer,
+) -> Result<StoredApproval> {
+    let judge = build_decision(engine, id, verdict);
+    let approval = engine.db().write(judge).await?.into_result(id)?;
+    publish_decision(engine, &approval, approval.state).await;
     Ok(approval)
 }
 
 /// The transaction of an answer.
-fn judge(
+fn build_decision(
     engine: &Engine,
     id: &ApprovalId,
-    mut verdict: Verdict,
-) -> impl Fn(&mut Tx<'_>) -> polyclaw_store::Result<Found> + Send + use<> {
+    mut verdict: ApprovalAnswer,
+) -> impl Fn(&mut Tx<'_>) -> polyclaw_store::Result<ApprovalAnswerOutcome> + Send + use<> {
     verdict.reason.iter_mut().for_each(|reason| engine.redactor().redact_in_place(reason));
-    let (wanted, watch) = (id.clone(), Watch::of(engine));
+    let (wanted, watch) = (id.clone(), ApprovalClock::from_engine(engine));
     let now = watch.now;
     move |tx: &mut Tx<'_>| {
-        let Some(asked) = approvals::get(tx, &wanted)? else { return Ok(Found::Nothing) };
+        let Some(asked) = approvals::get(tx, &wanted)? else { return Ok(ApprovalAnswerOutcome::Nothing) };
         if let Err(invalid) = check_responder(asked.approval_binding(), &verdict.by, verdict.shown.as_deref())
         {
             events::record(tx, &refused_event(&asked, &verdict.by, invalid), now)?;
-            return Ok(Found::NotYours(asked, invalid));
+            return Ok(ApprovalAnswerOutcome::NotYours(asked, invalid));
         }
         let state = match verdict.decision {
             ApprovalDecision::Approve => ApprovalState::Approved,
@@ -66,17 +70,21 @@ fn judge(
         };
         let by = verdict.by.name();
         let said = (verdict.reason.as_deref(), Some(&*by));
-        let decided = approvals::record_decision(tx, &wanted, state, said, watch.moment(&asked))?;
+        let decided = approvals::record_decision(tx, &wanted, state, said, watch.decision_moment(&asked))?;
         let asked = approvals::get(tx, &wanted)?.unwrap_or(asked);
         if decided {
             events::record(tx, &decided_event(&asked), now)?;
         }
-        Ok(if decided { Found::Decided(asked) } else { Found::TooLate(asked) })
+        Ok(if decided {
+            ApprovalAnswerOutcome::Decided(asked)
+        } else {
+            ApprovalAnswerOutcome::TooLate(asked)
+        })
     }
 }
 
-impl Found {
-    fn settled(self, id: &ApprovalId) -> Result<StoredApproval> {
+impl ApprovalAnswerOutcome {
+    fn into_result(self, id: &ApprovalId) -> Result<StoredApproval> {
         match self {
             Self::Decided(approval) => Ok(approval),
             Self::TooLate(approval) => {
@@ -86,7 +94,7 @@ impl Found {
                 } else {
                     approval.state
                 };
-                Err(Error::NotNow(match approval.reason.as_deref() {
+                Err(Error::InvalidState(match approval.reason.as_deref() {
                     Some(approvals::TURN_ENDED_REASON) => {
                         format!("this question is closed: {}", approvals::TURN_ENDED_REASON)
                     }
@@ -105,16 +113,16 @@ impl Found {
 fn decided_event(approval: &StoredApproval) -> NewEvent {
     let data = json!({ "approval_id": approval.id.as_str(), "tool": approval.tool, "state": approval.state.as_str(),
         "by": approval.decided_by });
-    event(approval, data)
+    decision_event(approval, data)
 }
 
 fn refused_event(approval: &StoredApproval, by: &ApprovalResponder, invalid: InvalidApproval) -> NewEvent {
     let data = json!({ "approval_id": approval.id.as_str(), "tool": approval.tool, "refused": invalid.user_message(),
         "by": by.name() });
-    event(approval, data)
+    decision_event(approval, data)
 }
 
-fn event(approval: &StoredApproval, data: serde_json::Value) -> NewEvent {
+fn decision_event(approval: &StoredApproval, data: serde_json::Value) -> NewEvent {
     NewEvent {
         kind: EventKind::ApprovalDecided,
         session: Some(approval.session.clone()),
@@ -127,40 +135,43 @@ fn event(approval: &StoredApproval, data: serde_json::Value) -> NewEvent {
 
 impl Engine {
     /// `/approve <id>` and `/deny <id> why`, in the conversation where the question was asked.
-    pub(crate) fn answer_deed(
+    pub(crate) fn approval_action(
         &self,
         session: &SessionKey,
         decision: ApprovalDecision,
         rest: &str,
         by: ApprovalResponder,
-    ) -> Deed {
+    ) -> CommandAction {
         let (id, why) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
         if id.is_empty() {
-            return say("Say which: /approve <id> or /deny <id>, with the id of the question.");
+            return reply_only("Say which: /approve <id> or /deny <id>, with the id of the question.");
         }
         let (id, session) = (ApprovalId::new(id), session.clone());
         let reason = Some(why.trim().to_owned()).filter(|why| !why.is_empty());
-        let judge = judge(self, &id, Verdict { decision, reason, by, shown: None });
+        let judge = build_decision(self, &id, ApprovalAnswer { decision, reason, by, shown: None });
         Box::new(move |tx| {
             // A question of a delegation is asked in the conversation that waits for it.
             if let Some(asked) = approvals::get(tx, &id)?
                 && asked.session != session
-                && !is_below(tx, &session, &asked.session)?
+                && !is_descendant(tx, &session, &asked.session)?
             {
-                return Ok(Done::refused(Error::NotYours(InvalidApproval::OtherConversation)));
+                return Ok(ActionOutcome::with_error(Error::NotYours(InvalidApproval::OtherConversation)));
             }
-            Ok(match judge(tx)?.settled(&id) {
-                Ok(approval) => Done {
-                    said: Ok(sentence(decision).to_owned()),
-                    after: vec![After::Publish(session.clone(), decided(&approval, approval.state))],
+            Ok(match judge(tx)?.into_result(&id) {
+                Ok(approval) => ActionOutcome {
+                    reply: Ok(decision_reply(decision).to_owned()),
+                    effects: vec![PostCommitEffect::Publish(
+                        session.clone(),
+                        decision_frame(&approval, approval.state),
+                    )],
                 },
-                Err(error) => Done::refused(error),
+                Err(error) => ActionOutcome::with_error(error),
             })
         })
     }
 }
 
-fn sentence(decision: ApprovalDecision) -> &'static str {
+fn decision_reply(decision: ApprovalDecision) -> &'static str {
     match decision {
         ApprovalDecision::Approve => "Approved: it runs now.",
         ApprovalDecision::Deny => "Denied: the agent is told.",

@@ -8,17 +8,17 @@ use polyclaw_store::approvals::StoredApproval;
 use polyclaw_store::outbox::OutboxMessage;
 use polyclaw_store::{Tx, sessions};
 
-use super::asking_address;
+use super::requester_address;
 use crate::core::Engine;
-use crate::delivery::{Label, parcels};
-use crate::prompt::Context;
-use crate::turn::{Driven, Halt};
+use crate::delivery::{OutboxKey, build_outbox_messages};
+use crate::prompt::TurnContext;
+use crate::turn::{TurnAbort, TurnResult};
 
 /// Private conversations of an account that are looked through for its owners.
-const LOOKED_AT: usize = 1_000;
+const MAX_SCANNED_SESSIONS: usize = 1_000;
 
 /// Told to whoever asked for something that only an owner can allow.
-const WAITS: &str = "This needs the owner's approval. The owner has been asked; I go on when there is an answer. Another \
+const WAITING_FOR_OWNER_TEXT: &str = "This needs the owner's approval. The owner has been asked; I go on when there is an answer. Another \
 message from you withdraws the question.";
 
 /// The same where no owner has written to the instance in a chat yet.
@@ -26,34 +26,44 @@ const WAITS_UNSENT: &str = "This needs the owner's approval. The question waits 
 when there is an answer. Another message from you withdraws the question.";
 
 /// Everything that is sent with a question, through the gate as everything.
-pub(super) async fn parcels_of(
+pub(super) async fn build_approval_messages(
     engine: &Engine,
-    context: &Context,
+    context: &TurnContext,
     asked: &StoredApproval,
-) -> Driven<Vec<OutboxMessage>> {
+) -> TurnResult<Vec<OutboxMessage>> {
     if let Some(origin) = &asked.origin {
-        let text = rules::format_question(context.asking_name(), asked.id.as_str(), &asked.question);
+        let text = rules::format_question(context.approval_name(), asked.id.as_str(), &asked.question);
         let policy = policy_towards(context, origin);
         let key = rules::question_key(asked.id.as_str());
-        return Ok(passed(engine, (origin, policy), text, &label(context, asked, &key, 0)));
+        return Ok(gate_and_split(
+            engine,
+            (origin, policy),
+            text,
+            &approval_outbox_key(context, asked, &key, 0),
+        ));
     }
-    let Some(waiting) = asking_address(context) else { return Ok(Vec::new()) };
+    let Some(waiting) = requester_address(context) else { return Ok(Vec::new()) };
     let policy = policy_towards(context, &waiting);
     let waits = format!("waits-{}", asked.id);
-    let owners = owners(engine).await?;
-    let notice = if owners.is_empty() { WAITS_UNSENT } else { WAITS };
-    let mut found = passed(engine, (&waiting, policy), notice.to_owned(), &label(context, asked, &waits, 0));
-    let (key, text) = (rules::question_key(asked.id.as_str()), to_owner(context, asked));
-    let text = rules::format_question(context.asking_name(), asked.id.as_str(), &text);
+    let owners = load_owner_addresses(engine).await?;
+    let notice = if owners.is_empty() { WAITS_UNSENT } else { WAITING_FOR_OWNER_TEXT };
+    let mut found = gate_and_split(
+        engine,
+        (&waiting, policy),
+        notice.to_owned(),
+        &approval_outbox_key(context, asked, &waits, 0),
+    );
+    let (key, text) = (rules::question_key(asked.id.as_str()), owner_question_text(context, asked));
+    let text = rules::format_question(context.approval_name(), asked.id.as_str(), &text);
     for owner in owners {
-        let label = label(context, asked, &key, found.len());
-        found.extend(passed(engine, (&owner, DeliveryPolicy::ALLOW_ALL), text.clone(), &label));
+        let label = approval_outbox_key(context, asked, &key, found.len());
+        found.extend(gate_and_split(engine, (&owner, DeliveryPolicy::ALLOW_ALL), text.clone(), &label));
     }
     Ok(found)
 }
 
 /// A member sends nothing outside by itself, but its questions reach the people its team works for.
-fn policy_towards(context: &Context, to: &ChatAddress) -> DeliveryPolicy {
+fn policy_towards(context: &TurnContext, to: &ChatAddress) -> DeliveryPolicy {
     let is_of_team = context.team_people.contains(to);
     if let Some(waiters) = context.waiters.as_ref().filter(|_| !is_of_team) {
         return waiters.policy;
@@ -66,35 +76,40 @@ fn policy_towards(context: &Context, to: &ChatAddress) -> DeliveryPolicy {
 }
 
 /// With whom it is for: an owner answers it somewhere else than it was asked for.
-fn to_owner(context: &Context, asked: &StoredApproval) -> String {
-    let by: Vec<String> = context.asked_for_by().iter().map(|sender| quote_literal(sender, 200)).collect();
+fn owner_question_text(context: &TurnContext, asked: &StoredApproval) -> String {
+    let by: Vec<String> = context.requester_names().iter().map(|sender| quote_literal(sender, 200)).collect();
     format!("Asked for by {}, in the session {}.\n{}", by.join(", "), asked.session, asked.question)
 }
 
 /// Where somebody waits for a delegation, the question keeps the order of their conversation.
-fn label<'a>(context: &'a Context, asked: &'a StoredApproval, key: &'a str, first: usize) -> Label<'a> {
+fn approval_outbox_key<'a>(
+    context: &'a TurnContext,
+    asked: &'a StoredApproval,
+    key: &'a str,
+    first: usize,
+) -> OutboxKey<'a> {
     let session = context.waiters.as_ref().map_or(&asked.session, |waiters| &waiters.session);
-    Label { session, turn: &asked.turn, key, first, now: asked.created_at }
+    OutboxKey { session, turn: &asked.turn, key, first, now: asked.created_at }
 }
 
-fn passed(
+fn gate_and_split(
     engine: &Engine,
     (to, policy): (&ChatAddress, DeliveryPolicy),
     text: String,
-    label: &Label<'_>,
+    label: &OutboxKey<'_>,
 ) -> Vec<OutboxMessage> {
     let outgoing = apply_gate(Some(to.clone()), policy, text);
-    outgoing.map(|outgoing| parcels(engine, outgoing, label)).unwrap_or_default()
+    outgoing.map(|outgoing| build_outbox_messages(engine, outgoing, label)).unwrap_or_default()
 }
 
 /// The private conversations in which owners of accounts have written. An address is never put together, so an owner
 /// who never wrote is asked in the command center and by the CLI alone.
-async fn owners(engine: &Engine) -> Driven<Vec<ChatAddress>> {
-    let accounts = engine.settings().reception.owners();
+async fn load_owner_addresses(engine: &Engine) -> TurnResult<Vec<ChatAddress>> {
+    let accounts = engine.settings().inbound.account_owners();
     let read = move |tx: &mut Tx<'_>| {
         let mut found: Vec<ChatAddress> = Vec::new();
         for (channel, account, owners) in &accounts {
-            let known = sessions::list_by_account(tx, channel, account, LOOKED_AT)?;
+            let known = sessions::list_by_account(tx, channel, account, MAX_SCANNED_SESSIONS)?;
             let private = known.into_iter().filter(|session| session.key.is_private());
             for address in private.filter_map(|session| session.address) {
                 if owners.contains(&address.peer) && !found.contains(&address) {
@@ -104,5 +119,5 @@ async fn owners(engine: &Engine) -> Driven<Vec<ChatAddress>> {
         }
         Ok(found)
     };
-    engine.db().read(read).await.map_err(|error| Halt::Lost(error.into()))
+    engine.db().read(read).await.map_err(|error| TurnAbort::Lost(error.into()))
 }

@@ -10,44 +10,48 @@ use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::format_duration;
 use polyclaw_store::{Tx, messages, runs, sessions};
 
-use super::{Order, names};
+use super::{CommandRequest, join_labels};
+use crate::command_action::{ActionOutcome, CommandAction, on_session, reply_only};
 use crate::core::Engine;
-use crate::deed::{Deed, Done, on, say};
 use crate::error::{Error, Result};
-use crate::family::{AskedBy, Child, Wish, kill, stop_children};
-use crate::ingress::{Injection, Provenance};
+use crate::ingress::{InternalMessage, MessageProvenance};
+use crate::subagents::{ChildRun, RunRequester, SpawnRequest, kill_run, stop_children};
 
-const LOG_LINES: usize = 10;
-const MOST_LINES: usize = 50;
-const LINE_CHARS: usize = 300;
-const USAGE: &str = "/subagents list | info <which> | log <which> | kill <which>|all | send <which> <text> | \
+const DEFAULT_LOG_LINES: usize = 10;
+const MAX_LOG_LINES: usize = 50;
+const MAX_LOG_LINE_CHARS: usize = 300;
+const SUBAGENTS_USAGE: &str = "/subagents list | info <which> | log <which> | kill <which>|all | send <which> <text> | \
     steer <which> <text> | spawn [@agent] <task>. Which one: its number, its label or its run id.";
 
 impl Engine {
     /// What begins or tells a child has a key of its own, and is done once whenever its receipt is stored.
-    pub(super) async fn subagents_deed(&self, session: &SessionKey, order: &Order<'_>) -> Result<Deed> {
+    pub(super) async fn subagents_action(
+        &self,
+        session: &SessionKey,
+        order: &CommandRequest<'_>,
+    ) -> Result<CommandAction> {
         let (word, rest) = order.rest.split_once(char::is_whitespace).unwrap_or((order.rest, ""));
         let rest = rest.trim();
         if !matches!(word, "" | "list") && rest.is_empty() {
-            return Ok(say(USAGE));
+            return Ok(reply_only(SUBAGENTS_USAGE));
         }
-        self.session(session).await?;
+        self.load_session(session).await?;
         match word {
-            "" | "list" => self.list_children(session).await.map(say),
-            "info" => self.child_info(session, unquoted(rest)).await.map(say),
-            "log" => self.child_log(session, rest).await.map(say),
-            "kill" => self.kill_deed(session, unquoted(rest)).await,
-            "send" | "steer" => self.tell_child(session, order, rest).await.map(say),
-            "spawn" => self.spawn_child(session, order, rest).await.map(say),
-            _ => Ok(say(USAGE)),
+            "" | "list" => self.list_children(session).await.map(reply_only),
+            "info" => self.child_info(session, strip_quotes(rest)).await.map(reply_only),
+            "log" => self.child_log(session, rest).await.map(reply_only),
+            "kill" => self.kill_action(session, strip_quotes(rest)).await,
+            "send" | "steer" => self.send_to_child(session, order, rest).await.map(reply_only),
+            "spawn" => self.spawn_child(session, order, rest).await.map(reply_only),
+            _ => Ok(reply_only(SUBAGENTS_USAGE)),
         }
     }
 
     async fn list_children(&self, session: &SessionKey) -> Result<String> {
         let now = self.now();
-        let children = self.children(session).await?;
-        let line = |child: &Child| {
-            let Child { number, run, depth, .. } = child;
+        let children = self.child_runs(session).await?;
+        let line = |child: &ChildRun| {
+            let ChildRun { number, run, depth, .. } = child;
             let indent = "  ".repeat(depth - 1);
             let age = format_duration(now.since(run.created_at));
             let label = sanitize::to_single_line(&run.task.label, 60);
@@ -58,25 +62,25 @@ impl Engine {
     }
 
     async fn child_info(&self, session: &SessionKey, which: &str) -> Result<String> {
-        let run = self.find_child(session, which).await?.run;
+        let run = self.find_child_run(session, which).await?.run;
         let result = run.result.unwrap_or_default();
         let told = |known: Option<String>| known.unwrap_or_else(|| "unknown".to_owned());
         let ended = run.ended_at.map_or_else(|| "not yet".to_owned(), |at| at.to_string());
         let lines = [
             format!("run {} ({}), trace {}", run.id, run.kind.as_str(), run.trace),
             format!("session {}, agent {}", run.child, run.agent),
-            format!("task {}", sanitize::to_single_line(&run.task.prompt, LINE_CHARS)),
+            format!("task {}", sanitize::to_single_line(&run.task.prompt, MAX_LOG_LINE_CHARS)),
             format!("{}, begun {}, ended {ended}", run.status.as_str(), run.created_at),
             format!("tokens {}", told(result.tokens.map(|tokens| tokens.to_string()))),
-            format!("result {}", sanitize::to_single_line(&result.text, LINE_CHARS)),
+            format!("result {}", sanitize::to_single_line(&result.text, MAX_LOG_LINE_CHARS)),
         ];
         Ok(lines.join("\n"))
     }
 
     async fn child_log(&self, session: &SessionKey, rest: &str) -> Result<String> {
-        let (which, count) = addressed(rest);
-        let count = count.parse().unwrap_or(LOG_LINES).clamp(1, MOST_LINES);
-        let key = self.find_child(session, which).await?.run.child;
+        let (which, count) = split_target_and_text(rest);
+        let count = count.parse().unwrap_or(DEFAULT_LOG_LINES).clamp(1, MAX_LOG_LINES);
+        let key = self.find_child_run(session, which).await?.run.child;
         let read = move |tx: &mut Tx<'_>| match sessions::get(tx, &key)? {
             Some(found) => messages::list_newest(tx, &key, &found.id, count).map(Some),
             None => Ok(None),
@@ -89,56 +93,61 @@ impl Engine {
                 MessageRole::User => message.origin.to_string(),
                 other => other.as_str().to_owned(),
             };
-            format!("{from}: {}", sanitize::to_single_line(&message.text, LINE_CHARS))
+            format!("{from}: {}", sanitize::to_single_line(&message.text, MAX_LOG_LINE_CHARS))
         };
         Ok(found.iter().map(line).collect::<Vec<_>>().join("\n"))
     }
 
-    async fn kill_deed(&self, session: &SessionKey, which: &str) -> Result<Deed> {
+    async fn kill_action(&self, session: &SessionKey, which: &str) -> Result<CommandAction> {
         let wanted = match which {
             "all" => None,
-            _ => Some(self.find_child(session, which).await?.run.id),
+            _ => Some(self.find_child_run(session, which).await?.run.id),
         };
         let engine = self.clone();
-        Ok(on(session, move |tx, session| {
+        Ok(on_session(session, move |tx, session| {
             let mut after = Vec::new();
             let stopped = match &wanted {
                 None => stop_children(tx, &engine, &session.key, &mut after)?,
                 Some(id) => match runs::get(tx, id)? {
                     Some(run) if run.status == RunStatus::Running => {
-                        let below = kill(tx, &engine, &run, &mut after)?;
+                        let below = kill_run(tx, &engine, &run, &mut after)?;
                         std::iter::once(run).chain(below).collect()
                     }
                     ended => {
                         let status = ended.map_or("gone", |run| run.status.as_str());
-                        return Ok(Done::said(format!("It has ended: {status}.")));
+                        return Ok(ActionOutcome::with_reply(format!("It has ended: {status}.")));
                     }
                 },
             };
             let labels: Vec<String> = stopped.into_iter().map(|run| run.task.label).collect();
-            Ok(Done { after, ..Done::said(stopped_words(&labels)) })
+            Ok(ActionOutcome { effects: after, ..ActionOutcome::with_reply(stopped_reply(&labels)) })
         }))
     }
 
     /// A person's message in the child's session; its answer comes here, as if it had been asked there.
-    async fn tell_child(&self, session: &SessionKey, order: &Order<'_>, rest: &str) -> Result<String> {
-        let (which, text) = addressed(rest);
+    async fn send_to_child(
+        &self,
+        session: &SessionKey,
+        order: &CommandRequest<'_>,
+        rest: &str,
+    ) -> Result<String> {
+        let (which, text) = split_target_and_text(rest);
         if text.is_empty() {
-            return Ok(USAGE.to_owned());
+            return Ok(SUBAGENTS_USAGE.to_owned());
         }
-        let child = self.find_child(session, which).await?;
+        let child = self.find_child_run(session, which).await?;
         if !child.is_listed {
-            return Err(Error::NotNow("it is archived or deleted: begin another".to_owned()));
+            return Err(Error::InvalidState("it is archived or deleted: begin another".to_owned()));
         }
         let run = child.run;
         // Who asks from no chat reads the answer in this session.
-        let mut meta = order.place.is_none().then(|| reply_session_meta(session));
+        let mut meta = order.origin.is_none().then(|| reply_session_meta(session));
         order.authority.write_to_meta(&mut meta);
-        let how = Injection {
-            channel: order.place.map_or_else(ChatAddress::internal, |given| given.address.clone()),
-            deliver: order.place.is_some(),
-            idempotency_key: format!("told:{}", self.key_of(order)),
-            provenance: Provenance::Person(run.agent),
+        let how = InternalMessage {
+            channel: order.origin.map_or_else(ChatAddress::internal, |given| given.address.clone()),
+            deliver: order.origin.is_some(),
+            idempotency_key: format!("told:{}", self.command_key(order)),
+            provenance: MessageProvenance::Person(run.agent),
             meta,
         };
         let accepted = self.inject_message(&run.child, text, how).await?;
@@ -148,14 +157,19 @@ impl Engine {
         })
     }
 
-    async fn spawn_child(&self, session: &SessionKey, order: &Order<'_>, rest: &str) -> Result<String> {
-        let owner = self.session(session).await?;
+    async fn spawn_child(
+        &self,
+        session: &SessionKey,
+        order: &CommandRequest<'_>,
+        rest: &str,
+    ) -> Result<String> {
+        let owner = self.load_session(session).await?;
         let (first, task) = rest.split_once(char::is_whitespace).unwrap_or(("", ""));
         let named = match first.strip_prefix('@').unwrap_or(first) {
             // Said to be an agent's name, it has to be one.
             name if name.len() < first.len() => Some(self.named_agent(name).await?),
             name => match AgentId::parse(name) {
-                Ok(id) => self.agent(&id).await.ok().map(|stored| stored.spec.agent_id),
+                Ok(id) => self.load_agent(&id).await.ok().map(|stored| stored.spec.agent_id),
                 Err(_) => None,
             },
         };
@@ -163,15 +177,18 @@ impl Engine {
             Some(agent) => (agent, task.trim()),
             None => (owner.active_agent.clone(), rest),
         };
-        let rules = self.agent(&owner.active_agent).await?.spec.subagents;
+        let rules = self.load_agent(&owner.active_agent).await?.spec.subagents;
         let label = sanitize::to_single_line(task, 60);
         let run = self
-            .begin_run(Wish {
+            .spawn_subagent(SpawnRequest {
                 // Where several agents answer one letter, each begins one.
-                id: RunId::from_cause(&format!("{}-{session}", self.key_of(order))),
+                id: RunId::from_cause(&format!("{}-{session}", self.command_key(order))),
                 kind: RunKind::Subagent,
                 owner: owner.key,
-                asked: AskedBy::Person(order.place.map(|given| given.address.clone()), order.authority),
+                requester: RunRequester::Person(
+                    order.origin.map(|given| given.address.clone()),
+                    order.authority,
+                ),
                 agent,
                 task: RunTask { label, prompt: task.to_owned(), ..RunTask::default() },
                 model: rules.model,
@@ -187,12 +204,12 @@ impl Engine {
 
     async fn named_agent(&self, name: &str) -> Result<AgentId> {
         let id = AgentId::parse(name).map_err(|_| Error::UnknownAgent(quote_safely(name)))?;
-        Ok(self.agent(&id).await?.spec.agent_id)
+        Ok(self.load_agent(&id).await?.spec.agent_id)
     }
 
     /// The same letter, given again after a crash, does nothing a second time.
-    fn key_of(&self, order: &Order<'_>) -> String {
-        let given = order.place.and_then(|given| Some((given.address, given.platform_id?)));
+    fn command_key(&self, order: &CommandRequest<'_>) -> String {
+        let given = order.origin.and_then(|given| Some((given.address, given.platform_id?)));
         match given {
             Some((address, id)) => format!("{}:{}:{id}", address.channel, address.account),
             None => self.next_id(),
@@ -200,35 +217,35 @@ impl Engine {
     }
 }
 
-fn stopped_words(labels: &[String]) -> String {
+fn stopped_reply(labels: &[String]) -> String {
     match labels.is_empty() {
         true => "None is at work.".to_owned(),
-        false => format!("Stopped: {}.", names(labels)),
+        false => format!("Stopped: {}.", join_labels(labels)),
     }
 }
 
 /// Which one, and what is said to it. A label of several words stands in quotes.
-fn addressed(rest: &str) -> (&str, &str) {
+fn split_target_and_text(rest: &str) -> (&str, &str) {
     let quoted = rest.strip_prefix('"').and_then(|rest| rest.split_once('"'));
     let (which, text) = quoted.or_else(|| rest.split_once(char::is_whitespace)).unwrap_or((rest, ""));
     (which, text.trim())
 }
 
 /// Which one, where nothing is said to it: quotes around a label of several words are allowed, and not needed.
-fn unquoted(rest: &str) -> &str {
+fn strip_quotes(rest: &str) -> &str {
     rest.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(rest)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{addressed, unquoted};
+    use super::{split_target_and_text, strip_quotes};
 
     #[test]
     fn where_nothing_follows_a_label_needs_no_quotes() {
         for (rest, which) in
             [("2", "2"), ("look it up", "look it up"), ("\"look it up\"", "look it up"), ("\"", "\"")]
         {
-            assert_eq!(unquoted(rest), which, "{rest}");
+            assert_eq!(strip_quotes(rest), which, "{rest}");
         }
     }
 
@@ -240,7 +257,7 @@ mod tests {
             ("\"look it up\" be quick", ("look it up", "be quick")),
             ("\"open be quick", ("\"open", "be quick")),
         ] {
-            assert_eq!(addressed(rest), expected, "{rest}");
+            assert_eq!(split_target_and_text(rest), expected, "{rest}");
         }
     }
 }

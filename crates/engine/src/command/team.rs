@@ -6,10 +6,10 @@ use polyclaw_domain::team::{EVERYBODY_NAME, MemberState, PlanApproval, TeamMembe
 use polyclaw_domain::team_message::TeamMessageKind;
 use polyclaw_store::{Tx, teams};
 
-use super::counted;
+use super::count_with_unit;
 use crate::core::Engine;
 use crate::error::{Error, Result};
-use crate::team::{Actor, MemberPlan, Outgoing, View};
+use crate::team::{MemberPlan, OutgoingTeamMessage, TeamActor, TeamSnapshot};
 
 impl Engine {
     /// One team whole, or a line for each; or a message to somebody in one.
@@ -26,7 +26,7 @@ impl Engine {
     }
 
     async fn team_answer(&self, session: &SessionKey, rest: &str) -> Result<String> {
-        let operator = Actor::Operator { call: self.next_id() };
+        let operator = TeamActor::Operator { call: self.next_id() };
         match rest.split_once(' ').unwrap_or((rest, "")) {
             ("send", message) => return self.team_send(session, &operator, message.trim()).await,
             ("plan", plan) => return self.team_plan(session, &operator, plan.trim()).await,
@@ -34,27 +34,27 @@ impl Engine {
         }
         let name = rest;
         if !name.is_empty() {
-            return Ok(self.team_view(&operator, name).await?.for_people());
+            return Ok(self.team_snapshot(&operator, name).await?.to_text());
         }
         let mut lines = Vec::new();
-        for team in self.teams(false).await? {
-            let view = self.team_view(&operator, &team.name).await?;
+        for team in self.list_teams(false).await? {
+            let view = self.team_snapshot(&operator, &team.name).await?;
             lines.push(team_line(&view));
         }
         Ok(if lines.is_empty() { "There is no team.".to_owned() } else { lines.join("\n") })
     }
 
     /// `[team] <member> <text>`: the team may be left out where this session leads one.
-    async fn team_send(&self, session: &SessionKey, operator: &Actor, rest: &str) -> Result<String> {
-        const USAGE: &str = "Say to whom: /team send [team] <member, lead or all> <text>.";
+    async fn team_send(&self, session: &SessionKey, operator: &TeamActor, rest: &str) -> Result<String> {
+        const TEAM_SEND_USAGE: &str = "Say to whom: /team send [team] <member, lead or all> <text>.";
         let (team, line) = match self.addressed_team(session, rest).await? {
             Addressed::Team { name, line } => (name, line),
             Addressed::Ambiguous(words) => return Ok(words),
-            Addressed::Nobody => return Ok(USAGE.to_owned()),
+            Addressed::Nobody => return Ok(TEAM_SEND_USAGE.to_owned()),
         };
-        let Some((to, text)) = line.split_once(' ') else { return Ok(USAGE.to_owned()) };
+        let Some((to, text)) = line.split_once(' ') else { return Ok(TEAM_SEND_USAGE.to_owned()) };
         let is_broadcast = to == EVERYBODY_NAME;
-        let outgoing = Outgoing {
+        let outgoing = OutgoingTeamMessage {
             kind: if is_broadcast { TeamMessageKind::Broadcast } else { TeamMessageKind::Message },
             to: (!is_broadcast).then(|| to.to_owned()),
             content: text.trim().to_owned(),
@@ -63,21 +63,22 @@ impl Engine {
             approve: None,
             reason: None,
         };
-        let sent = self.send_letter(operator, &team, outgoing).await?;
+        let sent = self.send_team_message(operator, &team, outgoing).await?;
         Ok(format!("Sent to {}.", sent.recipients.join(", ")))
     }
 
     /// `[team] <member>` shows a plan; `approve` or `reject` with a text answers it.
-    async fn team_plan(&self, session: &SessionKey, operator: &Actor, rest: &str) -> Result<String> {
-        const USAGE: &str = "Say whose: /team plan [team] <member> [approve | reject <what to change>].";
+    async fn team_plan(&self, session: &SessionKey, operator: &TeamActor, rest: &str) -> Result<String> {
+        const TEAM_PLAN_USAGE: &str =
+            "Say whose: /team plan [team] <member> [approve | reject <what to change>].";
         let (team, line) = match self.addressed_team(session, rest).await? {
             Addressed::Team { name, line } => (name, line),
             Addressed::Ambiguous(words) => return Ok(words),
-            Addressed::Nobody => return Ok(USAGE.to_owned()),
+            Addressed::Nobody => return Ok(TEAM_PLAN_USAGE.to_owned()),
         };
         let mut words = line.splitn(3, ' ');
         let Some(member) = words.next().filter(|member| !member.is_empty()) else {
-            return Ok(USAGE.to_owned());
+            return Ok(TEAM_PLAN_USAGE.to_owned());
         };
         let approve = match words.next() {
             None => {
@@ -86,9 +87,9 @@ impl Engine {
             }
             Some("approve") => true,
             Some("reject") => false,
-            Some(_) => return Ok(USAGE.to_owned()),
+            Some(_) => return Ok(TEAM_PLAN_USAGE.to_owned()),
         };
-        let outgoing = Outgoing {
+        let outgoing = OutgoingTeamMessage {
             kind: TeamMessageKind::PlanApprovalResponse,
             to: Some(member.to_owned()),
             content: words.next().unwrap_or_default().to_owned(),
@@ -97,7 +98,7 @@ impl Engine {
             approve: Some(approve),
             reason: None,
         };
-        self.send_letter(operator, &team, outgoing).await?;
+        self.send_team_message(operator, &team, outgoing).await?;
         Ok(match approve {
             true => format!("{member} may begin."),
             false => format!("{member} is asked for another plan."),
@@ -111,7 +112,7 @@ impl Engine {
         if first.is_empty() {
             return Ok(Addressed::Nobody);
         }
-        if self.teams(false).await?.iter().any(|team| team.name == first) {
+        if self.list_teams(false).await?.iter().any(|team| team.name == first) {
             return Ok(Addressed::Team { name: first.to_owned(), line: line[first.len()..].trim() });
         }
         let (lead, wanted) = (session.clone(), first.to_owned());
@@ -145,7 +146,7 @@ impl Engine {
         if found.len() > 1 {
             let lines = found.iter().map(|(team, key)| format!("{key} (team {team})"));
             let which = lines.collect::<Vec<_>>().join(", ");
-            return Err(Error::NotNow(format!(
+            return Err(Error::InvalidState(format!(
                 "several of your teams have a member of this name: give the session key of the one you mean, {which}"
             )));
         }
@@ -154,7 +155,7 @@ impl Engine {
 }
 
 /// A team on one line.
-fn team_line(view: &View) -> String {
+fn team_line(view: &TeamSnapshot) -> String {
     let working = view.members.iter().filter(|standing| standing.is_working).count();
     let is_waiting = |member: &TeamMember| {
         member.state == MemberState::Active && matches!(member.plan, Some(PlanApproval::Submitted { .. }))
@@ -175,7 +176,7 @@ fn team_line(view: &View) -> String {
         "{} ({}): {}, {working} at work; {}{plans}{spent}",
         view.team.name,
         view.team.status.as_str(),
-        counted(view.members.len(), "member"),
+        count_with_unit(view.members.len(), "member"),
         view.counts.summary_line(),
     )
 }

@@ -11,12 +11,12 @@ impl Engine {
     pub(super) async fn usage_command(&self, session: &SessionKey) -> Result<String> {
         let wanted = session.clone();
         let total = self.db().read(move |tx| usage::sum_by_session(tx, &wanted)).await?;
-        Ok(total.map_or_else(|| "Nothing was used here yet.".to_owned(), |total| sentence(&total)))
+        Ok(total.map_or_else(|| "Nothing was used here yet.".to_owned(), |total| usage_reply(&total)))
     }
 }
 
 /// What is not known is said, never guessed.
-fn sentence(total: &GroupedUsage) -> String {
+fn usage_reply(total: &GroupedUsage) -> String {
     let known = |tokens: Option<i64>| tokens.map_or("unknown".to_owned(), |tokens| tokens.to_string());
     let (input, output) = (known(total.input_tokens), known(total.output_tokens));
     let mut said = format!("{} model call(s), {input} tokens in, {output} out", total.calls);

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Frame {
+pub struct HubFrame {
     pub seq: u64,
     pub session_key: SessionKey,
     #[serde(flatten)]
@@ -19,7 +19,7 @@ pub struct Frame {
 
 /// Who speaks in a conversation that is not its own.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Speaker {
+pub struct DelegateSpeaker {
     /// The turn of this conversation that waits.
     pub turn_id: TurnId,
     pub run_id: RunId,
@@ -68,18 +68,18 @@ pub enum FrameKind {
     /// Another agent begins to speak here, for the turn that waits for it; or begins again, and what it said since its
     /// last end no longer counts.
     #[serde(rename = "delegate.started")]
-    DelegateStarted(Speaker),
+    DelegateStarted(DelegateSpeaker),
     #[serde(rename = "delegate.delta")]
     DelegateDelta {
         #[serde(flatten)]
-        speaker: Speaker,
+        speaker: DelegateSpeaker,
         text: String,
     },
     /// All it said, as it stands on platforms too.
     #[serde(rename = "delegate.ended")]
     DelegateEnded {
         #[serde(flatten)]
-        speaker: Speaker,
+        speaker: DelegateSpeaker,
         text: String,
         /// It came to the end of what it had to say.
         is_whole: bool,
@@ -132,7 +132,7 @@ pub enum FrameKind {
 
 impl FrameKind {
     /// A piece of something that is told whole when it is done.
-    pub fn is_piece(&self) -> bool {
+    pub fn is_partial(&self) -> bool {
         matches!(
             self,
             Self::Delta { .. }
@@ -143,7 +143,7 @@ impl FrameKind {
     }
 
     /// What its text weighs; the rest is small.
-    pub(super) fn bytes(&self) -> usize {
+    pub(super) fn size_bytes(&self) -> usize {
         match self {
             Self::Accepted { text, .. } | Self::Delta { text, .. } | Self::Reasoning { text, .. } => {
                 text.len()

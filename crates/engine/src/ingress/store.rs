@@ -15,43 +15,48 @@ use polyclaw_store::sessions::SessionSnapshot;
 use polyclaw_store::{Tx, agents, events, ingress, jobs, messages, outbox, runs, sessions};
 use serde_json::json;
 
-use super::{Accepted, Begun, Fresh, Here, Inbound, Refused, Verdict, Way, anew};
-use crate::family::release_below;
-use crate::import::title;
-use crate::lanes::Slot;
+use super::{
+    AcceptedMessage, ClaimedTurn, IngressMessage, IngressRefusal, IngressResult, NewIds, NodeContext,
+    RelayKind, session_expiry,
+};
+use crate::history_import::title_from_text;
+use crate::lanes::LaneSlot;
+use crate::subagents::release_held_below;
 use crate::{prompt, turn};
 
 /// Why an announce is held that came after one that is.
-const BEHIND_HELD: &str = "behind_held";
+const BEHIND_HELD_CODE: &str = "behind_held";
 
-pub(crate) fn store(
+pub(crate) fn store_message(
     tx: &mut Tx<'_>,
-    inbound: &Inbound,
-    fresh: &Fresh,
-    here: &Here,
-) -> polyclaw_store::Result<Verdict> {
+    inbound: &IngressMessage,
+    fresh: &NewIds,
+    here: &NodeContext,
+) -> polyclaw_store::Result<IngressResult> {
     if let Some(earlier) = find_duplicate(tx, inbound)? {
         return Ok(earlier);
     }
-    let held = match pass(tx, inbound, here)? {
+    let held = match check_relay(tx, inbound, here)? {
         Ok(held) => held,
         Err(refused) => return Ok(Err(refused)),
     };
-    let Some(standing) = enter(tx, inbound, fresh)? else { return Ok(Err(Refused::UnknownAgent)) };
+    let Some(standing) = enter_session(tx, inbound, fresh)? else {
+        return Ok(Err(IngressRefusal::UnknownAgent));
+    };
     let session = &standing.session;
     if session.lane == JobLane::Teammate && session.status == SessionStatus::Archived && !is_announce(inbound)
     {
-        return Ok(Err(Refused::MemberClosed));
+        return Ok(Err(IngressRefusal::MemberClosed));
     }
     let load = jobs::session_load(tx, &session.key)?;
     // A person who writes again meanwhile was told when the first message had to wait.
-    let is_told = here.word.is_some() && jobs::is_steered(tx, &session.key)?;
-    let Some(placed) = place(tx, (inbound, session), (&load, held), fresh, here)? else {
-        return Ok(Err(Refused::Full));
+    let is_told = here.busy_notice.is_some() && jobs::is_steered(tx, &session.key)?;
+    let Some(placed) = place_in_turn(tx, (inbound, session), (&load, held), fresh, here)? else {
+        return Ok(Err(IngressRefusal::Full));
     };
-    let Placed { turn, waiting, held, claimed } = placed;
-    count_automatic(tx, inbound, (turn == fresh.turn && held.is_none()).then_some(fresh.now))?;
-    let released = inbound.origin.is_person() && release_below(tx, &session.key, fresh.now)?;
+    let TurnPlacement { turn, waiting, held, claimed } = placed;
+    count_automatic_turn(tx, inbound, (turn == fresh.turn && held.is_none()).then_some(fresh.now))?;
+    let released = inbound.origin.is_person() && release_held_below(tx, &session.key, fresh.now)?;
     let stored = insert_messages(tx, inbound, &standing, fresh, &turn)?;
     if let Some(platform_id) = &inbound.platform_id {
         ingress::record_platform_id(tx, &inbound.address, platform_id, &fresh.message, fresh.now)?;
@@ -59,26 +64,26 @@ pub(crate) fn store(
     if waiting {
         events::record(tx, &waiting_event(inbound, &turn, load.waiting + 1), fresh.now)?;
         if !is_told {
-            tell(tx, (session, &turn), fresh.now, here)?;
+            push_busy_notice(tx, (session, &turn), fresh.now, here)?;
         }
     } else if claimed.is_none() {
         tx.notify_nodes("jobs")?;
     }
-    let accepted = Accepted {
+    let accepted = AcceptedMessage {
         message_id: fresh.message.clone(),
         session_key: session.key.clone(),
         turn_id: turn,
         duplicate: false,
         waiting,
-        lane: lane(inbound, session),
+        lane: lane_for(inbound, session),
         held,
         released,
     };
     let begun = match claimed {
         Some((claim, slot)) => {
-            turn::open(tx, &claim, fresh.now)?;
-            let rows = prompt::read_first(tx, &claim, standing, stored)?;
-            Some(Begun { claim, rows, slot })
+            turn::open_turn(tx, &claim, fresh.now)?;
+            let rows = prompt::read_first_rows(tx, &claim, standing, stored)?;
+            Some(ClaimedTurn { claim, rows, slot })
         }
         None => None,
     };
@@ -86,43 +91,43 @@ pub(crate) fn store(
 }
 
 /// The turn that takes a message up.
-struct Placed {
+struct TurnPlacement {
     turn: TurnId,
     /// Something else goes first.
     waiting: bool,
     /// Why it waits for a person.
     held: Option<&'static str>,
     /// It has begun.
-    claimed: Option<(TurnClaim, Slot)>,
+    claimed: Option<(TurnClaim, LaneSlot)>,
 }
 
 /// Finds the message its turn: one that waits already, or one of its own. `None`: too much waits there.
-fn place(
+fn place_in_turn(
     tx: &mut Tx<'_>,
-    (inbound, session): (&Inbound, &Session),
+    (inbound, session): (&IngressMessage, &Session),
     (load, held): (&SessionLoad, Option<&'static str>),
-    fresh: &Fresh,
-    here: &Here,
-) -> polyclaw_store::Result<Option<Placed>> {
+    fresh: &NewIds,
+    here: &NodeContext,
+) -> polyclaw_store::Result<Option<TurnPlacement>> {
     let is_behind = load.running.is_some();
-    let own = |waiting, claimed| Placed { turn: fresh.turn.clone(), waiting, held, claimed };
-    Ok(Some(match admit_message(&bounded(tx, inbound, load)?) {
+    let own = |waiting, claimed| TurnPlacement { turn: fresh.turn.clone(), waiting, held, claimed };
+    Ok(Some(match admit_message(&bounded_load(tx, inbound, load)?) {
         BacklogAdmission::Full => return Ok(None),
         BacklogAdmission::Join(turn) => {
-            join(tx, inbound, session, fresh, &turn)?;
+            join_turn(tx, inbound, session, fresh, &turn)?;
             if inbound.origin.is_person() && jobs::resume_held(tx, &turn, is_behind)? {
                 runs::release_all_announces(tx, &session.key)?;
             }
             // It is taken up with the turn it joins, whatever its own trace has left; of that one people were told.
             let waits = jobs::is_held_for_person(tx, &turn)?;
-            let held = (waits && is_announce(inbound)).then_some(BEHIND_HELD);
-            Placed { turn, waiting: is_behind || waits, held, claimed: None }
+            let held = (waits && is_announce(inbound)).then_some(BEHIND_HELD_CODE);
+            TurnPlacement { turn, waiting: is_behind || waits, held, claimed: None }
         }
         BacklogAdmission::Run if held.is_none() => {
-            own(false, begin(tx, &job(inbound, session, fresh), here)?)
+            own(false, claim_or_queue_turn(tx, &build_job(inbound, session, fresh), here)?)
         }
         BacklogAdmission::Run | BacklogAdmission::Hold => {
-            jobs::insert(tx, &NewTurnJob { held: true, ..job(inbound, session, fresh) })?;
+            jobs::insert(tx, &NewTurnJob { held: true, ..build_job(inbound, session, fresh) })?;
             if held.is_some() {
                 jobs::hold_for_person(tx, &fresh.turn)?;
             }
@@ -133,39 +138,40 @@ fn place(
 
 /// Whether a message between sessions may go on. What a person wrote always may; the end of a run at least is kept,
 /// and the reason why it has to wait is returned.
-fn pass(
+fn check_relay(
     tx: &mut Tx<'_>,
-    inbound: &Inbound,
-    here: &Here,
-) -> polyclaw_store::Result<std::result::Result<Option<&'static str>, Refused>> {
-    let Some(relayed) = &inbound.relayed else { return Ok(Ok(None)) };
-    if relayed.way != Way::Begin && sessions::get(tx, &inbound.session)?.is_none() {
-        return Ok(Err(Refused::UnknownSession));
+    inbound: &IngressMessage,
+    here: &NodeContext,
+) -> polyclaw_store::Result<std::result::Result<Option<&'static str>, IngressRefusal>> {
+    let Some(relayed) = &inbound.relay else { return Ok(Ok(None)) };
+    if relayed.kind != RelayKind::Begin && sessions::get(tx, &inbound.session)?.is_none() {
+        return Ok(Err(IngressRefusal::UnknownSession));
     }
     // What a session begins is bounded by the limits of families, not by what may follow by itself.
-    let (automatic_turns, budget) = match relayed.way {
-        Way::Begin => (0, u32::MAX),
+    let (automatic_turns, budget) = match relayed.kind {
+        RelayKind::Begin => (0, u32::MAX),
         // A person stopped both: the owner goes on when a person does.
-        Way::Stopped => return Ok(Ok(Some("stopped"))),
-        Way::Send | Way::Announce => {
+        RelayKind::Stopped => return Ok(Ok(Some("stopped"))),
+        RelayKind::Send | RelayKind::Announce => {
             (ingress::get_automatic_turns(tx, &relayed.trace)?, here.settings.automatic_budget)
         }
     };
     let sent = RelayRequest { from: relayed.from.clone(), hop: relayed.hop, automatic_turns };
     match relay::check_relay(&sent, &inbound.session, budget) {
         Ok(()) => Ok(Ok(None)),
-        Err(refusal) if relayed.way == Way::Announce => Ok(Ok(Some(refusal.code()))),
-        Err(refusal) => Ok(Err(Refused::Relay(refusal))),
+        Err(refusal) if relayed.kind == RelayKind::Announce => Ok(Ok(Some(refusal.code()))),
+        Err(refusal) => Ok(Err(IngressRefusal::Relay(refusal))),
     }
 }
 
 /// Turns are counted, not messages: one that joins a turn which waits begins none. `begun_at`: when its own turn began.
-fn count_automatic(
+fn count_automatic_turn(
     tx: &mut Tx<'_>,
-    inbound: &Inbound,
+    inbound: &IngressMessage,
     begun_at: Option<Millis>,
 ) -> polyclaw_store::Result<()> {
-    let caused = inbound.relayed.as_ref().filter(|one| matches!(one.way, Way::Send | Way::Announce));
+    let caused =
+        inbound.relay.as_ref().filter(|one| matches!(one.kind, RelayKind::Send | RelayKind::Announce));
     match (caused, begun_at) {
         (Some(relayed), Some(now)) => ingress::increment_automatic_turns(tx, &relayed.trace, now),
         _ => Ok(()),
@@ -174,7 +180,11 @@ fn count_automatic(
 
 /// The load as the sender's own bound counts it. People are never kept out by what agents, schedules and webhooks have
 /// sent, nor those by people; announces have no bound here and are merged when their turn starts.
-fn bounded(tx: &mut Tx<'_>, inbound: &Inbound, load: &SessionLoad) -> polyclaw_store::Result<SessionLoad> {
+fn bounded_load(
+    tx: &mut Tx<'_>,
+    inbound: &IngressMessage,
+    load: &SessionLoad,
+) -> polyclaw_store::Result<SessionLoad> {
     let waiting = match load.waiting {
         _ if is_announce(inbound) => 0,
         few if few < MAX_WAITING_ITEMS => few,
@@ -184,15 +194,18 @@ fn bounded(tx: &mut Tx<'_>, inbound: &Inbound, load: &SessionLoad) -> polyclaw_s
     Ok(SessionLoad { waiting, ..load.clone() })
 }
 
-fn is_announce(inbound: &Inbound) -> bool {
-    inbound.relayed.as_ref().is_some_and(|relayed| matches!(relayed.way, Way::Announce | Way::Stopped))
+fn is_announce(inbound: &IngressMessage) -> bool {
+    inbound
+        .relay
+        .as_ref()
+        .is_some_and(|relayed| matches!(relayed.kind, RelayKind::Announce | RelayKind::Stopped))
 }
 
-fn join(
+fn join_turn(
     tx: &mut Tx<'_>,
-    inbound: &Inbound,
+    inbound: &IngressMessage,
     session: &Session,
-    fresh: &Fresh,
+    fresh: &NewIds,
     turn: &TurnId,
 ) -> polyclaw_store::Result<()> {
     if let Some(by) = &inbound.by {
@@ -203,7 +216,7 @@ fn join(
         steers: inbound.origin.is_person(),
         lane: session.lane,
         priority: inbound.priority,
-        hop: inbound.relayed.as_ref().map_or(0, |relayed| relayed.hop),
+        hop: inbound.relay.as_ref().map_or(0, |relayed| relayed.hop),
         trace: fresh.trace.clone(),
     };
     jobs::add_input(tx, turn, &joining)
@@ -212,25 +225,25 @@ fn join(
 /// Stores a message as a line of a turn alone: nobody takes it up.
 pub(crate) fn store_line(
     tx: &mut Tx<'_>,
-    inbound: &Inbound,
-    fresh: &Fresh,
+    inbound: &IngressMessage,
+    fresh: &NewIds,
     turn: &TurnId,
 ) -> polyclaw_store::Result<()> {
     if find_duplicate(tx, inbound)?.is_some() || sessions::get(tx, &inbound.session)?.is_none() {
         return Ok(());
     }
-    let Some(standing) = enter(tx, inbound, fresh)? else { return Ok(()) };
+    let Some(standing) = enter_session(tx, inbound, fresh)? else { return Ok(()) };
     insert_messages(tx, inbound, &standing, fresh, turn).map(drop)
 }
 
 /// Claims the turn at once if nothing waits in its lane, else queues it.
-fn begin(
+fn claim_or_queue_turn(
     tx: &mut Tx<'_>,
     job: &NewTurnJob,
-    here: &Here,
-) -> polyclaw_store::Result<Option<(TurnClaim, Slot)>> {
-    let entered = here.hands.as_ref().and_then(|(claimer, lanes)| {
-        lanes.enter(job.lane, here.settings.slots_of(job.lane)).map(|slot| (claimer, slot))
+    here: &NodeContext,
+) -> polyclaw_store::Result<Option<(TurnClaim, LaneSlot)>> {
+    let entered = here.claim_now.as_ref().and_then(|(claimer, lanes)| {
+        lanes.try_enter(job.lane, here.settings.lane_slots(job.lane)).map(|slot| (claimer, slot))
     });
     match entered {
         Some((claimer, slot)) => Ok(Some((jobs::insert_claimed(tx, job, claimer)?, slot))),
@@ -238,11 +251,14 @@ fn begin(
     }
 }
 
-fn has_message(inbound: &Inbound) -> bool {
+fn has_message(inbound: &IngressMessage) -> bool {
     inbound.tool_results.is_empty() || !inbound.text.trim().is_empty() || !inbound.parts.is_empty()
 }
 
-fn find_duplicate(tx: &mut Tx<'_>, inbound: &Inbound) -> polyclaw_store::Result<Option<Verdict>> {
+fn find_duplicate(
+    tx: &mut Tx<'_>,
+    inbound: &IngressMessage,
+) -> polyclaw_store::Result<Option<IngressResult>> {
     let by_platform = match &inbound.platform_id {
         Some(id) => ingress::find_duplicate(tx, &inbound.address, id)?,
         None => None,
@@ -252,8 +268,8 @@ fn find_duplicate(tx: &mut Tx<'_>, inbound: &Inbound) -> polyclaw_store::Result<
         None => None,
     };
     let Some(id) = by_platform.or(by_key) else { return Ok(None) };
-    let Some(message) = messages::get(tx, &id)? else { return Ok(Some(Err(Refused::Deleted))) };
-    let earlier = Accepted {
+    let Some(message) = messages::get(tx, &id)? else { return Ok(Some(Err(IngressRefusal::Deleted))) };
+    let earlier = AcceptedMessage {
         message_id: message.id,
         session_key: message.session,
         turn_id: message.turn,
@@ -267,15 +283,15 @@ fn find_duplicate(tx: &mut Tx<'_>, inbound: &Inbound) -> polyclaw_store::Result<
 }
 
 /// Takes the session's row and a ticket for each line; a new session is begun. `None`: there is no such agent.
-fn enter(
+fn enter_session(
     tx: &mut Tx<'_>,
-    inbound: &Inbound,
-    fresh: &Fresh,
+    inbound: &IngressMessage,
+    fresh: &NewIds,
 ) -> polyclaw_store::Result<Option<SessionSnapshot>> {
     if let Some(standing) =
-        sessions::allocate_and_get_snapshot(tx, &inbound.session, lines(inbound), fresh.now)?
+        sessions::allocate_and_get_snapshot(tx, &inbound.session, count_messages(inbound), fresh.now)?
     {
-        return anew::begin(tx, standing, inbound, fresh).map(Some);
+        return session_expiry::renew_if_expired(tx, standing, inbound, fresh).map(Some);
     }
     if agents::get(tx, &inbound.agent)?.is_none() {
         return Ok(None);
@@ -286,21 +302,22 @@ fn enter(
         inbound.agent.clone(),
         fresh.now,
     );
-    let session = Session { address: Some(inbound.address.clone()), title: title(&inbound.text), ..begun };
+    let session =
+        Session { address: Some(inbound.address.clone()), title: title_from_text(&inbound.text), ..begun };
     sessions::ensure(tx, &session)?;
-    sessions::allocate_and_get_snapshot(tx, &inbound.session, lines(inbound), fresh.now)
+    sessions::allocate_and_get_snapshot(tx, &inbound.session, count_messages(inbound), fresh.now)
 }
 
 /// How many messages it becomes.
-pub(super) fn lines(inbound: &Inbound) -> usize {
+pub(super) fn count_messages(inbound: &IngressMessage) -> usize {
     inbound.tool_results.len() + usize::from(has_message(inbound))
 }
 
-fn lane(inbound: &Inbound, session: &Session) -> JobLane {
+fn lane_for(inbound: &IngressMessage, session: &Session) -> JobLane {
     match inbound.origin {
         // Members of teams have a lane of their own, whatever wakes them.
         _ if session.lane == JobLane::Teammate => JobLane::Teammate,
-        _ if inbound.relayed.as_ref().is_some_and(|relayed| relayed.way != Way::Begin) => {
+        _ if inbound.relay.as_ref().is_some_and(|relayed| relayed.kind != RelayKind::Begin) => {
             JobLane::InternalAnnounce
         }
         MessageOrigin::Cron => JobLane::Cron,
@@ -308,18 +325,18 @@ fn lane(inbound: &Inbound, session: &Session) -> JobLane {
     }
 }
 
-fn job(inbound: &Inbound, session: &Session, fresh: &Fresh) -> NewTurnJob {
+fn build_job(inbound: &IngressMessage, session: &Session, fresh: &NewIds) -> NewTurnJob {
     NewTurnJob {
         turn: fresh.turn.clone(),
         session: session.key.clone(),
         agent: inbound.by.as_ref().unwrap_or(&session.active_agent).clone(),
         kind: TurnJobKind::Turn,
-        lane: lane(inbound, session),
+        lane: lane_for(inbound, session),
         priority: inbound.priority,
         held: false,
         inputs: 1,
         steers: inbound.origin.is_person(),
-        hop: inbound.relayed.as_ref().map_or(0, |relayed| relayed.hop),
+        hop: inbound.relay.as_ref().map_or(0, |relayed| relayed.hop),
         trace: fresh.trace.clone(),
         queued_at: fresh.now,
     }
@@ -327,13 +344,13 @@ fn job(inbound: &Inbound, session: &Session, fresh: &Fresh) -> NewTurnJob {
 
 fn insert_messages(
     tx: &mut Tx<'_>,
-    inbound: &Inbound,
+    inbound: &IngressMessage,
     standing: &SessionSnapshot,
-    fresh: &Fresh,
+    fresh: &NewIds,
     turn: &TurnId,
 ) -> polyclaw_store::Result<Vec<SessionMessage>> {
     let session = &standing.session;
-    let mut ticket = standing.next_ticket - i64::try_from(lines(inbound)).unwrap_or_default();
+    let mut ticket = standing.next_ticket - i64::try_from(count_messages(inbound)).unwrap_or_default();
     let base = SessionMessage {
         id: fresh.message.clone(),
         session: session.key.clone(),
@@ -351,7 +368,7 @@ fn insert_messages(
         turn: turn.clone(),
         created_at: fresh.now,
     };
-    let mut stored = Vec::with_capacity(lines(inbound));
+    let mut stored = Vec::with_capacity(count_messages(inbound));
     for (n, result) in inbound.tool_results.iter().enumerate() {
         let part = MessagePart::ToolResult {
             call_id: result.call_id.clone(),
@@ -381,20 +398,22 @@ fn insert_messages(
 }
 
 /// Says that it is taken up later, where nothing else shows that it was taken.
-fn tell(
+fn push_busy_notice(
     tx: &mut Tx<'_>,
     (session, turn): (&Session, &TurnId),
     now: Millis,
-    here: &Here,
+    here: &NodeContext,
 ) -> polyclaw_store::Result<()> {
-    let Some(word) = here.word.as_ref().filter(|_| session.delivers && session.sends) else { return Ok(()) };
+    let Some(word) = here.busy_notice.as_ref().filter(|_| session.delivers && session.sends) else {
+        return Ok(());
+    };
     outbox::push(
         tx,
         &OutboxMessage::new_notice((&session.key, turn), 0, word, (now, here.settings.delivery_ttl_ms)),
     )
 }
 
-fn waiting_event(inbound: &Inbound, turn: &TurnId, waiting: usize) -> NewEvent {
+fn waiting_event(inbound: &IngressMessage, turn: &TurnId, waiting: usize) -> NewEvent {
     NewEvent {
         kind: EventKind::MessageWaiting,
         session: Some(inbound.session.clone()),

@@ -10,59 +10,64 @@ use polyclaw_store::messages::{self, SessionMessage};
 use polyclaw_store::sessions::UnusedSession;
 use serde_json::json;
 
-use super::{Run, Upkeep, not_written};
+use super::{CleanupMode, RetentionConfig, archive_error};
 use crate::core::Engine;
 use crate::error::Result;
 
-const MB: u64 = 1024 * 1024;
+const BYTES_PER_MB: u64 = 1024 * 1024;
 /// Messages read at once.
-const PAGE: usize = 500;
+const MESSAGES_PAGE_SIZE: usize = 500;
 
-pub(super) struct Archive {
+pub(super) struct SessionArchive {
     folder: PathBuf,
     rotate_bytes: u64,
     budget_bytes: Option<u64>,
 }
 
-impl Archive {
-    pub fn of(upkeep: &Upkeep) -> Self {
+impl SessionArchive {
+    pub fn from_config(upkeep: &RetentionConfig) -> Self {
         Self {
             folder: upkeep.folder.clone(),
-            rotate_bytes: u64::from(upkeep.rules.rotate_mb) * MB,
-            budget_bytes: upkeep.rules.archive_budget_mb.map(|budget| u64::from(budget) * MB),
+            rotate_bytes: u64::from(upkeep.rules.rotate_mb) * BYTES_PER_MB,
+            budget_bytes: upkeep.rules.archive_budget_mb.map(|budget| u64::from(budget) * BYTES_PER_MB),
         }
     }
 
     /// Writes all that was said in a session, and has it on the disk when this returns. A session that is written
     /// twice, because a crash came before it was removed, is there twice.
-    pub async fn write(&self, engine: &Engine, unused: &UnusedSession) -> Result<()> {
+    pub async fn write_session(&self, engine: &Engine, unused: &UnusedSession) -> Result<()> {
         let mut after = 0;
         loop {
             let (key, from) = (unused.key.clone(), after);
-            let page = engine.db().read(move |tx| messages::list_all(tx, &key, from, PAGE)).await?;
+            let page =
+                engine.db().read(move |tx| messages::list_all(tx, &key, from, MESSAGES_PAGE_SIZE)).await?;
             let Some(last) = page.last().map(|message| message.ticket) else { return Ok(()) };
             after = last;
-            let text: String = page.iter().map(line).collect();
+            let text: String = page.iter().map(message_line).collect();
             let (folder, agent, rotate) = (self.folder.clone(), unused.agent.clone(), self.rotate_bytes);
-            blocking(move || append(&folder, &agent, &text, rotate)).await.map_err(not_written)?;
+            run_blocking_io(move || append_to_file(&folder, &agent, &text, rotate))
+                .await
+                .map_err(archive_error)?;
         }
     }
 
     /// Drops the oldest files until the rest fits. What was written since then stays until the next time: what was just
     /// said to be archived is there.
-    pub async fn keep_to_budget(&self, run: Run, began: SystemTime) -> io::Result<Vec<String>> {
+    pub async fn enforce_budget(&self, run: CleanupMode, began: SystemTime) -> io::Result<Vec<String>> {
         let Some(budget) = self.budget_bytes else { return Ok(Vec::new()) };
         let folder = self.folder.clone();
-        blocking(move || drop_oldest(&folder, (budget, began), run)).await
+        run_blocking_io(move || drop_oldest_files(&folder, (budget, began), run)).await
     }
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+async fn run_blocking_io<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|_| Err(io::Error::other("the writer panicked")))
 }
 
-fn line(message: &SessionMessage) -> String {
+fn message_line(message: &SessionMessage) -> String {
     let value = json!({
         "session_key": message.session.as_str(),
         "session_id": message.session_id.as_str(),
@@ -77,35 +82,39 @@ fn line(message: &SessionMessage) -> String {
 }
 
 /// What people said is nobody else's to read.
-fn append(folder: &Path, agent: &AgentId, text: &str, rotate_bytes: u64) -> io::Result<()> {
+fn append_to_file(folder: &Path, agent: &AgentId, text: &str, rotate_bytes: u64) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let path = current(folder, agent, rotate_bytes)?;
+    let path = current_file(folder, agent, rotate_bytes)?;
     let mut file = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }
 
 /// The newest file of an agent, or the one behind it if that is large enough.
-fn current(folder: &Path, agent: &AgentId, rotate_bytes: u64) -> io::Result<PathBuf> {
+fn current_file(folder: &Path, agent: &AgentId, rotate_bytes: u64) -> io::Result<PathBuf> {
     let numbered = |n: u32| folder.join(format!("{agent}.{n:06}.jsonl"));
-    let newest = files(folder)?.into_iter().filter_map(|file| number(&file.path, agent)).max().unwrap_or(1);
+    let newest = list_archive_files(folder)?
+        .into_iter()
+        .filter_map(|file| file_number(&file.path, agent))
+        .max()
+        .unwrap_or(1);
     let is_full = std::fs::metadata(numbered(newest)).is_ok_and(|found| found.len() >= rotate_bytes);
     Ok(numbered(if is_full { newest + 1 } else { newest }))
 }
 
-fn number(path: &Path, agent: &AgentId) -> Option<u32> {
+fn file_number(path: &Path, agent: &AgentId) -> Option<u32> {
     let name = path.file_name()?.to_str()?;
     name.strip_prefix(agent.as_str())?.strip_prefix('.')?.strip_suffix(".jsonl")?.parse().ok()
 }
 
-struct Found {
+struct ArchiveFile {
     path: PathBuf,
     bytes: u64,
     changed: SystemTime,
 }
 
 /// The files of the archive; none where there is no archive yet.
-fn files(folder: &Path) -> io::Result<Vec<Found>> {
+fn list_archive_files(folder: &Path) -> io::Result<Vec<ArchiveFile>> {
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
@@ -115,14 +124,18 @@ fn files(folder: &Path) -> io::Result<Vec<Found>> {
         let entry = entry?;
         let (path, about) = (entry.path(), entry.metadata()?);
         if about.is_file() && path.extension().is_some_and(|kind| kind == "jsonl") {
-            found.push(Found { path, bytes: about.len(), changed: about.modified()? });
+            found.push(ArchiveFile { path, bytes: about.len(), changed: about.modified()? });
         }
     }
     Ok(found)
 }
 
-fn drop_oldest(folder: &Path, (budget, began): (u64, SystemTime), run: Run) -> io::Result<Vec<String>> {
-    let mut found = files(folder)?;
+fn drop_oldest_files(
+    folder: &Path,
+    (budget, began): (u64, SystemTime),
+    run: CleanupMode,
+) -> io::Result<Vec<String>> {
+    let mut found = list_archive_files(folder)?;
     found.sort_by(|a, b| (a.changed, &a.path).cmp(&(b.changed, &b.path)));
     let mut total: u64 = found.iter().map(|file| file.bytes).sum();
     let mut dropped = Vec::new();
@@ -130,7 +143,7 @@ fn drop_oldest(folder: &Path, (budget, began): (u64, SystemTime), run: Run) -> i
         if total <= budget {
             break;
         }
-        if run == Run::Real {
+        if run == CleanupMode::Real {
             std::fs::remove_file(&file.path)?;
         }
         total -= file.bytes;

@@ -9,37 +9,39 @@ use polyclaw_domain::provider::{ErrorClass, ProviderError};
 use polyclaw_store::Tx;
 use polyclaw_store::memory::{self, QuantizedVector, StoredVector as Waiting};
 
-use super::Brain;
+use super::MemoryStore;
 use crate::core::Engine;
 use crate::error::Result;
 
 /// After the model failed.
-const AGAIN: Duration = Duration::from_secs(60);
+const EMBED_RETRY_INTERVAL: Duration = Duration::from_secs(60);
 /// Vectors nobody searched for so long are let go.
-const IDLE: Duration = Duration::from_secs(600);
+const VECTOR_CACHE_IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 
-pub(crate) async fn embed(engine: &Engine) -> Result<()> {
-    let brain = engine.brain();
+pub(crate) async fn run_embed_loop(engine: &Engine) -> Result<()> {
+    let brain = engine.memory_store();
     let mut current = String::new();
     while !engine.is_draining() {
         let Some(embedder) = brain.embedder().filter(|_| !brain.is_empty()) else {
-            brain.rest().await;
+            brain.wait_for_pending().await;
             continue;
         };
         if current != embedder.model_id() {
             embedder.model_id().clone_into(&mut current);
-            brain.outdate(&current).await?;
+            brain.mark_outdated_vectors(&current).await?;
         }
-        match brain.embed_some(&embedder).await? {
-            Made::All => brain.rest().await,
-            Made::Some(took) => tokio::time::sleep(took).await,
-            Made::Failed => drop(tokio::time::timeout(AGAIN, brain.replaced.notified()).await),
+        match brain.embed_batch(&embedder).await? {
+            EmbedOutcome::All => brain.wait_for_pending().await,
+            EmbedOutcome::Some(took) => tokio::time::sleep(took).await,
+            EmbedOutcome::Failed => {
+                drop(tokio::time::timeout(EMBED_RETRY_INTERVAL, brain.replaced.notified()).await)
+            }
         }
     }
     Ok(())
 }
 
-enum Made {
+enum EmbedOutcome {
     /// Nothing waits.
     All,
     /// After half of the time something else gets its turn.
@@ -47,22 +49,22 @@ enum Made {
     Failed,
 }
 
-impl Brain {
+impl MemoryStore {
     /// Until something waits. Vectors in memory are let go when nobody asks for them.
-    async fn rest(&self) {
-        while self.vectors.bytes() > 0 {
-            let uses = self.vectors.uses();
-            if tokio::time::timeout(IDLE, self.wake.notified()).await.is_ok() {
+    async fn wait_for_pending(&self) {
+        while self.vectors.cached_bytes() > 0 {
+            let uses = self.vectors.search_count();
+            if tokio::time::timeout(VECTOR_CACHE_IDLE_TIMEOUT, self.wake.notified()).await.is_ok() {
                 return;
             }
-            if self.vectors.uses() == uses {
-                self.vectors.let_go();
+            if self.vectors.search_count() == uses {
+                self.vectors.release_cache();
             }
         }
         self.wake.notified().await;
     }
 
-    async fn outdate(&self, model: &str) -> Result<()> {
+    async fn mark_outdated_vectors(&self, model: &str) -> Result<()> {
         let model = model.to_owned();
         let outdated = self.db().await?.write(move |tx| memory::requeue_other_models(tx, &model)).await?;
         if outdated > 0 {
@@ -71,16 +73,16 @@ impl Brain {
         Ok(())
     }
 
-    async fn embed_some(&self, embedder: &Arc<dyn Embedder>) -> Result<Made> {
+    async fn embed_batch(&self, embedder: &Arc<dyn Embedder>) -> Result<EmbedOutcome> {
         let batch = embedder.batch_size().max(1);
         let waiting = self.db().await?.read(move |tx| memory::list_pending_embeddings(tx, batch)).await?;
         if waiting.is_empty() {
-            return Ok(Made::All);
+            return Ok(EmbedOutcome::All);
         }
         let began = Instant::now();
-        match vectors(&**embedder, &waiting).await {
+        match embed_texts(&**embedder, &waiting).await {
             Ok(vectors) => {
-                self.keep(embedder.model_id(), waiting, vectors).await?;
+                self.store_vectors(embedder.model_id(), waiting, vectors).await?;
                 self.note_failure(None);
             }
             Err(error) => {
@@ -90,13 +92,18 @@ impl Brain {
                     error.message
                 );
                 self.note_failure(Some(error.message));
-                return Ok(Made::Failed);
+                return Ok(EmbedOutcome::Failed);
             }
         }
-        Ok(Made::Some(began.elapsed()))
+        Ok(EmbedOutcome::Some(began.elapsed()))
     }
 
-    async fn keep(&self, model: &str, waiting: Vec<Waiting>, vectors: Vec<QuantizedVector>) -> Result<()> {
+    async fn store_vectors(
+        &self,
+        model: &str,
+        waiting: Vec<Waiting>,
+        vectors: Vec<QuantizedVector>,
+    ) -> Result<()> {
         let made: Vec<(Waiting, QuantizedVector)> = waiting.into_iter().zip(vectors).collect();
         let (rows, name) = (made.clone(), model.to_owned());
         let write = move |tx: &mut Tx<'_>| {
@@ -104,14 +111,14 @@ impl Brain {
         };
         let kept: Vec<bool> = self.db().await?.write(write).await?;
         for ((of, vector), _) in made.iter().zip(kept).filter(|(_, kept)| *kept) {
-            self.vectors.put(model, (of.seq, of.owner), vector);
+            self.vectors.put_vector(model, (of.seq, of.owner), vector);
         }
         Ok(())
     }
 }
 
 /// A text the model refuses is given the vector that is near to nothing: it would stop all behind it.
-async fn vectors(
+async fn embed_texts(
     embedder: &dyn Embedder,
     waiting: &[Waiting],
 ) -> std::result::Result<Vec<QuantizedVector>, ProviderError> {

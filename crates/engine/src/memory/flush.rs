@@ -11,30 +11,35 @@ use polyclaw_store::{Tx, events};
 use serde_json::json;
 
 use crate::budget;
-use crate::compact::AsideLimits;
+use crate::compact::SideCallLimits;
 use crate::core::Engine;
-use crate::prompt::Context;
+use crate::prompt::TurnContext;
 use crate::toolbox::memory::widest_scope;
-use crate::turn::{Driven, check_claim, event, lost, unless_stopping};
-use crate::worker::Running;
+use crate::turn::{TurnResult, abort_if_stopping, check_claim, or_lost, turn_event};
+use crate::worker::RunningTurn;
 
 /// A turn waits no longer for this; what is not written down by then is in the summary still.
-const LIMITS: AsideLimits = AsideLimits { time: Duration::from_secs(30), tokens: 8_000 };
+const FLUSH_LIMITS: SideCallLimits = SideCallLimits { time: Duration::from_secs(30), tokens: 8_000 };
 
-impl Context {
+impl TurnContext {
     /// Asks the model for the facts of the first `at` lines and stores them. A failure is told and costs nothing else.
-    pub(crate) async fn flush(&mut self, engine: &Engine, running: &Arc<Running>, at: usize) -> Driven<()> {
+    pub(crate) async fn flush_memories(
+        &mut self,
+        engine: &Engine,
+        running: &Arc<RunningTurn>,
+        at: usize,
+    ) -> TurnResult<()> {
         if !self.spec.context_policy.memory {
             return Ok(());
         }
-        let request = prompt::summary_request(None, &self.lines[..at], self.request_tokens(engine));
+        let request = prompt::summary_request(None, &self.lines[..at], self.summary_request_tokens(engine));
         let ask = Prompt {
             system: flush::FLUSH_SYSTEM_PROMPT.to_owned(),
             messages: vec![PromptMessage::user_text(request)],
             max_tokens: Some(flush::MAX_ANSWER_TOKENS),
             ..Prompt::default()
         };
-        let reply = match self.ask_aside(engine, running, (ask, LIMITS)).await? {
+        let reply = match self.run_side_call(engine, running, (ask, FLUSH_LIMITS)).await? {
             Ok(reply) => reply,
             Err(error) => {
                 let class = error.class.as_str();
@@ -43,18 +48,18 @@ impl Context {
             }
         };
         let facts = flush::parse_facts(&reply.text);
-        let kept = match self.remember(engine, &facts).await {
+        let kept = match self.store_facts(engine, &facts).await {
             Ok(()) => facts.len(),
             Err(error) => {
                 tracing::warn!(%error, "facts could not be stored before folding");
                 0
             }
         };
-        self.account_flush(engine, running, kept).await
+        self.record_flush(engine, running, kept).await
     }
 
     /// The same fact has the same key: folding again after a crash stores nothing twice.
-    async fn remember(&self, engine: &Engine, facts: &[String]) -> crate::error::Result<()> {
+    async fn store_facts(&self, engine: &Engine, facts: &[String]) -> crate::error::Result<()> {
         if facts.is_empty() {
             return Ok(());
         }
@@ -64,22 +69,27 @@ impl Context {
         let memory = |fact: &String| MemoryEntry {
             key: derived_key("learnt", fact),
             metadata: [("source".to_owned(), "conversation".into())].into_iter().collect(),
-            ..engine.brain().draft(&viewer, scope, fact.clone())
+            ..engine.memory_store().new_memory(&viewer, scope, fact.clone())
         };
-        engine.brain().put(facts.iter().map(memory).collect()).await.map(drop)
+        engine.memory_store().put_memories(facts.iter().map(memory).collect()).await.map(drop)
     }
 
-    async fn account_flush(&self, engine: &Engine, running: &Running, kept: usize) -> Driven<()> {
-        let (claim, now, spent) = (running.claim.clone(), engine.now(), running.spent());
+    async fn record_flush(&self, engine: &Engine, running: &RunningTurn, kept: usize) -> TurnResult<()> {
+        let (claim, now, spent) = (running.claim.clone(), engine.now(), running.model_call());
         let write = move |tx: &mut Tx<'_>| {
             let hold = check_claim(tx, &claim)?;
-            let notices = spent.as_ref().map_or(Ok(Vec::new()), |spent| spent.store(tx, &claim, now))?;
-            events::record(tx, &event(&claim, EventKind::MemoryFlushed, json!({ "memories": kept })), now)?;
+            let notices =
+                spent.as_ref().map_or(Ok(Vec::new()), |spent| spent.record_usage(tx, &claim, now))?;
+            events::record(
+                tx,
+                &turn_event(&claim, EventKind::MemoryFlushed, json!({ "memories": kept })),
+                now,
+            )?;
             Ok((hold, notices))
         };
-        let (hold, notices) = lost(engine.persist(write).await)?;
-        running.spend(None);
-        budget::tell(engine, &running.claim, notices);
-        unless_stopping(hold)
+        let (hold, notices) = or_lost(engine.write_with_retry(write).await)?;
+        running.set_model_call(None);
+        budget::publish_budget_notices(engine, &running.claim, notices);
+        abort_if_stopping(hold)
     }
 }

@@ -9,18 +9,18 @@ use polyclaw_store::Tx;
 use polyclaw_store::memory::{self, MemoryOwnerCount};
 use tokio::time::{Instant, timeout_at};
 
-use super::Brain;
+use super::MemoryStore;
 use crate::error::Result;
 
 /// How long a turn waits for what it might remember.
-const DEADLINE: Duration = Duration::from_millis(150);
+const RECALL_TIMEOUT: Duration = Duration::from_millis(150);
 /// How long a person who searches waits.
-const PATIENCE: Duration = Duration::from_secs(10);
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(10);
 /// Text of a question that is used, in bytes.
-const MOST_QUESTION: usize = 2_000;
+const MAX_QUERY_BYTES: usize = 2_000;
 
 /// What is asked for, and by whom.
-pub struct Search<'a> {
+pub struct MemorySearch<'a> {
     /// `None` is the operator, who sees everything.
     pub viewer: Option<&'a MemoryViewer>,
     pub text: &'a str,
@@ -28,20 +28,25 @@ pub struct Search<'a> {
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Recalled {
+pub struct RecalledMemories {
     /// Best first.
     pub memories: Vec<MemoryEntry>,
     /// Why what memories mean was not compared, where it was not.
     pub words_only: Option<&'static str>,
 }
 
-impl Brain {
+impl MemoryStore {
     /// What fits a turn's question, within its budget and before its deadline.
-    pub async fn recall(&self, viewer: &MemoryViewer, text: &str, budget_tokens: usize) -> Result<Recalled> {
-        let search = Search { viewer: Some(viewer), text, limit: CANDIDATES_PER_SEARCH };
-        let (mut found, words_only) = self.found(&search, Instant::now() + DEADLINE).await?;
+    pub async fn recall_memories(
+        &self,
+        viewer: &MemoryViewer,
+        text: &str,
+        budget_tokens: usize,
+    ) -> Result<RecalledMemories> {
+        let search = MemorySearch { viewer: Some(viewer), text, limit: CANDIDATES_PER_SEARCH };
+        let (mut found, words_only) = self.rank_matches(&search, Instant::now() + RECALL_TIMEOUT).await?;
         recall::dedupe_contents(&mut found);
-        Ok(Recalled {
+        Ok(RecalledMemories {
             memories: recall::take_within_budget(found, budget_tokens, recall::MAX_RECALLED_MEMORIES),
             words_only,
         })
@@ -50,25 +55,25 @@ impl Brain {
     /// The same without haste or budget, with the score of each.
     pub async fn search(
         &self,
-        search: &Search<'_>,
+        search: &MemorySearch<'_>,
     ) -> Result<(Vec<(MemoryEntry, f64)>, Option<&'static str>)> {
-        let (mut found, words_only) = self.found(search, Instant::now() + PATIENCE).await?;
+        let (mut found, words_only) = self.rank_matches(search, Instant::now() + SEARCH_TIMEOUT).await?;
         found.truncate(search.limit);
         Ok((found, words_only))
     }
 
-    async fn found(
+    async fn rank_matches(
         &self,
-        search: &Search<'_>,
+        search: &MemorySearch<'_>,
         deadline: Instant,
     ) -> Result<(Vec<(MemoryEntry, f64)>, Option<&'static str>)> {
         if self.is_empty() || self.db().await.map(|_| self.is_empty())? {
             return Ok((Vec::new(), None));
         }
-        let text = cut(search.text);
+        let text = query_tail(search.text);
         let (words, vector) = tokio::join!(
-            timeout_at(deadline, self.by_words(search.viewer, text)),
-            self.vector(text, deadline)
+            timeout_at(deadline, self.search_words(search.viewer, text)),
+            self.embed_query(text, deadline)
         );
         let Ok(words) = words else { return Ok((Vec::new(), Some("the file of memories was slow"))) };
         let (owners, by_words) = words?;
@@ -76,14 +81,14 @@ impl Brain {
             return Ok((Vec::new(), None));
         }
         let (by_meaning, words_only) = match vector {
-            Ok(vector) => self.by_meaning(owners, vector, deadline).await,
+            Ok(vector) => self.search_vectors(owners, vector, deadline).await,
             Err(why) => (Vec::new(), Some(why)),
         };
         let fused = recall::fuse_ranks(&by_words, &by_meaning);
-        Ok((self.fetch(search.viewer, fused).await?, words_only))
+        Ok((self.fetch_matches(search.viewer, fused).await?, words_only))
     }
 
-    async fn by_words(
+    async fn search_words(
         &self,
         viewer: Option<&MemoryViewer>,
         text: &str,
@@ -100,7 +105,7 @@ impl Brain {
         Ok(self.db().await?.read(read).await?)
     }
 
-    async fn vector(
+    async fn embed_query(
         &self,
         text: &str,
         deadline: Instant,
@@ -124,7 +129,7 @@ impl Brain {
     }
 
     /// The search goes on where it is when nobody waits any more: the next one finds the vectors read.
-    async fn by_meaning(
+    async fn search_vectors(
         &self,
         owners: Vec<MemoryOwnerCount>,
         (model, vector): (String, Vec<f32>),
@@ -149,7 +154,7 @@ impl Brain {
     }
 
     /// The memories themselves, through the gate of whoever asks, weighed and in order.
-    async fn fetch(
+    async fn fetch_matches(
         &self,
         viewer: Option<&MemoryViewer>,
         fused: Vec<(MemorySeq, f64)>,
@@ -170,8 +175,8 @@ impl Brain {
 }
 
 /// The end of a long message is where people ask.
-fn cut(text: &str) -> &str {
-    let start = text.len().saturating_sub(MOST_QUESTION);
+fn query_tail(text: &str) -> &str {
+    let start = text.len().saturating_sub(MAX_QUERY_BYTES);
     let start = (start..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     &text[start..]
 }
@@ -182,9 +187,9 @@ mod tests {
 
     #[test]
     fn the_end_of_a_long_question_is_asked_and_no_character_is_torn() {
-        assert_eq!(cut("short"), "short");
-        assert_eq!(cut(""), "");
+        assert_eq!(query_tail("short"), "short");
+        assert_eq!(query_tail(""), "");
         let long = "é".repeat(1_500) + "why?";
-        assert!(cut(&long).ends_with("why?") && cut(&long).len() <= MOST_QUESTION);
+        assert!(query_tail(&long).ends_with("why?") && query_tail(&long).len() <= MAX_QUERY_BYTES);
     }
 }

@@ -6,55 +6,56 @@ use polyclaw_domain::recall;
 use polyclaw_store::jobs::TurnClaim;
 use serde_json::json;
 
-use super::Recalled;
+use super::RecalledMemories;
 use crate::core::Engine;
-use crate::prompt::Context;
-use crate::turn::event;
+use crate::prompt::TurnContext;
+use crate::turn::turn_event;
 
 /// The share of a model's context that memories may take, whatever an agent allows: one of so many parts.
-const SHARE: usize = 8;
+const CONTEXT_SHARE_DIVISOR: usize = 8;
 
 /// Remembered text, for the prompts of one turn.
-pub(crate) struct Recall {
+pub(crate) struct RecalledText {
     pub text: String,
     pub memories: usize,
 }
 
-impl Recall {
-    pub fn of(recalled: &Recalled) -> Option<Self> {
+impl RecalledText {
+    pub fn from_memories(recalled: &RecalledMemories) -> Option<Self> {
         let memories = recalled.memories.len();
         (memories > 0).then(|| Self { text: recall::render_memories(&recalled.memories), memories })
     }
 }
 
-impl Context {
+impl TurnContext {
     /// Where nothing is remembered, or the agent is not to, this asks nobody. A turn never fails for it.
-    pub async fn recall(&mut self, engine: &Engine, claim: &TurnClaim) {
-        let question = self.question();
-        let Some(recalled) = self.look_up(engine, &question).await else { return };
+    pub async fn recall_memories(&mut self, engine: &Engine, claim: &TurnClaim) {
+        let question = self.input_text();
+        let Some(recalled) = self.look_up_memories(engine, &question).await else { return };
         let memories = recalled.memories.len();
         if memories > 0 {
             tracing::info!(memories, words_only = recalled.words_only, "recalled");
         }
-        if let Some(why) = recalled.words_only.filter(|_| engine.brain().has_embedder()) {
-            engine.record(event(claim, EventKind::RecallPartial, json!({ "reason": why }))).await;
+        if let Some(why) = recalled.words_only.filter(|_| engine.memory_store().has_embedder()) {
+            engine.record_event(turn_event(claim, EventKind::RecallPartial, json!({ "reason": why }))).await;
         }
-        self.recalled = Recall::of(&recalled);
+        self.recalled = RecalledText::from_memories(&recalled);
     }
 
     /// What fits a question, as this agent may see it.
-    pub async fn look_up(&self, engine: &Engine, question: &str) -> Option<Recalled> {
+    pub async fn look_up_memories(&self, engine: &Engine, question: &str) -> Option<RecalledMemories> {
         let policy = &self.spec.context_policy;
-        if !policy.memory || engine.brain().is_empty() || question.trim().is_empty() {
+        if !policy.memory || engine.memory_store().is_empty() || question.trim().is_empty() {
             return None;
         }
         let window = self.candidates.first().map_or(0, |model| engine.context_window(model));
-        let budget = usize::try_from(policy.recall_budget_tokens).unwrap_or(0).min(window / SHARE);
+        let budget =
+            usize::try_from(policy.recall_budget_tokens).unwrap_or(0).min(window / CONTEXT_SHARE_DIVISOR);
         if budget == 0 {
             return None;
         }
         let viewer = MemoryViewer::for_session(&self.scope.agent, &self.scope.session, policy);
-        match engine.brain().recall(&viewer, question, budget).await {
+        match engine.memory_store().recall_memories(&viewer, question, budget).await {
             Ok(recalled) => Some(recalled),
             Err(error) => {
                 tracing::warn!(%error, "nothing could be recalled, the turn goes on without");

@@ -10,29 +10,29 @@ use polyclaw_store::Tx;
 use polyclaw_store::memory::{self, MemoryOwnerCount, QuantizedVector};
 
 /// What a vector costs beside its bytes.
-const ROW_BYTES: usize = 16;
+const ROW_OVERHEAD_BYTES: usize = 16;
 
-pub struct Vectors {
-    most_bytes: usize,
+pub struct VectorIndex {
+    max_bytes: usize,
     product: DotProductFn,
-    cache: RwLock<Option<Cache>>,
+    cache: RwLock<Option<VectorCache>>,
     /// Counts searches, so that whoever lets go knows whether there were any.
     uses: AtomicU64,
 }
 
-struct Cache {
+struct VectorCache {
     model: String,
     dim: usize,
-    most: usize,
+    max_rows: usize,
     seqs: Vec<MemorySeq>,
     owners: Vec<i64>,
     scales: Vec<f32>,
     values: Vec<i8>,
 }
 
-impl Vectors {
-    pub fn new(most_bytes: usize, product: DotProductFn) -> Self {
-        Self { most_bytes, product, cache: RwLock::default(), uses: AtomicU64::new(0) }
+impl VectorIndex {
+    pub fn new(max_bytes: usize, product: DotProductFn) -> Self {
+        Self { max_bytes, product, cache: RwLock::default(), uses: AtomicU64::new(0) }
     }
 
     /// The nearest of these owners, nearest first. Reads all vectors first where they are not at hand.
@@ -45,66 +45,68 @@ impl Vectors {
     ) -> polyclaw_store::Result<Vec<(MemorySeq, f32)>> {
         self.uses.fetch_add(1, Ordering::Relaxed);
         let dim = query.values.len();
-        if let Some(cache) = self.lock().as_ref().filter(|cache| cache.is_of(model, dim)) {
+        if let Some(cache) = self.read_cache().as_ref().filter(|cache| cache.matches_model(model, dim)) {
             return Ok(cache.nearest(query, owners, limit, self.product));
         }
         // Whoever changes a vector meanwhile waits, and brings its change to what was read.
-        let mut slot = self.change();
-        if !slot.as_ref().is_some_and(|cache| cache.is_of(model, dim)) {
-            *slot = Some(Cache::load(tx, model, dim, self.most_bytes)?);
+        let mut slot = self.write_cache();
+        if !slot.as_ref().is_some_and(|cache| cache.matches_model(model, dim)) {
+            *slot = Some(VectorCache::load(tx, model, dim, self.max_bytes)?);
         }
         Ok(slot.as_ref().map(|cache| cache.nearest(query, owners, limit, self.product)).unwrap_or_default())
     }
 
     /// A vector was stored.
-    pub fn put(&self, model: &str, (seq, owner): (MemorySeq, i64), vector: &QuantizedVector) {
-        let mut slot = self.change();
-        if let Some(cache) = slot.as_mut().filter(|cache| cache.is_of(model, vector.values.len())) {
+    pub fn put_vector(&self, model: &str, (seq, owner): (MemorySeq, i64), vector: &QuantizedVector) {
+        let mut slot = self.write_cache();
+        if let Some(cache) = slot.as_mut().filter(|cache| cache.matches_model(model, vector.values.len())) {
             cache.remove(seq);
             cache.push(seq, owner, vector.scale, vector.values.iter().copied());
         }
     }
 
     /// Memories were changed or forgotten.
-    pub fn remove(&self, seqs: &[MemorySeq]) {
+    pub fn remove_vectors(&self, seqs: &[MemorySeq]) {
         if seqs.is_empty() {
             return;
         }
-        if let Some(cache) = self.change().as_mut() {
+        if let Some(cache) = self.write_cache().as_mut() {
             seqs.iter().for_each(|seq| cache.remove(*seq));
         }
     }
 
-    pub fn bytes(&self) -> usize {
-        self.lock().as_ref().map_or(0, |cache| cache.values.capacity() + cache.seqs.capacity() * ROW_BYTES)
+    pub fn cached_bytes(&self) -> usize {
+        self.read_cache()
+            .as_ref()
+            .map_or(0, |cache| cache.values.capacity() + cache.seqs.capacity() * ROW_OVERHEAD_BYTES)
     }
 
-    pub fn uses(&self) -> u64 {
+    pub fn search_count(&self) -> u64 {
         self.uses.load(Ordering::Relaxed)
     }
 
     /// Gives the memory back; the next search reads again.
-    pub fn let_go(&self) {
-        *self.change() = None;
+    pub fn release_cache(&self) {
+        *self.write_cache() = None;
     }
 
-    fn lock(&self) -> RwLockReadGuard<'_, Option<Cache>> {
+    fn read_cache(&self) -> RwLockReadGuard<'_, Option<VectorCache>> {
         self.cache.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self) -> RwLockWriteGuard<'_, Option<Cache>> {
+    fn write_cache(&self) -> RwLockWriteGuard<'_, Option<VectorCache>> {
         self.cache.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Cache {
+impl VectorCache {
     /// Where there are more than may be kept, the newest are: older ones are still found by their words.
     fn load(tx: &mut Tx<'_>, model: &str, dim: usize, most_bytes: usize) -> polyclaw_store::Result<Self> {
-        let most = most_bytes / (dim + ROW_BYTES);
+        let most = most_bytes / (dim + ROW_OVERHEAD_BYTES);
         let mut cache = Self {
             model: model.to_owned(),
             dim,
-            most,
+            max_rows: most,
             seqs: Vec::new(),
             owners: Vec::new(),
             scales: Vec::new(),
@@ -118,12 +120,12 @@ impl Cache {
         Ok(cache)
     }
 
-    fn is_of(&self, model: &str, dim: usize) -> bool {
+    fn matches_model(&self, model: &str, dim: usize) -> bool {
         self.model == model && self.dim == dim
     }
 
     fn push(&mut self, seq: MemorySeq, owner: i64, scale: f32, values: impl Iterator<Item = i8>) {
-        if self.seqs.len() >= self.most
+        if self.seqs.len() >= self.max_rows
             && let Some(oldest) = self.seqs.iter().min().copied()
         {
             self.remove(oldest);
@@ -154,10 +156,13 @@ impl Cache {
     ) -> Vec<(MemorySeq, f32)> {
         let mut owners: Vec<i64> = owners.iter().map(|share| share.owner).collect();
         owners.sort_unstable();
-        let mut best = Best::new(limit);
+        let mut best = TopMatches::new(limit);
         for (at, row) in self.values.chunks_exact(self.dim).enumerate() {
             if owners.binary_search(&self.owners[at]).is_ok() {
-                best.offer(self.seqs[at], near(product(&query.values, row), query.scale * self.scales[at]));
+                best.offer(
+                    self.seqs[at],
+                    similarity(product(&query.values, row), query.scale * self.scales[at]),
+                );
             }
         }
         best.into_sorted()
@@ -168,18 +173,18 @@ impl Cache {
     clippy::cast_precision_loss,
     reason = "a sum of products of bytes is far below what a float can tell apart"
 )]
-fn near(dot: i32, scale: f32) -> f32 {
+fn similarity(dot: i32, scale: f32) -> f32 {
     dot as f32 * scale
 }
 
 /// The best so far. A new one is compared with the worst of them, which is nearly always all it takes.
-struct Best {
+struct TopMatches {
     limit: usize,
     kept: Vec<(MemorySeq, f32)>,
     worst: f32,
 }
 
-impl Best {
+impl TopMatches {
     fn new(limit: usize) -> Self {
         Self { limit, kept: Vec::with_capacity(limit * 2), worst: f32::NEG_INFINITY }
     }
@@ -190,11 +195,11 @@ impl Best {
         }
         self.kept.push((seq, near));
         if self.kept.len() >= self.limit * 2 {
-            self.shrink();
+            self.truncate_to_limit();
         }
     }
 
-    fn shrink(&mut self) {
+    fn truncate_to_limit(&mut self) {
         self.kept.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.0.cmp(&a.0)));
         self.kept.truncate(self.limit);
         if self.kept.len() == self.limit {
@@ -203,7 +208,7 @@ impl Best {
     }
 
     fn into_sorted(mut self) -> Vec<(MemorySeq, f32)> {
-        self.shrink();
+        self.truncate_to_limit();
         self.kept
     }
 }
@@ -220,9 +225,17 @@ mod tests {
         memory::quantize_vector(&values.iter().map(|v| v / length).collect::<Vec<_>>())
     }
 
-    fn empty(dim: usize, most: usize) -> Cache {
+    fn empty(dim: usize, most: usize) -> VectorCache {
         let model = "m".to_owned();
-        Cache { model, dim, most, seqs: vec![], owners: vec![], scales: vec![], values: vec![] }
+        VectorCache {
+            model,
+            dim,
+            max_rows: most,
+            seqs: vec![],
+            owners: vec![],
+            scales: vec![],
+            values: vec![],
+        }
     }
 
     fn share(owner: i64) -> MemoryOwnerCount {
@@ -265,17 +278,17 @@ mod tests {
     #[tokio::test]
     async fn what_nobody_asks_for_is_not_read_and_what_is_let_go_is_read_again() {
         let (db, vectors) =
-            (Db::memory_db_in_memory().unwrap(), std::sync::Arc::new(Vectors::new(1 << 20, dot_product)));
-        vectors.put("m", (1, 1), &unit(&[1.0, 0.0]));
-        assert_eq!(vectors.bytes(), 0, "nobody asked yet");
+            (Db::memory_db_in_memory().unwrap(), std::sync::Arc::new(VectorIndex::new(1 << 20, dot_product)));
+        vectors.put_vector("m", (1, 1), &unit(&[1.0, 0.0]));
+        assert_eq!(vectors.cached_bytes(), 0, "nobody asked yet");
         let asked = std::sync::Arc::clone(&vectors);
         let ask = move |tx: &mut Tx<'_>| asked.nearest(tx, "m", &unit(&[1.0, 0.0]), (&[share(1)], 5));
         assert!(db.read(ask.clone()).await.unwrap().is_empty());
-        vectors.put("m", (1, 1), &unit(&[1.0, 0.0]));
-        vectors.put("other", (2, 1), &unit(&[1.0, 0.0]));
+        vectors.put_vector("m", (1, 1), &unit(&[1.0, 0.0]));
+        vectors.put_vector("other", (2, 1), &unit(&[1.0, 0.0]));
         assert_eq!(db.read(ask.clone()).await.unwrap().len(), 1);
-        vectors.let_go();
+        vectors.release_cache();
         assert!(db.read(ask).await.unwrap().is_empty(), "the file has none");
-        assert_eq!(vectors.uses(), 3);
+        assert_eq!(vectors.search_count(), 3);
     }
 }

@@ -15,13 +15,13 @@ use polyclaw_store::messages::SessionMessage;
 use polyclaw_store::sessions::{CompactionPoint, SessionSnapshot};
 use polyclaw_store::{Tx, agents, backlog, jobs, messages, runs, sessions, teams};
 
-use super::without_bytes;
-use crate::audience::{Listeners, Waiters};
+use super::drop_image_bytes;
+use crate::stream_mirror::{DelegationWaiters, StreamMirror};
 use crate::team;
 
 /// What a turn reads before it starts. Short histories come along with the claim.
 #[derive(Clone)]
-pub(crate) struct Rows {
+pub(crate) struct TurnRows {
     pub(super) session: Session,
     pub(super) session_id: SessionId,
     pub(super) spec: Option<AgentSpec>,
@@ -30,41 +30,44 @@ pub(crate) struct Rows {
     pub(super) compaction: CompactionPoint,
     pub(super) lines: Vec<TranscriptLine>,
     /// Only the lines after those that were known.
-    pub(super) goes_on: bool,
+    pub(super) is_continuation: bool,
     pub(super) stored: Vec<SessionMessage>,
-    pub(super) taken: Vec<BacklogEntry>,
-    pub(super) begun: Vec<SessionMessage>,
+    pub(super) resumed_tasks: Vec<BacklogEntry>,
+    pub(super) resumed_messages: Vec<SessionMessage>,
     pub(super) steered: bool,
     /// The run its session works on.
     pub(super) run: Option<SubagentRun>,
-    pub(super) listeners: Option<Listeners>,
+    pub(super) mirror: Option<StreamMirror>,
     /// Of a team's member: where the people are for whom the team works.
     pub(super) team_people: Vec<ChatAddress>,
     /// Of a team's member: its plan is not approved yet.
     pub(super) awaits_plan: bool,
     /// The least that the teams it works for grant.
     pub(super) team_authority: Authority,
-    pub(super) waiters: Option<Waiters>,
+    pub(super) waiters: Option<DelegationWaiters>,
 }
 
 /// A history that is known already: its conversation, the ticket it was folded through, and its last.
-pub(super) type Known = (SessionId, i64, i64);
+pub(super) type KnownHistory = (SessionId, i64, i64);
 
 /// Longest history, in tickets, that is read by the thread that writes: a longer one would hold others up.
-const SHORT: i64 = 64;
+const MAX_SHORT_HISTORY: i64 = 64;
 
 /// Reads a claimed turn's rows in the transaction that claims it, if they are few.
-pub(crate) fn read_short(tx: &mut Tx<'_>, claim: &TurnClaim) -> polyclaw_store::Result<Option<Rows>> {
+pub(crate) fn read_short_rows(
+    tx: &mut Tx<'_>,
+    claim: &TurnClaim,
+) -> polyclaw_store::Result<Option<TurnRows>> {
     match sessions::get_snapshot(tx, &claim.session)? {
-        Some(standing) if standing.uncompacted_tickets() <= SHORT => {
-            readable(read(tx, claim, standing, None))
+        Some(standing) if standing.uncompacted_tickets() <= MAX_SHORT_HISTORY => {
+            skip_unreadable(read_rows(tx, claim, standing, None))
         }
         _ => Ok(None),
     }
 }
 
 /// What can not be read keeps nobody from being accepted or claimed: its own turn says so.
-fn readable(rows: polyclaw_store::Result<Rows>) -> polyclaw_store::Result<Option<Rows>> {
+fn skip_unreadable(rows: polyclaw_store::Result<TurnRows>) -> polyclaw_store::Result<Option<TurnRows>> {
     match rows {
         Err(polyclaw_store::Error::Unreadable(_)) => Ok(None),
         rows => rows.map(Some),
@@ -73,47 +76,60 @@ fn readable(rows: polyclaw_store::Result<Rows>) -> polyclaw_store::Result<Option
 
 /// The same for a turn that starts with the message that asks for it: nothing else waits in its session, and
 /// what it has stored is at hand.
-pub(crate) fn read_first(
+pub(crate) fn read_first_rows(
     tx: &mut Tx<'_>,
     claim: &TurnClaim,
     standing: SessionSnapshot,
     stored: Vec<SessionMessage>,
-) -> polyclaw_store::Result<Option<Rows>> {
-    if standing.uncompacted_tickets() > SHORT {
+) -> polyclaw_store::Result<Option<TurnRows>> {
+    if standing.uncompacted_tickets() > MAX_SHORT_HISTORY {
         return Ok(None);
     }
     // Only a turn without a person's message takes up interrupted tasks as it opens.
-    let stored = stored.into_iter().map(without_bytes).collect();
+    let stored = stored.into_iter().map(drop_image_bytes).collect();
     match claim.has_person {
-        true => readable(read_with(tx, claim, standing, (Own { stored, ..Own::default() }, None))),
-        false => readable(read(tx, claim, standing, None)),
+        true => skip_unreadable(assemble_rows(
+            tx,
+            claim,
+            standing,
+            (TurnOwnRows { stored, ..TurnOwnRows::default() }, None),
+        )),
+        false => skip_unreadable(read_rows(tx, claim, standing, None)),
     }
 }
 
 /// What belongs to one turn: its rows, the tasks it takes up, and what waits behind it.
 #[derive(Default)]
-struct Own {
+struct TurnOwnRows {
     stored: Vec<SessionMessage>,
-    taken: Vec<BacklogEntry>,
-    begun: Vec<SessionMessage>,
+    resumed_tasks: Vec<BacklogEntry>,
+    resumed_messages: Vec<SessionMessage>,
     queued: Option<QueuedTurnRow>,
 }
 
-pub(super) fn read(
+pub(super) fn read_rows(
     tx: &mut Tx<'_>,
     claim: &TurnClaim,
     standing: SessionSnapshot,
-    known: Option<&Known>,
-) -> polyclaw_store::Result<Rows> {
+    known: Option<&KnownHistory>,
+) -> polyclaw_store::Result<TurnRows> {
     let stored = messages::list_by_turn(tx, &claim.turn)?;
     let taken = backlog::list_assigned_to_turn(tx, &claim.turn)?;
-    let begun = begun(tx, &taken)?;
+    let begun = load_resumed_messages(tx, &taken)?;
     let queued = jobs::find_queued(tx, &claim.session)?;
-    read_with(tx, claim, standing, (Own { stored, taken, begun, queued }, known))
+    assemble_rows(
+        tx,
+        claim,
+        standing,
+        (TurnOwnRows { stored, resumed_tasks: taken, resumed_messages: begun, queued }, known),
+    )
 }
 
 /// The messages that began the tasks a turn goes on with.
-fn begun(tx: &mut Tx<'_>, taken: &[BacklogEntry]) -> polyclaw_store::Result<Vec<SessionMessage>> {
+fn load_resumed_messages(
+    tx: &mut Tx<'_>,
+    taken: &[BacklogEntry],
+) -> polyclaw_store::Result<Vec<SessionMessage>> {
     let mut begun = Vec::new();
     for row in taken {
         begun.extend(messages::get(tx, &row.task.token.message_id)?);
@@ -122,19 +138,25 @@ fn begun(tx: &mut Tx<'_>, taken: &[BacklogEntry]) -> polyclaw_store::Result<Vec<
 }
 
 /// The messages a turn answers: those that began the tasks it goes on with, then its own.
-pub(crate) fn asked(tx: &mut Tx<'_>, turn: &TurnId) -> polyclaw_store::Result<Vec<SessionMessage>> {
+pub(crate) fn load_answered_inputs(
+    tx: &mut Tx<'_>,
+    turn: &TurnId,
+) -> polyclaw_store::Result<Vec<SessionMessage>> {
     let taken = backlog::list_assigned_to_turn(tx, turn)?;
-    let mut asked = begun(tx, &taken)?;
+    let mut asked = load_resumed_messages(tx, &taken)?;
     asked.extend(messages::list_by_turn(tx, turn)?);
     Ok(asked)
 }
 
-fn read_with(
+fn assemble_rows(
     tx: &mut Tx<'_>,
     claim: &TurnClaim,
     standing: SessionSnapshot,
-    (Own { stored, taken, begun, queued }, known): (Own, Option<&Known>),
-) -> polyclaw_store::Result<Rows> {
+    (TurnOwnRows { stored, resumed_tasks: taken, resumed_messages: begun, queued }, known): (
+        TurnOwnRows,
+        Option<&KnownHistory>,
+    ),
+) -> polyclaw_store::Result<TurnRows> {
     let SessionSnapshot { session, compaction, .. } = standing;
     let found = agents::get(tx, &claim.agent)?;
     let in_config = found.as_ref().is_some_and(|stored| stored.source == AgentSource::Config);
@@ -147,27 +169,27 @@ fn read_with(
     let lines = messages::load_history(tx, conversation, after, behind)?;
     let steered = queued.is_some_and(|queued| queued.steers);
     let run = session.owner.as_ref().map_or(Ok(None), |_| runs::find_running_by_child(tx, &session.key))?;
-    let listeners = run.as_ref().map_or(Ok(None), |run| Listeners::of(tx, run))?;
-    let (team_people, awaits_plan) = team_people(tx, &session)?;
+    let listeners = run.as_ref().map_or(Ok(None), |run| StreamMirror::for_run(tx, run))?;
+    let (team_people, awaits_plan) = load_team_people(tx, &session)?;
     let team_authority = match session.team_role {
         Some(_) => team::authority_of_teams(tx, &session.key, &claim.turn)?,
         None => Authority::Owner,
     };
-    let waiters = run.as_ref().map_or(Ok(None), |run| Waiters::of(tx, run))?;
-    Ok(Rows {
+    let waiters = run.as_ref().map_or(Ok(None), |run| DelegationWaiters::for_run(tx, run))?;
+    Ok(TurnRows {
         session,
         session_id,
         spec,
         in_config,
         compaction,
         lines,
-        goes_on: known.is_some(),
+        is_continuation: known.is_some(),
         stored,
-        taken,
-        begun,
+        resumed_tasks: taken,
+        resumed_messages: begun,
         steered,
         run,
-        listeners,
+        mirror: listeners,
         team_people,
         awaits_plan,
         team_authority,
@@ -176,7 +198,7 @@ fn read_with(
 }
 
 /// Questions of a member are asked of those who wait for its lead. And whether its plan waits for approval.
-fn team_people(tx: &mut Tx<'_>, session: &Session) -> polyclaw_store::Result<(Vec<ChatAddress>, bool)> {
+fn load_team_people(tx: &mut Tx<'_>, session: &Session) -> polyclaw_store::Result<(Vec<ChatAddress>, bool)> {
     if session.team_role != Some(TeamRole::Member) {
         return Ok((Vec::new(), false));
     }

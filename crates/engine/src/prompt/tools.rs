@@ -12,28 +12,30 @@ use polyclaw_domain::session::Session;
 use polyclaw_domain::tool::{ToolCall, ToolConsent, ToolEffect, ToolRisk, ToolScope, ToolSpec};
 use polyclaw_store::messages::SessionMessage;
 
-use super::Context;
+use super::TurnContext;
 use crate::core::Engine;
-use crate::settings::Settings;
-use crate::toolbox::family;
+use crate::settings::EngineSettings;
+use crate::toolbox::subagents;
 
 /// A tool of this turn.
-pub(crate) struct Offered {
+pub(crate) struct OfferedTool {
     pub spec: Arc<ToolSpec>,
     /// A person must agree before each call.
-    pub asks: bool,
+    pub requires_approval: bool,
 }
 
-impl Context {
+impl TurnContext {
     /// Asks the one filter about every tool there is.
-    pub(super) fn offer(&self, engine: &Engine, settings: &Settings) -> Vec<Offered> {
-        let layers = self.layers(settings);
+    pub(super) fn offered_tools(&self, engine: &Engine, settings: &EngineSettings) -> Vec<OfferedTool> {
+        let layers = self.policy_layers(settings);
         let listed = engine.tools().list_tools(&self.scope).into_iter();
         let allowed = listed.filter(|tool| policy::allows_tool(tool, &layers));
-        allowed.map(|spec| Offered { asks: policy::needs_approval(&spec, &layers), spec }).collect()
+        allowed
+            .map(|spec| OfferedTool { requires_approval: policy::needs_approval(&spec, &layers), spec })
+            .collect()
     }
 
-    fn layers<'a>(&'a self, settings: &'a Settings) -> PolicyLayers<'a> {
+    fn policy_layers<'a>(&'a self, settings: &'a EngineSettings) -> PolicyLayers<'a> {
         PolicyLayers {
             rules: &settings.tools,
             agent: PolicyAgent {
@@ -59,19 +61,21 @@ impl Context {
     }
 
     /// Everyone this turn works for, as people are shown them.
-    pub fn asked_for_by(&self) -> Vec<&str> {
+    pub fn requester_names(&self) -> Vec<&str> {
         Authority::without_marks(&self.senders).collect()
     }
 
     /// What a model is told that calls a tool it was not shown.
-    pub fn refusal(&self, engine: &Engine, call: &ToolCall) -> String {
+    pub fn tool_refusal(&self, engine: &Engine, call: &ToolCall) -> String {
         let name = call.name.as_str();
-        if let Some(refused) = family::refused(&self.spec, &self.session, call, &self.scope) {
-            engine.pairs.reject_named(&self.spec.agent_id, call.arguments["agent_id"].as_str());
+        if let Some(refused) = subagents::unusable_tool_reply(&self.spec, &self.session, call, &self.scope) {
+            engine
+                .delegation_stats
+                .count_rejection_by_name(&self.spec.agent_id, call.arguments["agent_id"].as_str());
             return refused;
         }
         let settings = engine.settings();
-        let layers = self.layers(&settings);
+        let layers = self.policy_layers(&settings);
         let tools = engine.tools().list_tools(&self.scope);
         let tool = tools.iter().find(|tool| tool.name == name);
         let step =
@@ -87,31 +91,31 @@ impl Context {
         if authority < self.authority() {
             self.senders.extend(authority.sender_mark());
             self.scope.authority = self.authority();
-            self.look_for_tools(engine);
+            self.refresh_tools(engine);
         }
     }
 
     /// Lists the tools again: some were still being gathered.
-    pub fn look_for_tools(&mut self, engine: &Engine) {
-        self.tools = self.offer(engine, &engine.settings());
+    pub fn refresh_tools(&mut self, engine: &Engine) {
+        self.tools = self.offered_tools(engine, &engine.settings());
     }
 }
 
-pub(super) fn scope(
+pub(super) fn tool_scope(
     engine: &Engine,
     session: &Session,
     spec: &AgentSpec,
     asked_by: &[&ChatAddress],
 ) -> ToolScope {
-    let can_ask = asked_by.iter().any(|address| can_ask(engine, address));
-    ToolScope::for_session(spec, session.key.clone(), &engine.folder_of(spec), can_ask)
+    let can_ask = asked_by.iter().any(|address| can_ask_person(engine, address));
+    ToolScope::for_session(spec, session.key.clone(), &engine.agent_workspace(spec), can_ask)
         .for_child_session(spec, session)
 }
 
 /// Everyone a turn works for, as the rules about senders name them, each once, and the least authority among them.
-pub(crate) fn senders(asked: &[&SessionMessage], run: Option<&SubagentRun>) -> Vec<String> {
+pub(crate) fn collect_senders(asked: &[&SessionMessage], run: Option<&SubagentRun>) -> Vec<String> {
     let written = asked.iter().filter_map(|message| message.address.as_ref()).map(ChatAddress::sender_key);
-    let marks = asked.iter().filter_map(|message| authority_of(message)?.sender_mark());
+    let marks = asked.iter().filter_map(|message| message_authority(message)?.sender_mark());
     let carried = asked.iter().filter_map(|message| message.meta.as_ref()).flat_map(run::requested_by);
     let begun = run.into_iter().flat_map(|run| run.task.asked_by.iter().cloned());
     let mut senders: Vec<String> = Vec::new();
@@ -124,14 +128,14 @@ pub(crate) fn senders(asked: &[&SessionMessage], run: Option<&SubagentRun>) -> V
 }
 
 /// What whoever wrote an input may decide. Steps of the turn itself have no address.
-pub(crate) fn authority_of(message: &SessionMessage) -> Option<Authority> {
+pub(crate) fn message_authority(message: &SessionMessage) -> Option<Authority> {
     let address = message.address.as_ref()?;
     let is_local = address.is_pull_channel() || address.channel == INTERNAL_CHANNEL;
     Authority::from_message(&message.origin, message.meta.as_ref(), is_local)
 }
 
 /// The conversations that wait for this turn.
-pub(super) fn asked_by<'a>(
+pub(super) fn input_addresses<'a>(
     stored: &'a [SessionMessage],
     begun: &'a [SessionMessage],
 ) -> impl Iterator<Item = &'a ChatAddress> {
@@ -140,7 +144,7 @@ pub(super) fn asked_by<'a>(
 
 /// Whether a person reads along there and can answer: in the terminal and on the page, and in every channel
 /// messages can be sent to. Behind the API there is a program.
-pub(crate) fn can_ask(engine: &Engine, address: &ChatAddress) -> bool {
+pub(crate) fn can_ask_person(engine: &Engine, address: &ChatAddress) -> bool {
     match address.channel.as_str() {
         "cli" | "web" => true,
         channel => engine.ports.channels.contains_key(channel),

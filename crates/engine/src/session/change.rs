@@ -13,46 +13,46 @@ use polyclaw_store::jobs::{NewTurnJob, TurnJobKind};
 use polyclaw_store::{Tx, agents, backlog, events, jobs, messages, runs, sessions, teams, todos};
 use serde_json::{Value, json};
 
-use super::Stopped;
+use super::StopOutcome;
+use crate::command_action::PostCommitEffect;
 use crate::core::Engine;
-use crate::deed::After;
 use crate::error::Error;
-use crate::family::{close_if_idle, stop_children, stop_run};
 use crate::hub::FrameKind;
-use crate::ingress::Fresh;
+use crate::ingress::NewIds;
+use crate::subagents::{complete_if_idle, stop_children, stop_run};
 
 /// Stops a session, with what it began and what that began, and the members of teams that it leads.
-pub(crate) fn stop_all(
+pub(crate) fn stop_session_tree(
     tx: &mut Tx<'_>,
     engine: &Engine,
     key: &SessionKey,
-) -> polyclaw_store::Result<(Stopped, Vec<After>)> {
+) -> polyclaw_store::Result<(StopOutcome, Vec<PostCommitEffect>)> {
     let mut after = Vec::new();
     let stopped = match runs::find_running_by_child(tx, key)? {
         Some(run) => stop_run(tx, engine, &run, &mut after)?,
         None => {
-            let (stopped, told) = stop(tx, key, engine.now())?;
+            let (stopped, told) = stop_session_work(tx, key, engine.now())?;
             after.extend(told);
             stopped
         }
     };
-    let mut children = labels(stop_children(tx, engine, key, &mut after)?);
-    for member in members_led_by(tx, key)? {
-        let (own, told) = stop(tx, &member.session, engine.now())?;
+    let mut children = run_labels(stop_children(tx, engine, key, &mut after)?);
+    for member in list_led_members(tx, key)? {
+        let (own, told) = stop_session_work(tx, &member.session, engine.now())?;
         after.extend(told);
         children.extend(own.turn.map(|_| member.name));
-        children.extend(labels(stop_children(tx, engine, &member.session, &mut after)?));
+        children.extend(run_labels(stop_children(tx, engine, &member.session, &mut after)?));
     }
     // Behind the sessions' rows, as everywhere.
     teams::cancel_retries(tx, key)?;
-    Ok((Stopped { children, ..stopped }, after))
+    Ok((StopOutcome { children, ..stopped }, after))
 }
 
-fn labels(runs: Vec<SubagentRun>) -> Vec<String> {
+fn run_labels(runs: Vec<SubagentRun>) -> Vec<String> {
     runs.into_iter().map(|run| run.task.label).collect()
 }
 
-fn members_led_by(tx: &mut Tx<'_>, lead: &SessionKey) -> polyclaw_store::Result<Vec<TeamMember>> {
+fn list_led_members(tx: &mut Tx<'_>, lead: &SessionKey) -> polyclaw_store::Result<Vec<TeamMember>> {
     let mut members = Vec::new();
     for team in teams::list_led_by(tx, lead)?.iter().filter(|team| team.status != TeamStatus::Shutdown) {
         members.extend(teams::list_members(tx, &team.id)?);
@@ -63,11 +63,11 @@ fn members_led_by(tx: &mut Tx<'_>, lead: &SessionKey) -> polyclaw_store::Result<
 
 /// Stops what one session does. One that works for another is stopped with everything that waits in it: whoever asked
 /// for the work does not want it any more.
-pub(crate) fn stop(
+pub(crate) fn stop_session_work(
     tx: &mut Tx<'_>,
     key: &SessionKey,
     now: Millis,
-) -> polyclaw_store::Result<(Stopped, Vec<After>)> {
+) -> polyclaw_store::Result<(StopOutcome, Vec<PostCommitEffect>)> {
     sessions::allocate_tickets(tx, key, 0, now)?;
     let interrupted_tasks = backlog::cancel_waiting(tx, key)?;
     let running = jobs::request_stop(tx, key)?;
@@ -86,12 +86,14 @@ pub(crate) fn stop(
         messages::move_to_end(tx, key, turn, now)?;
     }
     tx.notify_nodes(&format!("session {key}"))?;
-    let mut after: Vec<After> = running.clone().map(After::Stop).into_iter().collect();
-    after.extend(queued.as_ref().map(|turn| After::Publish(key.clone(), never_ran(turn))));
+    let mut after: Vec<PostCommitEffect> = running.clone().map(PostCommitEffect::Stop).into_iter().collect();
+    after.extend(
+        queued.as_ref().map(|turn| PostCommitEffect::Publish(key.clone(), never_started_frame(turn))),
+    );
     if interrupted_tasks > 0 {
-        after.push(After::Publish(key.clone(), FrameKind::Changed));
+        after.push(PostCommitEffect::Publish(key.clone(), FrameKind::Changed));
     }
-    Ok((Stopped { turn: running.or(queued), interrupted_tasks, children: Vec::new() }, after))
+    Ok((StopOutcome { turn: running.or(queued), interrupted_tasks, children: Vec::new() }, after))
 }
 
 /// Ends one turn, or the one that took its task up; nothing where there is none.
@@ -99,7 +101,7 @@ pub(crate) fn stop_turn(
     tx: &mut Tx<'_>,
     engine: &Engine,
     turn: &TurnId,
-) -> polyclaw_store::Result<Option<Vec<After>>> {
+) -> polyclaw_store::Result<Option<Vec<PostCommitEffect>>> {
     let Some(job) = jobs::find_answering(tx, turn)? else { return Ok(None) };
     let (key, now) = (job.session, engine.now());
     if job.state.is_terminal() && job.state != JobState::Steered {
@@ -111,22 +113,22 @@ pub(crate) fn stop_turn(
         _ => None,
     };
     // It may have begun meanwhile.
-    let Some(queued) = queued else { return Ok(Some(stop_all(tx, engine, &key)?.1)) };
-    let mut after = vec![After::Publish(key.clone(), never_ran(&queued))];
+    let Some(queued) = queued else { return Ok(Some(stop_session_tree(tx, engine, &key)?.1)) };
+    let mut after = vec![PostCommitEffect::Publish(key.clone(), never_started_frame(&queued))];
     if jobs::session_load(tx, &key)?.running.is_none() {
         messages::move_to_end(tx, &key, &queued, now)?;
-        after.extend(close_if_idle(tx, engine, &key)?);
+        after.extend(complete_if_idle(tx, engine, &key)?);
     }
     tx.notify_nodes(&format!("session {key}"))?;
     Ok(Some(after))
 }
 
-pub(crate) fn renew(
+pub(crate) fn start_new_conversation(
     tx: &mut Tx<'_>,
     key: &SessionKey,
     id: &SessionId,
     now: Millis,
-) -> polyclaw_store::Result<Vec<After>> {
+) -> polyclaw_store::Result<Vec<PostCommitEffect>> {
     sessions::renew_session_id(tx, key, id, now)?;
     todos::clear(tx, key)?;
     backlog::cancel_waiting(tx, key)?;
@@ -135,8 +137,8 @@ pub(crate) fn renew(
     let running = jobs::request_stop(tx, key)?;
     tx.notify_nodes(&format!("session {key}"))?;
     events::record(tx, &renewed_event(key, json!({ "session_id": id.as_str() })), now)?;
-    let changed = After::Publish(key.clone(), FrameKind::Changed);
-    Ok(running.map(After::Stop).into_iter().chain([changed]).collect())
+    let changed = PostCommitEffect::Publish(key.clone(), FrameKind::Changed);
+    Ok(running.map(PostCommitEffect::Stop).into_iter().chain([changed]).collect())
 }
 
 /// False if there is no such agent.
@@ -156,10 +158,10 @@ pub(crate) fn set_agent(
 }
 
 /// The lane in which the turn waits, or none where another one runs or waits.
-pub(crate) fn compact(
+pub(crate) fn queue_compaction(
     tx: &mut Tx<'_>,
     session: &Session,
-    fresh: &Fresh,
+    fresh: &NewIds,
 ) -> polyclaw_store::Result<Option<JobLane>> {
     sessions::allocate_tickets(tx, &session.key, 0, fresh.now)?;
     let load = jobs::session_load(tx, &session.key)?;
@@ -184,8 +186,8 @@ pub(crate) fn compact(
     Ok(Some(session.lane))
 }
 
-pub(crate) fn busy() -> Error {
-    Error::NotNow("a turn is running: compact when it has ended".to_owned())
+pub(crate) fn busy_error() -> Error {
+    Error::InvalidState("a turn is running: compact when it has ended".to_owned())
 }
 
 pub(crate) fn renewed_event(key: &SessionKey, data: Value) -> NewEvent {
@@ -194,7 +196,7 @@ pub(crate) fn renewed_event(key: &SessionKey, data: Value) -> NewEvent {
 }
 
 /// The end of a turn that was stopped before it started.
-fn never_ran(turn: &TurnId) -> FrameKind {
+fn never_started_frame(turn: &TurnId) -> FrameKind {
     FrameKind::Ended {
         turn_id: turn.clone(),
         state: JobState::Cancelled,

@@ -11,55 +11,55 @@ use polyclaw_store::{Tx, teams};
 
 use crate::core::Engine;
 use crate::error::Result;
-use crate::family::authority_in;
+use crate::subagents::authority_in;
 
 /// Who asks. What they may do follows from the rows, never from what they say they are.
 #[derive(Clone, Debug)]
-pub enum Actor {
+pub enum TeamActor {
     /// A session, in a turn, by a call: the same call made again is the same act.
     Session { key: SessionKey, turn: TurnId, call: String },
     /// A person, by the command line or the API.
     Operator { call: String },
     /// A person or a program that acts for the lead or for a member: what the name may do, and no more.
-    InNameOf { name: String, call: String },
+    OnBehalfOf { name: String, call: String },
 }
 
-impl Actor {
-    pub fn call(&self) -> &str {
+impl TeamActor {
+    pub fn call_id(&self) -> &str {
         match self {
-            Self::Session { call, .. } | Self::Operator { call } | Self::InNameOf { call, .. } => call,
+            Self::Session { call, .. } | Self::Operator { call } | Self::OnBehalfOf { call, .. } => call,
         }
     }
 
     /// The turn in which it acts, if it is one.
-    pub(super) fn turn(&self) -> Option<&TurnId> {
+    pub(super) fn turn_id(&self) -> Option<&TurnId> {
         match self {
             Self::Session { turn, .. } => Some(turn),
-            Self::Operator { .. } | Self::InNameOf { .. } => None,
+            Self::Operator { .. } | Self::OnBehalfOf { .. } => None,
         }
     }
 
     /// For a member, or for the lead where none is named.
-    pub fn in_name_of(member: Option<String>, call: String) -> Self {
-        Self::InNameOf { name: member.unwrap_or_else(|| LEAD_NAME.to_owned()), call }
+    pub fn on_behalf_of(member: Option<String>, call: String) -> Self {
+        Self::OnBehalfOf { name: member.unwrap_or_else(|| LEAD_NAME.to_owned()), call }
     }
 }
 
 /// An actor with its place in the team it asks about.
 #[derive(Clone, Debug)]
-pub(crate) struct Insider {
+pub(crate) struct TeamCaller {
     pub team: Team,
     pub worker: TaskMember,
     /// `None`: the lead, or the operator.
     pub member: Option<TeamMember>,
 }
 
-impl Insider {
-    pub fn only_lead(&self) -> Result<()> {
+impl TeamCaller {
+    pub fn require_lead(&self) -> Result<()> {
         if self.worker.is_lead { Ok(()) } else { Err(TeamRefusal::NotLead.into()) }
     }
 
-    pub fn only_active(&self) -> Result<()> {
+    pub fn require_active(&self) -> Result<()> {
         match self.team.status {
             TeamStatus::Active => Ok(()),
             status => Err(TeamRefusal::NotActive(self.team.name.clone(), status).into()),
@@ -70,9 +70,9 @@ impl Insider {
 impl Engine {
     /// Finds the team and the actor's place in it, for an act: from here on the team has no more authority than the
     /// people the act is done for.
-    pub(crate) async fn insider(&self, actor: &Actor, team: &str) -> Result<Insider> {
+    pub(crate) async fn find_team_caller(&self, actor: &TeamActor, team: &str) -> Result<TeamCaller> {
         let mut insider = self.reader(actor, team).await?;
-        let Actor::Session { key, turn, .. } = actor else { return Ok(insider) };
+        let TeamActor::Session { key, turn, .. } = actor else { return Ok(insider) };
         let (key, turn) = (key.clone(), turn.clone());
         let authority = self.db().read(move |tx| authority_in(tx, &key, &turn)).await?;
         if authority < insider.team.authority {
@@ -84,15 +84,15 @@ impl Engine {
     }
 
     /// The same, to look only.
-    pub(super) async fn reader(&self, actor: &Actor, team: &str) -> Result<Insider> {
-        let team = self.team_named(team).await?;
+    pub(super) async fn reader(&self, actor: &TeamActor, team: &str) -> Result<TeamCaller> {
+        let team = self.find_team(team).await?;
         self.insider_of(actor, team).await
     }
 
     /// The same, where people also find a team that has ended.
-    pub(super) async fn observer(&self, actor: &Actor, team: &str) -> Result<Insider> {
+    pub(super) async fn observer(&self, actor: &TeamActor, team: &str) -> Result<TeamCaller> {
         let ended = match actor {
-            Actor::Operator { .. } => self.ended_team(team).await?,
+            TeamActor::Operator { .. } => self.find_ended_team(team).await?,
             _ => None,
         };
         match ended {
@@ -101,18 +101,18 @@ impl Engine {
         }
     }
 
-    async fn insider_of(&self, actor: &Actor, team: Team) -> Result<Insider> {
+    async fn insider_of(&self, actor: &TeamActor, team: Team) -> Result<TeamCaller> {
         let refusal = match actor {
-            Actor::InNameOf { name, .. } => TeamRefusal::NotAMember(quote_safely(name)),
+            TeamActor::OnBehalfOf { name, .. } => TeamRefusal::NotAMember(quote_safely(name)),
             _ => TeamRefusal::NotInTeam(team.name.clone()),
         };
         let actor = actor.clone();
-        let insider = self.db().read(move |tx| find(tx, &actor, team.clone())).await?;
+        let insider = self.db().read(move |tx| find_caller(tx, &actor, team.clone())).await?;
         insider.ok_or_else(|| refusal.into())
     }
 }
 
-fn find(tx: &mut Tx<'_>, actor: &Actor, team: Team) -> polyclaw_store::Result<Option<Insider>> {
+fn find_caller(tx: &mut Tx<'_>, actor: &TeamActor, team: Team) -> polyclaw_store::Result<Option<TeamCaller>> {
     let worker = |name: &str, session: &SessionKey| TaskMember {
         name: name.to_owned(),
         session: session.clone(),
@@ -120,24 +120,24 @@ fn find(tx: &mut Tx<'_>, actor: &Actor, team: Team) -> polyclaw_store::Result<Op
         is_lead: true,
     };
     let leads = match actor {
-        Actor::Operator { .. } => Some(OPERATOR_NAME),
-        Actor::InNameOf { name, .. } if name == LEAD_NAME => Some(LEAD_NAME),
-        Actor::Session { key, .. } if *key == team.lead => Some(LEAD_NAME),
+        TeamActor::Operator { .. } => Some(OPERATOR_NAME),
+        TeamActor::OnBehalfOf { name, .. } if name == LEAD_NAME => Some(LEAD_NAME),
+        TeamActor::Session { key, .. } if *key == team.lead => Some(LEAD_NAME),
         _ => None,
     };
     if let Some(name) = leads {
-        return Ok(Some(Insider { worker: worker(name, &team.lead), member: None, team }));
+        return Ok(Some(TeamCaller { worker: worker(name, &team.lead), member: None, team }));
     }
     let found = match actor {
-        Actor::Session { key, .. } => teams::find_member_by_session(tx, key)?,
-        Actor::InNameOf { name, .. } => teams::get_member(tx, &team.id, name)?,
-        Actor::Operator { .. } => None,
+        TeamActor::Session { key, .. } => teams::find_member_by_session(tx, key)?,
+        TeamActor::OnBehalfOf { name, .. } => teams::get_member(tx, &team.id, name)?,
+        TeamActor::Operator { .. } => None,
     };
     let own = found.filter(|member| member.team == team.id && member.state == MemberState::Active);
-    Ok(own.map(|member| Insider { team, worker: as_worker(&member), member: Some(member) }))
+    Ok(own.map(|member| TeamCaller { team, worker: to_task_member(&member), member: Some(member) }))
 }
 
-pub(crate) fn as_worker(member: &TeamMember) -> TaskMember {
+pub(crate) fn to_task_member(member: &TeamMember) -> TaskMember {
     TaskMember {
         name: member.name.clone(),
         session: member.session.clone(),

@@ -16,15 +16,15 @@ use serde_json::{Value, json};
 
 use crate::core::Engine;
 use crate::error::{Error, Result};
-use crate::worker::family;
+use crate::worker::node_family;
 
-const TRASH: &str = ".trash";
+const TRASH_FOLDER: &str = ".trash";
 /// Letters copied at once.
-const COPIED: usize = 200;
+const COPY_BATCH_SIZE: usize = 200;
 
 /// What this life of the engine knows of the files. Whoever writes them holds it.
 #[derive(Default)]
-pub(crate) struct Files {
+pub(crate) struct TeamFileCache {
     /// What it wrote last: the same need not be written again.
     written: HashMap<PathBuf, String>,
     /// Teams whose mailboxes hold nothing but what is noted: an earlier life, or a copy that failed, may have left more.
@@ -33,10 +33,10 @@ pub(crate) struct Files {
 
 impl Engine {
     /// Writes a team's config and the list of teams, where anything has changed about them.
-    pub(super) async fn write_team(&self, team: &Team) -> Result<()> {
+    pub(super) async fn write_team_files(&self, team: &Team) -> Result<()> {
         let Some(folder) = self.settings().teams_folder.clone() else { return Ok(()) };
         let mut files = self.team_files.lock().await;
-        let hosts = self.hosts(team).await?;
+        let hosts = self.is_host_of_team(team).await?;
         let id = team.id.clone();
         let read = move |tx: &mut Tx<'_>| {
             let open = teams::list_open(tx)?;
@@ -51,9 +51,9 @@ impl Engine {
         if !hosts && !folder.join("teams.json").exists() {
             return Ok(());
         }
-        let config = own
-            .filter(|team| hosts && open.iter().any(|one| one.id == team.id))
-            .map(|team| (folder.join(&team.name).join("config.json"), config(&team, &members, &at_work)));
+        let config = own.filter(|team| hosts && open.iter().any(|one| one.id == team.id)).map(|team| {
+            (folder.join(&team.name).join("config.json"), team_config_json(&team, &members, &at_work))
+        });
         let wanted = std::iter::once((folder.join("teams.json"), registry)).chain(config);
         for (path, value) in wanted {
             let text = format!("{value:#}\n");
@@ -61,48 +61,50 @@ impl Engine {
                 continue;
             }
             let (to, whole, tag) = (path.clone(), text.clone(), self.next_id());
-            blocking(move || write(&to, &whole, &tag)).await?;
+            run_blocking_io(move || write_atomically(&to, &whole, &tag)).await?;
             files.written.insert(path, text);
         }
         Ok(())
     }
 
     /// Whether this node writes a team's files.
-    async fn hosts(&self, team: &Team) -> Result<bool> {
-        let (lead, node, family) = (team.lead.clone(), self.node.clone(), family(self));
+    async fn is_host_of_team(&self, team: &Team) -> Result<bool> {
+        let (lead, node, family) = (team.lead.clone(), self.node.clone(), node_family(self));
         Ok(self.db().read(move |tx| jobs::is_session_host(tx, &lead, &node, family.as_deref())).await?)
     }
 
     /// Copies what is in no file yet to where people can read it, each letter once. A copy that fails loses nothing.
-    pub(super) async fn copy_letters(&self, team: &Team) {
-        if let Err(error) = self.try_copy(team).await {
+    pub(super) async fn copy_messages_to_inbox(&self, team: &Team) {
+        if let Err(error) = self.try_copy_messages(team).await {
             tracing::warn!(%error, team = %team.name, "letters could not be copied to their files");
         }
     }
 
-    async fn try_copy(&self, team: &Team) -> Result<()> {
+    async fn try_copy_messages(&self, team: &Team) -> Result<()> {
         let Some(folder) = self.settings().teams_folder.clone() else { return Ok(()) };
         let mut files = self.team_files.lock().await;
-        if !self.hosts(team).await? {
+        if !self.is_host_of_team(team).await? {
             return Ok(());
         }
         loop {
             let id = team.id.clone();
-            let due = self.db().read(move |tx| team_messages::list_uncopied(tx, &id, COPIED)).await?;
+            let due =
+                self.db().read(move |tx| team_messages::list_uncopied(tx, &id, COPY_BATCH_SIZE)).await?;
             if due.is_empty() {
                 return Ok(());
             }
             let ids: Vec<TeamMessageId> = due.iter().map(|letter| letter.id.clone()).collect();
             // Until all of it is copied and noted, part of it may be in its file unnoted: then it is looked into again.
             let (folder, is_known) = (folder.join(&team.name).join("inbox"), files.known.remove(&team.id));
-            blocking(move || append_all(&folder, due, is_known)).await?;
-            self.persist(move |tx| ids.iter().try_for_each(|id| team_messages::mark_copied(tx, id))).await?;
+            run_blocking_io(move || append_messages(&folder, due, is_known)).await?;
+            self.write_with_retry(move |tx| ids.iter().try_for_each(|id| team_messages::mark_copied(tx, id)))
+                .await?;
             files.known.insert(team.id.clone());
         }
     }
 
     /// Moves what was the team's out of the way of the next of its name.
-    pub(super) async fn set_aside(&self, team: &Team) -> Result<()> {
+    pub(super) async fn move_to_trash(&self, team: &Team) -> Result<()> {
         let Some(folder) = self.settings().teams_folder.clone() else { return Ok(()) };
         // Whoever writes the team's config meanwhile would make its folder anew, or find it gone in mid-write.
         let mut alone = self.team_files.lock().await;
@@ -112,18 +114,18 @@ impl Engine {
         ended.updated_at = now;
         let id = team.id.clone();
         let members = self.db().read(move |tx| teams::list_members(tx, &id)).await?;
-        let config = config(&ended, &members, &[]);
+        let config = team_config_json(&ended, &members, &[]);
         let tag = self.next_id();
-        let to = folder.join(TRASH).join(format!("{}-{}", team.name, now.0));
+        let to = folder.join(TRASH_FOLDER).join(format!("{}-{}", team.name, now.0));
         let id = team.id.to_string();
-        blocking(move || {
+        run_blocking_io(move || {
             let file = from.join("config.json");
             // Whoever else saw that it has ended was faster, or the next of its name is there already: it may have no config yet.
-            if !is_of(&file, &id) {
+            if !is_config_of(&file, &id) {
                 return Ok(());
             }
-            write(&file, &format!("{config:#}\n"), &tag)?;
-            make_folder(&folder.join(TRASH))?;
+            write_atomically(&file, &format!("{config:#}\n"), &tag)?;
+            create_private_folder(&folder.join(TRASH_FOLDER))?;
             fs::rename(&from, &to)?;
             remove_empty_log(&to)
         })
@@ -131,14 +133,14 @@ impl Engine {
         // The next of its name begins anew.
         alone.written.clear();
         drop(alone);
-        self.write_team(team).await
+        self.write_team_files(team).await
     }
 }
 
 impl Engine {
     /// Moves away what is left of teams that ended while nobody could: the next of a name begins anew.
-    pub(super) async fn clear_folders(&self) {
-        let ended = self.db().read(|tx| teams::list_ended(tx, LOOKED_AT)).await.unwrap_or_else(|error| {
+    pub(super) async fn clear_leftover_folders(&self) {
+        let ended = self.db().read(|tx| teams::list_ended(tx, MAX_SCANNED_ENDED_TEAMS)).await.unwrap_or_else(|error| {
             tracing::error!(%error, "teams that have ended could not be looked for, trying again when one ends");
             Vec::new()
         });
@@ -158,22 +160,22 @@ impl Engine {
             return;
         }
         let before = self.now().minus(days * 24 * 3_600_000);
-        let removed = blocking(move || remove_before(&folder.join(TRASH), before)).await;
+        let removed = run_blocking_io(move || remove_before(&folder.join(TRASH_FOLDER), before)).await;
         if let Err(error) = removed {
             tracing::error!(%error, "folders of teams that ended long ago could not be removed");
         }
     }
 
     /// Where the files of a team are that has ended.
-    pub(super) async fn past_folder(&self, team: &Team) -> Option<PathBuf> {
-        let trash = self.settings().teams_folder.clone()?.join(TRASH);
+    pub(super) async fn ended_team_folder(&self, team: &Team) -> Option<PathBuf> {
+        let trash = self.settings().teams_folder.clone()?.join(TRASH_FOLDER);
         let (prefix, id) = (format!("{}-", team.name), team.id.clone());
         let find = move || {
             let folders = fs::read_dir(trash).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
             let mut named = folders.filter(|path| {
                 path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(&prefix))
             });
-            named.find(|path| is_of(&path.join("config.json"), id.as_str()))
+            named.find(|path| is_config_of(&path.join("config.json"), id.as_str()))
         };
         tokio::task::spawn_blocking(find).await.ok().flatten()
     }
@@ -182,18 +184,19 @@ impl Engine {
     pub(super) async fn clear_folder(&self, team: &Team) -> Result<bool> {
         let Some(folder) = self.settings().teams_folder.clone() else { return Ok(false) };
         let (path, id) = (folder.join(&team.name).join("config.json"), team.id.clone());
-        let is_left = tokio::task::spawn_blocking(move || is_of(&path, id.as_str())).await.unwrap_or(false);
+        let is_left =
+            tokio::task::spawn_blocking(move || is_config_of(&path, id.as_str())).await.unwrap_or(false);
         if is_left {
-            self.copy_letters(team).await;
-            self.set_aside(team).await?;
+            self.copy_messages_to_inbox(team).await;
+            self.move_to_trash(team).await?;
         }
         Ok(is_left)
     }
 
     /// Moves away what is left of the last team of this name, before the next opens what it finds there. Says whether there
     /// was something.
-    pub(super) async fn make_room(&self, name: &str, next: Option<&TeamId>) -> Result<bool> {
-        let ended = self.db().read(|tx| teams::list_ended(tx, LOOKED_AT)).await?;
+    pub(super) async fn free_team_name_folder(&self, name: &str, next: Option<&TeamId>) -> Result<bool> {
+        let ended = self.db().read(|tx| teams::list_ended(tx, MAX_SCANNED_ENDED_TEAMS)).await?;
         let mut is_moved = false;
         for past in ended.iter().filter(|past| past.name == name && Some(&past.id) != next) {
             self.ports.ledgers.close_for_good(&past.id);
@@ -204,21 +207,21 @@ impl Engine {
 }
 
 /// Teams that ended last, whose folders are looked for at a start.
-const LOOKED_AT: usize = 100;
+const MAX_SCANNED_ENDED_TEAMS: usize = 100;
 
 /// Whether a config is of this team, and not of the next of its name.
-fn is_of(config: &Path, id: &str) -> bool {
+fn is_config_of(config: &Path, id: &str) -> bool {
     let config = fs::read_to_string(config).ok().and_then(|text| serde_json::from_str::<Value>(&text).ok());
     config.is_some_and(|config| config["id"] == id)
 }
 
-async fn blocking(work: impl FnOnce() -> io::Result<()> + Send + 'static) -> Result<()> {
+async fn run_blocking_io(work: impl FnOnce() -> io::Result<()> + Send + 'static) -> Result<()> {
     let done = tokio::task::spawn_blocking(work).await;
     let done = done.unwrap_or_else(|error| Err(io::Error::other(error)));
     done.map_err(|error| Error::TeamFiles(error.to_string()))
 }
 
-fn config(team: &Team, members: &[TeamMember], at_work: &[String]) -> Value {
+fn team_config_json(team: &Team, members: &[TeamMember], at_work: &[String]) -> Value {
     let member = |member: &TeamMember| {
         let status = match member.state {
             polyclaw_domain::team::MemberState::Active if at_work.contains(&member.name) => "working",
@@ -239,45 +242,48 @@ fn config(team: &Team, members: &[TeamMember], at_work: &[String]) -> Value {
 }
 
 /// Beside it, to the disk, then over it.
-fn write(path: &Path, text: &str, tag: &str) -> io::Result<()> {
+fn write_atomically(path: &Path, text: &str, tag: &str) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    make_folder(folder)?;
+    create_private_folder(folder)?;
     let beside = path.with_extension(format!("{tag}.tmp"));
-    let mut file = private(&beside, fs::OpenOptions::new().write(true).create(true).truncate(true))?;
+    let mut file = open_private(&beside, fs::OpenOptions::new().write(true).create(true).truncate(true))?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     fs::rename(&beside, path)
 }
 
-fn append_all(folder: &Path, letters: Vec<TeamMessage>, is_known: bool) -> io::Result<()> {
+fn append_messages(folder: &Path, letters: Vec<TeamMessage>, is_known: bool) -> io::Result<()> {
     let is_new = |letter: &TeamMessage| {
         let quoted = json!(letter.id).to_string();
         let file = fs::read_to_string(folder.join(&letter.to).join("messages.jsonl"));
         !file.is_ok_and(|text| text.lines().any(|line| line.contains(&quoted) && is_line_of(line, letter)))
     };
-    letters.iter().filter(|letter| is_known || is_new(letter)).try_for_each(|letter| append(folder, letter))
+    letters
+        .iter()
+        .filter(|letter| is_known || is_new(letter))
+        .try_for_each(|letter| append_message(folder, letter))
 }
 
 fn is_line_of(line: &str, letter: &TeamMessage) -> bool {
     serde_json::from_str::<Value>(line).is_ok_and(|line| line["id"] == json!(letter.id))
 }
 
-fn append(folder: &Path, letter: &TeamMessage) -> io::Result<()> {
+fn append_message(folder: &Path, letter: &TeamMessage) -> io::Result<()> {
     let folder: PathBuf = folder.join(&letter.to);
-    make_folder(&folder)?;
+    create_private_folder(&folder)?;
     let line = json!({
         "id": letter.id, "from": letter.from, "to": letter.to, "type": letter.kind, "content": letter.content,
         "summary": letter.summary, "request_id": letter.request_id, "approve": letter.approve,
         "reason": letter.reason, "timestamp": letter.created_at.to_string(),
     });
     let path = folder.join("messages.jsonl");
-    let mut file = private(&path, fs::OpenOptions::new().append(true).create(true).read(true))?;
+    let mut file = open_private(&path, fs::OpenOptions::new().append(true).create(true).read(true))?;
     // A line that a full disk cut off takes no other with it.
-    let begins = if is_cut_off(&mut file)? { "\n" } else { "" };
+    let begins = if ends_mid_line(&mut file)? { "\n" } else { "" };
     file.write_all(format!("{begins}{line}\n").as_bytes())
 }
 
-fn is_cut_off(file: &mut fs::File) -> io::Result<bool> {
+fn ends_mid_line(file: &mut fs::File) -> io::Result<bool> {
     if file.metadata()?.len() == 0 {
         return Ok(false);
     }
@@ -288,7 +294,7 @@ fn is_cut_off(file: &mut fs::File) -> io::Result<bool> {
 }
 
 /// Only its owner looks into it.
-fn make_folder(path: &Path) -> io::Result<()> {
+fn create_private_folder(path: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
@@ -323,7 +329,7 @@ fn remove_empty_log(folder: &Path) -> io::Result<()> {
 }
 
 /// Only its owner reads it.
-fn private(path: &Path, options: &mut fs::OpenOptions) -> io::Result<fs::File> {
+fn open_private(path: &Path, options: &mut fs::OpenOptions) -> io::Result<fs::File> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options.open(path)

@@ -9,7 +9,7 @@ use polyclaw_domain::task::{TaskRefusal, TeamTask};
 use polyclaw_domain::team::Team;
 use serde_json::{Value, json};
 
-use super::actor::Insider;
+use super::actor::TeamCaller;
 use crate::core::Engine;
 use crate::error::Result;
 
@@ -18,7 +18,7 @@ pub type HookAnswer = Pin<Box<dyn Future<Output = std::result::Result<(), String
 
 /// Programs of the operator that decide about teams. They run outside of the engine.
 pub trait TeamHooks: Send + Sync {
-    fn ask(&self, event: HookEvent, session: &SessionKey, body: Value) -> HookAnswer;
+    fn call_hook(&self, event: HookEvent, session: &SessionKey, body: Value) -> HookAnswer;
 }
 
 impl Engine {
@@ -27,7 +27,7 @@ impl Engine {
         *self.team_hooks.lock().unwrap_or_else(PoisonError::into_inner) = hooks;
     }
 
-    async fn ask_hooks(
+    async fn call_hooks(
         &self,
         event: HookEvent,
         session: &SessionKey,
@@ -35,26 +35,29 @@ impl Engine {
     ) -> std::result::Result<(), String> {
         let hooks = self.team_hooks.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(hooks) = hooks else { return Ok(()) };
-        hooks.ask(event, session, body).await.map_err(|why| self.redactor().redact_text(&why).into_owned())
+        hooks
+            .call_hook(event, session, body)
+            .await
+            .map_err(|why| self.redactor().redact_text(&why).into_owned())
     }
 
     /// Whether a task may count as completed.
-    pub(super) async fn ask_completing(
+    pub(super) async fn check_completing_hook(
         &self,
-        insider: &Insider,
+        insider: &TeamCaller,
         (task, summary): (&TeamTask, Option<&str>),
     ) -> Result<()> {
         let body = json!({
             "team": insider.team.name, "task_id": task.no, "text": task.subject, "by": insider.worker.name,
             "summary": summary, "member_session_key": insider.worker.session,
         });
-        let asked = self.ask_hooks(HookEvent::TaskCompleting, &insider.team.lead, body).await;
+        let asked = self.call_hooks(HookEvent::TaskCompleting, &insider.team.lead, body).await;
         asked.map_err(|why| TaskRefusal::NotVerified(why).into())
     }
 
     /// Why a member that has nothing to do is to go on, if a hook says so.
-    pub(super) async fn ask_idle(&self, team: &Team, (name, reason): (&str, &str)) -> Option<String> {
+    pub(super) async fn check_idle_hook(&self, team: &Team, (name, reason): (&str, &str)) -> Option<String> {
         let body = json!({ "team": team.name, "by": name, "text": reason });
-        self.ask_hooks(HookEvent::TeammateIdle, &team.lead, body).await.err()
+        self.call_hooks(HookEvent::TeammateIdle, &team.lead, body).await.err()
     }
 }

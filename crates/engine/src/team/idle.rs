@@ -10,25 +10,25 @@ use polyclaw_domain::team_message::{TeamMessage, TeamMessageKind};
 use polyclaw_store::teams::MemberTurnEnd;
 use polyclaw_store::{Tx, jobs, runs, tasks, team_messages, teams};
 
-use super::post::{Posted, lock_readers, store_all};
-use super::turn::is_worth_a_turn;
-use super::wake::wake;
+use super::messages::{PreparedTeamMessage, lock_recipients, store_messages};
+use super::turn::mail_needs_turn;
+use super::wake::wake_session;
 use crate::core::Engine;
 use crate::error::Result;
-use crate::ingress::Fresh;
-use crate::settings::Settings;
+use crate::ingress::NewIds;
+use crate::settings::EngineSettings;
 
 /// Letters between members of which the lead is shown the summaries.
-const PEERS: usize = 10;
+const MAX_SHOWN_PEER_MESSAGES: usize = 10;
 
 /// What is known of a member as its turn has ended.
-struct Look {
+struct MemberSnapshot {
     at_work: Vec<String>,
     has_children: bool,
     /// Somebody stopped its turn: that is no reason to begin one of the lead's.
     was_stopped: bool,
     /// Its turns fail.
-    setback: Option<FailureStreak>,
+    failure_streak: Option<FailureStreak>,
     /// It may only read until its plan is approved.
     plan: Option<PlanApproval>,
     peers: Vec<(String, String)>,
@@ -36,32 +36,32 @@ struct Look {
 
 impl Engine {
     /// Tells the lead of everyone whose turn has ended since it was last looked at.
-    pub(super) async fn tell_idle(&self, team: &Team) -> Result<()> {
+    pub(super) async fn announce_idle_members(&self, team: &Team) -> Result<()> {
         let id = team.id.clone();
         for rested in self.db().read(move |tx| teams::list_turn_ends(tx, &id)).await? {
-            self.tell_one_idle(team, rested).await?;
+            self.announce_idle_member(team, rested).await?;
         }
         Ok(())
     }
 
-    async fn tell_one_idle(&self, team: &Team, rested: MemberTurnEnd) -> Result<()> {
+    async fn announce_idle_member(&self, team: &Team, rested: MemberTurnEnd) -> Result<()> {
         let (id, wanted) = (team.id.clone(), rested.clone());
-        let look = self.db().read(move |tx| look(tx, &id, &wanted)).await?;
+        let look = self.db().read(move |tx| load_member_snapshot(tx, &id, &wanted)).await?;
         let at_work = look.at_work.contains(&rested.name);
-        let facts = self.facts(team, &rested, &look).await?;
+        let facts = self.idle_facts(team, &rested, &look).await?;
         let is_shutting_down = team.status == TeamStatus::ShuttingDown;
         let others_at_work = look.at_work.iter().any(|name| *name != rested.name);
         // The lead knows it from the first time: that it failed again is in the state it is shown.
-        let is_old = look.setback.as_ref().is_some_and(|setback| setback.failures > 1);
-        let letter = self.idle_letter(team, &rested, facts, &look);
+        let is_old = look.failure_streak.as_ref().is_some_and(|setback| setback.failures > 1);
+        let letter = self.idle_message(team, &rested, facts, &look);
         let may_refuse = !at_work && !look.was_stopped && !rested.ended_badly && !is_shutting_down;
         if may_refuse
-            && let Some(why) = self.ask_idle(team, (&rested.name, idle_reason(facts).as_str())).await
+            && let Some(why) = self.check_idle_hook(team, (&rested.name, idle_reason(facts).as_str())).await
         {
-            return self.send_back(team, rested, why).await;
+            return self.send_member_back(team, rested, why).await;
         }
         let is_quiet = look.was_stopped || !should_wake_lead(facts, others_at_work, is_shutting_down);
-        let post = Posted { is_quiet, ..self.posted(letter) };
+        let post = PreparedTeamMessage { is_quiet, ..self.prepare_message(letter) };
         let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
         let write = move |tx: &mut Tx<'_>| {
             // Another turn of it has ended since, or it works again, or the team is being shut down by now: then this is
@@ -71,37 +71,42 @@ impl Engine {
                 return Ok(Vec::new());
             }
             if is_old {
-                return Ok(look_to_lead(tx, &wanted, &post.fresh, &settings)?.into_iter().collect());
+                return Ok(wake_lead_for_mail(tx, &wanted, &post.fresh, &settings)?.into_iter().collect());
             }
-            store_all(tx, &wanted, std::slice::from_ref(&post), &settings, now)
+            store_messages(tx, &wanted, std::slice::from_ref(&post), &settings, now)
         };
-        let ready = self.persist(write).await?;
+        let ready = self.write_with_retry(write).await?;
         ready.into_iter().for_each(|lane| self.lanes.wake(lane));
-        self.copy_letters(team).await;
+        self.copy_messages_to_inbox(team).await;
         Ok(())
     }
 
     /// A hook says that a member is to go on: it is told so, and the lead is not told that it rests.
-    async fn send_back(&self, team: &Team, rested: MemberTurnEnd, why: String) -> Result<()> {
-        let letter = self.letter(team, RUNTIME_NAME, &rested.name, TeamMessageKind::Task, why);
+    async fn send_member_back(&self, team: &Team, rested: MemberTurnEnd, why: String) -> Result<()> {
+        let letter = self.new_team_message(team, RUNTIME_NAME, &rested.name, TeamMessageKind::Task, why);
         let id = TeamMessageId::new(format!("sent-back-{}", rested.turn));
-        let post = self.posted(TeamMessage { id, ..letter });
-        let copies = vec![post.letter.clone()];
+        let post = self.prepare_message(TeamMessage { id, ..letter });
+        let copies = vec![post.message.clone()];
         let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
         let write = move |tx: &mut Tx<'_>| {
             let posts = std::slice::from_ref(&post);
-            lock_readers(tx, &wanted, posts)?;
+            lock_recipients(tx, &wanted, posts)?;
             if !teams::clear_turn_end(tx, &wanted.id, &rested)? {
                 return Ok(Vec::new());
             }
-            store_all(tx, &wanted, posts, &settings, now)
+            store_messages(tx, &wanted, posts, &settings, now)
         };
-        let ready = self.persist(write).await?;
-        self.hand_out(team, ready, copies).await;
+        let ready = self.write_with_retry(write).await?;
+        self.wake_recipients(team, ready, copies).await;
         Ok(())
     }
 
-    async fn facts(&self, team: &Team, rested: &MemberTurnEnd, look: &Look) -> Result<MemberTurnFacts> {
+    async fn idle_facts(
+        &self,
+        team: &Team,
+        rested: &MemberTurnEnd,
+        look: &MemberSnapshot,
+    ) -> Result<MemberTurnFacts> {
         let (id, name) = (team.id.clone(), rested.name.clone());
         let filter = tasks::TaskListFilter { limit: 1_000, ..tasks::TaskListFilter::default() };
         let read = move |tx: &mut Tx<'_>| {
@@ -110,7 +115,7 @@ impl Engine {
             let blocked = waiting.clone().filter(|task| !task.blocked_by.is_empty()).count();
             Ok((!tasks::list_held_by(tx, &id, &name)?.is_empty(), blocked, waiting.count() - blocked))
         };
-        let (holds_task, blocked, free) = self.ledger(team)?.read(read).await?;
+        let (holds_task, blocked, free) = self.open_ledger(team)?.read(read).await?;
         Ok(MemberTurnFacts {
             turn_failed: rested.ended_badly,
             holds_task,
@@ -120,12 +125,12 @@ impl Engine {
         })
     }
 
-    fn idle_letter(
+    fn idle_message(
         &self,
         team: &Team,
         rested: &MemberTurnEnd,
         facts: MemberTurnFacts,
-        look: &Look,
+        look: &MemberSnapshot,
     ) -> TeamMessage {
         let idle = idle_reason(facts);
         let why = match (&look.plan, idle) {
@@ -133,7 +138,7 @@ impl Engine {
             _ => idle.as_str(),
         };
         let mut text = format!("{} is idle: {why}.", rested.name);
-        if let Some(setback) = &look.setback {
+        if let Some(setback) = &look.failure_streak {
             text.push_str(&format!(
                 " ({}) It is tried again while mail or a task waits for it.",
                 setback.code
@@ -145,7 +150,7 @@ impl Engine {
         for (to, summary) in &look.peers {
             text.push_str(&format!("\nwrote to {to}: {summary}"));
         }
-        let letter = self.letter(team, &rested.name, LEAD_NAME, TeamMessageKind::Idle, text);
+        let letter = self.new_team_message(team, &rested.name, LEAD_NAME, TeamMessageKind::Idle, text);
         TeamMessage {
             id: TeamMessageId::new(format!("idle-{}", rested.turn)),
             reason: Some(why.to_owned()),
@@ -155,24 +160,24 @@ impl Engine {
 }
 
 /// Quiet notices may have waited for the last to rest. A lead whose own turns fail is tried by the keeper.
-fn look_to_lead(
+fn wake_lead_for_mail(
     tx: &mut Tx<'_>,
     team: &Team,
-    fresh: &Fresh,
-    settings: &Settings,
+    fresh: &NewIds,
+    settings: &EngineSettings,
 ) -> polyclaw_store::Result<Option<JobLane>> {
-    if teams::get_failure_streak(tx, &team.id, LEAD_NAME)?.is_some() || !is_worth_a_turn(tx, team, LEAD_NAME)?
+    if teams::get_failure_streak(tx, &team.id, LEAD_NAME)?.is_some() || !mail_needs_turn(tx, team, LEAD_NAME)?
     {
         return Ok(None);
     }
-    wake(tx, team, &team.lead, fresh, settings)
+    wake_session(tx, team, &team.lead, fresh, settings)
 }
 
-fn look(
+fn load_member_snapshot(
     tx: &mut Tx<'_>,
     id: &polyclaw_domain::id::TeamId,
     rested: &MemberTurnEnd,
-) -> polyclaw_store::Result<Look> {
+) -> polyclaw_store::Result<MemberSnapshot> {
     let at_work = teams::list_members_at_work(tx, id)?;
     let member = teams::get_member(tx, id, &rested.name)?;
     let was_stopped = jobs::get(tx, &rested.turn)?.is_some_and(|job| job.state == JobState::Cancelled);
@@ -181,13 +186,13 @@ fn look(
         None => false,
     };
     let plan = member.as_ref().and_then(|member| member.plan.clone());
-    let recent = member.map(|member| member.last_active_at.minus(RECENT_MS)).unwrap_or_default();
+    let recent = member.map(|member| member.last_active_at.minus(PEER_MESSAGE_WINDOW_MS)).unwrap_or_default();
     // What the lead was told with the last notice is no news.
     let since = team_messages::last_idle_at(tx, id, &rested.name)?.map_or(recent, |told| told.max(recent));
-    let peers = team_messages::list_peer_summaries(tx, id, &rested.name, since, PEERS)?;
+    let peers = team_messages::list_peer_summaries(tx, id, &rested.name, since, MAX_SHOWN_PEER_MESSAGES)?;
     let setback = teams::get_failure_streak(tx, id, &rested.name)?;
-    Ok(Look { at_work, has_children, was_stopped, setback, plan, peers })
+    Ok(MemberSnapshot { at_work, has_children, was_stopped, failure_streak: setback, plan, peers })
 }
 
 /// What a member wrote to others is told while it is news.
-const RECENT_MS: i64 = 10 * 60_000;
+const PEER_MESSAGE_WINDOW_MS: i64 = 10 * 60_000;

@@ -10,13 +10,13 @@ use polyclaw_domain::team_message::{TeamMessage, TeamMessageKind};
 use polyclaw_store::tasks::{self, FreeTask, OfferableTasks};
 use polyclaw_store::{Tx, jobs, team_messages, teams};
 
-use super::actor::as_worker;
-use super::post::{Posted, lock_readers, store_all};
+use super::actor::to_task_member;
+use super::messages::{PreparedTeamMessage, lock_recipients, store_messages};
 use crate::core::Engine;
 use crate::error::Result;
 
 /// Free tasks that are looked at together: the oldest come first.
-const MAX_TASKS: usize = 50;
+const MAX_OFFERED_TASKS: usize = 50;
 
 /// The id under which a task is offered to a member: once for each time that the task is free, and anew when the member
 /// has taken other tasks since. `claims` are those of the task, `taken` those of the member.
@@ -36,7 +36,7 @@ pub(super) fn offer_text(task: &TeamTask) -> String {
 
 impl Engine {
     /// Offers each idle member the oldest free task that it could take and was not offered before.
-    pub(super) async fn offer_free(&self, team: &Team) -> Result<()> {
+    pub(super) async fn offer_free_tasks(&self, team: &Team) -> Result<()> {
         if team.status != TeamStatus::Active {
             return Ok(());
         }
@@ -45,46 +45,47 @@ impl Engine {
             return Ok(());
         }
         let id = team.id.clone();
-        let read = move |tx: &mut Tx<'_>| tasks::list_offerable(tx, &id, MAX_TASKS);
-        let free = self.ledger(team)?.read(read).await?;
+        let read = move |tx: &mut Tx<'_>| tasks::list_offerable(tx, &id, MAX_OFFERED_TASKS);
+        let free = self.open_ledger(team)?.read(read).await?;
         let (wanted, looked_at) = (team.clone(), free.clone());
-        let offers = self.db().read(move |tx| choose(tx, &wanted, &looked_at)).await?;
+        let offers = self.db().read(move |tx| choose_offers(tx, &wanted, &looked_at)).await?;
         if offers.is_empty() {
             return Ok(());
         }
-        let posts: Vec<Posted> = offers.into_iter().map(|offer| self.offer(team, &offer)).collect();
-        let copies = posts.iter().map(|post| post.letter.clone()).collect();
+        let posts: Vec<PreparedTeamMessage> =
+            offers.into_iter().map(|offer| self.build_offer(team, &offer)).collect();
+        let copies = posts.iter().map(|post| post.message.clone()).collect();
         let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
         let write = move |tx: &mut Tx<'_>| {
-            lock_readers(tx, &wanted, &posts)?;
+            lock_recipients(tx, &wanted, &posts)?;
             // Somebody may have been woken since.
             let still: Vec<TeamMessageId> =
-                choose(tx, &wanted, &free)?.iter().map(|offer| offer.id(&wanted)).collect();
-            let due: Vec<Posted> =
-                posts.iter().filter(|post| still.contains(&post.letter.id)).cloned().collect();
-            store_all(tx, &wanted, &due, &settings, now)
+                choose_offers(tx, &wanted, &free)?.iter().map(|offer| offer.id(&wanted)).collect();
+            let due: Vec<PreparedTeamMessage> =
+                posts.iter().filter(|post| still.contains(&post.message.id)).cloned().collect();
+            store_messages(tx, &wanted, &due, &settings, now)
         };
-        let ready = self.persist(write).await?;
-        self.hand_out(team, ready, copies).await;
+        let ready = self.write_with_retry(write).await?;
+        self.wake_recipients(team, ready, copies).await;
         Ok(())
     }
 
-    fn offer(&self, team: &Team, offer: &Offer) -> Posted {
+    fn build_offer(&self, team: &Team, offer: &TaskOffer) -> PreparedTeamMessage {
         let text = offer_text(&offer.free.task);
-        let letter = self.letter(team, RUNTIME_NAME, &offer.member, TeamMessageKind::Task, text);
-        self.posted(TeamMessage { id: offer.id(team), ..letter })
+        let letter = self.new_team_message(team, RUNTIME_NAME, &offer.member, TeamMessageKind::Task, text);
+        self.prepare_message(TeamMessage { id: offer.id(team), ..letter })
     }
 }
 
 #[derive(Clone)]
-struct Offer {
+struct TaskOffer {
     free: FreeTask,
     member: String,
     /// How many tasks the member has taken.
     taken: i64,
 }
 
-impl Offer {
+impl TaskOffer {
     fn id(&self, team: &Team) -> TeamMessageId {
         offer_id(team, &self.free.task, (self.free.claims, self.taken), &self.member)
     }
@@ -109,8 +110,12 @@ fn idle_members(tx: &mut Tx<'_>, team: &Team) -> polyclaw_store::Result<Vec<Team
 }
 
 /// A task that an idle member was offered and did not take is offered to nobody else: the lead is told who is idle.
-fn choose(tx: &mut Tx<'_>, team: &Team, looked_at: &OfferableTasks) -> polyclaw_store::Result<Vec<Offer>> {
-    let mut offers: Vec<Offer> = Vec::new();
+fn choose_offers(
+    tx: &mut Tx<'_>,
+    team: &Team,
+    looked_at: &OfferableTasks,
+) -> polyclaw_store::Result<Vec<TaskOffer>> {
+    let mut offers: Vec<TaskOffer> = Vec::new();
     let mut idle = idle_members(tx, team)?;
     idle.retain(|member| !looked_at.holders.contains(&member.name));
     for free in &looked_at.free {
@@ -118,12 +123,12 @@ fn choose(tx: &mut Tx<'_>, team: &Team, looked_at: &OfferableTasks) -> polyclaw_
         if team_messages::has_unread_with_prefix(tx, &team.id, &prefix)? {
             continue;
         }
-        let mut candidates: Vec<Offer> = Vec::new();
+        let mut candidates: Vec<TaskOffer> = Vec::new();
         let mut was_declined = false;
         for member in &idle {
             let taken = looked_at.claims_by_member.get(&member.name).copied().unwrap_or_default();
-            let offer = Offer { free: free.clone(), member: member.name.clone(), taken };
-            let fits = claim_refusal(&free.task, &as_worker(member)).is_none()
+            let offer = TaskOffer { free: free.clone(), member: member.name.clone(), taken };
+            let fits = claim_refusal(&free.task, &to_task_member(member)).is_none()
                 && free.released_by.as_ref() != Some(&member.name);
             was_declined |= team_messages::get(tx, &offer.id(team))?.is_some();
             candidates.extend(Some(offer).filter(|_| fits));

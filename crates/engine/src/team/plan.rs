@@ -7,8 +7,10 @@ use polyclaw_domain::team::{LEAD_NAME, MemberState, PlanApproval, Team, TeamMemb
 use polyclaw_domain::team_message::{TeamMessage, TeamMessageKind};
 use polyclaw_store::{Tx, team_messages, teams};
 
-use super::actor::{Actor, Insider};
-use super::post::{Outgoing, Posted, Receipt, lock_readers, store_all};
+use super::actor::{TeamActor, TeamCaller};
+use super::messages::{
+    OutgoingTeamMessage, PreparedTeamMessage, TeamMessageReceipt, lock_recipients, store_messages,
+};
 use crate::core::Engine;
 use crate::error::{Error, Result};
 
@@ -22,7 +24,7 @@ pub struct MemberPlan {
 
 impl Engine {
     /// Where the plan of a member stands; `None` if it has none to be approved.
-    pub async fn member_plan(&self, actor: &Actor, team: &str, name: &str) -> Result<Option<MemberPlan>> {
+    pub async fn member_plan(&self, actor: &TeamActor, team: &str, name: &str) -> Result<Option<MemberPlan>> {
         let insider = self.reader(actor, team).await?;
         let (id, wanted) = (insider.team.id.clone(), name.to_owned());
         let read = move |tx: &mut Tx<'_>| {
@@ -43,17 +45,17 @@ impl Engine {
     /// A member's plan, on its way to the lead. There is one at a time: a model that goes round in circles fills no mailbox.
     pub(super) async fn submit_plan(
         &self,
-        actor: &Actor,
-        insider: &Insider,
-        outgoing: Outgoing,
-    ) -> Result<Receipt> {
+        actor: &TeamActor,
+        insider: &TeamCaller,
+        outgoing: OutgoingTeamMessage,
+    ) -> Result<TeamMessageReceipt> {
         let Some(member) = &insider.member else {
             return Err(TeamRefusal::NotAMember(LEAD_NAME.to_owned()).into());
         };
-        let request_id = uuid_for_call(&format!("{}-plan", actor.call()));
+        let request_id = uuid_for_call(&format!("{}-plan", actor.call_id()));
         let letter = TeamMessage {
             request_id: Some(request_id.clone()),
-            ..self.addressed(actor, insider, &outgoing, LEAD_NAME)
+            ..self.message_to(actor, insider, &outgoing, LEAD_NAME)
         };
         let next = Some(PlanApproval::Submitted { request_id });
         let is_due = move |found: &TeamMember| match found.plan {
@@ -63,17 +65,17 @@ impl Engine {
             }
             None => Err(TeamRefusal::NoPlan(found.name.clone())),
         };
-        self.change_plan(&insider.team, member.clone(), (next, letter), is_due).await
+        self.store_plan_change(&insider.team, member.clone(), (next, letter), is_due).await
     }
 
     /// The lead's answer. Where no request is named, a person means the one that is open.
     pub(super) async fn answer_plan(
         &self,
-        actor: &Actor,
-        insider: &Insider,
-        outgoing: Outgoing,
-    ) -> Result<Receipt> {
-        insider.only_lead()?;
+        actor: &TeamActor,
+        insider: &TeamCaller,
+        outgoing: OutgoingTeamMessage,
+    ) -> Result<TeamMessageReceipt> {
+        insider.require_lead()?;
         let approve = outgoing.approve.ok_or(TeamRefusal::Message("approve is missing"))?;
         let name = outgoing.to.clone().ok_or(TeamRefusal::Message("recipient is missing"))?;
         let member = self.active_member(&insider.team, &name).await?;
@@ -96,14 +98,14 @@ impl Engine {
             true => format!("Your plan is approved: begin. {feedback}"),
             false => format!("Your plan is not approved. Change it and send it again. {feedback}"),
         };
-        let outgoing = Outgoing { content, request_id: Some(request.clone()), ..outgoing };
-        let letter = self.addressed(actor, insider, &outgoing, &member.name);
+        let outgoing = OutgoingTeamMessage { content, request_id: Some(request.clone()), ..outgoing };
+        let letter = self.message_to(actor, insider, &outgoing, &member.name);
         let next = (!approve).then_some(PlanApproval::Required);
         let is_due = move |found: &TeamMember| match found.plan.as_ref().and_then(PlanApproval::request_id) {
             Some(open) if open == request => Ok(()),
             _ => Err(TeamRefusal::UnknownRequest(quote_safely(&request))),
         };
-        self.change_plan(&insider.team, member, (next, letter), is_due).await
+        self.store_plan_change(&insider.team, member, (next, letter), is_due).await
     }
 
     async fn active_member(&self, team: &Team, name: &str) -> Result<TeamMember> {
@@ -115,14 +117,14 @@ impl Engine {
     }
 
     /// Stores a letter with the state it brings about. The same call made again finds its letter and changes nothing.
-    async fn change_plan(
+    async fn store_plan_change(
         &self,
         team: &Team,
         member: TeamMember,
         (next, letter): (Option<PlanApproval>, TeamMessage),
         is_due: impl Fn(&TeamMember) -> std::result::Result<(), TeamRefusal> + Clone + Send + Sync + 'static,
-    ) -> Result<Receipt> {
-        let receipt = Receipt {
+    ) -> Result<TeamMessageReceipt> {
+        let receipt = TeamMessageReceipt {
             message_ids: vec![letter.id.clone()],
             recipients: vec![letter.to.clone()],
             request_id: letter.request_id.clone(),
@@ -130,11 +132,11 @@ impl Engine {
         };
         let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
         let copies = vec![letter.clone()];
-        let posts: Vec<Posted> = vec![self.posted(letter)];
+        let posts: Vec<PreparedTeamMessage> = vec![self.prepare_message(letter)];
         let write = move |tx: &mut Tx<'_>| {
-            lock_readers(tx, &wanted, &posts)?;
+            lock_recipients(tx, &wanted, &posts)?;
             teams::lock_team(tx, &wanted.id)?;
-            if team_messages::get(tx, &posts[0].letter.id)?.is_some() {
+            if team_messages::get(tx, &posts[0].message.id)?.is_some() {
                 return Ok(Ok(Vec::new()));
             }
             let found = teams::get_member(tx, &wanted.id, &member.name)?;
@@ -146,11 +148,11 @@ impl Engine {
                 return Ok(Err(refused.into()));
             }
             teams::set_plan_approval(tx, &wanted.id, &member.name, next.as_ref())?;
-            store_all(tx, &wanted, &posts, &settings, now).map(Ok)
+            store_messages(tx, &wanted, &posts, &settings, now).map(Ok)
         };
-        let ready = self.persist(write).await??;
-        self.hand_out(team, ready, copies).await;
-        self.write_team(team).await?;
+        let ready = self.write_with_retry(write).await??;
+        self.wake_recipients(team, ready, copies).await;
+        self.write_team_files(team).await?;
         Ok(receipt)
     }
 }

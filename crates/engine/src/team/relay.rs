@@ -16,27 +16,27 @@ use polyclaw_store::tasks::{self, TaskEvent, TaskEventKind};
 use polyclaw_store::{Tx, agents, events, teams};
 use serde_json::{Value, json};
 
-use super::actor::as_worker;
-use super::event;
+use super::actor::to_task_member;
+use super::messages::{PreparedTeamMessage, store_messages};
 use super::offer::{offer_id, offer_text};
-use super::post::{Posted, store_all};
-use super::wake::{Line, inject};
+use super::team_event;
+use super::wake::{TeamNotice, inject_team_notice};
 use crate::core::Engine;
 use crate::error::Result;
 use crate::hub::FrameKind;
-use crate::ingress::Fresh;
-use crate::settings::Settings;
+use crate::ingress::NewIds;
+use crate::settings::EngineSettings;
 
 /// Events told in one go.
-const MOST: usize = 200;
+const RELAY_BATCH_SIZE: usize = 200;
 
 /// One event, with what the ledger says about it.
 #[derive(Clone)]
-struct News {
+struct TaskEventContext {
     event: TaskEvent,
     task: TeamTask,
     /// Tasks that can be taken because of it.
-    free: Vec<Freed>,
+    free: Vec<ClaimableTask>,
     /// Names that hold a task.
     busy: Vec<String>,
     /// How many tasks each name has taken so far.
@@ -45,35 +45,35 @@ struct News {
 
 /// A task that can be taken, and how often it was claimed before.
 #[derive(Clone)]
-struct Freed {
+struct ClaimableTask {
     task: TeamTask,
     claims: i64,
 }
 
 impl Engine {
     /// Tells everything a ledger has not told yet, in order.
-    pub(crate) async fn relay_ledger(&self, team: &Team) -> Result<()> {
-        let ledger = self.ledger(team)?;
+    pub(crate) async fn relay_task_events(&self, team: &Team) -> Result<()> {
+        let ledger = self.open_ledger(team)?;
         loop {
             let id = team.id.clone();
-            let due = ledger.read(move |tx| read_news(tx, &id)).await?;
+            let due = ledger.read(move |tx| read_unrelayed_events(tx, &id)).await?;
             if due.is_empty() {
                 return Ok(());
             }
             for news in due {
                 let seq = news.event.seq;
-                self.tell_news(team, news).await?;
-                self.reach(KillPoint::LedgerNotified).await;
+                self.relay_task_event(team, news).await?;
+                self.hit_kill_point(KillPoint::LedgerNotified).await;
                 ledger.write(move |tx| tasks::mark_relayed(tx, seq)).await?;
             }
         }
     }
 
-    async fn tell_news(&self, team: &Team, news: News) -> Result<()> {
-        let letters = self.notices(team, &news);
+    async fn relay_task_event(&self, team: &Team, news: TaskEventContext) -> Result<()> {
+        let letters = self.build_task_messages(team, &news);
         let (team_id, settings, now) = (team.id.clone(), self.settings(), self.now());
-        let fresh = Fresh::new(self, None);
-        let shown = changed(team, &news).data;
+        let fresh = NewIds::new(self, None);
+        let shown = task_changed_event(team, &news).data;
         let write = move |tx: &mut Tx<'_>| {
             // Its lead may be another by now.
             let Some(team) = teams::get(tx, &team_id)?.filter(|team| team.status != TeamStatus::Shutdown)
@@ -83,26 +83,26 @@ impl Engine {
             if !teams::mark_event_relayed(tx, &team.id, news.event.seq)? {
                 return Ok(Vec::new());
             }
-            events::record(tx, &changed(&team, &news), now)?;
+            events::record(tx, &task_changed_event(&team, &news), now)?;
             let mut ready =
-                announce(tx, &team, &news, &fresh, &settings)?.into_iter().collect::<Vec<JobLane>>();
-            let readers = pick(tx, &team, &news, &letters)?;
-            ready.extend(store_all(tx, &team, &readers, &settings, now)?);
+                announce_task_end(tx, &team, &news, &fresh, &settings)?.into_iter().collect::<Vec<JobLane>>();
+            let readers = pick_recipients(tx, &team, &news, &letters)?;
+            ready.extend(store_messages(tx, &team, &readers, &settings, now)?);
             Ok(ready)
         };
-        let ready = self.persist(write).await?;
+        let ready = self.write_with_retry(write).await?;
         ready.into_iter().for_each(|lane| self.lanes.wake(lane));
-        self.copy_letters(team).await;
+        self.copy_messages_to_inbox(team).await;
         self.hub.publish(&team.lead, FrameKind::Team { change: shown });
         Ok(())
     }
 
     /// A letter for every free task, addressed when it is known who does nothing; and what the lead is to know.
-    fn notices(&self, team: &Team, news: &News) -> Vec<Posted> {
-        let mut posts: Vec<Posted> = Vec::new();
+    fn build_task_messages(&self, team: &Team, news: &TaskEventContext) -> Vec<PreparedTeamMessage> {
+        let mut posts: Vec<PreparedTeamMessage> = Vec::new();
         let seq = news.event.seq;
         for task in &news.free {
-            posts.push(self.posted(self.letter(
+            posts.push(self.prepare_message(self.new_team_message(
                 team,
                 RUNTIME_NAME,
                 "",
@@ -117,38 +117,39 @@ impl Engine {
                 news.task.no,
                 sanitize::to_single_line(&news.task.subject, 200)
             );
-            let letter = self.letter(team, RUNTIME_NAME, LEAD_NAME, TeamMessageKind::Task, text);
-            posts.push(
-                self.posted(TeamMessage {
-                    id: TeamMessageId::new(format!("{}-{seq}-lead", team.id)),
-                    ..letter
-                }),
-            );
+            let letter = self.new_team_message(team, RUNTIME_NAME, LEAD_NAME, TeamMessageKind::Task, text);
+            posts.push(self.prepare_message(TeamMessage {
+                id: TeamMessageId::new(format!("{}-{seq}-lead", team.id)),
+                ..letter
+            }));
         }
         posts
     }
 }
 
-fn read_news(tx: &mut Tx<'_>, id: &polyclaw_domain::id::TeamId) -> polyclaw_store::Result<Vec<News>> {
+fn read_unrelayed_events(
+    tx: &mut Tx<'_>,
+    id: &polyclaw_domain::id::TeamId,
+) -> polyclaw_store::Result<Vec<TaskEventContext>> {
     let mut all = Vec::new();
-    for event in tasks::list_unrelayed(tx, id, MOST)? {
+    for event in tasks::list_unrelayed(tx, id, RELAY_BATCH_SIZE)? {
         let Some(task) = tasks::get(tx, id, event.task)? else { continue };
         let mut free = Vec::new();
-        for no in freed(&event) {
+        for no in freed_task_numbers(&event) {
             let task = tasks::get(tx, id, no)?;
             let task = task.filter(|task| task.state == TeamTaskState::Pending && task.blocked_by.is_empty());
             let claims = tasks::count_claims(tx, id, no)?;
-            free.extend(task.map(|task| Freed { task, claims }));
+            free.extend(task.map(|task| ClaimableTask { task, claims }));
         }
         let busy = if free.is_empty() { Vec::new() } else { tasks::list_owners(tx, id)? };
         let taken = if free.is_empty() { HashMap::new() } else { tasks::count_claims_by_member(tx, id)? };
-        all.push(News { event, task, free, busy, taken });
+        all.push(TaskEventContext { event, task, free, busy, taken });
     }
     Ok(all)
 }
 
 /// Tasks that an event may have made free.
-fn freed(event: &TaskEvent) -> Vec<TaskNo> {
+fn freed_task_numbers(event: &TaskEvent) -> Vec<TaskNo> {
     match event.kind {
         TaskEventKind::Created
         | TaskEventKind::Released
@@ -168,7 +169,7 @@ fn freed(event: &TaskEvent) -> Vec<TaskNo> {
     }
 }
 
-fn changed(team: &Team, news: &News) -> NewEvent {
+fn task_changed_event(team: &Team, news: &TaskEventContext) -> NewEvent {
     let (change, task) = (&news.event, &news.task);
     let data = json!({
         "team": team.name,
@@ -178,16 +179,16 @@ fn changed(team: &Team, news: &News) -> NewEvent {
         "state": task.state,
         "subject": task.subject,
     });
-    event(EventKind::TaskChanged, team, data)
+    team_event(EventKind::TaskChanged, team, data)
 }
 
 /// The end of a task is told to the lead as the end of any work that was given away.
-fn announce(
+fn announce_task_end(
     tx: &mut Tx<'_>,
     team: &Team,
-    news: &News,
-    fresh: &Fresh,
-    settings: &Settings,
+    news: &TaskEventContext,
+    fresh: &NewIds,
+    settings: &EngineSettings,
 ) -> polyclaw_store::Result<Option<JobLane>> {
     let ended = matches!(news.event.kind, TaskEventKind::Completed | TaskEventKind::Failed);
     if !ended || news.event.actor == LEAD_NAME {
@@ -198,7 +199,7 @@ fn announce(
     let known = agents::get(tx, agent)?.map(|stored| stored.spec.name);
     let name = known.unwrap_or_else(|| agent.to_string());
     let key = format!("announce:{}-{}", team.id, news.event.seq);
-    let line = Line {
+    let line = TeamNotice {
         to: team.lead.clone(),
         from: agent.clone(),
         text: format!(
@@ -208,23 +209,23 @@ fn announce(
             news.task.no,
             sanitize::to_single_line(&news.task.subject, 120)
         ),
-        meta: payload(team, news, member.as_ref(), (agent.as_str(), &name), &key),
+        meta: announce_payload(team, news, member.as_ref(), (agent.as_str(), &name), &key),
         key,
     };
-    inject(tx, team, line, fresh, settings)
+    inject_team_notice(tx, team, line, fresh, settings)
 }
 
-fn payload(
+fn announce_payload(
     team: &Team,
-    news: &News,
+    news: &TaskEventContext,
     member: Option<&TeamMember>,
     (agent, name): (&str, &str),
     key: &str,
 ) -> Value {
-    let News { event, task, free, .. } = news;
+    let TaskEventContext { event, task, free, .. } = news;
     let mut summary = task.summary.clone().unwrap_or_default();
     if !free.is_empty() {
-        let named = |Freed { task, .. }: &Freed| format!("#{} {}", task.no, task.subject);
+        let named = |ClaimableTask { task, .. }: &ClaimableTask| format!("#{} {}", task.no, task.subject);
         let numbers: Vec<String> = free.iter().map(named).collect();
         summary.push_str(&format!("\nUnblocked: {}", numbers.join(", ")));
     }
@@ -257,8 +258,13 @@ fn payload(
 }
 
 /// Whom the letters go to: for each free task the first who does nothing and could take it.
-fn pick(tx: &mut Tx<'_>, team: &Team, news: &News, posts: &[Posted]) -> polyclaw_store::Result<Vec<Posted>> {
-    let mut picked: Vec<Posted> = Vec::new();
+fn pick_recipients(
+    tx: &mut Tx<'_>,
+    team: &Team,
+    news: &TaskEventContext,
+    posts: &[PreparedTeamMessage],
+) -> polyclaw_store::Result<Vec<PreparedTeamMessage>> {
+    let mut picked: Vec<PreparedTeamMessage> = Vec::new();
     let mut idle: Vec<TeamMember> = Vec::new();
     if !news.free.is_empty() && team.status == TeamStatus::Active {
         let with_turns = teams::list_members_with_turns(tx, &team.id)?;
@@ -271,11 +277,11 @@ fn pick(tx: &mut Tx<'_>, team: &Team, news: &News, posts: &[Posted]) -> polyclaw
         });
     }
     for (at, post) in posts.iter().enumerate() {
-        let Some(Freed { task, claims }) = news.free.get(at) else {
+        let Some(ClaimableTask { task, claims }) = news.free.get(at) else {
             picked.push(post.clone());
             continue;
         };
-        let fits = |member: &TeamMember| claim_refusal(task, &as_worker(member)).is_none();
+        let fits = |member: &TeamMember| claim_refusal(task, &to_task_member(member)).is_none();
         // Whoever just gave it back is not the one to be asked.
         let gave_back = |member: &TeamMember| {
             matches!(news.event.kind, TaskEventKind::Released | TaskEventKind::Expired)
@@ -290,8 +296,8 @@ fn pick(tx: &mut Tx<'_>, team: &Team, news: &News, posts: &[Posted]) -> polyclaw
                 // It may have been offered before, and was changed since.
                 id = TeamMessageId::new(format!("{id}-{}", news.event.seq));
             }
-            let letter = TeamMessage { id, to, ..post.letter.clone() };
-            picked.push(Posted { letter, ..post.clone() });
+            let letter = TeamMessage { id, to, ..post.message.clone() };
+            picked.push(PreparedTeamMessage { message: letter, ..post.clone() });
         }
     }
     Ok(picked)

@@ -8,43 +8,43 @@ use polyclaw_domain::team::{LEAD_NAME, Team, TeamStatus};
 use polyclaw_store::teams::MemberRetry;
 use polyclaw_store::{Tx, sessions, tasks, team_messages, teams};
 
-use super::actor::as_worker;
-use super::keep::unless_ended;
-use super::post::reader;
-use super::turn::is_worth_a_turn;
-use super::wake::wake;
+use super::actor::to_task_member;
+use super::messages::recipient_session;
+use super::reconcile::ignore_ended_team;
+use super::turn::mail_needs_turn;
+use super::wake::wake_session;
 use crate::core::Engine;
 use crate::error::Result;
-use crate::ingress::Fresh;
-use crate::settings::Settings;
+use crate::ingress::NewIds;
+use crate::settings::EngineSettings;
 
 impl Engine {
     /// Tries everybody whose pause is over. Says whether somebody is left to be tried.
-    pub(super) async fn retry_failed(&self) -> Result<bool> {
+    pub(super) async fn retry_failing_members(&self) -> Result<bool> {
         let all = self.db().read(teams::list_retries).await?;
         let now = self.now();
         for retry in all.iter().filter(|retry| retry.at <= now) {
             // One that can not be tried now keeps no other from it.
-            if let Err(error) = self.try_again(retry).await {
+            if let Err(error) = self.retry_member(retry).await {
                 tracing::error!(%error, member = %retry.name, "somebody of a team could not be tried again");
             }
         }
         Ok(!all.is_empty())
     }
 
-    async fn try_again(&self, retry: &MemberRetry) -> Result<()> {
+    async fn retry_member(&self, retry: &MemberRetry) -> Result<()> {
         let id = retry.team.clone();
         let Some(team) = self.db().read(move |tx| teams::get(tx, &id)).await? else { return Ok(()) };
-        let has_work = self.has_work(&team, &retry.name).await.or_else(unless_ended)?;
-        let (retry, fresh, settings) = (retry.clone(), Fresh::new(self, None), self.settings());
-        let write = move |tx: &mut Tx<'_>| take(tx, &retry, has_work, (&fresh, &settings));
-        let ready = self.persist(write).await?;
+        let has_work = self.member_has_work(&team, &retry.name).await.or_else(ignore_ended_team)?;
+        let (retry, fresh, settings) = (retry.clone(), NewIds::new(self, None), self.settings());
+        let write = move |tx: &mut Tx<'_>| take_retry(tx, &retry, has_work, (&fresh, &settings));
+        let ready = self.write_with_retry(write).await?;
         ready.into_iter().for_each(|lane| self.lanes.wake(lane));
         Ok(())
     }
 
     /// Whether a member holds a task, or could take one.
-    async fn has_work(&self, team: &Team, name: &str) -> Result<bool> {
+    async fn member_has_work(&self, team: &Team, name: &str) -> Result<bool> {
         if name == LEAD_NAME || team.status != TeamStatus::Active {
             return Ok(false);
         }
@@ -52,9 +52,9 @@ impl Engine {
         let Some(member) = self.db().read(move |tx| teams::get_member(tx, &id, &wanted)).await? else {
             return Ok(false);
         };
-        let (id, worker) = (team.id.clone(), as_worker(&member));
+        let (id, worker) = (team.id.clone(), to_task_member(&member));
         let open = tasks::TaskListFilter { limit: 1_000, ..tasks::TaskListFilter::default() };
-        let open = self.ledger(team)?.read(move |tx| tasks::list(tx, &id, &open)).await?;
+        let open = self.open_ledger(team)?.read(move |tx| tasks::list(tx, &id, &open)).await?;
         Ok(open.iter().any(|task| match &task.lease {
             Some(lease) => lease.owner == worker.name,
             None => claim_refusal(task, &worker).is_none(),
@@ -63,25 +63,25 @@ impl Engine {
 }
 
 /// Wakes one that failed, if something waits for it.
-fn take(
+fn take_retry(
     tx: &mut Tx<'_>,
     retry: &MemberRetry,
     has_work: bool,
-    (fresh, settings): (&Fresh, &Settings),
+    (fresh, settings): (&NewIds, &EngineSettings),
 ) -> polyclaw_store::Result<Option<JobLane>> {
     let Some(team) = teams::get(tx, &retry.team)? else { return Ok(None) };
-    let Some(session) = reader(tx, &team, &retry.name)? else {
+    let Some(session) = recipient_session(tx, &team, &retry.name)? else {
         // Nobody bears the name any more, and nothing else would ever take this retry.
         return teams::claim_retry(tx, retry, None).map(|_| None);
     };
     // A session's row comes first, as everywhere.
     sessions::allocate_tickets(tx, &session, 0, fresh.now)?;
-    let is_wanted = has_work || is_worth_a_turn(tx, &team, &retry.name)?;
+    let is_wanted = has_work || mail_needs_turn(tx, &team, &retry.name)?;
     // What is no reason for a turn while others are at work may be one when they rest.
     let (_, idle) = team_messages::count_waiting(tx, &team.id, &retry.name)?;
     let later = (!is_wanted && idle > 0).then(|| fresh.now.plus(backoff_ms(1)));
     if !teams::claim_retry(tx, retry, later)? || !is_wanted {
         return Ok(None);
     }
-    wake(tx, &team, &session, fresh, settings)
+    wake_session(tx, &team, &session, fresh, settings)
 }

@@ -16,69 +16,78 @@ use polyclaw_store::{Tx, sessions, team_messages, teams};
 use serde::Serialize;
 use serde_json::json;
 
-use super::actor::{Actor, Insider};
-use super::keep::unless_ended;
-use super::post::{Outgoing, Posted, Receipt, lock_readers, note_undeliverable, store_all};
+use super::actor::{TeamActor, TeamCaller};
+use super::messages::{
+    OutgoingTeamMessage, PreparedTeamMessage, TeamMessageReceipt, lock_recipients, mark_undeliverable,
+    store_messages,
+};
+use super::reconcile::ignore_ended_team;
+use crate::command_action::PostCommitEffect;
 use crate::core::Engine;
-use crate::deed::After;
 use crate::error::Result;
-use crate::session::stop_all;
+use crate::session::stop_session_tree;
 
 /// Where a shutdown stands.
 #[derive(Clone, Debug, Serialize)]
-pub struct Ended {
+pub struct TeamShutdownStatus {
     pub status: TeamStatus,
-    pub members: Vec<Outcome>,
+    pub members: Vec<MemberShutdownOutcome>,
 }
 
 /// What became of one member.
 #[derive(Clone, Debug, Serialize)]
-pub struct Outcome {
+pub struct MemberShutdownOutcome {
     pub name: String,
     pub request_id: String,
     pub answer: Option<ShutdownAnswer>,
 }
 
-const EITHER: &[TeamStatus] = &[TeamStatus::Active, TeamStatus::ShuttingDown];
+const OPEN_STATUSES: &[TeamStatus] = &[TeamStatus::Active, TeamStatus::ShuttingDown];
 
 impl Engine {
     /// Asks every member to stop; with `force` nobody is asked. Asked again, it says where it stands.
-    pub async fn shut_team(&self, actor: &Actor, team: &str, reason: &str, force: bool) -> Result<Ended> {
+    pub async fn shut_down_team(
+        &self,
+        actor: &TeamActor,
+        team: &str,
+        reason: &str,
+        force: bool,
+    ) -> Result<TeamShutdownStatus> {
         self.check_length(&[reason])?;
         let insider = loop {
-            if let Some(ended) = self.ended_before(actor, team).await? {
+            if let Some(ended) = self.find_earlier_shutdown(actor, team).await? {
                 return Ok(ended);
             }
-            let insider = self.insider(actor, team).await?;
-            insider.only_lead()?;
+            let insider = self.find_team_caller(actor, team).await?;
+            insider.require_lead()?;
             let members = self.active_members(&insider.team).await?;
             let is_begun = if force {
                 self.stop_members(actor, &insider.team, &members).await?
             } else {
-                let questions = self.questions(actor, &insider, &members, reason);
-                self.ask_all(actor, &insider.team, members, questions).await?
+                let questions = self.shutdown_requests(actor, &insider, &members, reason);
+                self.request_shutdown_of_all(actor, &insider.team, members, questions).await?
             };
             // Whoever joins before the team knows that it is to end is asked, too.
             if is_begun {
                 break insider;
             }
         };
-        self.reach(KillPoint::ShutdownRequested).await;
-        self.write_team(&insider.team).await?;
-        self.settle_shutdown(&insider.team).await
+        self.hit_kill_point(KillPoint::ShutdownRequested).await;
+        self.write_team_files(&insider.team).await?;
+        self.advance_shutdown(&insider.team).await
     }
 
     /// What each member is asked, and the letter that asks.
-    fn questions(
+    fn shutdown_requests(
         &self,
-        actor: &Actor,
-        insider: &Insider,
+        actor: &TeamActor,
+        insider: &TeamCaller,
         members: &[TeamMember],
         reason: &str,
-    ) -> Vec<(ShutdownRequest, Posted)> {
+    ) -> Vec<(ShutdownRequest, PreparedTeamMessage)> {
         let question = |member: &TeamMember| {
-            let request = self.request(actor, &member.name);
-            let outgoing = Outgoing {
+            let request = self.shutdown_request(actor, &member.name);
+            let outgoing = OutgoingTeamMessage {
                 kind: TeamMessageKind::ShutdownRequest,
                 to: Some(member.name.clone()),
                 content: format!(
@@ -91,27 +100,31 @@ impl Engine {
                 approve: None,
                 reason: Some(reason.to_owned()).filter(|reason| !reason.is_empty()),
             };
-            (request, self.posted(self.addressed(actor, insider, &outgoing, &member.name)))
+            (request, self.prepare_message(self.message_to(actor, insider, &outgoing, &member.name)))
         };
         members.iter().map(question).collect()
     }
 
     /// The same call asks under the same number.
-    fn request(&self, actor: &Actor, member: &str) -> ShutdownRequest {
+    fn shutdown_request(&self, actor: &TeamActor, member: &str) -> ShutdownRequest {
         let deadline = self.now().plus(i64::from(self.settings().teams.shutdown_seconds) * 1000);
-        let id = format!("{}-{member}-stop", actor.call());
+        let id = format!("{}-{member}-stop", actor.call_id());
         ShutdownRequest { id, member: member.to_owned(), deadline, answer: None }
     }
 
     /// What became of the team that this call ended when it was made before; or of the last of this name, if none bears it
     /// now and the asker could have ended that.
-    async fn ended_before(&self, actor: &Actor, name: &str) -> Result<Option<Ended>> {
+    async fn find_earlier_shutdown(
+        &self,
+        actor: &TeamActor,
+        name: &str,
+    ) -> Result<Option<TeamShutdownStatus>> {
         let led_by = match actor {
-            Actor::Session { key, .. } => Some(key.clone()),
-            Actor::InNameOf { name, .. } if name != LEAD_NAME => return Ok(None),
-            Actor::Operator { .. } | Actor::InNameOf { .. } => None,
+            TeamActor::Session { key, .. } => Some(key.clone()),
+            TeamActor::OnBehalfOf { name, .. } if name != LEAD_NAME => return Ok(None),
+            TeamActor::Operator { .. } | TeamActor::OnBehalfOf { .. } => None,
         };
-        let (name, call) = (name.to_owned(), actor.call().to_owned());
+        let (name, call) = (name.to_owned(), actor.call_id().to_owned());
         let read = move |tx: &mut Tx<'_>| {
             let could_end = |team: &Team| led_by.as_ref().is_none_or(|lead| *lead == team.lead);
             let past = match teams::find_by_shutdown_call(tx, &call)? {
@@ -120,76 +133,76 @@ impl Engine {
                 None => teams::list_ended_by_name(tx, &name)?.into_iter().find(could_end),
             };
             let Some(team) = past else { return Ok(None) };
-            let members = outcomes(&teams::list_shutdown_requests(tx, &team.id)?);
-            Ok(Some(Ended { status: TeamStatus::Shutdown, members }))
+            let members = member_outcomes(&teams::list_shutdown_requests(tx, &team.id)?);
+            Ok(Some(TeamShutdownStatus { status: TeamStatus::Shutdown, members }))
         };
         Ok(self.db().read(read).await?)
     }
 
     /// The team is shutting down and everybody is asked, or neither. Asked before, it stays as it is; `false` if there are
     /// others by now, or the call means another team.
-    async fn ask_all(
+    async fn request_shutdown_of_all(
         &self,
-        actor: &Actor,
+        actor: &TeamActor,
         team: &Team,
         members: Vec<TeamMember>,
-        questions: Vec<(ShutdownRequest, Posted)>,
+        questions: Vec<(ShutdownRequest, PreparedTeamMessage)>,
     ) -> Result<bool> {
         let (requests, posts): (Vec<_>, Vec<_>) = questions.into_iter().unzip();
         let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
         let actor = actor.clone();
         let write = move |tx: &mut Tx<'_>| {
-            lock_readers(tx, &wanted, &posts)?;
+            lock_recipients(tx, &wanted, &posts)?;
             let found = teams::lock_team(tx, &wanted.id)?;
-            if !means(tx, &actor, &wanted)? {
+            if !bind_call_to_team(tx, &actor, &wanted)? {
                 return Ok(None);
             }
             if found.is_none_or(|team| team.status != TeamStatus::Active) {
                 return Ok(Some(None));
             }
-            if !are_all(tx, &wanted, &members)? {
+            if !is_full_member_list(tx, &wanted, &members)? {
                 return Ok(None);
             }
-            teams::set_status(tx, &wanted.id, (EITHER, TeamStatus::ShuttingDown), now)?;
+            teams::set_status(tx, &wanted.id, (OPEN_STATUSES, TeamStatus::ShuttingDown), now)?;
             teams::delete_shutdown_requests(tx, &wanted.id)?;
             requests
                 .iter()
                 .try_for_each(|request| teams::insert_shutdown_request(tx, &wanted.id, request, now))?;
-            store_all(tx, &wanted, &posts, &settings, now).map(Some).map(Some)
+            store_messages(tx, &wanted, &posts, &settings, now).map(Some).map(Some)
         };
-        let Some(asked) = self.persist(write).await? else { return Ok(false) };
+        let Some(asked) = self.write_with_retry(write).await? else { return Ok(false) };
         if let Some(ready) = asked {
             ready.into_iter().for_each(|lane| self.lanes.wake(lane));
-            self.copy_letters(team).await;
+            self.copy_messages_to_inbox(team).await;
             let data = json!({ "team": team.name, "change": "shutting_down" });
-            self.note_team(team, data).await;
+            self.record_team_event(team, data).await;
         }
         Ok(true)
     }
 
     /// Everybody is stopped and the team is shutting down, or neither; `false` if there are others by now. Nobody has to be
     /// asked: whoever comes after a crash finds that all have answered.
-    async fn stop_members(&self, actor: &Actor, team: &Team, members: &[TeamMember]) -> Result<bool> {
+    async fn stop_members(&self, actor: &TeamActor, team: &Team, members: &[TeamMember]) -> Result<bool> {
         let (engine, wanted, now, members) = (self.clone(), team.clone(), self.now(), members.to_vec());
         let requests: Vec<ShutdownRequest> =
-            members.iter().map(|member| self.request(actor, &member.name)).collect();
+            members.iter().map(|member| self.shutdown_request(actor, &member.name)).collect();
         let actor = actor.clone();
         let write = move |tx: &mut Tx<'_>| {
             // The sessions' rows first, as everywhere.
             members.iter().try_for_each(|member| sessions::lock(tx, &member.session).map(drop))?;
             let mut after = Vec::new();
             for member in &members {
-                after.extend(stop_all(tx, &engine, &member.session)?.1);
+                after.extend(stop_session_tree(tx, &engine, &member.session)?.1);
             }
             let found = teams::lock_team(tx, &wanted.id)?;
-            let is_meant = means(tx, &actor, &wanted)?;
+            let is_meant = bind_call_to_team(tx, &actor, &wanted)?;
             if is_meant && found.is_none_or(|team| team.status == TeamStatus::Shutdown) {
                 return Ok((true, after));
             }
-            if !is_meant || !are_all(tx, &wanted, &members)? {
+            if !is_meant || !is_full_member_list(tx, &wanted, &members)? {
                 return Ok((false, after));
             }
-            teams::set_status(tx, &wanted.id, (EITHER, TeamStatus::ShuttingDown), now)?;
+            teams::set_status(tx, &wanted.id, (OPEN_STATUSES, TeamStatus::ShuttingDown), now)?;
             // What those said who have left stays said.
             let mut answered = teams::list_shutdown_requests(tx, &wanted.id)?;
             answered.retain(|request| request.answer.as_ref().is_some_and(ShutdownAnswer::allows_shutdown));
@@ -211,8 +224,8 @@ impl Engine {
             }
             Ok((true, after))
         };
-        let (is_begun, after) = self.persist(write).await?;
-        self.follow(after);
+        let (is_begun, after) = self.write_with_retry(write).await?;
+        self.apply_effects(after);
         Ok(is_begun)
     }
 
@@ -225,13 +238,13 @@ impl Engine {
 
     /// The number under which a member is asked; the one it was asked under before, if it was.
     /// Under the number that was given, if one was.
-    pub(super) async fn ask_one(
+    pub(super) async fn request_member_shutdown(
         &self,
-        actor: &Actor,
+        actor: &TeamActor,
         team: &Team,
         (name, given): (&str, Option<&str>),
     ) -> Result<String> {
-        let mut request = self.request(actor, name);
+        let mut request = self.shutdown_request(actor, name);
         if let Some(given) = given {
             given.clone_into(&mut request.id);
         }
@@ -246,58 +259,60 @@ impl Engine {
                 None => teams::insert_shutdown_request(tx, &team, &request, now).map(|()| request.id.clone()),
             }
         };
-        self.persist(write).await
+        self.write_with_retry(write).await
     }
 
     /// A member's answer: heard once, and told to the lead.
     pub(super) async fn answer_shutdown(
         &self,
-        actor: &Actor,
-        insider: &Insider,
-        outgoing: Outgoing,
-    ) -> Result<Receipt> {
+        actor: &TeamActor,
+        insider: &TeamCaller,
+        outgoing: OutgoingTeamMessage,
+    ) -> Result<TeamMessageReceipt> {
         let Some(member) = &insider.member else {
             return Err(TeamRefusal::NotAMember(LEAD_NAME.to_owned()).into());
         };
         let id = outgoing.request_id.clone().ok_or(TeamRefusal::Message("request_id is missing"))?;
         let approve = outgoing.approve.ok_or(TeamRefusal::Message("approve is missing"))?;
-        let asked = self.requests(&insider.team).await?.into_iter().find(|one| one.id == id);
+        let asked = self.load_shutdown_requests(&insider.team).await?.into_iter().find(|one| one.id == id);
         if asked.is_none_or(|one| one.member != member.name) {
             return Err(TeamRefusal::UnknownRequest(id).into());
         }
         let reason = outgoing.reason.clone().unwrap_or_else(|| outgoing.content.clone());
         let answer = if approve { ShutdownAnswer::Approved } else { ShutdownAnswer::Refused { reason } };
-        let letter = self.addressed(actor, insider, &outgoing, LEAD_NAME);
-        let receipt = Receipt {
+        let letter = self.message_to(actor, insider, &outgoing, LEAD_NAME);
+        let receipt = TeamMessageReceipt {
             message_ids: vec![letter.id.clone()],
             recipients: vec![LEAD_NAME.to_owned()],
             lost: Vec::new(),
             request_id: Some(id.clone()),
         };
-        let after = self.note_answer(&insider.team, member, (&id, answer), Some(self.posted(letter))).await?;
-        self.reach(KillPoint::ShutdownAnswered).await;
-        self.settle_shutdown(&insider.team).await?;
+        let after = self
+            .store_shutdown_answer(&insider.team, member, (&id, answer), Some(self.prepare_message(letter)))
+            .await?;
+        self.hit_kill_point(KillPoint::ShutdownAnswered).await;
+        self.advance_shutdown(&insider.team).await?;
         // Last, for it ends the very turn that answered.
-        self.follow(after);
+        self.apply_effects(after);
         Ok(receipt)
     }
 
-    async fn requests(&self, team: &Team) -> Result<Vec<ShutdownRequest>> {
+    async fn load_shutdown_requests(&self, team: &Team) -> Result<Vec<ShutdownRequest>> {
         let id = team.id.clone();
         Ok(self.db().read(move |tx| teams::list_shutdown_requests(tx, &id)).await?)
     }
 
     /// Stores an answer with what the lead is told of it; a member that lets the team end is closed with it, and what it
     /// does is stopped. All of it or nothing: one that is closed could not say it again.
-    async fn note_answer(
+    async fn store_shutdown_answer(
         &self,
         team: &Team,
         member: &TeamMember,
         (request, answer): (&str, ShutdownAnswer),
-        told: Option<Posted>,
-    ) -> Result<Vec<After>> {
+        told: Option<PreparedTeamMessage>,
+    ) -> Result<Vec<PostCommitEffect>> {
         let engine = self.clone();
-        let copies = told.iter().map(|post| post.letter.clone()).collect();
+        let copies = told.iter().map(|post| post.message.clone()).collect();
         let (wanted, name, session) = (team.clone(), member.name.clone(), member.session.clone());
         let (request, settings, now) = (request.to_owned(), self.settings(), self.now());
         let write = move |tx: &mut Tx<'_>| {
@@ -308,28 +323,30 @@ impl Engine {
             let is_same =
                 teams::get_member(tx, &wanted.id, &name)?.is_some_and(|member| member.session == session);
             if is_same && teams::record_shutdown_answer(tx, &request, &answer)? && answer.allows_shutdown() {
-                after = stop_all(tx, &engine, &session)?.1;
+                after = stop_session_tree(tx, &engine, &session)?.1;
                 teams::set_member_state(tx, &wanted.id, &name, MemberState::Closed, now)?;
                 sessions::set_status(tx, &session, SessionStatus::Archived)?;
             }
             if told.is_some() {
                 team_messages::mark_request_read(tx, &wanted.id, (&name, &request), now)?;
             }
-            Ok((store_all(tx, &wanted, told.as_slice(), &settings, now)?, after))
+            Ok((store_messages(tx, &wanted, told.as_slice(), &settings, now)?, after))
         };
-        let (ready, after) = self.persist(write).await?;
-        self.hand_out(team, ready, copies).await;
+        let (ready, after) = self.write_with_retry(write).await?;
+        self.wake_recipients(team, ready, copies).await;
         Ok(after)
     }
 
     /// Looks where a shutdown stands, and brings it to its end if it has one.
-    pub(super) async fn settle_shutdown(&self, team: &Team) -> Result<Ended> {
-        self.answer_for_the_silent(team).await?;
+    pub(super) async fn advance_shutdown(&self, team: &Team) -> Result<TeamShutdownStatus> {
+        self.answer_for_silent_members(team).await?;
         let id = team.id.clone();
         let read = move |tx: &mut Tx<'_>| Ok((teams::get(tx, &id)?, teams::list_shutdown_requests(tx, &id)?));
         let (found, requests) = self.db().read(read).await?;
         let status = match (found.map_or(team.status, |team| team.status), shutdown_verdict(&requests)) {
-            (TeamStatus::Active, _) => self.forget_answers(team).await.map(|()| TeamStatus::Active)?,
+            (TeamStatus::Active, _) => {
+                self.clear_shutdown_answers(team).await.map(|()| TeamStatus::Active)?
+            }
             // Whoever was faster may not be done with its folder.
             (TeamStatus::Shutdown, _) => self.clear_folder(team).await.map(|_| TeamStatus::Shutdown)?,
             (TeamStatus::ShuttingDown, ShutdownVerdict::Waiting) => TeamStatus::ShuttingDown,
@@ -337,13 +354,13 @@ impl Engine {
                 self.end_team(team, &requests).await.map(|()| TeamStatus::Shutdown)?
             }
             (TeamStatus::ShuttingDown, ShutdownVerdict::Rejected { member, reason }) => {
-                self.keep_team(team, &member, &reason).await.map(|()| TeamStatus::Active)?
+                self.cancel_shutdown(team, &member, &reason).await.map(|()| TeamStatus::Active)?
             }
         };
-        Ok(Ended { status, members: outcomes(&requests) })
+        Ok(TeamShutdownStatus { status, members: member_outcomes(&requests) })
     }
 
-    async fn answer_for_the_silent(&self, team: &Team) -> Result<()> {
+    async fn answer_for_silent_members(&self, team: &Team) -> Result<()> {
         let id = team.id.clone();
         let read = move |tx: &mut Tx<'_>| {
             // One for whom others work is at work.
@@ -351,27 +368,28 @@ impl Engine {
             Ok(teams::list_members_at_work(tx, &id)?.into_iter().chain(with_runs).collect::<Vec<_>>())
         };
         let at_work = self.db().read(read).await?;
-        for request in self.requests(team).await? {
+        for request in self.load_shutdown_requests(team).await? {
             let is_working = at_work.contains(&request.member);
             let Some(answer) = answer_at_deadline(&request, is_working, self.now()) else { continue };
             let (id, name) = (team.id.clone(), request.member.clone());
             if let Some(member) = self.db().read(move |tx| teams::get_member(tx, &id, &name)).await? {
-                let after = self.note_answer(team, &member, (&request.id, answer), None).await?;
-                self.follow(after);
+                let after = self.store_shutdown_answer(team, &member, (&request.id, answer), None).await?;
+                self.apply_effects(after);
             }
         }
         Ok(())
     }
 
     /// Somebody objects: the team goes on, and its lead knows why.
-    async fn keep_team(&self, team: &Team, member: &str, reason: &str) -> Result<()> {
+    async fn cancel_shutdown(&self, team: &Team, member: &str, reason: &str) -> Result<()> {
         let agreed = |request: &ShutdownRequest| match request.answer {
             Some(ShutdownAnswer::Approved | ShutdownAnswer::Idle | ShutdownAnswer::Stopped) => {
                 Some(request.member.clone())
             }
             _ => None,
         };
-        let closed: Vec<String> = self.requests(team).await?.iter().filter_map(agreed).collect();
+        let closed: Vec<String> =
+            self.load_shutdown_requests(team).await?.iter().filter_map(agreed).collect();
         let mut text = format!("The team goes on: {member} does not stop. {reason}");
         if !closed.is_empty() {
             text.push_str(&format!(
@@ -379,67 +397,79 @@ impl Engine {
                 closed.join(", ")
             ));
         }
-        let post = self.posted(self.letter(team, RUNTIME_NAME, LEAD_NAME, TeamMessageKind::Task, text));
+        let post = self.prepare_message(self.new_team_message(
+            team,
+            RUNTIME_NAME,
+            LEAD_NAME,
+            TeamMessageKind::Task,
+            text,
+        ));
         let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
         let write = move |tx: &mut Tx<'_>| {
-            lock_readers(tx, &wanted, std::slice::from_ref(&post))?;
+            lock_recipients(tx, &wanted, std::slice::from_ref(&post))?;
             let was = (&[TeamStatus::ShuttingDown][..], TeamStatus::Active);
             if !teams::set_status(tx, &wanted.id, was, now)? {
                 return Ok(Vec::new());
             }
             teams::delete_shutdown_requests(tx, &wanted.id)?;
-            store_all(tx, &wanted, std::slice::from_ref(&post), &settings, now)
+            store_messages(tx, &wanted, std::slice::from_ref(&post), &settings, now)
         };
-        let ready = self.persist(write).await?;
+        let ready = self.write_with_retry(write).await?;
         ready.into_iter().for_each(|lane| self.lanes.wake(lane));
-        self.copy_letters(team).await;
+        self.copy_messages_to_inbox(team).await;
         let data = json!({ "team": team.name, "change": "kept", "member": member, "closed": closed });
-        self.note_team(team, data).await;
-        self.write_team(team).await
+        self.record_team_event(team, data).await;
+        self.write_team_files(team).await
     }
 
     /// Somebody was asked to leave a team that goes on, and has answered.
-    async fn forget_answers(&self, team: &Team) -> Result<()> {
+    async fn clear_shutdown_answers(&self, team: &Team) -> Result<()> {
         let id = team.id.clone();
         let write = move |tx: &mut Tx<'_>| match teams::lock_team(tx, &id)? {
             Some(Team { status: TeamStatus::Active, .. }) => teams::delete_answered_requests(tx, &id),
             // All have been asked meanwhile: what they say is heard, and kept.
             _ => Ok(()),
         };
-        self.persist(write).await?;
-        self.write_team(team).await
+        self.write_with_retry(write).await?;
+        self.write_team_files(team).await
     }
 
     /// The end: nobody is left, the name is free, and what was is kept aside.
     async fn end_team(&self, team: &Team, requests: &[ShutdownRequest]) -> Result<()> {
-        self.free_left_of(team).await.or_else(unless_ended)?;
+        self.free_unfinished_tasks(team).await.or_else(ignore_ended_team)?;
         let said: Vec<String> = requests.iter().map(outcome_line).collect();
         let text = format!("The team {} has ended. {}", team.name, said.join("; "));
-        let post = self.posted(self.letter(team, RUNTIME_NAME, LEAD_NAME, TeamMessageKind::Task, text));
+        let post = self.prepare_message(self.new_team_message(
+            team,
+            RUNTIME_NAME,
+            LEAD_NAME,
+            TeamMessageKind::Task,
+            text,
+        ));
         let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
         let write = move |tx: &mut Tx<'_>| {
-            lock_readers(tx, &wanted, std::slice::from_ref(&post))?;
-            if !teams::set_status(tx, &wanted.id, (EITHER, TeamStatus::Shutdown), now)? {
+            lock_recipients(tx, &wanted, std::slice::from_ref(&post))?;
+            if !teams::set_status(tx, &wanted.id, (OPEN_STATUSES, TeamStatus::Shutdown), now)? {
                 return Ok(None);
             }
             let left = team_messages::mark_undeliverable(tx, &wanted.id)?;
-            note_undeliverable(tx, &wanted, &left, now)?;
-            store_all(tx, &wanted, std::slice::from_ref(&post), &settings, now).map(Some)
+            mark_undeliverable(tx, &wanted, &left, now)?;
+            store_messages(tx, &wanted, std::slice::from_ref(&post), &settings, now).map(Some)
         };
-        let Some(ready) = self.persist(write).await? else {
+        let Some(ready) = self.write_with_retry(write).await? else {
             return self.clear_folder(team).await.map(drop);
         };
-        self.reach(KillPoint::ShutdownEnded).await;
+        self.hit_kill_point(KillPoint::ShutdownEnded).await;
         ready.into_iter().for_each(|lane| self.lanes.wake(lane));
         let data = json!({ "team": team.name, "change": "ended" });
-        self.note_team(team, data).await;
-        self.copy_letters(team).await;
+        self.record_team_event(team, data).await;
+        self.copy_messages_to_inbox(team).await;
         self.ports.ledgers.close_for_good(&team.id);
-        self.set_aside(team).await
+        self.move_to_trash(team).await
     }
 
     /// What nobody finished is pending, and says why.
-    async fn free_left_of(&self, team: &Team) -> Result<()> {
+    async fn free_unfinished_tasks(&self, team: &Team) -> Result<()> {
         let id = team.id.clone();
         let members = self.db().read(move |tx| teams::list_members(tx, &id)).await?;
         let (id, now) = (team.id.clone(), self.now());
@@ -455,20 +485,20 @@ impl Engine {
                 .map(drop)
             })
         };
-        Ok(self.ledger(team)?.write(write).await?)
+        Ok(self.open_ledger(team)?.write(write).await?)
     }
 }
 
 /// Notes that a call ends this team. `false`: made before, it was to end another. Only a turn makes a call again.
-fn means(tx: &mut Tx<'_>, actor: &Actor, team: &Team) -> polyclaw_store::Result<bool> {
+fn bind_call_to_team(tx: &mut Tx<'_>, actor: &TeamActor, team: &Team) -> polyclaw_store::Result<bool> {
     match actor {
-        Actor::Session { call, .. } => teams::record_shutdown_call(tx, call, &team.id),
-        Actor::Operator { .. } | Actor::InNameOf { .. } => Ok(true),
+        TeamActor::Session { call, .. } => teams::record_shutdown_call(tx, call, &team.id),
+        TeamActor::Operator { .. } | TeamActor::OnBehalfOf { .. } => Ok(true),
     }
 }
 
 /// Whether these are all who are in the team, in the lives they have now.
-fn are_all(tx: &mut Tx<'_>, team: &Team, members: &[TeamMember]) -> polyclaw_store::Result<bool> {
+fn is_full_member_list(tx: &mut Tx<'_>, team: &Team, members: &[TeamMember]) -> polyclaw_store::Result<bool> {
     let lives = |members: &[TeamMember]| -> HashSet<SessionKey> {
         let there = members.iter().filter(|member| member.state == MemberState::Active);
         there.map(|member| member.session.clone()).collect()
@@ -476,8 +506,8 @@ fn are_all(tx: &mut Tx<'_>, team: &Team, members: &[TeamMember]) -> polyclaw_sto
     Ok(lives(&teams::list_members(tx, &team.id)?) == lives(members))
 }
 
-fn outcomes(requests: &[ShutdownRequest]) -> Vec<Outcome> {
-    let outcome = |request: &ShutdownRequest| Outcome {
+fn member_outcomes(requests: &[ShutdownRequest]) -> Vec<MemberShutdownOutcome> {
+    let outcome = |request: &ShutdownRequest| MemberShutdownOutcome {
         name: request.member.clone(),
         request_id: request.id.clone(),
         answer: request.answer.clone(),

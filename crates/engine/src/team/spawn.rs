@@ -19,15 +19,15 @@ use polyclaw_store::{Tx, agents, sessions, tasks, team_messages, teams};
 use serde::Serialize;
 use serde_json::json;
 
-use super::actor::{Actor, Insider};
-use super::wake::wake;
+use super::actor::{TeamActor, TeamCaller};
+use super::wake::wake_session;
+use crate::command_action::PostCommitEffect;
 use crate::core::Engine;
-use crate::deed::After;
 use crate::error::{Error, Result};
-use crate::family::check_walls;
-use crate::ingress::{self, Fresh, Here, Injection, Relayed, Way};
-use crate::session::stop_all;
-use crate::settings::Settings;
+use crate::ingress::{self, InternalMessage, NewIds, NodeContext, RelayInfo, RelayKind};
+use crate::session::stop_session_tree;
+use crate::settings::EngineSettings;
+use crate::subagents::check_sandbox_mode;
 
 #[derive(Clone, Debug, Default)]
 pub struct NewMember {
@@ -45,7 +45,7 @@ pub struct NewMember {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Spawned {
+pub struct SpawnedTeammate {
     pub name: String,
     pub session_key: SessionKey,
     /// Tasks an earlier life of it held.
@@ -53,56 +53,62 @@ pub struct Spawned {
 }
 
 /// Deeper than any family may be.
-const DEEPEST: u32 = 5;
+const MAX_TEAM_SPAWN_DEPTH: u32 = 5;
 
 /// What a join has stored.
-struct Life {
+struct JoinedMember {
     member: TeamMember,
     /// What the end of its earlier life means here.
-    stopped: Vec<After>,
+    stopped: Vec<PostCommitEffect>,
     /// Its first message.
-    first: Option<ingress::Stored>,
+    first: Option<ingress::StoredIngress>,
     /// The lane in which it is ready to read what waited for its name.
     ready: Option<JobLane>,
 }
 
 /// What is new about its session.
-struct Own {
+struct NewMemberSession {
     uuid: String,
-    lent: Option<InheritedTools>,
+    inherited_tools: Option<InheritedTools>,
 }
 
-type Joined = std::result::Result<Life, Error>;
+type JoinResult = std::result::Result<JoinedMember, Error>;
 
 impl Engine {
-    pub async fn spawn_teammate(&self, actor: &Actor, team: &str, new: NewMember) -> Result<Spawned> {
-        let insider = self.insider(actor, team).await?;
-        insider.only_lead()?;
-        insider.only_active()?;
+    pub async fn spawn_teammate(
+        &self,
+        actor: &TeamActor,
+        team: &str,
+        new: NewMember,
+    ) -> Result<SpawnedTeammate> {
+        let insider = self.find_team_caller(actor, team).await?;
+        insider.require_lead()?;
+        insider.require_active()?;
         team::check_member_name(&new.name)?;
-        let new = self.cleaned(new)?;
+        let new = self.redact_new_member(new)?;
         self.check_model(new.model.as_ref()).await?;
-        let lent = self.lent_to_members(&insider.team, actor).await?;
-        let own = Own { uuid: uuid_for_call(actor.call()), lent };
-        let Life { member, stopped, first, ready } = self.begin_life(&insider.team, new, own).await?;
-        self.follow(stopped);
-        let inherited = self.inherit(&insider, &member).await?;
+        let lent = self.member_inherited_tools(&insider.team, actor).await?;
+        let own = NewMemberSession { uuid: uuid_for_call(actor.call_id()), inherited_tools: lent };
+        let JoinedMember { member, stopped, first, ready } =
+            self.join_member(&insider.team, new, own).await?;
+        self.apply_effects(stopped);
+        let inherited = self.inherit_tasks(&insider, &member).await?;
         if let Some((accepted, inbound, begun)) = first {
-            self.announce_accepted(&accepted, inbound);
-            self.go_on(&accepted, begun);
+            self.publish_accepted(&accepted, inbound);
+            self.start_or_wake_turn(&accepted, begun);
         }
         ready.into_iter().for_each(|lane| self.lanes.wake(lane));
-        self.write_team(&insider.team).await?;
+        self.write_team_files(&insider.team).await?;
         let data = json!({ "team": insider.team.name, "change": "joined", "member": member.name,
             "session_key": member.session });
-        self.note_team(&insider.team, data).await;
-        self.look_after_teams();
-        Ok(Spawned { name: member.name, session_key: member.session, inherited })
+        self.record_team_event(&insider.team, data).await;
+        self.wake_reconciler();
+        Ok(SpawnedTeammate { name: member.name, session_key: member.session, inherited })
     }
 
     /// What members may use at most. An agent whose config says so leads members that have the tools of their own agents:
     /// then nothing is lent, and nothing that the lead lacks is kept from them.
-    async fn lent_to_members(&self, team: &Team, actor: &Actor) -> Result<Option<InheritedTools>> {
+    async fn member_inherited_tools(&self, team: &Team, actor: &TeamActor) -> Result<Option<InheritedTools>> {
         let lead = team.lead.clone();
         let read = move |tx: &mut Tx<'_>| {
             let Some(session) = sessions::get(tx, &lead)? else { return Ok(None) };
@@ -111,23 +117,24 @@ impl Engine {
         if self.db().read(read).await? == Some(MemberTools::Own) {
             return Ok(None);
         }
-        self.lent_by(&team.lead, actor.turn()).await.map(Some)
+        self.inherited_tools_from(&team.lead, actor.turn_id()).await.map(Some)
     }
 
-    async fn begin_life(&self, team: &Team, new: NewMember, own: Own) -> Result<Life> {
-        let (fresh, here, asked) = (Fresh::new(self, None), Arc::new(Here::of(self)), Arc::new((new, own)));
+    async fn join_member(&self, team: &Team, new: NewMember, own: NewMemberSession) -> Result<JoinedMember> {
+        let (fresh, here, asked) =
+            (NewIds::new(self, None), Arc::new(NodeContext::from_engine(self)), Arc::new((new, own)));
         loop {
             let (engine, wanted, asked) = (self.clone(), team.clone(), Arc::clone(&asked));
             let (fresh, here) = (fresh.clone(), Arc::clone(&here));
             let write =
-                move |tx: &mut Tx<'_>| join(tx, &engine, &wanted, (&asked.0, &asked.1), (&fresh, &here));
+                move |tx: &mut Tx<'_>| join_team(tx, &engine, &wanted, (&asked.0, &asked.1), (&fresh, &here));
             if let Some(life) = self.db().write(write).await? {
                 return life;
             }
         }
     }
 
-    fn cleaned(&self, mut new: NewMember) -> Result<NewMember> {
+    fn redact_new_member(&self, mut new: NewMember) -> Result<NewMember> {
         if new.capabilities.len() > MAX_CAPABILITIES {
             return Err(TeamRefusal::Message("a member has at most 8 capabilities").into());
         }
@@ -137,30 +144,30 @@ impl Engine {
         Ok(new)
     }
 
-    async fn inherit(
+    async fn inherit_tasks(
         &self,
-        insider: &Insider,
+        insider: &TeamCaller,
         member: &TeamMember,
     ) -> Result<Vec<polyclaw_domain::task::TaskNo>> {
         let (id, name, session) = (insider.team.id.clone(), member.name.clone(), member.session.clone());
         let (now, lease_ms) = (self.now(), self.task_lease_ms());
         let write =
             move |tx: &mut Tx<'_>| tasks::reassign_to_session(tx, &id, &name, &session, (now, lease_ms));
-        Ok(self.ledger(&insider.team)?.write(write).await?)
+        Ok(self.open_ledger(&insider.team)?.write(write).await?)
     }
 }
 
 /// `None`: the name was given to another while this one waited for the team's row.
-fn join(
+fn join_team(
     tx: &mut Tx<'_>,
     engine: &Engine,
     team: &Team,
-    (new, own): (&NewMember, &Own),
-    (fresh, here): (&Fresh, &Here),
-) -> polyclaw_store::Result<Option<Joined>> {
+    (new, own): (&NewMember, &NewMemberSession),
+    (fresh, here): (&NewIds, &NodeContext),
+) -> polyclaw_store::Result<Option<JoinResult>> {
     let settings = engine.settings();
     let most = settings.teams.max_members;
-    let before = match plan(tx, team, (new, own), most)? {
+    let before = match plan_join(tx, team, (new, own), most)? {
         Ok(plan) => plan,
         Err(refused) => return Ok(Some(Err(refused))),
     };
@@ -170,22 +177,23 @@ fn join(
     if let Some(old) = &before.known {
         sessions::lock(tx, &old.session)?;
     }
-    if let Some(old) = before.replaced() {
-        stopped = stop_all(tx, engine, &old.session)?.1;
+    if let Some(old) = before.replaced_member() {
+        stopped = stop_session_tree(tx, engine, &old.session)?.1;
     }
     // The team's row before it is looked at for good: two at once are counted one after the other.
     teams::lock_team(tx, &team.id)?;
-    Ok(match plan(tx, team, (new, own), most)? {
+    Ok(match plan_join(tx, team, (new, own), most)? {
         Ok(plan) if plan.session_before() != before.session_before() => None,
-        Ok(plan) => {
-            Some(begin(tx, &settings, plan, (new, own), (fresh, here))?.map(|life| Life { stopped, ..life }))
-        }
+        Ok(plan) => Some(
+            store_member(tx, &settings, plan, (new, own), (fresh, here))?
+                .map(|life| JoinedMember { stopped, ..life }),
+        ),
         Err(refused) => Some(Err(refused)),
     })
 }
 
 /// What a new life would be.
-struct Plan {
+struct JoinPlan {
     team: Team,
     lead: Session,
     agent: AgentId,
@@ -194,29 +202,29 @@ struct Plan {
     known: Option<TeamMember>,
 }
 
-impl Plan {
+impl JoinPlan {
     fn session_before(&self) -> Option<&SessionKey> {
         self.known.as_ref().map(|member| &member.session)
     }
 
     /// The life that this very call began when it was made before.
-    fn made(&self) -> Option<&TeamMember> {
+    fn already_joined(&self) -> Option<&TeamMember> {
         self.known.as_ref().filter(|member| member.session == self.session)
     }
 
     /// The life that ends with this one.
-    fn replaced(&self) -> Option<&TeamMember> {
+    fn replaced_member(&self) -> Option<&TeamMember> {
         self.known.as_ref().filter(|old| old.state == MemberState::Active && old.session != self.session)
     }
 }
 
 /// Where it may be.
-fn plan(
+fn plan_join(
     tx: &mut Tx<'_>,
     team: &Team,
-    (new, own): (&NewMember, &Own),
+    (new, own): (&NewMember, &NewMemberSession),
     most: u32,
-) -> polyclaw_store::Result<std::result::Result<Plan, Error>> {
+) -> polyclaw_store::Result<std::result::Result<JoinPlan, Error>> {
     let Some(team) = teams::get(tx, &team.id)? else {
         return Ok(Err(TeamRefusal::Unknown(team.name.clone()).into()));
     };
@@ -226,33 +234,36 @@ fn plan(
     let agent = new.agent.clone().unwrap_or_else(|| lead.active_agent.clone());
     let known = teams::get_member(tx, &team.id, &new.name)?;
     let session = SessionKey::from_parts(&agent, &["teammate", &own.uuid]);
-    let plan = Plan { team, lead, agent, session, known };
-    if plan.made().is_some() {
+    let plan = JoinPlan { team, lead, agent, session, known };
+    if plan.already_joined().is_some() {
         return Ok(Ok(plan));
     }
     // It may have been asked to end since it was looked at: whoever came now would be asked by nobody.
     if plan.team.status != TeamStatus::Active {
         return Ok(Err(TeamRefusal::NotActive(plan.team.name, plan.team.status).into()));
     }
-    Ok(check(tx, &plan, new, most)?.map(|()| plan))
+    Ok(check_join(tx, &plan, new, most)?.map(|()| plan))
 }
 
-fn begin(
+fn store_member(
     tx: &mut Tx<'_>,
-    settings: &Settings,
-    plan: Plan,
-    (new, own): (&NewMember, &Own),
-    (fresh, here): (&Fresh, &Here),
-) -> polyclaw_store::Result<Joined> {
-    let there = |member: TeamMember| Life { member, stopped: Vec::new(), first: None, ready: None };
-    if let Some(again) = plan.made() {
+    settings: &EngineSettings,
+    plan: JoinPlan,
+    (new, own): (&NewMember, &NewMemberSession),
+    (fresh, here): (&NewIds, &NodeContext),
+) -> polyclaw_store::Result<JoinResult> {
+    let there = |member: TeamMember| JoinedMember { member, stopped: Vec::new(), first: None, ready: None };
+    if let Some(again) = plan.already_joined() {
         return Ok(Ok(there(again.clone())));
     }
-    let member = member(&plan, new, teams::list_members(tx, &plan.team.id)?.len(), fresh.now);
-    let Plan { team, lead, known, .. } = plan;
-    let lent = own.lent.clone();
-    let begun =
-        Session { model_override: new.model.clone(), inherited: lent, ..child(&member, &lead, fresh) };
+    let member = build_member(&plan, new, teams::list_members(tx, &plan.team.id)?.len(), fresh.now);
+    let JoinPlan { team, lead, known, .. } = plan;
+    let lent = own.inherited_tools.clone();
+    let begun = Session {
+        model_override: new.model.clone(),
+        inherited: lent,
+        ..build_member_session(&member, &lead, fresh)
+    };
     sessions::ensure(tx, &begun)?;
     match &known {
         Some(old) => {
@@ -266,24 +277,24 @@ fn begin(
         let (letters, _) = team_messages::count_waiting(tx, &team.id, &member.name)?;
         let ready = match letters {
             0 => None,
-            _ => wake(tx, &team, &member.session, fresh, settings)?,
+            _ => wake_session(tx, &team, &member.session, fresh, settings)?,
         };
-        return Ok(Ok(Life { ready, ..there(member) }));
+        return Ok(Ok(JoinedMember { ready, ..there(member) }));
     };
-    let first = first_message(&team, &member);
-    let fresh = Fresh { trace: team.trace.clone(), ..fresh.clone() };
-    match ingress::inject(tx, (&member.session, task), first, &fresh, here)? {
+    let first = first_member_message(&team, &member);
+    let fresh = NewIds { trace: team.trace.clone(), ..fresh.clone() };
+    match ingress::inject_in_tx(tx, (&member.session, task), first, &fresh, here)? {
         (Ok((accepted, begun)), inbound) => {
-            Ok(Ok(Life { first: Some((accepted, inbound, begun)), ..there(member) }))
+            Ok(Ok(JoinedMember { first: Some((accepted, inbound, begun)), ..there(member) }))
         }
         // Nothing of this transaction stands.
-        (Err(refused), _) => Err(polyclaw_store::Error::Conflict(ingress::in_words(&refused))),
+        (Err(refused), _) => Err(polyclaw_store::Error::Conflict(ingress::refusal_text(&refused))),
     }
 }
 
-fn check(
+fn check_join(
     tx: &mut Tx<'_>,
-    Plan { team, lead, agent, known, .. }: &Plan,
+    JoinPlan { team, lead, agent, known, .. }: &JoinPlan,
     new: &NewMember,
     most: u32,
 ) -> polyclaw_store::Result<std::result::Result<(), Error>> {
@@ -301,21 +312,22 @@ fn check(
     let Some(target) = agents::get(tx, agent)?.map(|stored| stored.spec) else {
         return Ok(Err(Error::UnknownAgent(agent.to_string())));
     };
-    if let Err(refused) = check_walls(lead, &own, &target) {
+    if let Err(refused) = check_sandbox_mode(lead, &own, &target) {
         return Ok(Err(refused));
     }
     if !own.subagents.allows_agent(&own.agent_id, agent) {
-        return Ok(Err(Error::Family(format!(
+        return Ok(Err(Error::Subagent(format!(
             "'{}' may not begin members that are '{agent}'; add it to subagents.allow_agents",
             own.agent_id
         ))));
     }
-    let limits = SpawnLimits { depth: own.subagents.max_spawn_depth.min(DEEPEST), children: u32::MAX };
+    let limits =
+        SpawnLimits { depth: own.subagents.max_spawn_depth.min(MAX_TEAM_SPAWN_DEPTH), children: u32::MAX };
     let deep = limits.check_spawn(lead.spawn_depth + 1, 0);
     Ok(deep.map_err(|refused| Error::TooMany(RunKind::Subagent, refused)))
 }
 
-fn member(plan: &Plan, new: &NewMember, n: usize, now: Millis) -> TeamMember {
+fn build_member(plan: &JoinPlan, new: &NewMember, n: usize, now: Millis) -> TeamMember {
     let known = plan.known.as_ref();
     TeamMember {
         team: plan.team.id.clone(),
@@ -342,7 +354,7 @@ fn member(plan: &Plan, new: &NewMember, n: usize, now: Millis) -> TeamMember {
 }
 
 /// Nothing it says leaves by itself: its team sees what it sends.
-fn child(member: &TeamMember, lead: &Session, fresh: &Fresh) -> Session {
+fn build_member_session(member: &TeamMember, lead: &Session, fresh: &NewIds) -> Session {
     let begun = Session::new_for_person(
         member.session.clone(),
         fresh.session.clone(),
@@ -363,12 +375,13 @@ fn child(member: &TeamMember, lead: &Session, fresh: &Fresh) -> Session {
     }
 }
 
-fn first_message(team: &Team, member: &TeamMember) -> Injection {
-    let relayed = Relayed { from: team.lead.clone(), hop: 1, trace: team.trace.clone(), way: Way::Begin };
+fn first_member_message(team: &Team, member: &TeamMember) -> InternalMessage {
+    let relayed =
+        RelayInfo { from: team.lead.clone(), hop: 1, trace: team.trace.clone(), kind: RelayKind::Begin };
     let mut meta = Some(json!({ "asked_by": team.requested_by() }));
     team.authority.write_to_meta(&mut meta);
-    Injection {
+    InternalMessage {
         meta,
-        ..Injection::between(team.lead_agent.clone(), relayed, format!("begin:{}", member.session))
+        ..InternalMessage::from_session(team.lead_agent.clone(), relayed, format!("begin:{}", member.session))
     }
 }

@@ -18,26 +18,26 @@ use polyclaw_store::messages::SessionMessage;
 use polyclaw_store::{Tx, jobs, sessions, team_messages, teams};
 use serde_json::json;
 
-use super::desk::fitting;
-use super::keep::unless_ended;
+use super::messages::mark_undeliverable;
 use super::plan::changes_tools;
-use super::post::note_undeliverable;
-use super::wake::{GO_ON, wake, wake_for};
+use super::prompt_context::fit_messages;
+use super::reconcile::ignore_ended_team;
+use super::wake::{ROUND_LIMIT_REASON, wake_session, wake_session_for};
 use crate::core::Engine;
 use crate::error::Result;
-use crate::ingress::Fresh;
-use crate::prompt::Context;
-use crate::settings::Settings;
-use crate::turn::{Driven, Halt, check_claim};
+use crate::ingress::NewIds;
+use crate::prompt::TurnContext;
+use crate::settings::EngineSettings;
+use crate::turn::{TurnAbort, TurnResult, check_claim};
 
 /// Letters that are looked at together: the rest come with the next turn.
-const MOST: usize = 50;
+const MAX_MAIL_MESSAGES: usize = 50;
 
 /// In which teams, and under which name, a session gets mail.
-type Names = Vec<(Team, String)>;
+type TeamMailboxes = Vec<(Team, String)>;
 
-fn names(tx: &mut Tx<'_>, claim: &TurnClaim) -> polyclaw_store::Result<Names> {
-    let mut names: Names = Vec::new();
+fn mailboxes_of(tx: &mut Tx<'_>, claim: &TurnClaim) -> polyclaw_store::Result<TeamMailboxes> {
+    let mut names: TeamMailboxes = Vec::new();
     for team in teams::list_led_by(tx, &claim.session)? {
         names.push((team, LEAD_NAME.to_owned()));
     }
@@ -50,87 +50,90 @@ fn names(tx: &mut Tx<'_>, claim: &TurnClaim) -> polyclaw_store::Result<Names> {
     Ok(names)
 }
 
-impl Context {
+impl TurnContext {
     /// Looks for mail before a model call, and at the team before the first.
-    pub async fn look_at_team(&mut self, engine: &Engine, claim: &TurnClaim) -> Driven<()> {
+    pub async fn load_team_context(&mut self, engine: &Engine, claim: &TurnClaim) -> TurnResult<()> {
         let Some(role) = self.session.team_role else { return Ok(()) };
-        let is_laid = std::mem::replace(&mut self.desk.is_laid, true);
+        let is_laid = std::mem::replace(&mut self.team_prompt.is_loaded, true);
         if !is_laid {
-            self.lay(engine, claim, role).await.map_err(Halt::Lost)?;
-            self.recall_answered(engine, claim).await.map_err(Halt::Lost)?;
+            self.load_team_state(engine, claim, role).await.map_err(TurnAbort::Lost)?;
+            self.load_answered_messages(engine, claim).await.map_err(TurnAbort::Lost)?;
         }
         let wanted = claim.clone();
-        let due = engine.db().read(move |tx| due(tx, &wanted)).await;
-        let (due, authority) = due.map_err(|e| Halt::Lost(e.into()))?;
+        let due = engine.db().read(move |tx| due_messages(tx, &wanted)).await;
+        let (due, authority) = due.map_err(|e| TurnAbort::Lost(e.into()))?;
         self.lower_authority(engine, authority);
         // Where no mail is, nobody counts how much room there is.
-        if self.desk.holds(&due) {
+        if self.team_prompt.contains_all(&due) {
             return Ok(());
         }
-        let (owned, room, now) = (claim.clone(), self.mail_tokens(engine), engine.now());
-        if !self.desk.holds(&fitting(due, &self.desk.answered, room)) {
-            let answered = self.desk.answered.clone();
-            let write = move |tx: &mut Tx<'_>| show_due(tx, &owned, (&answered, room), now);
-            let (letters, authority) = engine.persist(write).await.map_err(Halt::Lost)?;
-            self.desk.letters = letters;
+        let (owned, room, now) = (claim.clone(), self.mail_token_budget(engine), engine.now());
+        if !self.team_prompt.contains_all(&fit_messages(due, &self.team_prompt.answered, room)) {
+            let answered = self.team_prompt.answered.clone();
+            let write = move |tx: &mut Tx<'_>| mark_due_shown(tx, &owned, (&answered, room), now);
+            let (letters, authority) = engine.write_with_retry(write).await.map_err(TurnAbort::Lost)?;
+            self.team_prompt.messages = letters;
             self.lower_authority(engine, authority);
-            self.look_at_plan(engine, claim).await.map_err(Halt::Lost)?;
+            self.refresh_plan_state(engine, claim).await.map_err(TurnAbort::Lost)?;
         }
         Ok(())
     }
 
     /// An answer to its plan may have come: then the next step has other tools.
-    async fn look_at_plan(&mut self, engine: &Engine, claim: &TurnClaim) -> Result<()> {
-        if !self.desk.letters.iter().any(changes_tools) {
+    async fn refresh_plan_state(&mut self, engine: &Engine, claim: &TurnClaim) -> Result<()> {
+        if !self.team_prompt.messages.iter().any(changes_tools) {
             return Ok(());
         }
         let session = claim.session.clone();
         let member = engine.db().read(move |tx| teams::find_member_by_session(tx, &session)).await?;
         let awaits_plan = member.is_some_and(|member| member.plan.is_some());
         if std::mem::replace(&mut self.awaits_plan, awaits_plan) != awaits_plan {
-            self.look_for_tools(engine);
+            self.refresh_tools(engine);
         }
         Ok(())
     }
 
     /// What an earlier life of this turn had shown when it was answered.
-    async fn recall_answered(&mut self, engine: &Engine, claim: &TurnClaim) -> Result<()> {
+    async fn load_answered_messages(&mut self, engine: &Engine, claim: &TurnClaim) -> Result<()> {
         let Some(step) = self.last_step() else { return Ok(()) };
         let (turn, at) = (claim.turn.clone(), step.created_at);
         let shown = engine.db().read(move |tx| team_messages::list_in_prompt_before(tx, &turn, at)).await?;
-        self.desk.answered = shown.into_iter().collect();
+        self.team_prompt.answered = shown.into_iter().collect();
         Ok(())
     }
 
     /// What was made in this turn is there for its next step.
-    pub fn take_role(&mut self, engine: &Engine, role: TeamRole) {
+    pub fn set_team_role(&mut self, engine: &Engine, role: TeamRole) {
         self.session.team_role = Some(role);
         self.scope.team_role = Some(role);
-        self.look_for_tools(engine);
+        self.refresh_tools(engine);
     }
 
-    async fn lay(&mut self, engine: &Engine, claim: &TurnClaim, role: TeamRole) -> Result<()> {
+    async fn load_team_state(&mut self, engine: &Engine, claim: &TurnClaim, role: TeamRole) -> Result<()> {
         if role == TeamRole::Lead && claim.has_person {
             let (lead, trace, now) = (claim.session.clone(), claim.trace.clone(), engine.now());
-            let asked =
-                self.addresses().into_iter().filter(|(_, wanted)| *wanted).map(|(address, _)| address);
+            let asked = self
+                .waiting_addresses()
+                .into_iter()
+                .filter(|(_, wanted)| *wanted)
+                .map(|(address, _)| address);
             let reply_to: Vec<_> = asked.collect();
             let write = move |tx: &mut Tx<'_>| {
                 teams::set_request_origin(tx, &lead, &trace, &reply_to)?;
-                free_held(tx, &lead)?;
+                resume_held_members(tx, &lead)?;
                 teams::retry_teams_led_by(tx, &lead, now).map(drop)
             };
             engine.db().write(write).await?;
             engine.lanes.wake(JobLane::Teammate);
-            engine.look_after_teams();
+            engine.wake_reconciler();
         }
         let wanted = claim.clone();
-        for (team, name) in engine.db().read(move |tx| names(tx, &wanted)).await? {
+        for (team, name) in engine.db().read(move |tx| mailboxes_of(tx, &wanted)).await? {
             if team.status != TeamStatus::Shutdown {
                 let reader =
                     if name == LEAD_NAME { TeamStateReader::Lead } else { TeamStateReader::Member(&name) };
-                let view = engine.view(team).await.map(Some).or_else(unless_ended)?;
-                self.desk.state.extend(view.map(|view| view.block(reader)));
+                let view = engine.load_team_snapshot(team).await.map(Some).or_else(ignore_ended_team)?;
+                self.team_prompt.state.extend(view.map(|view| view.prompt_block(reader)));
             }
         }
         Ok(())
@@ -138,7 +141,7 @@ impl Context {
 }
 
 /// A person has spoken to the lead: members that had caused each other too many turns go on.
-fn free_held(tx: &mut Tx<'_>, lead: &SessionKey) -> polyclaw_store::Result<()> {
+fn resume_held_members(tx: &mut Tx<'_>, lead: &SessionKey) -> polyclaw_store::Result<()> {
     for team in teams::list_led_by(tx, lead)? {
         for member in teams::list_members(tx, &team.id)? {
             let load = jobs::session_load(tx, &member.session)?;
@@ -152,10 +155,10 @@ fn free_held(tx: &mut Tx<'_>, lead: &SessionKey) -> polyclaw_store::Result<()> {
 
 /// What this turn shows already, and what has come since. And the least authority of the teams it works for: a member
 /// works for its team in any case, a lead for one whose mail it reads.
-fn due(tx: &mut Tx<'_>, claim: &TurnClaim) -> polyclaw_store::Result<(Vec<TeamMessage>, Authority)> {
+fn due_messages(tx: &mut Tx<'_>, claim: &TurnClaim) -> polyclaw_store::Result<(Vec<TeamMessage>, Authority)> {
     let (mut due, mut authority) = (Vec::new(), Authority::Owner);
-    for (team, name) in names(tx, claim)? {
-        let letters = team_messages::list_for_prompt(tx, &team.id, &name, &claim.turn, MOST)?;
+    for (team, name) in mailboxes_of(tx, claim)? {
+        let letters = team_messages::list_for_prompt(tx, &team.id, &name, &claim.turn, MAX_MAIL_MESSAGES)?;
         if name != LEAD_NAME || !letters.is_empty() {
             authority = authority.min(team.authority);
         }
@@ -184,7 +187,7 @@ pub(crate) fn authority_of_teams(
 
 /// From here on the turn's prompts hold what is due. The teams' rows are taken first: a name that is given to another
 /// session meanwhile takes its letters along, and then nothing is due here.
-fn show_due(
+fn mark_due_shown(
     tx: &mut Tx<'_>,
     claim: &TurnClaim,
     (answered, room): (&HashSet<TeamMessageId>, usize),
@@ -192,11 +195,11 @@ fn show_due(
 ) -> polyclaw_store::Result<(Vec<TeamMessage>, Authority)> {
     sessions::lock(tx, &claim.session)?;
     check_claim(tx, claim)?;
-    for (team, _) in names(tx, claim)? {
+    for (team, _) in mailboxes_of(tx, claim)? {
         teams::lock_team(tx, &team.id)?;
     }
-    let (due, authority) = due(tx, claim)?;
-    let due = fitting(due, answered, room);
+    let (due, authority) = due_messages(tx, claim)?;
+    let due = fit_messages(due, answered, room);
     due.iter().try_for_each(|letter| team_messages::mark_in_prompt(tx, &letter.id, &claim.turn, now))?;
     Ok((due, authority))
 }
@@ -229,7 +232,7 @@ pub(crate) fn mail_line(
 
 /// What comes after a turn of somebody in a team.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum After {
+pub(crate) enum TurnFollowUp {
     /// A turn waits for this one.
     NextTurn,
     /// It has not come to the end of its work.
@@ -239,33 +242,33 @@ pub(crate) enum After {
 
 /// What the end of a turn means to the teams of its session, in the transaction that ends it. Returns the lane in which
 /// its next turn is ready, where mail has come that no prompt has held.
-pub(crate) fn end_turn(
+pub(crate) fn end_team_turn(
     tx: &mut Tx<'_>,
     (claim, end): (&TurnClaim, &TurnJobEnd),
-    after: After,
-    (fresh, settings): (&Fresh, &Settings),
+    after: TurnFollowUp,
+    (fresh, settings): (&NewIds, &EngineSettings),
 ) -> polyclaw_store::Result<Option<JobLane>> {
     let ended_well = end.state == JobState::Done;
     for letter in team_messages::finish_by_turn(tx, &claim.turn, ended_well.then_some(fresh.now))? {
         if let Some(team) = teams::get(tx, &letter.team)? {
-            note_undeliverable(tx, &team, std::slice::from_ref(&letter), fresh.now)?;
+            mark_undeliverable(tx, &team, std::slice::from_ref(&letter), fresh.now)?;
         }
     }
-    let names = names(tx, claim)?;
+    let names = mailboxes_of(tx, claim)?;
     if ended_well {
         names.iter().try_for_each(|(team, name)| teams::clear_failures(tx, &team.id, name))?;
     }
-    if after == After::NextTurn || end.state == JobState::Steered {
+    if after == TurnFollowUp::NextTurn || end.state == JobState::Steered {
         return Ok(None);
     }
-    if after == After::GoesOn
+    if after == TurnFollowUp::GoesOn
         && let Some((team, _)) = names.iter().find(|(team, _)| team.status == TeamStatus::Active)
     {
-        return wake_for(tx, team, (&claim.session, GO_ON), fresh, settings);
+        return wake_session_for(tx, team, (&claim.session, ROUND_LIMIT_REASON), fresh, settings);
     }
     for (team, name) in names.iter().filter(|_| ended_well) {
-        if is_worth_a_turn(tx, team, name)?
-            && let Some(lane) = wake(tx, team, &claim.session, fresh, settings)?
+        if mail_needs_turn(tx, team, name)?
+            && let Some(lane) = wake_session(tx, team, &claim.session, fresh, settings)?
         {
             return Ok(Some(lane));
         }
@@ -273,7 +276,7 @@ pub(crate) fn end_turn(
     let ended_badly = end.state == JobState::Failed;
     // After a turn that failed mail waits: showing it again at once could fail for ever. The keeper tries it later.
     for (team, name) in names.iter().filter(|_| ended_badly) {
-        if team.status != TeamStatus::Shutdown || is_worth_a_turn(tx, team, name)? {
+        if team.status != TeamStatus::Shutdown || mail_needs_turn(tx, team, name)? {
             teams::record_failure(tx, &team.id, name, end.error_code.unwrap_or("unknown"), fresh.now)?;
         }
     }
@@ -283,7 +286,7 @@ pub(crate) fn end_turn(
 
 /// Whether mail waits that a turn is to be begun for. Notices that somebody is idle are worth one only where nobody is
 /// at work.
-pub(super) fn is_worth_a_turn(tx: &mut Tx<'_>, team: &Team, name: &str) -> polyclaw_store::Result<bool> {
+pub(super) fn mail_needs_turn(tx: &mut Tx<'_>, team: &Team, name: &str) -> polyclaw_store::Result<bool> {
     let (letters, idle) = team_messages::count_waiting(tx, &team.id, name)?;
     let may_rest = idle > 0 && team.status == TeamStatus::Active;
     Ok(letters > 0 || may_rest && teams::list_members_at_work(tx, &team.id)?.is_empty())

@@ -18,23 +18,23 @@ use polyclaw_store::tasks::{self, TaskEnding, TaskEventKind};
 use polyclaw_store::{Tx, teams};
 use serde_json::json;
 
-use super::actor::{Actor, Insider};
-use crate::agent::Explained;
+use super::actor::{TeamActor, TeamCaller};
+use crate::agent::ToolExplanation;
 use crate::core::Engine;
 use crate::error::{Error, Result};
-use crate::family::{AskedBy, Mode, Wish, asked_by};
+use crate::subagents::{RunRequester, SpawnRequest, WaitMode, requesters_of_turn};
 
 /// How much of what a check said is kept.
-const SAID: usize = 1_500;
-const CHECKER_MS: i64 = 300_000;
+const MAX_CHECK_OUTPUT_CHARS: usize = 1_500;
+const CHECKER_TIMEOUT_MS: i64 = 300_000;
 /// A task whose check does not pass this often has failed: nobody tries the same for ever, and the lead decides.
-const TRIES: usize = 5;
-const SHELL: &str = "shell";
-const ASKS: &str = "is not run: here a person is asked before a command runs. Have an agent check it, or switch the sandbox on";
+const MAX_CHECK_ATTEMPTS: usize = 5;
+const SHELL_TOOL: &str = "shell";
+const NEEDS_APPROVAL_TEXT: &str = "is not run: here a person is asked before a command runs. Have an agent check it, or switch the sandbox on";
 
 /// What came of a check.
 #[derive(Debug, PartialEq, Eq)]
-enum Check {
+enum TaskCheckResult {
     Passed,
     Failed(String),
     /// Nobody looked, so nothing is known: that is no fault of the work.
@@ -43,33 +43,33 @@ enum Check {
 
 impl Engine {
     /// Whoever asks for a check may cause it: a command needs the shell, an agent must be one that work may be given to.
-    pub(super) async fn check_verify(
+    pub(super) async fn check_verify_allowed(
         &self,
-        actor: &Actor,
-        insider: &Insider,
+        actor: &TeamActor,
+        insider: &TeamCaller,
         verify: &TaskVerification,
     ) -> Result<()> {
         if matches!(verify, TaskVerification::Command(line) if line.trim().is_empty()) {
-            return Err(Error::Family(
+            return Err(Error::Subagent(
                 "a check needs a command: an empty one says nothing of the task".to_owned(),
             ));
         }
-        let Actor::Session { key, turn, .. } = actor else { return Ok(()) };
+        let TeamActor::Session { key, turn, .. } = actor else { return Ok(()) };
         match verify {
             TaskVerification::Agent { agent_id, .. } => {
-                let own = self.session(key).await?.active_agent;
-                let rules = self.agent(&own).await?.spec.delegation;
+                let own = self.load_session(key).await?.active_agent;
+                let rules = self.load_agent(&own).await?.spec.delegation;
                 match rules.is_some_and(|rules| rules.allows_agent(agent_id)) {
                     true => Ok(()),
                     false => Err(Error::DelegationDenied(own.to_string(), agent_id.to_string())),
                 }
             }
             TaskVerification::Command(_) => {
-                match self.shell_of(key, Some((key, turn))).await?.filter(|shell| shell.allowed) {
-                    Some(shell) if !shell.asks => Ok(()),
-                    Some(_) => Err(Error::Family(format!("a command as a check {ASKS}"))),
-                    None => Err(Error::Family(format!(
-                        "a command as a check needs the tool '{SHELL}', which '{}' does not have here",
+                match self.explain_shell(key, Some((key, turn))).await?.filter(|shell| shell.allowed) {
+                    Some(shell) if !shell.requires_approval => Ok(()),
+                    Some(_) => Err(Error::Subagent(format!("a command as a check {NEEDS_APPROVAL_TEXT}"))),
+                    None => Err(Error::Subagent(format!(
+                        "a command as a check needs the tool '{SHELL_TOOL}', which '{}' does not have here",
                         insider.worker.name
                     ))),
                 }
@@ -79,62 +79,67 @@ impl Engine {
 
     /// What the policy says of the shell in a session. `working`: the turn in which it would run, so that those for whom the
     /// turn works count, and not those who usually write to the session.
-    async fn shell_of(
+    async fn explain_shell(
         &self,
         session: &SessionKey,
         working: Option<(&SessionKey, &TurnId)>,
-    ) -> Result<Option<Explained>> {
+    ) -> Result<Option<ToolExplanation>> {
         let Some((key, turn)) = working else {
             return Ok(self
-                .tools_of(None, Some(session))
+                .explain_tools(None, Some(session))
                 .await?
                 .into_iter()
-                .find(|one| one.tool.name == SHELL));
+                .find(|one| one.tool.name == SHELL_TOOL));
         };
         let (key, turn) = (key.clone(), turn.clone());
-        let senders = self.db().read(move |tx: &mut Tx<'_>| asked_by(tx, &key, &turn)).await?;
-        let place = self.session(session).await?;
+        let senders = self.db().read(move |tx: &mut Tx<'_>| requesters_of_turn(tx, &key, &turn)).await?;
+        let place = self.load_session(session).await?;
         let listed = self.explain_for(&place.active_agent, &place, senders).await?;
-        Ok(listed.into_iter().find(|one| one.tool.name == SHELL))
+        Ok(listed.into_iter().find(|one| one.tool.name == SHELL_TOOL))
     }
 
     /// Looks whether a task is done. What was said against it goes into the ledger.
-    pub(super) async fn verify(&self, actor: &Actor, insider: &Insider, task: &TeamTask) -> Result<()> {
+    pub(super) async fn verify_task(
+        &self,
+        actor: &TeamActor,
+        insider: &TeamCaller,
+        task: &TeamTask,
+    ) -> Result<()> {
         let Some(verify) = &task.verify else { return Ok(()) };
         let owner = task.lease.as_ref().map_or(&insider.worker.session, |lease| &lease.session).clone();
         let check = match verify {
             TaskVerification::Command(line) => {
-                let walls = self.walls_of_author(insider, task).await?;
-                self.run_check((&owner, walls), actor, line).await?
+                let walls = self.author_sandbox_mode(insider, task).await?;
+                self.run_check_command((&owner, walls), actor, line).await?
             }
             TaskVerification::Agent { agent_id, instructions } => {
-                self.ask_checker(actor, task, agent_id, instructions).await?
+                self.ask_checker_agent(actor, task, agent_id, instructions).await?
             }
         };
         let kept = |why: &str| {
-            let mut why = sanitize::limit_block(why, SAID);
+            let mut why = sanitize::limit_block(why, MAX_CHECK_OUTPUT_CHARS);
             self.redactor().redact_in_place(&mut why);
             why
         };
         let mut why = match check {
-            Check::Passed => return Ok(()),
-            Check::NotMade(why) => return Err(TaskRefusal::NotChecked(kept(&why)).into()),
-            Check::Failed(why) => kept(&why),
+            TaskCheckResult::Passed => return Ok(()),
+            TaskCheckResult::NotMade(why) => return Err(TaskRefusal::NotChecked(kept(&why)).into()),
+            TaskCheckResult::Failed(why) => kept(&why),
         };
         let (task, worker, now) = (task.clone(), insider.worker.clone(), self.now());
-        let (said, call) = (why.clone(), actor.call().to_owned());
-        let write = move |tx: &mut Tx<'_>| note_failed(tx, &task, &worker, (&said, &call, now));
-        if self.ledger(&insider.team)?.write(write).await? {
+        let (said, call) = (why.clone(), actor.call_id().to_owned());
+        let write = move |tx: &mut Tx<'_>| record_failed_check(tx, &task, &worker, (&said, &call, now));
+        if self.open_ledger(&insider.team)?.write(write).await? {
             why.push_str(&format!(
-                "\nIt did not pass {TRIES} times: the task has failed, and the lead knows."
+                "\nIt did not pass {MAX_CHECK_ATTEMPTS} times: the task has failed, and the lead knows."
             ));
         }
-        self.tell_ledger(insider).await?;
+        self.try_relay_task_events(insider).await?;
         Err(TaskRefusal::NotVerified(why).into())
     }
 
     /// What a command of whoever wrote a task reaches: by another's hand it reaches no further. A person's is the owner's.
-    async fn walls_of_author(&self, insider: &Insider, task: &TeamTask) -> Result<SandboxMode> {
+    async fn author_sandbox_mode(&self, insider: &TeamCaller, task: &TeamTask) -> Result<SandboxMode> {
         let author = match task.created_by.as_str() {
             OPERATOR_NAME => return Ok(SandboxMode::Off),
             LEAD_NAME => Some(insider.team.lead.clone()),
@@ -145,7 +150,7 @@ impl Engine {
             }
         };
         let Some(author) = author else { return Ok(SandboxMode::Strict) };
-        match self.scope_of(&author).await {
+        match self.session_tool_scope(&author).await {
             Ok(scope) => Ok(scope.sandbox.mode),
             // Nobody knows any more what it might have done.
             Err(Error::UnknownSession(_) | Error::UnknownAgent(_)) => Ok(SandboxMode::Strict),
@@ -153,55 +158,55 @@ impl Engine {
         }
     }
 
-    async fn scope_of(&self, key: &SessionKey) -> Result<ToolScope> {
-        let session = self.session(key).await?;
-        let spec = self.agent(&session.active_agent).await?.spec;
-        let scope = ToolScope::for_session(&spec, key.clone(), &self.folder_of(&spec), false);
+    async fn session_tool_scope(&self, key: &SessionKey) -> Result<ToolScope> {
+        let session = self.load_session(key).await?;
+        let spec = self.load_agent(&session.active_agent).await?.spec;
+        let scope = ToolScope::for_session(&spec, key.clone(), &self.agent_workspace(&spec), false);
         Ok(scope.for_child_session(&spec, &session))
     }
 
     /// Runs a command where the work was done, behind the walls of whoever did it and of whoever wrote it. They were asked
     /// for nothing, so where a person is asked before a command runs, it does not.
-    async fn run_check(
+    async fn run_check_command(
         &self,
         (owner, walls): (&SessionKey, SandboxMode),
-        actor: &Actor,
+        actor: &TeamActor,
         line: &str,
-    ) -> Result<Check> {
+    ) -> Result<TaskCheckResult> {
         let working = match actor {
-            Actor::Session { key, turn, .. } => Some((key, turn)),
-            Actor::Operator { .. } | Actor::InNameOf { .. } => None,
+            TeamActor::Session { key, turn, .. } => Some((key, turn)),
+            TeamActor::Operator { .. } | TeamActor::OnBehalfOf { .. } => None,
         };
-        if self.shell_of(owner, working).await?.is_none_or(|shell| shell.asks) {
-            return Ok(Check::NotMade(format!("its check {ASKS}")));
+        if self.explain_shell(owner, working).await?.is_none_or(|shell| shell.requires_approval) {
+            return Ok(TaskCheckResult::NotMade(format!("its check {NEEDS_APPROVAL_TEXT}")));
         }
-        let mut scope = self.scope_of(owner).await?;
+        let mut scope = self.session_tool_scope(owner).await?;
         scope.sandbox.mode = scope.sandbox.mode.max(walls);
         let call = ToolCall {
-            id: format!("{}-check", actor.call()),
-            name: SHELL.to_owned(),
+            id: format!("{}-check", actor.call_id()),
+            name: SHELL_TOOL.to_owned(),
             arguments: json!({ "command": line }),
         };
         let turn = TurnId::new(call.id.clone());
         let outcome = self.tools().run(&scope, &turn, &call, &|_| ()).await;
         Ok(match outcome.is_error {
-            false => Check::Passed,
-            true if has_answered(&outcome) => Check::Failed(outcome.content),
-            true => Check::NotMade(outcome.content),
+            false => TaskCheckResult::Passed,
+            true if has_own_exit_status(&outcome) => TaskCheckResult::Failed(outcome.content),
+            true => TaskCheckResult::NotMade(outcome.content),
         })
     }
 
     /// Asks an agent, as work that is given to it.
-    async fn ask_checker(
+    async fn ask_checker_agent(
         &self,
-        actor: &Actor,
+        actor: &TeamActor,
         task: &TeamTask,
         agent: &AgentId,
         instructions: &str,
-    ) -> Result<Check> {
-        let Actor::Session { key, turn, call } = actor else {
+    ) -> Result<TaskCheckResult> {
+        let TeamActor::Session { key, turn, call } = actor else {
             let why = "only a session can ask a checker: let the member complete it";
-            return Ok(Check::NotMade(why.to_owned()));
+            return Ok(TaskCheckResult::NotMade(why.to_owned()));
         };
         let prompt = format!(
             "Check whether this task is done. Look for yourself; do not take anybody's word for it.\n\
@@ -209,37 +214,39 @@ impl Engine {
              Answer with PASS or FAIL as the first word, then why.",
             task.subject, task.description
         );
-        let wish = Wish {
+        let wish = SpawnRequest {
             id: RunId::new(format!("{call}-check")),
             kind: RunKind::Delegate,
             owner: key.clone(),
-            asked: AskedBy::Turn(turn.clone()),
+            requester: RunRequester::Turn(turn.clone()),
             agent: agent.clone(),
             task: Errand { label: format!("check task {}", task.no), prompt, ..Errand::default() },
             model: None,
             thinking: None,
-            timeout_ms: CHECKER_MS,
+            timeout_ms: CHECKER_TIMEOUT_MS,
             is_deleted_after: false,
             is_awaited: true,
             is_streamed: false,
         };
-        let run = self.begin_run(wish).await?;
-        let patience = Duration::from_millis(CHECKER_MS.unsigned_abs());
+        let run = self.spawn_subagent(wish).await?;
+        let patience = Duration::from_millis(CHECKER_TIMEOUT_MS.unsigned_abs());
         let found =
-            self.wait_for_runs((key, turn), std::slice::from_ref(&run.id), Mode::All, patience).await?;
+            self.wait_for_runs((key, turn), std::slice::from_ref(&run.id), WaitMode::All, patience).await?;
         let run = found.into_iter().next().unwrap_or(run);
-        Ok(judged(run.status, run.result.map(|result| result.text).unwrap_or_default()))
+        Ok(checker_result(run.status, run.result.map(|result| result.text).unwrap_or_default()))
     }
 }
 
 /// What a checker's work comes to. Only one that ended well has looked.
-fn judged(status: RunStatus, said: String) -> Check {
+fn checker_result(status: RunStatus, said: String) -> TaskCheckResult {
     match status {
-        RunStatus::Ok if is_pass(&said) => Check::Passed,
-        RunStatus::Ok if !said.trim().is_empty() => Check::Failed(said),
-        RunStatus::Ok => Check::NotMade("the checker said nothing".to_owned()),
-        RunStatus::Running => Check::NotMade("the checker is still at work".to_owned()),
-        status => Check::NotMade(format!("the checker's work ended with '{}': {said}", status.as_str())),
+        RunStatus::Ok if is_pass(&said) => TaskCheckResult::Passed,
+        RunStatus::Ok if !said.trim().is_empty() => TaskCheckResult::Failed(said),
+        RunStatus::Ok => TaskCheckResult::NotMade("the checker said nothing".to_owned()),
+        RunStatus::Running => TaskCheckResult::NotMade("the checker is still at work".to_owned()),
+        status => {
+            TaskCheckResult::NotMade(format!("the checker's work ended with '{}': {said}", status.as_str()))
+        }
     }
 }
 
@@ -252,7 +259,7 @@ fn is_pass(said: &str) -> bool {
 }
 
 /// Whether a command said no itself. One that could not be started, or was ended from outside, says nothing of the task.
-fn has_answered(outcome: &ToolOutcome) -> bool {
+fn has_own_exit_status(outcome: &ToolOutcome) -> bool {
     let ran = |facts: &SandboxFacts| facts.fault.is_none() && facts.program.is_some();
     // The shell's last line says how the command ended.
     let is_killed = outcome.content.lines().last().is_some_and(|line| line.starts_with("[killed"));
@@ -261,7 +268,7 @@ fn has_answered(outcome: &ToolOutcome) -> bool {
 
 /// Notes that a check did not pass; says whether it was the last one. The lead, who decides what becomes of a task that
 /// failed, may try as often as it likes. The same call made again after a crash is the same try.
-fn note_failed(
+fn record_failed_check(
     tx: &mut Tx<'_>,
     task: &TeamTask,
     worker: &TaskMember,
@@ -277,10 +284,10 @@ fn note_failed(
     tasks::record_event(tx, &task.team, task.no, TaskEventKind::Unverified, &worker.name, &data, now)?;
     let tries =
         1 + before.iter().filter(|failed| failed.actor != LEAD_NAME && failed.actor != OPERATOR_NAME).count();
-    if worker.is_lead || tries < TRIES {
+    if worker.is_lead || tries < MAX_CHECK_ATTEMPTS {
         return Ok(false);
     }
-    let summary = format!("Its check did not pass {TRIES} times: {why}");
+    let summary = format!("Its check did not pass {MAX_CHECK_ATTEMPTS} times: {why}");
     let ending = TaskEnding {
         state: TeamTaskState::Failed,
         summary: Some(sanitize::limit_block(&summary, MAX_SUMMARY_CHARS - 1)),
@@ -297,21 +304,24 @@ mod tests {
 
     #[test]
     fn only_a_checker_that_ended_well_has_looked() {
-        assert_eq!(judged(RunStatus::Ok, " pass: all there".to_owned()), Check::Passed);
+        assert_eq!(checker_result(RunStatus::Ok, " pass: all there".to_owned()), TaskCheckResult::Passed);
         for passed in
             ["PASS", "**PASS**", "Pass. Nothing to add", "Passed: all three", "`PASS`\nlooked at all three"]
         {
-            assert_eq!(judged(RunStatus::Ok, passed.to_owned()), Check::Passed, "{passed}");
+            assert_eq!(checker_result(RunStatus::Ok, passed.to_owned()), TaskCheckResult::Passed, "{passed}");
         }
         for failed in
             ["FAIL", "PASS/FAIL: FAIL", "Passing is impossible", "Passed? No", "pass-through is broken"]
         {
-            assert_eq!(judged(RunStatus::Ok, failed.to_owned()), Check::Failed(failed.to_owned()));
+            assert_eq!(
+                checker_result(RunStatus::Ok, failed.to_owned()),
+                TaskCheckResult::Failed(failed.to_owned())
+            );
         }
         let looked_not = RunStatus::ALL.into_iter().map(|status| (status, "FAIL", status != RunStatus::Ok));
         for (status, said, is_not_made) in looked_not.chain([(RunStatus::Ok, " ", true)]) {
-            let check = judged(status, said.to_owned());
-            assert_eq!(matches!(check, Check::NotMade(_)), is_not_made, "{status:?} {check:?}");
+            let check = checker_result(status, said.to_owned());
+            assert_eq!(matches!(check, TaskCheckResult::NotMade(_)), is_not_made, "{status:?} {check:?}");
         }
     }
 
@@ -323,7 +333,7 @@ mod tests {
             ("slow\n[killed: it ran longer than 60 s]", false),
             ("[killed by signal 9]", false),
         ] {
-            assert_eq!(has_answered(&ToolOutcome::error(said)), is_answer, "{said}");
+            assert_eq!(has_own_exit_status(&ToolOutcome::error(said)), is_answer, "{said}");
         }
     }
 }

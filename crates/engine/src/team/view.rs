@@ -9,18 +9,18 @@ use polyclaw_domain::team::{LEAD_NAME, Team, TeamMember, TeamStatus};
 use polyclaw_store::tasks::{self, TaskListFilter};
 use polyclaw_store::{Db, Tx, jobs, team_messages, teams};
 
-use super::Actor;
-use super::make::is_lost;
-use super::spent::{TurnBudget, turn_budget};
+use super::TeamActor;
+use super::create::has_lost_lead;
+use super::turn_budget::{TurnBudget, load_turn_budget};
 use crate::core::Engine;
 use crate::error::Result;
 
 #[derive(Clone, Debug)]
-pub struct View {
+pub struct TeamSnapshot {
     pub team: Team,
     pub members: Vec<MemberStatus>,
     /// The lead's turns fail.
-    pub lead_setback: Option<FailureStreak>,
+    pub lead_failure_streak: Option<FailureStreak>,
     /// Its session is gone: the team waits for another.
     pub is_lead_lost: bool,
     /// A turn of the lead runs.
@@ -35,19 +35,19 @@ pub struct View {
     pub ended: Vec<TeamTask>,
 }
 
-const OPEN: usize = 1_000;
-const ENDED: usize = 10;
+const MAX_OPEN_TASKS: usize = 1_000;
+const MAX_ENDED_TASKS: usize = 10;
 /// Teams that have ended and are still listed.
-const PAST: usize = 20;
+const MAX_ENDED_TEAMS: usize = 20;
 
-impl View {
+impl TeamSnapshot {
     /// What is shown to one of the team, or to a person.
-    pub fn block(&self, reader: TeamStateReader<'_>) -> String {
+    pub fn prompt_block(&self, reader: TeamStateReader<'_>) -> String {
         state::render_team_state(&self.team, reader, &self.members, self.counts, (&self.open, &self.ended))
     }
 }
 
-impl View {
+impl TeamSnapshot {
     /// What the lead does, in the words that there are for members.
     pub fn lead_status(&self) -> &'static str {
         match (self.is_lead_lost, self.is_lead_working) {
@@ -58,17 +58,19 @@ impl View {
     }
 
     /// For a person: with what is wrong with its lead.
-    pub fn for_people(&self) -> String {
-        let mut lines = vec![self.block(TeamStateReader::Person)];
+    pub fn to_text(&self) -> String {
+        let mut lines = vec![self.prompt_block(TeamStateReader::Person)];
         if self.is_lead_lost {
             lines.push(format!(
                 "Its lead's session is gone: `polyclaw teams lead {} <session>` gives it to another.",
                 self.team.name
             ));
         }
-        lines.extend(self.turns.line());
+        lines.extend(self.turns.spent_notice());
         lines.extend(
-            self.lead_setback.as_ref().map(|setback| format!("The lead's {}.", setback.summary_line())),
+            self.lead_failure_streak
+                .as_ref()
+                .map(|setback| format!("The lead's {}.", setback.summary_line())),
         );
         lines.join("\n")
     }
@@ -76,11 +78,11 @@ impl View {
 
 impl Engine {
     /// Every team there is, by name; with those that ended lately where asked for.
-    pub async fn teams(&self, with_ended: bool) -> Result<Vec<Team>> {
+    pub async fn list_teams(&self, with_ended: bool) -> Result<Vec<Team>> {
         let read = move |tx: &mut Tx<'_>| {
             let mut all = teams::list_open(tx)?;
             if with_ended {
-                all.extend(teams::list_ended(tx, PAST)?);
+                all.extend(teams::list_ended(tx, MAX_ENDED_TEAMS)?);
             }
             Ok(all)
         };
@@ -88,13 +90,13 @@ impl Engine {
     }
 
     /// A team as an actor in it sees it.
-    pub async fn team_view(&self, actor: &Actor, name: &str) -> Result<View> {
+    pub async fn team_snapshot(&self, actor: &TeamActor, name: &str) -> Result<TeamSnapshot> {
         let insider = self.observer(actor, name).await?;
-        self.view(insider.team).await
+        self.load_team_snapshot(insider.team).await
     }
 
     /// The last team of a name that has ended, if none bears the name now. People can still look at it.
-    pub(super) async fn ended_team(&self, name: &str) -> Result<Option<Team>> {
+    pub(super) async fn find_ended_team(&self, name: &str) -> Result<Option<Team>> {
         let wanted = name.to_owned();
         let read = move |tx: &mut Tx<'_>| match teams::find_open_by_name(tx, &wanted)? {
             Some(_) => Ok(None),
@@ -104,11 +106,11 @@ impl Engine {
     }
 
     /// The ledger of a team, also of one that has ended. `None`: its folder is gone.
-    pub(super) async fn ledger_to_read(&self, team: &Team) -> Result<Option<Db>> {
+    pub(super) async fn open_ledger_for_reading(&self, team: &Team) -> Result<Option<Db>> {
         if team.status != TeamStatus::Shutdown {
-            return self.ledger(team).map(Some);
+            return self.open_ledger(team).map(Some);
         }
-        let folder = self.past_folder(team).await.unwrap_or_default();
+        let folder = self.ended_team_folder(team).await.unwrap_or_default();
         match self.ports.ledgers.open_archived(&folder) {
             Ok(db) => Ok(Some(db)),
             Err(polyclaw_store::Error::Closed) => Ok(None),
@@ -116,10 +118,17 @@ impl Engine {
         }
     }
 
-    pub(super) async fn view(&self, team: Team) -> Result<View> {
+    pub(super) async fn load_team_snapshot(&self, team: Team) -> Result<TeamSnapshot> {
         let (wanted, limit) = (team.clone(), self.settings().teams.automatic_turns);
-        let Found { members, at_work, mut setbacks, mut unread, is_lead_lost, is_lead_working, turns } =
-            self.db().read(move |tx| find(tx, &wanted, limit)).await?;
+        let TeamRows {
+            members,
+            at_work,
+            failure_streaks: mut setbacks,
+            mut unread,
+            is_lead_lost,
+            is_lead_working,
+            turns,
+        } = self.db().read(move |tx| load_team_rows(tx, &wanted, limit)).await?;
         let id = team.id.clone();
         let read = move |tx: &mut Tx<'_>| {
             let all = TaskListFilter {
@@ -128,27 +137,27 @@ impl Engine {
                 ..TaskListFilter::default()
             };
             let all = tasks::list(tx, &id, &all)?;
-            Ok((TaskCounts::from_tasks(&all), all, tasks::list_last_ended(tx, &id, ENDED)?))
+            Ok((TaskCounts::from_tasks(&all), all, tasks::list_last_ended(tx, &id, MAX_ENDED_TASKS)?))
         };
-        let (counts, mut open, ended) = match self.ledger_to_read(&team).await? {
+        let (counts, mut open, ended) = match self.open_ledger_for_reading(&team).await? {
             Some(ledger) => ledger.read(read).await?,
             None => Default::default(),
         };
         open.retain(|task| !task.state.has_ended());
-        open.truncate(OPEN);
+        open.truncate(MAX_OPEN_TASKS);
         open.reverse();
         let lead_setback = setbacks.remove(LEAD_NAME);
         let lead_unread = unread.remove(LEAD_NAME).unwrap_or_default();
         let stands = |member: TeamMember| {
             let setback = setbacks.remove(&member.name);
             let unread = unread.remove(&member.name).unwrap_or_default();
-            MemberStatus { failures: setback, unread, ..standing(member, &at_work, &open) }
+            MemberStatus { failures: setback, unread, ..member_status(member, &at_work, &open) }
         };
         let members = members.into_iter().map(stands).collect();
-        Ok(View {
+        Ok(TeamSnapshot {
             team,
             members,
-            lead_setback,
+            lead_failure_streak: lead_setback,
             is_lead_lost,
             is_lead_working,
             lead_unread,
@@ -160,26 +169,31 @@ impl Engine {
     }
 
     /// Letters of a team, the newest first.
-    pub async fn team_letters(
+    pub async fn list_team_messages(
         &self,
         name: &str,
         limit: usize,
     ) -> Result<Vec<polyclaw_domain::team_message::TeamMessage>> {
-        let team = match self.ended_team(name).await? {
+        let team = match self.find_ended_team(name).await? {
             Some(team) => team,
-            None => self.team_named(name).await?,
+            None => self.find_team(name).await?,
         };
         Ok(self.db().read(move |tx| team_messages::list_newest(tx, &team.id, limit)).await?)
     }
 
     /// What became of a team's tasks, behind a number.
-    pub async fn team_log(&self, name: &str, after: i64, limit: usize) -> Result<Vec<tasks::TaskEvent>> {
-        let team = match self.ended_team(name).await? {
+    pub async fn list_task_events(
+        &self,
+        name: &str,
+        after: i64,
+        limit: usize,
+    ) -> Result<Vec<tasks::TaskEvent>> {
+        let team = match self.find_ended_team(name).await? {
             Some(team) => team,
-            None => self.team_named(name).await?,
+            None => self.find_team(name).await?,
         };
         let id = team.id.clone();
-        match self.ledger_to_read(&team).await? {
+        match self.open_ledger_for_reading(&team).await? {
             Some(ledger) => Ok(ledger.read(move |tx| tasks::list_events(tx, &id, after, limit)).await?),
             None => Ok(Vec::new()),
         }
@@ -187,29 +201,29 @@ impl Engine {
 }
 
 /// What the main database knows of a team.
-struct Found {
+struct TeamRows {
     members: Vec<TeamMember>,
     at_work: Vec<String>,
-    setbacks: HashMap<String, FailureStreak>,
+    failure_streaks: HashMap<String, FailureStreak>,
     unread: HashMap<String, usize>,
     is_lead_lost: bool,
     is_lead_working: bool,
     turns: TurnBudget,
 }
 
-fn find(tx: &mut Tx<'_>, team: &Team, limit: u32) -> polyclaw_store::Result<Found> {
-    Ok(Found {
+fn load_team_rows(tx: &mut Tx<'_>, team: &Team, limit: u32) -> polyclaw_store::Result<TeamRows> {
+    Ok(TeamRows {
         members: teams::list_members(tx, &team.id)?,
         at_work: teams::list_members_at_work(tx, &team.id)?,
-        setbacks: teams::list_failure_streaks(tx, &team.id)?.into_iter().collect(),
+        failure_streaks: teams::list_failure_streaks(tx, &team.id)?.into_iter().collect(),
         unread: team_messages::count_unread(tx, &team.id)?.into_iter().collect(),
-        is_lead_lost: is_lost(tx, team)?,
+        is_lead_lost: has_lost_lead(tx, team)?,
         is_lead_working: jobs::session_load(tx, &team.lead)?.running.is_some(),
-        turns: turn_budget(tx, team, limit)?,
+        turns: load_turn_budget(tx, team, limit)?,
     })
 }
 
-fn standing(member: TeamMember, at_work: &[String], open: &[TeamTask]) -> MemberStatus {
+fn member_status(member: TeamMember, at_work: &[String], open: &[TeamTask]) -> MemberStatus {
     let holds = |task: &&TeamTask| {
         task.state != TeamTaskState::Pending
             && task.lease.as_ref().is_some_and(|lease| lease.owner == member.name)

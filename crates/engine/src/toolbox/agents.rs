@@ -6,46 +6,50 @@ use polyclaw_store::agents::StoredAgent;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Done, Refused};
-use crate::agent::find_loosely;
+use super::{ToolCallResult, ToolRefusal};
+use crate::agent::find_agent_fuzzy;
 use crate::core::Engine;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct List {}
+pub(super) struct AgentsListArguments {}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Set {
+pub(super) struct SessionSetAgentArguments {
     /// Its id or its name; a part that fits one agent only is enough.
     agent: String,
 }
 
-pub(super) async fn list(engine: &Engine, scope: &ToolScope) -> Done {
-    let active = engine.session(&scope.session).await.map(|session| session.active_agent).ok();
+pub(super) async fn list(engine: &Engine, scope: &ToolScope) -> ToolCallResult {
+    let active = engine.load_session(&scope.session).await.map(|session| session.active_agent).ok();
     let line = |stored: &StoredAgent| {
         let spec = &stored.spec;
         let mark = if Some(&spec.agent_id) == active.as_ref() { " (answers here)" } else { "" };
         let model = spec.defaults.model.as_ref().map(|model| format!(" [{model}]")).unwrap_or_default();
         format!("{} \"{}\"{model}{mark}: {}", spec.agent_id, spec.name, spec.description)
     };
-    Ok(engine.agents().await?.iter().map(line).collect::<Vec<_>>().join("\n"))
+    Ok(engine.list_agents().await?.iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
-pub(super) async fn set(engine: &Engine, scope: &ToolScope, Set { agent }: Set) -> Done {
-    let found = find_loosely(&engine.agents().await?, &agent)?.spec.agent_id.clone();
-    engine.set_agent(&scope.session, &found).await?;
+pub(super) async fn set_agent(
+    engine: &Engine,
+    scope: &ToolScope,
+    SessionSetAgentArguments { agent }: SessionSetAgentArguments,
+) -> ToolCallResult {
+    let found = find_agent_fuzzy(&engine.list_agents().await?, &agent)?.spec.agent_id.clone();
+    engine.set_session_agent(&scope.session, &found).await?;
     Ok(format!("{found} answers from the next turn on."))
 }
 
 /// An agent must not make itself stronger: to one that may do more, a person switches.
-pub(super) async fn asks(
+pub(super) async fn approval_question(
     engine: &Engine,
     scope: &ToolScope,
-    Set { agent }: Set,
-) -> std::result::Result<Option<String>, Refused> {
-    let all = engine.agents().await?;
-    let target = &find_loosely(&all, &agent)?.spec;
+    SessionSetAgentArguments { agent }: SessionSetAgentArguments,
+) -> std::result::Result<Option<String>, ToolRefusal> {
+    let all = engine.list_agents().await?;
+    let target = &find_agent_fuzzy(&all, &agent)?.spec;
     let own = all.iter().map(|stored| &stored.spec).find(|spec| spec.agent_id == scope.agent);
     let default = engine.settings().default_agent.clone();
     let more = match own {

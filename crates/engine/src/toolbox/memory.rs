@@ -16,20 +16,20 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::error::Result;
-use crate::memory::{Brain, Search};
+use crate::memory::{MemorySearch, MemoryStore};
 
 /// Memories of one answer, where the model does not say.
-const FOUND: usize = 5;
-const MOST_FOUND: usize = 20;
+const DEFAULT_SEARCH_RESULTS: usize = 5;
+const MAX_SEARCH_RESULTS: usize = 20;
 
-pub struct Memories {
-    brain: Arc<Brain>,
+pub struct MemoryToolbox {
+    memory_store: Arc<MemoryStore>,
     specs: [Arc<ToolSpec>; 3],
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Store {
+struct MemoryStoreArguments {
     content: String,
     key: Option<String>,
     kind: Option<String>,
@@ -40,24 +40,24 @@ struct Store {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Find {
+struct MemorySearchArguments {
     query: String,
     limit: Option<usize>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Forget {
+struct MemoryForgetArguments {
     id: String,
 }
 
-impl Memories {
-    pub fn new(brain: Arc<Brain>) -> Self {
-        Self { brain, specs: [store_spec(), find_spec(), forget_spec()].map(Arc::new) }
+impl MemoryToolbox {
+    pub fn new(memory_store: Arc<MemoryStore>) -> Self {
+        Self { memory_store, specs: [store_spec(), find_spec(), forget_spec()].map(Arc::new) }
     }
 
-    async fn store(&self, scope: &ToolScope, wanted: Store) -> Result<String> {
-        let (viewer, policy) = (viewer(scope), widest_scope(scope));
+    async fn store_memory(&self, scope: &ToolScope, wanted: MemoryStoreArguments) -> Result<String> {
+        let (viewer, policy) = (memory_viewer(scope), widest_scope(scope));
         let given = match wanted.scope {
             Some(named) => named.narrower_of(policy),
             None => default_scope(policy, &scope.session),
@@ -65,21 +65,23 @@ impl Memories {
         let memory = MemoryEntry {
             key: wanted.key.unwrap_or_default(),
             metadata: wanted.metadata,
-            ..self.brain.draft(&viewer, given, wanted.content)
+            ..self.memory_store.new_memory(&viewer, given, wanted.content)
         };
         let kind = wanted.kind.unwrap_or_else(|| memory.kind.clone());
-        let stored = self.brain.put(vec![MemoryEntry { kind, ..memory }]).await?;
+        let stored = self.memory_store.put_memories(vec![MemoryEntry { kind, ..memory }]).await?;
         let told = stored.iter().map(|memory| {
             json!({ "id": memory.id, "key": memory.key, "scope": memory.scope.as_str() }).to_string()
         });
         Ok(format!("Remembered: {}", told.collect::<String>()))
     }
 
-    async fn find(&self, scope: &ToolScope, wanted: Find) -> Result<String> {
-        let viewer = viewer(scope);
-        let limit = wanted.limit.unwrap_or(FOUND).clamp(1, MOST_FOUND);
-        let (found, _) =
-            self.brain.search(&Search { viewer: Some(&viewer), text: &wanted.query, limit }).await?;
+    async fn search_memories(&self, scope: &ToolScope, wanted: MemorySearchArguments) -> Result<String> {
+        let viewer = memory_viewer(scope);
+        let limit = wanted.limit.unwrap_or(DEFAULT_SEARCH_RESULTS).clamp(1, MAX_SEARCH_RESULTS);
+        let (found, _) = self
+            .memory_store
+            .search(&MemorySearch { viewer: Some(&viewer), text: &wanted.query, limit })
+            .await?;
         if found.is_empty() {
             return Ok("Nothing is remembered about that.".to_owned());
         }
@@ -91,29 +93,33 @@ impl Memories {
         Ok(found.iter().map(|(memory, _)| line(memory)).collect::<Vec<_>>().join("\n"))
     }
 
-    async fn forget(&self, scope: &ToolScope, wanted: Forget) -> Result<String> {
-        let owned = MemoryViewer { scope: widest_scope(scope), ..viewer(scope) };
-        Ok(match self.brain.forget_own(&owned, &wanted.id).await? {
+    async fn forget_memory(&self, scope: &ToolScope, wanted: MemoryForgetArguments) -> Result<String> {
+        let owned = MemoryViewer { scope: widest_scope(scope), ..memory_viewer(scope) };
+        Ok(match self.memory_store.forget_own(&owned, &wanted.id).await? {
             0 => "Nothing of yours has that id or key.".to_owned(),
             count => format!("Forgotten: {count}."),
         })
     }
 
-    async fn perform(&self, scope: &ToolScope, call: &ToolCall) -> std::result::Result<String, String> {
+    async fn run_tool(&self, scope: &ToolScope, call: &ToolCall) -> std::result::Result<String, String> {
         let told = |error: crate::error::Error| match error.hint() {
             Some(hint) => format!("{error}: {hint}."),
             None => error.to_string(),
         };
         match call.name.as_str() {
-            "memory_store" => self.store(scope, read(&call.arguments)?).await.map_err(told),
-            "memory_search" => self.find(scope, read(&call.arguments)?).await.map_err(told),
-            "memory_forget" => self.forget(scope, read(&call.arguments)?).await.map_err(told),
+            "memory_store" => self.store_memory(scope, parse_arguments(&call.arguments)?).await.map_err(told),
+            "memory_search" => {
+                self.search_memories(scope, parse_arguments(&call.arguments)?).await.map_err(told)
+            }
+            "memory_forget" => {
+                self.forget_memory(scope, parse_arguments(&call.arguments)?).await.map_err(told)
+            }
             other => Err(format!("There is no tool '{other}' here.")),
         }
     }
 }
 
-impl Toolbox for Memories {
+impl Toolbox for MemoryToolbox {
     fn list_tools(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
         if scope.memory.memory { self.specs.to_vec() } else { Vec::new() }
     }
@@ -129,7 +135,7 @@ impl Toolbox for Memories {
             if !scope.memory.memory {
                 return ToolOutcome::error("This agent does not remember.");
             }
-            match self.perform(scope, call).await {
+            match self.run_tool(scope, call).await {
                 Ok(said) => ToolOutcome::ok(said),
                 Err(why) => ToolOutcome::error(why),
             }
@@ -143,15 +149,15 @@ pub(crate) fn widest_scope(scope: &ToolScope) -> MemoryScope {
     if scope.authority == Authority::Owner { scope.memory.scope } else { MemoryScope::Session }
 }
 
-fn viewer(scope: &ToolScope) -> MemoryViewer {
+fn memory_viewer(scope: &ToolScope) -> MemoryViewer {
     MemoryViewer::for_session(&scope.agent, &scope.session, &scope.memory)
 }
 
-fn read<A: DeserializeOwned>(given: &Value) -> std::result::Result<A, String> {
+fn parse_arguments<A: DeserializeOwned>(given: &Value) -> std::result::Result<A, String> {
     arguments::parse_arguments(given).map_err(|error| format!("The arguments do not fit: {error}."))
 }
 
-fn spec(name: &str, description: &str, effect: ToolEffect, parameters: Value) -> ToolSpec {
+fn memory_tool_spec(name: &str, description: &str, effect: ToolEffect, parameters: Value) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
         description: description.to_owned(),
@@ -165,7 +171,7 @@ fn spec(name: &str, description: &str, effect: ToolEffect, parameters: Value) ->
 
 fn store_spec() -> ToolSpec {
     let about = "Remember a fact beyond this conversation. Not for secrets such as passwords.";
-    spec(
+    memory_tool_spec(
         "memory_store",
         about,
         ToolEffect::Idempotent,
@@ -187,7 +193,7 @@ fn store_spec() -> ToolSpec {
 
 fn find_spec() -> ToolSpec {
     let about = "Search what you remember, by words and by meaning.";
-    spec(
+    memory_tool_spec(
         "memory_search",
         about,
         ToolEffect::Pure,
@@ -195,7 +201,7 @@ fn find_spec() -> ToolSpec {
             "type": "object",
             "properties": {
                 "query": { "type": "string", "description": "What to look for, in words or as a question." },
-                "limit": { "type": "integer", "minimum": 1, "maximum": MOST_FOUND, "description": "At most so many; 5 if left out." }
+                "limit": { "type": "integer", "minimum": 1, "maximum": MAX_SEARCH_RESULTS, "description": "At most so many; 5 if left out." }
             },
             "required": ["query"],
             "additionalProperties": false
@@ -205,7 +211,7 @@ fn find_spec() -> ToolSpec {
 
 fn forget_spec() -> ToolSpec {
     let about = "Forget something you stored, by its id or key.";
-    spec(
+    memory_tool_spec(
         "memory_forget",
         about,
         ToolEffect::Idempotent,

@@ -10,15 +10,15 @@ use polyclaw_store::{Tx, outbox, sessions};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::own::{Asked, OwnTool};
-use super::{Done, Refused};
+use super::engine_tool::{EngineTool, ToolInvocation};
+use super::{ToolCallResult, ToolRefusal};
 use crate::core::Engine;
-use crate::delivery::{Label, parcels};
+use crate::delivery::{OutboxKey, build_outbox_messages};
 use crate::error::Error;
-use crate::settings::Settings;
+use crate::settings::EngineSettings;
 
 /// What a model is told where nobody granted the conversation.
-const NOT_GRANTED: &str = "is not one you may write to: tools.message_to in config.toml names those";
+const NOT_GRANTED_TEXT: &str = "is not one you may write to: tools.message_to in config.toml names those";
 
 #[derive(Clone, Copy)]
 pub(crate) enum MessageTool {
@@ -27,7 +27,7 @@ pub(crate) enum MessageTool {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Send {
+struct MessageArguments {
     /// The channel, such as `telegram`.
     channel: String,
     /// The account that sends it. The channel's default account if left out.
@@ -39,14 +39,14 @@ struct Send {
     text: String,
 }
 
-impl OwnTool for MessageTool {
+impl EngineTool for MessageTool {
     const ALL: &'static [Self] = &[Self::Send];
 
     fn spec(self) -> ToolSpec {
         ToolSpec {
             effect: ToolEffect::Effect,
             risk: ToolRisk::High,
-            ..arguments::build_tool_spec::<Send>(
+            ..arguments::build_tool_spec::<MessageArguments>(
                 "message",
                 "Sends a message to a conversation on a channel, beside your answer. Your answer goes to whoever asked by \
                  itself.",
@@ -55,41 +55,45 @@ impl OwnTool for MessageTool {
     }
 
     /// Where no conversation is granted it could never do anything.
-    fn is_offered(self, settings: &Settings, _: &ToolScope) -> bool {
+    fn is_offered(self, settings: &EngineSettings, _: &ToolScope) -> bool {
         !settings.message_to.is_empty()
     }
 
-    async fn perform(self, engine: &Engine, asked: Asked<'_>) -> Done {
-        let Send { channel, account, peer, thread, text } =
+    async fn perform(self, engine: &Engine, asked: ToolInvocation<'_>) -> ToolCallResult {
+        let MessageArguments { channel, account, peer, thread, text } =
             arguments::parse_arguments(&asked.call.arguments)?;
-        let address = granted(&engine.settings(), &DeliverTo { channel, account, peer, thread })?;
-        push(engine, asked, address, text).await
+        let address =
+            resolve_granted_address(&engine.settings(), &DeliverTo { channel, account, peer, thread })?;
+        push_to_outbox(engine, asked, address, text).await
     }
 }
 
 /// The conversation that is meant, if the config names it for agents.
-pub(super) fn granted(settings: &Settings, to: &DeliverTo) -> std::result::Result<ChatAddress, Refused> {
+pub(super) fn resolve_granted_address(
+    settings: &EngineSettings,
+    to: &DeliverTo,
+) -> std::result::Result<ChatAddress, ToolRefusal> {
     let missing = || {
         let account = to.account.as_deref().unwrap_or("its default one");
-        Refused(format!("There is no account {account} of channel {:?}.", to.channel))
+        ToolRefusal(format!("There is no account {account} of channel {:?}.", to.channel))
     };
-    let address = settings.reception.address(to).ok_or_else(missing)?;
+    let address = settings.inbound.resolve_address(to).ok_or_else(missing)?;
     match is_granted(settings, &address) {
         true => Ok(address),
-        false => Err(Refused(format!("{} {NOT_GRANTED}.", address.sender_key()))),
+        false => Err(ToolRefusal(format!("{} {NOT_GRANTED_TEXT}.", address.sender_key()))),
     }
 }
 
-pub(super) fn is_granted(settings: &Settings, address: &ChatAddress) -> bool {
+pub(super) fn is_granted(settings: &EngineSettings, address: &ChatAddress) -> bool {
     settings.message_to.iter().any(|pattern| glob_matches(pattern, &address.sender_key()))
 }
 
-async fn push(
+async fn push_to_outbox(
     engine: &Engine,
-    Asked { scope, turn, call }: Asked<'_>,
+    ToolInvocation { scope, turn, call }: ToolInvocation<'_>,
     address: ChatAddress,
     text: String,
-) -> Done {
+) -> ToolCallResult {
     let (key, session, name) =
         (format!("message-{turn}-{}", call.id), scope.session.clone(), address.sender_key());
     let wanted = session.clone();
@@ -99,11 +103,11 @@ async fn push(
         DeliveryPolicy { requested: true, session_delivers: found.delivers, session_sends: found.sends };
     let text = engine.redactor().redact_text(&text).into_owned();
     let kept = |kept: polyclaw_domain::delivery::SuppressReason| {
-        Refused(format!("It was not sent: {}.", kept.as_str()))
+        ToolRefusal(format!("It was not sent: {}.", kept.as_str()))
     };
     let outgoing = apply_gate(Some(address), policy, text).map_err(kept)?;
-    let label = Label { session: &session, turn, key: &key, first: 0, now: engine.now() };
-    let rows = parcels(engine, outgoing, &label);
+    let label = OutboxKey { session: &session, turn, key: &key, first: 0, now: engine.now() };
+    let rows = build_outbox_messages(engine, outgoing, &label);
     let write = move |tx: &mut Tx<'_>| rows.iter().try_for_each(|parcel| outbox::push(tx, parcel));
     engine.db().write(write).await.map_err(Error::from)?;
     engine.outbox_wake.notify_one();

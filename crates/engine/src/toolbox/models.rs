@@ -5,39 +5,44 @@ use polyclaw_domain::tool::ToolScope;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Done, Refused};
+use super::{ToolCallResult, ToolRefusal};
 use crate::core::Engine;
 
 /// Lines a model is shown; a provider may have hundreds.
-const SHOWN: usize = 100;
+const MAX_SHOWN_MODELS: usize = 100;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct List {
+pub(super) struct ModelsListArguments {
     /// Only the models of this provider.
     provider: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Set {
+pub(super) struct SessionSetModelArguments {
     /// provider/model, as models_list shows it, or "default".
     model_ref: String,
 }
 
-pub(super) async fn list(engine: &Engine, List { provider }: List) -> Done {
+pub(super) async fn list(
+    engine: &Engine,
+    ModelsListArguments { provider }: ModelsListArguments,
+) -> ToolCallResult {
     let models = engine.provider().list_models().await;
     let wanted = |info: &&ModelInfo| provider.as_ref().is_none_or(|name| info.model.provider == *name);
-    let lines: Vec<String> = models.iter().filter(wanted).map(line).collect();
+    let lines: Vec<String> = models.iter().filter(wanted).map(model_line).collect();
     Ok(match (lines.len(), provider) {
         (0, Some(provider)) => format!("The provider '{provider}' lists no models."),
         (0, None) => "No models are known.".to_owned(),
-        (count, _) if count > SHOWN => format!("{}\n+ ({} more)", lines[..SHOWN].join("\n"), count - SHOWN),
+        (count, _) if count > MAX_SHOWN_MODELS => {
+            format!("{}\n+ ({} more)", lines[..MAX_SHOWN_MODELS].join("\n"), count - MAX_SHOWN_MODELS)
+        }
         _ => lines.join("\n"),
     })
 }
 
-fn line(info: &ModelInfo) -> String {
+fn model_line(info: &ModelInfo) -> String {
     let state = match info.status {
         ModelStatus::Ready => "",
         ModelStatus::Cooling => " (cooling down after an error)",
@@ -48,12 +53,16 @@ fn line(info: &ModelInfo) -> String {
 }
 
 /// Models cost the owner's money: in a turn that others asked for, an owner has agreed to the call before it comes here.
-pub(super) async fn set(engine: &Engine, scope: &ToolScope, Set { model_ref }: Set) -> Done {
+pub(super) async fn set_model(
+    engine: &Engine,
+    scope: &ToolScope,
+    SessionSetModelArguments { model_ref }: SessionSetModelArguments,
+) -> ToolCallResult {
     if model_ref == "default" {
-        engine.set_model(&scope.session, None).await?;
+        engine.set_session_model(&scope.session, None).await?;
         return Ok("The agent's own model answers from the next turn on.".to_owned());
     }
-    let model = ModelRef::parse(&model_ref).map_err(|error| Refused(error.to_string()))?;
-    engine.set_model(&scope.session, Some(model.clone())).await?;
+    let model = ModelRef::parse(&model_ref).map_err(|error| ToolRefusal(error.to_string()))?;
+    engine.set_session_model(&scope.session, Some(model.clone())).await?;
     Ok(format!("{model} answers from the next turn on."))
 }

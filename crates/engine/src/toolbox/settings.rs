@@ -2,8 +2,8 @@
 
 use polyclaw_domain::tool::{ToolCall, ToolConsent, ToolEffect, ToolRisk, ToolScope, ToolSpec, arguments};
 
-use super::own::{Asked, OwnTool};
-use super::{Done, Refused, agents, draft, models, todo};
+use super::engine_tool::{EngineTool, ToolInvocation};
+use super::{ToolCallResult, ToolRefusal, agent_config, agents, models, todo};
 use crate::core::Engine;
 
 #[derive(Clone, Copy)]
@@ -17,7 +17,7 @@ pub(crate) enum SettingsTool {
     Todo,
 }
 
-impl OwnTool for SettingsTool {
+impl EngineTool for SettingsTool {
     const ALL: &'static [Self] = &[
         Self::ModelsList,
         Self::SetModel,
@@ -30,25 +30,25 @@ impl OwnTool for SettingsTool {
 
     fn spec(self) -> ToolSpec {
         match self {
-            Self::ModelsList => arguments::build_tool_spec::<models::List>(
+            Self::ModelsList => arguments::build_tool_spec::<models::ModelsListArguments>(
                 "models_list",
                 "Lists the models that can be used, as provider/model, with their state.",
             ),
             Self::SetModel => ToolSpec {
                 effect: ToolEffect::Idempotent,
-                ..arguments::build_tool_spec::<models::Set>(
+                ..arguments::build_tool_spec::<models::SessionSetModelArguments>(
                     "session_set_model",
                     "Uses another model in this session from the next turn on. 'default' goes back to the agent's own.",
                 )
             },
-            Self::AgentsList => arguments::build_tool_spec::<agents::List>(
+            Self::AgentsList => arguments::build_tool_spec::<agents::AgentsListArguments>(
                 "agents_list",
                 "Lists the agents there are: id, name, what each is for, and which one answers in this session.",
             ),
             Self::SetAgent => ToolSpec {
                 effect: ToolEffect::Idempotent,
                 consent: ToolConsent::ByCall,
-                ..arguments::build_tool_spec::<agents::Set>(
+                ..arguments::build_tool_spec::<agents::SessionSetAgentArguments>(
                     "session_set_agent",
                     "Lets another agent answer in this session from the next turn on, with its own model, tools and skills.",
                 )
@@ -57,7 +57,7 @@ impl OwnTool for SettingsTool {
                 effect: ToolEffect::Effect,
                 risk: ToolRisk::High,
                 consent: ToolConsent::ByCall,
-                ..arguments::build_tool_spec::<draft::Draft>(
+                ..arguments::build_tool_spec::<agent_config::AgentCreateArguments>(
                     "agent_create",
                     "Makes a new agent. A person is shown what it may do and must agree.",
                 )
@@ -66,14 +66,14 @@ impl OwnTool for SettingsTool {
                 effect: ToolEffect::Effect,
                 risk: ToolRisk::High,
                 consent: ToolConsent::ByCall,
-                ..arguments::build_tool_spec::<draft::Update>(
+                ..arguments::build_tool_spec::<agent_config::AgentUpdateArguments>(
                     "agent_update",
                     "Changes an agent that was made at run time. A person is shown what it may do then and must agree.",
                 )
             },
             Self::Todo => ToolSpec {
                 effect: ToolEffect::Idempotent,
-                ..arguments::build_tool_spec::<todo::Arguments>(
+                ..arguments::build_tool_spec::<todo::TodoArguments>(
                     "todo",
                     "Keeps your list of things to do in this session. With items it replaces the whole list; without, it \
                      shows it.",
@@ -82,33 +82,43 @@ impl OwnTool for SettingsTool {
         }
     }
 
-    async fn asks(
+    async fn approval_question(
         self,
         engine: &Engine,
         scope: &ToolScope,
         call: &ToolCall,
-    ) -> Result<Option<String>, Refused> {
+    ) -> Result<Option<String>, ToolRefusal> {
         let given = &call.arguments;
         match self {
-            Self::SetAgent => agents::asks(engine, scope, arguments::parse_arguments(given)?).await,
-            Self::Create => draft::asks_to_create(engine, arguments::parse_arguments(given)?).await.map(Some),
-            Self::Update => draft::asks_to_update(engine, arguments::parse_arguments(given)?).await.map(Some),
+            Self::SetAgent => {
+                agents::approval_question(engine, scope, arguments::parse_arguments(given)?).await
+            }
+            Self::Create => {
+                agent_config::create_question(engine, arguments::parse_arguments(given)?).await.map(Some)
+            }
+            Self::Update => {
+                agent_config::update_question(engine, arguments::parse_arguments(given)?).await.map(Some)
+            }
             _ => Ok(None),
         }
     }
 
-    async fn perform(self, engine: &Engine, Asked { scope, call, .. }: Asked<'_>) -> Done {
+    async fn perform(
+        self,
+        engine: &Engine,
+        ToolInvocation { scope, call, .. }: ToolInvocation<'_>,
+    ) -> ToolCallResult {
         let given = &call.arguments;
         match self {
             Self::ModelsList => models::list(engine, arguments::parse_arguments(given)?).await,
-            Self::SetModel => models::set(engine, scope, arguments::parse_arguments(given)?).await,
+            Self::SetModel => models::set_model(engine, scope, arguments::parse_arguments(given)?).await,
             Self::AgentsList => {
-                let agents::List {} = arguments::parse_arguments(given)?;
+                let agents::AgentsListArguments {} = arguments::parse_arguments(given)?;
                 agents::list(engine, scope).await
             }
-            Self::SetAgent => agents::set(engine, scope, arguments::parse_arguments(given)?).await,
-            Self::Create => draft::create(engine, arguments::parse_arguments(given)?).await,
-            Self::Update => draft::update(engine, arguments::parse_arguments(given)?).await,
+            Self::SetAgent => agents::set_agent(engine, scope, arguments::parse_arguments(given)?).await,
+            Self::Create => agent_config::create_agent(engine, arguments::parse_arguments(given)?).await,
+            Self::Update => agent_config::update_agent(engine, arguments::parse_arguments(given)?).await,
             Self::Todo => todo::run(engine, scope, arguments::parse_arguments(given)?).await,
         }
     }

@@ -6,24 +6,28 @@ use polyclaw_store::todos;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Done, Refused};
+use super::{ToolCallResult, ToolRefusal};
 use crate::core::Engine;
 use crate::error::Error;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Arguments {
+pub(super) struct TodoArguments {
     /// The whole list as it is to be. Left out: only show it.
     items: Option<Vec<TodoItem>>,
 }
 
-pub(super) async fn run(engine: &Engine, scope: &ToolScope, Arguments { items }: Arguments) -> Done {
+pub(super) async fn run(
+    engine: &Engine,
+    scope: &ToolScope,
+    TodoArguments { items }: TodoArguments,
+) -> ToolCallResult {
     let session = scope.session.clone();
     let Some(items) = items else {
         let kept = engine.db().read(move |tx| todos::get(tx, &session)).await.map_err(Error::from)?;
         return Ok(todo::render_todo_list(&kept));
     };
-    todo::check_todo_list(&items).map_err(Refused)?;
+    todo::check_todo_list(&items).map_err(ToolRefusal)?;
     let (stored, now) = (items.clone(), engine.now());
     engine
         .db()

@@ -14,60 +14,66 @@ use polyclaw_domain::turn::Turn;
 use polyclaw_store::Tx;
 use tokio::sync::Notify;
 
-use crate::budget::{self, Spent};
+use crate::budget::{self, UnstoredModelCall};
 use crate::core::Engine;
-use crate::draft::Drafting;
-use crate::live::Live;
-use crate::prompt::Context;
+use crate::draft::DraftStream;
+use crate::live_reply::LiveReply;
+use crate::prompt::TurnContext;
 use crate::redact;
 use crate::span;
 use crate::turn::{
-    Driven, EMPTY_REPLY, Halt, Patience, append, check_claim, lost, step_message, unless_stopping,
+    EMPTY_REPLY_CODE, ModelRetryPolicy, TurnAbort, TurnResult, abort_if_stopping, append_step, check_claim,
+    or_lost, step_message,
 };
-use crate::worker::Running;
+use crate::worker::RunningTurn;
 
 /// One model call. A reply with tool calls is stored as a step before this returns; a final one by the end.
-pub(super) async fn ask(
+pub(super) async fn ask_model(
     engine: &Engine,
-    running: &Arc<Running>,
-    context: &mut Context,
+    running: &Arc<RunningTurn>,
+    context: &mut TurnContext,
     machine: &Turn,
-) -> Driven<ModelReply> {
+) -> TurnResult<ModelReply> {
     if context.candidates.is_empty() {
-        return Err(Halt::no_model(engine));
+        return Err(TurnAbort::no_model(engine));
     }
-    let mut reply = call_in_room(engine, running, context).await?;
-    engine.reach(KillPoint::ReplyReceived).await;
-    redact::reply(&engine.redactor(), &mut reply);
+    let mut reply = call_with_retries(engine, running, context).await?;
+    engine.hit_kill_point(KillPoint::ReplyReceived).await;
+    redact::redact_reply(&engine.redactor(), &mut reply);
     machine.assign_call_ids(&mut reply.calls);
-    reply.calls.iter_mut().for_each(listed_name);
+    reply.calls.iter_mut().for_each(normalize_tool_name);
     context.truncated = reply.truncated;
     if reply.calls.is_empty() {
         return Ok(reply);
     }
     store_step(engine, running, context, &reply).await?;
-    engine.reach(KillPoint::StepStored).await;
+    engine.hit_kill_point(KillPoint::StepStored).await;
     Ok(reply)
 }
 
 /// One call that the model takes: where it refuses one as too long, it is sent less, until it does; where it has too
 /// much to do, it is asked again later.
-async fn call_in_room(engine: &Engine, running: &Arc<Running>, context: &mut Context) -> Driven<ModelReply> {
+async fn call_with_retries(
+    engine: &Engine,
+    running: &Arc<RunningTurn>,
+    context: &mut TurnContext,
+) -> TurnResult<ModelReply> {
     if context.is_too_long(engine) {
-        context.make_room(engine, running).await?;
+        context.compact_to_fit(engine, running).await?;
     }
-    let mut patience = Patience::default();
+    let mut patience = ModelRetryPolicy::default();
     loop {
-        match call(engine, running, context).await? {
+        match call_model(engine, running, context).await? {
             Ok(reply) => {
                 context.learn_window(engine, &reply.model);
-                context.desk.note_answered();
+                context.team_prompt.mark_answered();
                 return Ok(reply);
             }
             Err(error)
-                if error.class == ErrorClass::ContextTooLong && context.give_way(engine, running).await? => {}
-            Err(error) => match patience.bear(engine, running, context, error.clone()).await {
-                Err(Halt::Failed { code: EMPTY_REPLY, .. }) if context.has_result_for_owner() => {
+                if error.class == ErrorClass::ContextTooLong
+                    && context.compact_for_retry(engine, running).await? => {}
+            Err(error) => match patience.wait_or_fail(engine, running, context, error.clone()).await {
+                Err(TurnAbort::Failed { code: EMPTY_REPLY_CODE, .. }) if context.has_result_for_owner() => {
                     return silent_reply(context, &error).ok_or_else(|| error.into());
                 }
                 borne => borne?,
@@ -77,7 +83,7 @@ async fn call_in_room(engine: &Engine, running: &Arc<Running>, context: &mut Con
 }
 
 /// A child that has nothing to say about what it did has done it: its owner is given the last result of a tool.
-fn silent_reply(context: &Context, error: &ProviderError) -> Option<ModelReply> {
+fn silent_reply(context: &TurnContext, error: &ProviderError) -> Option<ModelReply> {
     let model = ModelRef::parse(&error.model).ok().or_else(|| context.candidates.first().cloned())?;
     Some(ModelReply {
         text: String::new(),
@@ -89,14 +95,14 @@ fn silent_reply(context: &Context, error: &ProviderError) -> Option<ModelReply> 
 }
 
 /// A tool is stored and looked up under the name it is listed by, whichever of its names the model used.
-fn listed_name(call: &mut ToolCall) {
+fn normalize_tool_name(call: &mut ToolCall) {
     if let Some(name) = listed_tool_name(&call.name) {
         name.clone_into(&mut call.name);
     }
 }
 
 /// An answer with neither words nor calls is none.
-fn not_empty(reply: ModelReply) -> Result<ModelReply, ProviderError> {
+fn reject_empty_reply(reply: ModelReply) -> Result<ModelReply, ProviderError> {
     if !reply.is_empty() {
         return Ok(reply);
     }
@@ -109,82 +115,84 @@ fn not_empty(reply: ModelReply) -> Result<ModelReply, ProviderError> {
 }
 
 /// Stores what a call cost that leaves no step behind.
-async fn store_spent(engine: &Engine, running: &Running) -> Driven<()> {
-    let (claim, now, spent) = (running.claim.clone(), engine.now(), running.spent());
+async fn store_usage(engine: &Engine, running: &RunningTurn) -> TurnResult<()> {
+    let (claim, now, spent) = (running.claim.clone(), engine.now(), running.model_call());
     let write = move |tx: &mut Tx<'_>| {
         let hold = check_claim(tx, &claim)?;
-        let notices = spent.as_ref().map_or(Ok(Vec::new()), |spent| spent.store(tx, &claim, now))?;
+        let notices = spent.as_ref().map_or(Ok(Vec::new()), |spent| spent.record_usage(tx, &claim, now))?;
         Ok((hold, notices))
     };
-    let (hold, notices) = lost(engine.persist(write).await)?;
-    running.spend(None);
-    budget::tell(engine, &running.claim, notices);
-    unless_stopping(hold)
+    let (hold, notices) = or_lost(engine.write_with_retry(write).await)?;
+    running.set_model_call(None);
+    budget::publish_budget_notices(engine, &running.claim, notices);
+    abort_if_stopping(hold)
 }
 
 /// One call, paid for: reserved before it is made, and noted until a transaction stores what it came to.
-async fn call(
+async fn call_model(
     engine: &Engine,
-    running: &Arc<Running>,
-    context: &mut Context,
-) -> Driven<Result<ModelReply, ProviderError>> {
-    context.look_at_images(engine).await?;
-    let mut prompt = context.prompt();
+    running: &Arc<RunningTurn>,
+    context: &mut TurnContext,
+) -> TurnResult<Result<ModelReply, ProviderError>> {
+    context.load_images(engine).await?;
+    let mut prompt = context.build_prompt();
     engine.redactor().redact_prompt(&mut prompt);
-    let reservation = budget::reserve(engine, running, context, &mut prompt).await?;
-    running.spend(context.candidates.first().map(|model| Spent::begun(model, reservation.clone())));
+    let reservation = budget::reserve_budget(engine, running, context, &mut prompt).await?;
+    running.set_model_call(
+        context.candidates.first().map(|model| UnstoredModelCall::in_flight(model, reservation.clone())),
+    );
     let began = engine.now();
-    let reply = stream(engine, running, context, &prompt).await;
-    span::chat(engine, running, (context.candidates.first(), began), &reply);
+    let reply = stream_reply(engine, running, context, &prompt).await;
+    span::record_chat_span(engine, running, (context.candidates.first(), began), &reply);
     match &reply {
         Ok(reply) => {
-            running.note_shown(false);
-            let spent = Spent::replied(engine, reply, reservation);
-            context.spend(&spent);
-            running.spend(Some(spent));
+            running.swap_shown(false);
+            let spent = UnstoredModelCall::from_reply(engine, reply, reservation);
+            context.add_usage(&spent);
+            running.set_model_call(Some(spent));
             if reply.is_empty() {
-                store_spent(engine, running).await?;
+                store_usage(engine, running).await?;
             }
         }
         Err(_) => {
-            running.spend(None);
-            budget::release(engine, &running.claim, reservation.as_deref()).await?;
+            running.set_model_call(None);
+            budget::release_reservation(engine, &running.claim, reservation.as_deref()).await?;
         }
     }
-    Ok(reply.and_then(not_empty))
+    Ok(reply.and_then(reject_empty_reply))
 }
 
-async fn stream(
+async fn stream_reply(
     engine: &Engine,
-    running: &Arc<Running>,
-    context: &Context,
+    running: &Arc<RunningTurn>,
+    context: &TurnContext,
     prompt: &Prompt,
 ) -> Result<ModelReply, ProviderError> {
-    engine.reach(KillPoint::PromptBuilt).await;
+    engine.hit_kill_point(KillPoint::PromptBuilt).await;
     let begun = Notify::new();
-    let drafting = Drafting::start(engine, running, context);
-    let live = Live::new(engine, running, context, drafting.as_ref());
+    let drafting = DraftStream::start(engine, running, context);
+    let live = LiveReply::new(engine, running, context, drafting.as_ref());
     let sink = |delta: StreamDelta| {
-        running.pulse();
+        running.note_progress();
         begun.notify_one();
-        live.show(delta);
+        live.show_delta(delta);
     };
     let mut asked = engine.provider().stream_reply(&context.candidates, prompt, &sink);
     let reply = tokio::select! {
         biased;
         reply = &mut asked => reply,
         () = begun.notified() => {
-            engine.reach(KillPoint::MidStream).await;
+            engine.hit_kill_point(KillPoint::MidStream).await;
             (&mut asked).await
         }
     };
     drop(asked);
-    live.end();
+    live.flush();
     drop(live);
     if let Some(drafting) = drafting {
-        drafting.end().await;
+        drafting.finish().await;
     }
-    let reply = reply.map_err(|error| redact::provider_error(&engine.redactor(), error));
+    let reply = reply.map_err(|error| redact::redact_provider_error(&engine.redactor(), error));
     if let Err(error) = &reply {
         tracing::warn!(class = error.class.as_str(), model = %error.model, "no model answered: {}", error.message);
     }
@@ -193,28 +201,28 @@ async fn stream(
 
 async fn store_step(
     engine: &Engine,
-    running: &Running,
-    context: &mut Context,
+    running: &RunningTurn,
+    context: &mut TurnContext,
     reply: &ModelReply,
-) -> Driven<()> {
+) -> TurnResult<()> {
     let (claim, now) = (&running.claim, engine.now());
     let mut step = step_message(context, claim, MessageId::new(engine.next_id()), now);
     step.text.clone_from(&reply.text);
     // What is stored is what may be seen; what runs is what the model asked for.
     let redactor = engine.redactor();
     step.parts = reply.calls.iter().map(|call| MessagePart::ToolCall(redactor.redact_call(call))).collect();
-    running.say_as(step.id.clone());
-    let (owned, stored, spent) = (claim.clone(), step.clone(), running.spent());
+    running.set_streamed_step(step.id.clone());
+    let (owned, stored, spent) = (claim.clone(), step.clone(), running.model_call());
     let write = move |tx: &mut Tx<'_>| {
-        let ticket = append(tx, &stored)?;
+        let ticket = append_step(tx, &stored)?;
         let hold = check_claim(tx, &owned)?;
-        let notices = spent.as_ref().map_or(Ok(Vec::new()), |spent| spent.store(tx, &owned, now))?;
+        let notices = spent.as_ref().map_or(Ok(Vec::new()), |spent| spent.record_usage(tx, &owned, now))?;
         Ok((ticket, hold, notices))
     };
-    let (ticket, hold, notices) = lost(engine.persist(write).await)?;
-    running.spend(None);
-    budget::tell(engine, claim, notices);
+    let (ticket, hold, notices) = or_lost(engine.write_with_retry(write).await)?;
+    running.set_model_call(None);
+    budget::publish_budget_notices(engine, claim, notices);
     step.ticket = ticket;
-    context.push(step);
-    unless_stopping(hold)
+    context.push_step(step);
+    abort_if_stopping(hold)
 }

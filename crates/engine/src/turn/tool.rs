@@ -21,70 +21,70 @@ use serde_json::json;
 use crate::approval;
 use crate::core::Engine;
 use crate::hub::FrameKind;
-use crate::prompt::{Context, Offered};
+use crate::prompt::{OfferedTool, TurnContext};
 use crate::span;
-use crate::toolbox::family;
+use crate::toolbox::subagents;
 use crate::turn::{
-    Driven, Halt, append, check_claim, end, event, lost, result_message, step_message, unless_stopping,
-    why_unreadable,
+    TurnAbort, TurnResult, abort_if_stopping, append_step, check_claim, end, invalid_arguments_message,
+    or_lost, result_message, step_message, turn_event,
 };
-use crate::worker::Running;
+use crate::worker::RunningTurn;
 
 pub(super) const OUTCOME_UNKNOWN: &str = "This call was cut off while it ran. Whether it took effect is unknown; it was \
 not run again. Check before repeating it.";
 
 /// For a call in which a model repeats what was hidden from it, or one of before a restart whose real arguments were
 /// never stored. Run as it stands, it would write the mark over the secret it stands for.
-const MARKED: &str = "Not run: the arguments hold '[redacted secret]', which stands for a value that is hidden here. Do it \
+const REDACTED_ARGUMENTS_TEXT: &str = "Not run: the arguments hold '[redacted secret]', which stands for a value that is hidden here. Do it \
 without that value, or let a person do it.";
 
 /// For a call that writes what agents are told, where no owner asked for it and none can be asked.
-const GUARDED: &str = "Not run: this file tells agents what to do. Only an owner may have it changed, and nobody can be \
+const GUARDED_FILE_TEXT: &str = "Not run: this file tells agents what to do. Only an owner may have it changed, and nobody can be \
 asked here.";
 
 /// Characters of a path in a question.
 const SHOWN_PATH: usize = 200;
 
 /// Runs a call and stores its result. Says whether a newer message of a person waits.
-pub(super) async fn run(
+pub(super) async fn run_tool_call(
     engine: &Engine,
-    running: &Arc<Running>,
-    context: &mut Context,
+    running: &Arc<RunningTurn>,
+    context: &mut TurnContext,
     call: &ToolCall,
-) -> Driven<(ToolOutcome, bool)> {
+) -> TurnResult<(ToolOutcome, bool)> {
     let claim = &running.claim;
     let (shown, began) = (engine.redactor().redact_call(call), engine.now());
     let offered = context.tools.iter().find(|tool| tool.spec.name == call.name);
-    let (effect, refused) = match (why_unreadable(call), offered) {
+    let (effect, refused) = match (invalid_arguments_message(call), offered) {
         (None, Some(tool)) if has_redaction_mark(call) => {
-            (tool.spec.effect, Some(ToolOutcome::error(MARKED)))
+            (tool.spec.effect, Some(ToolOutcome::error(REDACTED_ARGUMENTS_TEXT)))
         }
         (None, Some(tool)) => {
-            let effect = family::effect(&engine.settings(), call, tool.spec.effect);
-            (effect, consent(engine, running, context, (tool, call, &shown)).await?)
+            let effect = subagents::call_effect(&engine.settings(), call, tool.spec.effect);
+            (effect, obtain_consent(engine, running, context, (tool, call, &shown)).await?)
         }
         (unreadable, _) => {
-            let why = unreadable.unwrap_or_else(|| context.refusal(engine, &shown));
-            engine.record(event(claim, EventKind::ToolRefused, json!({ "why": why }))).await;
+            let why = unreadable.unwrap_or_else(|| context.tool_refusal(engine, &shown));
+            engine.record_event(turn_event(claim, EventKind::ToolRefused, json!({ "why": why }))).await;
             (ToolEffect::Pure, Some(ToolOutcome::error(why)))
         }
     };
     let (outcome, begun) = match refused {
         Some(outcome) => (outcome, None),
         None => {
-            if family::is_streamed(call) {
+            if subagents::is_streamed(call) {
                 end::release_drafts(engine, running, context).await?;
             }
-            let begun = begin(engine, running, call, effect).await?;
-            (perform(engine, running, context, (call, &shown), begun).await, Some(begun))
+            let begun = begin_intent(engine, running, call, effect).await?;
+            (execute_call(engine, running, context, (call, &shown), begun).await, Some(begun))
         }
     };
     // It was cut off in its wait, and waits on where the turn goes on.
-    if family::waits(&engine.settings(), call) && engine.is_draining() {
-        return Err(Halt::HandedBack);
+    if subagents::is_waiting_call(&engine.settings(), call) && engine.is_draining() {
+        return Err(TurnAbort::HandedBack);
     }
     if begun.is_some() {
-        span::tool(engine, running, &shown, (began, outcome.is_error));
+        span::record_tool_span(engine, running, &shown, (began, outcome.is_error));
     }
     engine.hub.publish(
         &claim.session,
@@ -94,21 +94,21 @@ pub(super) async fn run(
             name: shown.name.clone(),
             is_error: outcome.is_error,
             text: outcome.content.chars().take(4_000).collect(),
-            sandbox: outcome.facts.as_ref().map(measured),
+            sandbox: outcome.facts.as_ref().map(sandbox_facts_json),
         },
     );
     let steered = store_result(engine, running, context, &shown, (&outcome, begun)).await?;
-    engine.reach(KillPoint::ResultStored).await;
+    engine.hit_kill_point(KillPoint::ResultStored).await;
     Ok((outcome, steered))
 }
 
 /// A person's word, where the rules or the tool itself need it. `None`: go ahead.
-async fn consent(
+async fn obtain_consent(
     engine: &Engine,
-    running: &Arc<Running>,
-    context: &Context,
-    (tool, call, shown): (&Offered, &ToolCall, &ToolCall),
-) -> Driven<Option<ToolOutcome>> {
+    running: &Arc<RunningTurn>,
+    context: &TurnContext,
+    (tool, call, shown): (&OfferedTool, &ToolCall, &ToolCall),
+) -> TurnResult<Option<ToolOutcome>> {
     let by_call = tool.spec.consent == ToolConsent::ByCall;
     let authority = context.authority();
     let guarded = match authority {
@@ -116,12 +116,12 @@ async fn consent(
         _ => guarded(engine, context, call, shown).await,
     };
     let is_guarded = guarded.is_some();
-    let asks = tool.asks || is_guarded;
-    if !(asks || by_call) || is_begun(engine, running, call).await? {
+    let asks = tool.requires_approval || is_guarded;
+    if !(asks || by_call) || has_stored_intent(engine, running, call).await? {
         return Ok(None);
     }
     if is_guarded && !context.scope.can_ask {
-        return Ok(Some(ToolOutcome::error(GUARDED)));
+        return Ok(Some(ToolOutcome::error(GUARDED_FILE_TEXT)));
     }
     let approver =
         if is_guarded { RequiredApprover::Owner } else { policy::required_approver(&tool.spec, authority) };
@@ -134,11 +134,11 @@ async fn consent(
         ToolQuestion::None if !asks => Ok(None),
         ToolQuestion::None => {
             let words = guarded.and_then(|guarded| guarded.words);
-            approval::ask(engine, running, context, (shown, words.as_deref(), approver)).await
+            approval::request_approval(engine, running, context, (shown, words.as_deref(), approver)).await
         }
         ToolQuestion::Ask(words) => {
             let asked = (shown, Some(&*words), approver);
-            let refused = approval::ask(engine, running, context, asked).await?;
+            let refused = approval::request_approval(engine, running, context, asked).await?;
             // What was agreed to may have become something else while nobody answered.
             match refused.is_none() && question().await != ToolQuestion::Ask(words) {
                 true => {
@@ -157,7 +157,12 @@ struct Guarded {
 }
 
 /// Judges the path that is written in the call and the one that is behind its links.
-async fn guarded(engine: &Engine, context: &Context, call: &ToolCall, shown: &ToolCall) -> Option<Guarded> {
+async fn guarded(
+    engine: &Engine,
+    context: &TurnContext,
+    call: &ToolCall,
+    shown: &ToolCall,
+) -> Option<Guarded> {
     if policy::writes_instructions(call) {
         return Some(Guarded { words: None });
     }
@@ -180,43 +185,49 @@ fn is_skill_file(folders: &[PathBuf], workspace: &Path, file: &Path) -> bool {
 }
 
 /// After a crash: it was begun, so it was agreed to, and whether it runs again is for its effect class to say.
-async fn is_begun(engine: &Engine, running: &Running, call: &ToolCall) -> Driven<bool> {
+async fn has_stored_intent(engine: &Engine, running: &RunningTurn, call: &ToolCall) -> TurnResult<bool> {
     let (turn, id) = (running.claim.turn.clone(), call.id.clone());
     let read = engine.db().read(move |tx| intents::is_started(tx, &turn, &id));
-    read.await.map_err(|error| Halt::Lost(error.into()))
+    read.await.map_err(|error| TurnAbort::Lost(error.into()))
 }
 
 /// Facts as people get them: all of them, and a line.
-fn measured(facts: &SandboxFacts) -> serde_json::Value {
+fn sandbox_facts_json(facts: &SandboxFacts) -> serde_json::Value {
     json!({ "line": facts.summary_line(), "facts": facts })
 }
 
-async fn begin(
+async fn begin_intent(
     engine: &Engine,
-    running: &Running,
+    running: &RunningTurn,
     call: &ToolCall,
     effect: ToolEffect,
-) -> Driven<ReplayDecision> {
+) -> TurnResult<ReplayDecision> {
     let (claim, call, now) = (running.claim.clone(), call.clone(), engine.now());
     let write = move |tx: &mut Tx<'_>| match check_claim(tx, &claim)? {
         ClaimStatus::Valid => intents::start_call(tx, &claim.turn, &call, effect, now).map(Some),
         _ => Ok(None),
     };
-    let begun = lost(engine.persist(write).await)?.ok_or(Halt::Cancelled)?;
-    engine.reach(KillPoint::IntentStored).await;
+    let begun = or_lost(engine.write_with_retry(write).await)?.ok_or(TurnAbort::Cancelled)?;
+    engine.hit_kill_point(KillPoint::IntentStored).await;
     Ok(begun)
 }
 
-async fn perform(
+async fn execute_call(
     engine: &Engine,
-    running: &Running,
-    context: &Context,
+    running: &RunningTurn,
+    context: &TurnContext,
     (call, shown): (&ToolCall, &ToolCall),
     begun: ReplayDecision,
 ) -> ToolOutcome {
     let claim = &running.claim;
     if begun == ReplayDecision::Unknown {
-        engine.record(event(claim, EventKind::TurnTakenOver, json!({ "unknown_outcome": call.name }))).await;
+        engine
+            .record_event(turn_event(
+                claim,
+                EventKind::TurnTakenOver,
+                json!({ "unknown_outcome": call.name }),
+            ))
+            .await;
         return ToolOutcome::error(OUTCOME_UNKNOWN);
     }
     engine.hub.publish(
@@ -238,7 +249,7 @@ async fn perform(
     };
     let clean = || pieces.lock().unwrap_or_else(PoisonError::into_inner);
     let progress = |text: &str| {
-        running.pulse();
+        running.note_progress();
         publish(clean().push(text));
     };
     let mut outcome = engine.tools().run(&context.scope, &claim.turn, call, &progress).await;
@@ -247,34 +258,34 @@ async fn perform(
     outcome.images.iter_mut().for_each(|(name, _)| redactor.redact_in_place(name));
     if let Some(crashes @ 1..) = outcome.facts.as_ref().map(|facts| facts.crashes) {
         let data = json!({ "code": "worker_crash", "tool": call.name, "crashes": crashes });
-        engine.record(event(claim, EventKind::WorkerCrashed, data)).await;
+        engine.record_event(turn_event(claim, EventKind::WorkerCrashed, data)).await;
     }
-    engine.reach(KillPoint::ToolRan).await;
+    engine.hit_kill_point(KillPoint::ToolRan).await;
     outcome
 }
 
 async fn store_result(
     engine: &Engine,
-    running: &Running,
-    context: &mut Context,
+    running: &RunningTurn,
+    context: &mut TurnContext,
     call: &ToolCall,
     (outcome, begun): (&ToolOutcome, Option<ReplayDecision>),
-) -> Driven<bool> {
+) -> TurnResult<bool> {
     let now = engine.now();
     let id = MessageId::new(engine.next_id());
     let mut step = result_message(step_message(context, &running.claim, id, now), call, outcome);
     let (claim, call_id, stored) = (running.claim.clone(), call.id.clone(), step.clone());
     let write = move |tx: &mut Tx<'_>| {
-        let ticket = append(tx, &stored)?;
+        let ticket = append_step(tx, &stored)?;
         let hold = check_claim(tx, &claim)?;
         if let Some(begun) = begun {
             intents::finish_call(tx, &claim.turn, &call_id, begun, now)?;
         }
         Ok((ticket, jobs::is_steered(tx, &claim.session)?, hold))
     };
-    let (ticket, steered, hold) = lost(engine.persist(write).await)?;
+    let (ticket, steered, hold) = or_lost(engine.write_with_retry(write).await)?;
     step.ticket = ticket;
-    context.push(step);
-    unless_stopping(hold)?;
+    context.push_step(step);
+    abort_if_stopping(hold)?;
     Ok(steered)
 }

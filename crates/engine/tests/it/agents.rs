@@ -11,8 +11,8 @@ use polyclaw_domain::policy::ToolProfile;
 use polyclaw_domain::provider::{Prompt, PromptMessage};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
-use polyclaw_engine::ingress::Inbound;
-use polyclaw_engine::{Error, decide};
+use polyclaw_engine::ingress::IngressMessage;
+use polyclaw_engine::{Error, decide_approval};
 use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Line, Scripted, last_user};
@@ -51,7 +51,7 @@ fn shown(prompt: &Prompt) -> Vec<&str> {
 }
 
 async fn all_tools(world: &World) -> Vec<String> {
-    let all = world.engine.tools_of(None, None).await.unwrap();
+    let all = world.engine.explain_tools(None, None).await.unwrap();
     all.into_iter().map(|one| one.tool.name.clone()).collect()
 }
 
@@ -68,23 +68,23 @@ async fn switching_changes_model_and_tools_together_at_the_next_turn() {
     let world = ground.wake(Faulty::never());
     let key = World::key("me");
     assert_eq!(world.says("x").await.model.as_deref(), Some("scripted/model"));
-    let listed = world.engine.command(&key, "/agents").await.unwrap().unwrap();
+    let listed = world.engine.run_command(&key, "/agents").await.unwrap().unwrap();
     assert!(listed.contains("* main") && listed.contains("  ops"), "{listed}");
     for name in ["ops", "Operations"] {
-        world.engine.command(&key, &format!("/agent {name}")).await.unwrap().unwrap();
+        world.engine.run_command(&key, &format!("/agent {name}")).await.unwrap().unwrap();
         assert_eq!(world.says("x").await.model.as_deref(), Some("lab/big"));
         let prompt = model.prompts().pop().unwrap();
         assert_eq!(shown(&prompt), ["look", "todo"]);
         assert!(prompt.system.starts_with("You are careful."));
-        world.engine.command(&key, "/agent main").await.unwrap().unwrap();
+        world.engine.run_command(&key, "/agent main").await.unwrap().unwrap();
         assert_eq!(world.says("x").await.model.as_deref(), Some("scripted/model"));
         assert!(shown(&model.prompts().pop().unwrap()).contains(&"pay"));
     }
     assert!(
-        matches!(world.engine.command(&key, "/agent oper").await.unwrap(), Err(Error::UnknownAgent(_))),
+        matches!(world.engine.run_command(&key, "/agent oper").await.unwrap(), Err(Error::UnknownAgent(_))),
         "exactly"
     );
-    world.engine.command(&key, "/model lab/small").await.unwrap().unwrap();
+    world.engine.run_command(&key, "/model lab/small").await.unwrap().unwrap();
     assert_eq!(world.says("x").await.model.as_deref(), Some("lab/small"));
 }
 
@@ -98,7 +98,7 @@ async fn a_switch_holds_for_what_already_waits() {
     world.sends("me", "work").await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     let waiting = world.sends("me", "hello").await.unwrap();
-    world.engine.command(&World::key("me"), "/agent ops").await.unwrap().unwrap();
+    world.engine.run_command(&World::key("me"), "/agent ops").await.unwrap().unwrap();
     gate.add_permits(10);
     assert_eq!(world.answer(&waiting).await.model.as_deref(), Some("lab/big"));
     world.settled().await;
@@ -107,7 +107,7 @@ async fn a_switch_holds_for_what_already_waits() {
 #[tokio::test(start_paused = true)]
 async fn every_tool_of_the_engine_can_be_named_in_a_config() {
     let world = World::new().await;
-    let tools = world.engine.tools_of(None, None).await.unwrap();
+    let tools = world.engine.explain_tools(None, None).await.unwrap();
     let names = tools.iter().map(|tool| tool.tool.name.clone());
     // The rest is what the world's own toolbox has for tests.
     let own = names.filter(|name| !["look", "put", "pay"].contains(&name.as_str()));
@@ -142,16 +142,17 @@ async fn a_model_that_tries_every_hidden_tool_by_name_gets_none() {
         .await;
         let world = ground.wake(Faulty::never());
         world.says("look {}").await;
-        world.engine.set_agent(&World::key("me"), &id).await.unwrap();
+        world.engine.set_session_agent(&World::key("me"), &id).await.unwrap();
         let runs_before = ground.tools.runs().len();
         let mut hidden = Vec::new();
         for name in all_tools(&world).await {
-            let explained = world.engine.explain(&name, Some(&id), Some(&World::key("me"))).await.unwrap();
+            let explained =
+                world.engine.explain_tool(&name, Some(&id), Some(&World::key("me"))).await.unwrap();
             if explained.allowed {
                 continue;
             }
             let said = world.says(&format!("{name} {{}}")).await.text;
-            let decided = explained.decided().unwrap();
+            let decided = explained.deciding_reason().unwrap();
             assert!(said.starts_with(&format!("got The tool '{name}' is not available here")), "{said}");
             assert!(said.contains(&format!("(rule {})", decided.rule)), "the same rule: {said}");
             assert!(!shown(&model.prompts().pop().unwrap()).contains(&name.as_str()));
@@ -212,8 +213,8 @@ async fn a_model_can_look_at_models_and_agents_and_switches_with_a_persons_word(
     let address =
         ChatAddress { channel: "web".into(), account: String::new(), peer: "me".into(), thread: None };
     let at_home = async |text: &str| {
-        let asked = Inbound::from_person(home.clone(), AgentId::main(), address.clone(), text);
-        let accepted = world.engine.accept(asked).await.unwrap();
+        let asked = IngressMessage::from_person(home.clone(), AgentId::main(), address.clone(), text);
+        let accepted = world.engine.accept_message(asked).await.unwrap();
         world.answer(&accepted).await
     };
     assert!(at_home(r#"session_set_model {"model_ref": "nonsense"}"#).await.text.contains("is not a model"));
@@ -224,11 +225,11 @@ async fn a_model_can_look_at_models_and_agents_and_switches_with_a_persons_word(
     // It may do no more, and has files and memories of its own: a person agrees.
     let accepted = world.sends("me", r#"session_set_agent {"agent": "careful"}"#).await.unwrap();
     let id = question(&world).await;
-    let asked = world.engine.question(&id).await.unwrap().unwrap().question;
+    let asked = world.engine.find_approval(&id).await.unwrap().unwrap().question;
     assert!(asked.contains("context_policy, workspace"), "{asked}");
-    decide(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await.unwrap();
+    decide_approval(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await.unwrap();
     assert!(world.answer(&accepted).await.text.contains("reader answers from the next turn on"));
-    assert_eq!(world.engine.session(&World::key("me")).await.unwrap().active_agent.as_str(), "reader");
+    assert_eq!(world.engine.load_session(&World::key("me")).await.unwrap().active_agent.as_str(), "reader");
 }
 
 #[tokio::test(start_paused = true)]
@@ -241,12 +242,12 @@ async fn to_an_agent_that_may_do_more_a_person_switches() {
     .await;
     let world = ground.wake(Faulty::never());
     world.says("todo {}").await;
-    world.engine.set_agent(&World::key("me"), &weak).await.unwrap();
+    world.engine.set_session_agent(&World::key("me"), &weak).await.unwrap();
     let accepted = world.sends("me", r#"session_set_agent {"agent": "main"}"#).await.unwrap();
     let id = question(&world).await;
-    decide(&world.engine, &id, by_owner(ApprovalDecision::Deny)).await.unwrap();
+    decide_approval(&world.engine, &id, by_owner(ApprovalDecision::Deny)).await.unwrap();
     assert!(world.answer(&accepted).await.text.contains("did not allow"));
-    assert_eq!(world.engine.session(&World::key("me")).await.unwrap().active_agent, weak);
+    assert_eq!(world.engine.load_session(&World::key("me")).await.unwrap().active_agent, weak);
 }
 
 pub fn in_a_folder(mut ground: Ground) -> (Ground, tempfile::TempDir) {
@@ -276,11 +277,11 @@ async fn an_agent_is_made_from_a_turn_with_a_persons_word_and_is_a_file_too() {
         for said in ["Make a new agent", "looks after servers", "Tools: the profile \"coding\""] {
             assert!(asked.question.contains(said), "{}", asked.question);
         }
-        decide(&world.engine, &asked.id, by_owner(decision)).await.unwrap();
+        decide_approval(&world.engine, &asked.id, by_owner(decision)).await.unwrap();
         world.answer(&accepted).await;
-        assert_eq!(world.engine.agent(&AgentId::parse("ops").unwrap()).await.is_ok(), made);
+        assert_eq!(world.engine.load_agent(&AgentId::parse("ops").unwrap()).await.is_ok(), made);
     }
-    let stored = world.engine.agent(&AgentId::parse("ops").unwrap()).await.unwrap();
+    let stored = world.engine.load_agent(&AgentId::parse("ops").unwrap()).await.unwrap();
     assert_eq!(
         (stored.source, stored.spec.policy.tools.profile),
         (AgentSource::Api, Some(ToolProfile::Coding))
@@ -320,9 +321,9 @@ async fn what_was_agreed_to_is_what_is_changed() {
         .unwrap()
         .unwrap();
     assert!(asked.question.contains("It may do MORE than now: policy.tools."), "{}", asked.question);
-    decide(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await.unwrap();
+    decide_approval(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await.unwrap();
     assert!(world.answer(&accepted).await.text.contains("has changed since"));
-    assert_eq!(world.engine.agent(&other.agent_id).await.unwrap().spec, other);
+    assert_eq!(world.engine.load_agent(&other.agent_id).await.unwrap().spec, other);
     let main = world.says(r#"agent_update {"agent_id": "main", "patch": {}}"#).await.text;
     assert!(main.contains("agent_in_config"), "{main}");
 }
@@ -336,7 +337,7 @@ async fn a_list_of_things_to_do_outlives_turns_and_restarts_and_ends_with_the_co
     let world = world.killed().await.wake(Faulty::never());
     assert_eq!(world.says("todo {}").await.text, said);
     assert!(world.says(r#"todo {"items": [{"text": ""}]}"#).await.text.contains("item 1 is empty"));
-    world.engine.renew(&World::key("me")).await.unwrap();
+    world.engine.renew_session(&World::key("me")).await.unwrap();
     assert_eq!(world.says("todo {}").await.text, "got The list is empty.");
     assert_eq!(glance(&world.transcript("me").await).len(), 4);
 }
@@ -353,7 +354,7 @@ async fn an_agent_that_the_config_names_is_not_deleted() {
         (refused.code(), refused.to_string().as_str()),
         ("agent_in_use", "the config names the agent 'ops' in bindings[0].agent_id")
     );
-    assert!(world.engine.agent(&ops).await.is_ok());
+    assert!(world.engine.load_agent(&ops).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,9 +6,9 @@ use polyclaw_domain::id::{AgentId, ApprovalId, TraceId};
 use polyclaw_domain::policy::ApprovalMode;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
-use polyclaw_engine::hub::{FrameKind, Watch};
-use polyclaw_engine::ingress::{Accepted, Inbound, Relayed, Way};
-use polyclaw_engine::{Error, Verdict, decide};
+use polyclaw_engine::hub::{FrameKind, HubSubscription};
+use polyclaw_engine::ingress::{AcceptedMessage, IngressMessage, RelayInfo, RelayKind};
+use polyclaw_engine::{ApprovalAnswer, Error, decide_approval};
 use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_store::messages;
 use polyclaw_testkit::until;
@@ -38,24 +38,24 @@ pub async fn ground() -> Ground {
     ground
 }
 
-pub fn by_owner(decision: ApprovalDecision) -> Verdict {
-    Verdict { decision, reason: None, by: ApprovalResponder::Owner, shown: None }
+pub fn by_owner(decision: ApprovalDecision) -> ApprovalAnswer {
+    ApprovalAnswer { decision, reason: None, by: ApprovalResponder::Owner, shown: None }
 }
 
-pub fn from_terminal(text: &str) -> Inbound {
+pub fn from_terminal(text: &str) -> IngressMessage {
     let mut inbound = World::inbound("me", text);
     inbound.address.channel = "cli".into();
     inbound
 }
 
 pub async fn question(world: &World) -> ApprovalId {
-    let first = async || world.engine.open_questions().await.unwrap().into_iter().next();
+    let first = async || world.engine.list_open_approvals().await.unwrap().into_iter().next();
     until("it asks", async || first().await.is_some()).await;
     first().await.unwrap().id
 }
 
 /// The next question that is no longer asked, and why.
-async fn closed(watch: &mut Watch) -> (ApprovalId, &'static str) {
+async fn closed(watch: &mut HubSubscription) -> (ApprovalId, &'static str) {
     loop {
         if let FrameKind::ApprovalDecided { approval_id, state } = &watch.recv().await.unwrap().kind {
             return (approval_id.clone(), state);
@@ -66,24 +66,24 @@ async fn closed(watch: &mut Watch) -> (ApprovalId, &'static str) {
 #[tokio::test(start_paused = true)]
 async fn a_person_says_yes_and_it_runs_once() {
     let world = ground().await.wake(Faulty::never());
-    let accepted = world.engine.accept(from_terminal("run it")).await.unwrap();
+    let accepted = world.engine.accept_message(from_terminal("run it")).await.unwrap();
     let id = question(&world).await;
-    decide(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await.unwrap();
+    decide_approval(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await.unwrap();
     world.answer(&accepted).await;
     assert_eq!(glance(&world.transcript("me").await)[2], "result it ran");
-    let again = decide(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await;
-    assert!(matches!(again, Err(Error::NotNow(_))), "a second tap is refused");
+    let again = decide_approval(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await;
+    assert!(matches!(again, Err(Error::InvalidState(_))), "a second tap is refused");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_person_says_no() {
     let world = ground().await.wake(Faulty::never());
-    let accepted = world.engine.accept(from_terminal("run it")).await.unwrap();
+    let accepted = world.engine.accept_message(from_terminal("run it")).await.unwrap();
     let id = question(&world).await;
-    decide(
+    decide_approval(
         &world.engine,
         &id,
-        Verdict { reason: Some("too risky".into()), ..by_owner(ApprovalDecision::Deny) },
+        ApprovalAnswer { reason: Some("too risky".into()), ..by_owner(ApprovalDecision::Deny) },
     )
     .await
     .unwrap();
@@ -97,12 +97,12 @@ async fn nobody_answers_for_half_an_hour_and_the_turn_goes_on() {
     ground.settings.turn_ms = 3_600_000;
     let world = ground.wake(Faulty::never());
     let inbound = from_terminal("run it");
-    let mut watch = world.engine.hub.watch(&inbound.session);
-    let accepted = world.engine.accept(inbound).await.unwrap();
+    let mut watch = world.engine.hub.subscribe(&inbound.session);
+    let accepted = world.engine.accept_message(inbound).await.unwrap();
     let id = question(&world).await;
     assert_eq!(closed(&mut watch).await, (id.clone(), "expired"), "whoever shows it takes it away");
-    let late = decide(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await;
-    assert!(matches!(late, Err(Error::NotNow(why)) if why.contains("expired")));
+    let late = decide_approval(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await;
+    assert!(matches!(late, Err(Error::InvalidState(why)) if why.contains("expired")));
     assert_eq!(world.answer(&accepted).await.text, "fine");
     assert!(glance(&world.transcript("me").await)[2].starts_with("result Nobody answered"));
 }
@@ -111,10 +111,10 @@ async fn nobody_answers_for_half_an_hour_and_the_turn_goes_on() {
 async fn a_question_survives_a_crash() {
     let ground = ground().await;
     let world = ground.wake(Faulty::never());
-    let accepted = world.engine.accept(from_terminal("run it")).await.unwrap();
+    let accepted = world.engine.accept_message(from_terminal("run it")).await.unwrap();
     let id = question(&world).await;
     let world = world.killed().await.wake(Faulty::never());
-    decide(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await.unwrap();
+    decide_approval(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await.unwrap();
     world.answer(&accepted).await;
     assert_eq!(glance(&world.transcript("me").await)[2], "result it ran");
 }
@@ -122,10 +122,10 @@ async fn a_question_survives_a_crash() {
 #[tokio::test(start_paused = true)]
 async fn another_message_is_no_approval() {
     let world = ground().await.wake(Faulty::never());
-    let accepted = world.engine.accept(from_terminal("run it")).await.unwrap();
+    let accepted = world.engine.accept_message(from_terminal("run it")).await.unwrap();
     let id = question(&world).await;
-    let mut watch = world.engine.hub.watch(&World::inbound("me", "").session);
-    let yes = world.engine.accept(from_terminal("yes, do it")).await.unwrap();
+    let mut watch = world.engine.hub.subscribe(&World::inbound("me", "").session);
+    let yes = world.engine.accept_message(from_terminal("yes, do it")).await.unwrap();
     assert_eq!(world.answer(&yes).await.text, "fine");
     assert_eq!(closed(&mut watch).await, (id, "expired"));
     world.answer(&accepted).await;
@@ -139,7 +139,7 @@ async fn where_nobody_can_be_asked_the_tool_is_not_there() {
     let world = ground().await.wake(Faulty::never());
     let mut inbound = World::inbound("me", "run it");
     inbound.address.channel = "api".into();
-    let accepted = world.engine.accept(inbound).await.unwrap();
+    let accepted = world.engine.accept_message(inbound).await.unwrap();
     world.answer(&accepted).await;
     let result = &glance(&world.transcript("me").await)[2];
     assert!(
@@ -149,7 +149,7 @@ async fn where_nobody_can_be_asked_the_tool_is_not_there() {
 }
 
 /// In a chat the question comes as a message, and the sender answers there.
-async fn asked_in_chat(world: &World) -> (Accepted, ApprovalId) {
+async fn asked_in_chat(world: &World) -> (AcceptedMessage, ApprovalId) {
     let accepted = world.sends("me", "run it").await.unwrap();
     let id = question(world).await;
     while world.ground.outlet.visible().is_empty() {
@@ -163,7 +163,7 @@ async fn asked_in_chat(world: &World) -> (Accepted, ApprovalId) {
     (accepted, id)
 }
 
-fn answer(name: &str, id: &ApprovalId) -> Inbound {
+fn answer(name: &str, id: &ApprovalId) -> IngressMessage {
     World::inbound(name, &format!("/approve {id}"))
 }
 
@@ -171,10 +171,11 @@ fn answer(name: &str, id: &ApprovalId) -> Inbound {
 async fn the_sender_who_asked_answers_in_the_chat_and_it_runs_once() {
     let world = ground().await.wake(Faulty::never());
     let (accepted, id) = asked_in_chat(&world).await;
-    let said = world.engine.command_from(&answer("me", &id), CallerRole::Alone).await.unwrap();
+    let said = world.engine.run_inbound_command(&answer("me", &id), CallerRole::Alone).await.unwrap();
     assert_eq!(said.as_deref(), Some("Approved: it runs now."));
     assert_eq!(world.answer(&accepted).await.text, "fine");
-    let again = world.engine.command_from(&answer("me", &id), CallerRole::Alone).await.unwrap().unwrap();
+    let again =
+        world.engine.run_inbound_command(&answer("me", &id), CallerRole::Alone).await.unwrap().unwrap();
     assert!(again.contains("already approved"), "a second tap: {again}");
     world.settled().await;
     let transcript = glance(&world.transcript("me").await);
@@ -188,8 +189,8 @@ async fn the_sender_who_asked_answers_in_the_chat_and_it_runs_once() {
 async fn nobody_else_and_nowhere_else_is_it_answered() {
     let world = ground().await.wake(Faulty::never());
     let (accepted, id) = asked_in_chat(&world).await;
-    let refused = async |inbound: Inbound| {
-        world.engine.command_from(&inbound, CallerRole::Alone).await.unwrap().unwrap()
+    let refused = async |inbound: IngressMessage| {
+        world.engine.run_inbound_command(&inbound, CallerRole::Alone).await.unwrap().unwrap()
     };
     // Somebody else, in a conversation of their own and in this one.
     let other = answer("you", &id);
@@ -202,25 +203,25 @@ async fn nobody_else_and_nowhere_else_is_it_answered() {
     thread.address.thread = Some("2".into());
     assert!(refused(thread).await.contains("another conversation"));
     // The owner, in another session.
-    let elsewhere = world.engine.command(&World::key("other"), &format!("/approve {id}")).await.unwrap();
+    let elsewhere = world.engine.run_command(&World::key("other"), &format!("/approve {id}")).await.unwrap();
     assert!(matches!(elsewhere, Err(Error::NotYours(InvalidApproval::OtherConversation))));
     // An answer to something else than what would run.
-    let shown = Verdict { shown: Some("else".into()), ..by_owner(ApprovalDecision::Approve) };
+    let shown = ApprovalAnswer { shown: Some("else".into()), ..by_owner(ApprovalDecision::Approve) };
     assert!(matches!(
-        decide(&world.engine, &id, shown).await,
+        decide_approval(&world.engine, &id, shown).await,
         Err(Error::NotYours(InvalidApproval::OtherArguments))
     ));
     // Another agent, relaying the words.
     let mut relayed = answer("me", &id);
-    relayed.relayed =
-        Some(Relayed { from: World::key("x"), hop: 1, trace: TraceId::new("t"), way: Way::Send });
+    relayed.relay =
+        Some(RelayInfo { from: World::key("x"), hop: 1, trace: TraceId::new("t"), kind: RelayKind::Send });
     assert!(
-        world.engine.command_from(&relayed, CallerRole::Alone).await.unwrap().is_none(),
+        world.engine.run_inbound_command(&relayed, CallerRole::Alone).await.unwrap().is_none(),
         "no answer at all"
     );
-    assert_eq!(world.engine.open_questions().await.unwrap().len(), 1, "still open");
+    assert_eq!(world.engine.list_open_approvals().await.unwrap().len(), 1, "still open");
     let denied =
-        world.engine.command(&World::key("me"), &format!("/deny {id} not today")).await.unwrap().unwrap();
+        world.engine.run_command(&World::key("me"), &format!("/deny {id} not today")).await.unwrap().unwrap();
     assert!(denied.starts_with("Denied"));
     world.answer(&accepted).await;
     let transcript = glance(&world.transcript("me").await);
@@ -237,7 +238,7 @@ async fn what_runs_is_what_was_asked_about() {
     let changed = "UPDATE approvals SET fingerprint = 'else'";
     ground.db.write(move |tx| tx.execute(changed, &[])).await.unwrap();
     let world = ground.wake(Faulty::never());
-    let _ = decide(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await;
+    let _ = decide_approval(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await;
     world.answer(&accepted).await;
     let result = &glance(&world.transcript("me").await)[2];
     assert_eq!(result, "result What would run is not what was asked about; it was not run.");
@@ -252,7 +253,7 @@ async fn a_question_survives_more_crashes_than_a_turn_may_have() {
         tokio::time::sleep(std::time::Duration::from_secs(2)).await;
         assert_eq!(question(&world).await, id, "the same question");
     }
-    world.engine.command_from(&answer("me", &id), CallerRole::Alone).await.unwrap();
+    world.engine.run_inbound_command(&answer("me", &id), CallerRole::Alone).await.unwrap();
     assert_eq!(world.answer(&accepted).await.text, "fine");
     assert_eq!(glance(&world.transcript("me").await)[2], "result it ran");
     world.settled().await;
@@ -289,10 +290,10 @@ async fn every_way_of_saying_yes_but_one_runs_nothing() {
         let world = ground().await.wake(Faulty::never());
         let (accepted, id) = asked_in_chat(&world).await;
         let inbound = World::inbound("me", &text.replace("{id}", id.as_str()));
-        if world.engine.command_from(&inbound, CallerRole::Alone).await.unwrap().is_none() {
-            world.engine.accept(inbound).await.unwrap();
+        if world.engine.run_inbound_command(&inbound, CallerRole::Alone).await.unwrap().is_none() {
+            world.engine.accept_message(inbound).await.unwrap();
         } else {
-            world.engine.stop(&World::key("me")).await.unwrap();
+            world.engine.stop_session(&World::key("me")).await.unwrap();
         }
         world.answer(&accepted).await;
         world.settled().await;
@@ -313,7 +314,7 @@ async fn settings_waive_a_question_or_ask_one_about_everything() {
     let world = ground.wake(Faulty::never());
     let accepted = world.sends("second", "look").await.unwrap();
     let id = question(&world).await;
-    decide(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await.unwrap();
+    decide_approval(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await.unwrap();
     world.answer(&accepted).await;
     assert!(glance(&world.transcript("second").await)[2].starts_with("result look"));
 }
@@ -358,7 +359,7 @@ async fn a_button_counts_once_and_only_of_who_was_asked() {
     }
     world.settled().await;
     let key = SessionKey::parse("agent:main:telegram:dm:ann").unwrap();
-    let id = world.engine.session(&key).await.unwrap().id;
+    let id = world.engine.load_session(&key).await.unwrap().id;
     let lines = world.engine.db().read(move |tx| messages::list_page(tx, &key, &id, 0, 100)).await.unwrap();
     assert_eq!(lines.iter().filter(|line| line.text == "it ran").count(), 1);
     // In a group it is an owner's, as the command is.
@@ -409,11 +410,11 @@ async fn whoever_waits_for_a_delegation_is_asked_for_its_tools() {
     let world = world.killed().await.wake(Faulty::never());
     assert_eq!(question(&world).await, id, "asked once, and still open");
     let stranger = World::inbound("somebody else", &format!("/approve {id}"));
-    world.engine.accept(World::inbound("somebody else", "hello")).await.unwrap();
-    let refused = world.engine.command_from(&stranger, CallerRole::Alone).await.unwrap().unwrap();
+    world.engine.accept_message(World::inbound("somebody else", "hello")).await.unwrap();
+    let refused = world.engine.run_inbound_command(&stranger, CallerRole::Alone).await.unwrap().unwrap();
     assert!(!refused.contains("Approved"), "{refused}");
     let line = World::inbound("me", &format!("/approve {id}"));
-    let said = world.engine.command_from(&line, CallerRole::Alone).await.unwrap().unwrap();
+    let said = world.engine.run_inbound_command(&line, CallerRole::Alone).await.unwrap().unwrap();
     assert_eq!(said, "Approved: it runs now.");
     let answer = world.answer(&accepted).await.text;
     assert!(answer.contains("it ran") && answer.contains("completed"), "{answer}");

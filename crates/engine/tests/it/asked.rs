@@ -9,8 +9,8 @@ use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::provider::{ErrorClass, Prompt, ProviderError};
 use polyclaw_domain::session_key::SessionKey;
-use polyclaw_engine::decide;
-use polyclaw_engine::ingress::Inbound;
+use polyclaw_engine::decide_approval;
+use polyclaw_engine::ingress::IngressMessage;
 use polyclaw_testkit::world::World;
 use polyclaw_testkit::{Faulty, Line, Script, Scripted, last_user};
 use serde_json::json;
@@ -136,11 +136,11 @@ async fn an_owner_has_a_model_picked_wherever_they_write_and_for_others_an_owner
     let world = World::with(model).await;
     let mut guest = World::inbound("me", "switch");
     Authority::Guest.write_to_meta(&mut guest.meta);
-    let accepted = world.engine.accept(guest).await.unwrap();
+    let accepted = world.engine.accept_message(guest).await.unwrap();
     let id = question(&world).await;
-    decide(&world.engine, &id, by_owner(ApprovalDecision::Deny)).await.unwrap();
+    decide_approval(&world.engine, &id, by_owner(ApprovalDecision::Deny)).await.unwrap();
     world.answer(&accepted).await;
-    assert_eq!(world.engine.session(&World::key("me")).await.unwrap().model_override, None);
+    assert_eq!(world.engine.load_session(&World::key("me")).await.unwrap().model_override, None);
     let own = world.sends("you", "switch").await.unwrap();
     assert!(
         world.answer(&own).await.text.contains("lab/x answers from the next turn on"),
@@ -149,7 +149,7 @@ async fn an_owner_has_a_model_picked_wherever_they_write_and_for_others_an_owner
     let home = SessionKey::for_direct(&AgentId::main(), "web", "me");
     let address =
         ChatAddress { channel: "web".into(), account: String::new(), peer: "me".into(), thread: None };
-    let asked = Inbound::from_person(home, AgentId::main(), address, "switch");
-    let accepted = world.engine.accept(asked).await.unwrap();
+    let asked = IngressMessage::from_person(home, AgentId::main(), address, "switch");
+    let accepted = world.engine.accept_message(asked).await.unwrap();
     assert!(world.answer(&accepted).await.text.contains("lab/x answers from the next turn on"));
 }

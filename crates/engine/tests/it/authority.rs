@@ -8,7 +8,7 @@ use polyclaw_domain::message::MessageOrigin;
 use polyclaw_domain::provider::PromptMessage;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
-use polyclaw_engine::ingress::Inbound;
+use polyclaw_engine::ingress::IngressMessage;
 use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Line, Scripted, last_user, letter};
 use serde_json::json;
@@ -102,11 +102,11 @@ async fn a_guest_never_approves_an_agent_and_an_owner_is_asked() {
     );
     let own = told(&world, 2, letter("eve", &format!("/approve {id}"))).await;
     assert!(own.contains("only an owner of this instance can answer"), "{own}");
-    assert!(world.engine.agent(&agent("pwn")).await.is_err());
+    assert!(world.engine.load_agent(&agent("pwn")).await.is_err());
     let approved = told(&world, 3, letter("boss", &format!("/approve {id}"))).await;
     assert_eq!(approved, "Approved: it runs now.");
     world.settled().await;
-    assert!(world.engine.agent(&agent("pwn")).await.is_ok());
+    assert!(world.engine.load_agent(&agent("pwn")).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
@@ -117,7 +117,7 @@ async fn an_owner_approves_where_they_asked() {
     let id = question(&world).await;
     assert_eq!(told(&world, 2, letter("boss", &format!("/approve {id}"))).await, "Approved: it runs now.");
     world.settled().await;
-    assert!(world.engine.agent(&agent("pwn")).await.is_ok());
+    assert!(world.engine.load_agent(&agent("pwn")).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
@@ -170,28 +170,32 @@ async fn no_name_leads_a_guest_past_the_bindings_to_a_wider_agent() {
     );
 }
 
-fn hooked(text: &str) -> Inbound {
+fn hooked(text: &str) -> IngressMessage {
     let weak = agent("weak");
     let address =
         ChatAddress { channel: "webhook".into(), account: "ci".into(), peer: "p".into(), thread: None };
     let session = SessionKey::from_parts(&weak, &["webhook", "ci", "dm", "p"]);
-    Inbound { origin: MessageOrigin::Hook, ..Inbound::from_person(session, weak, address, text) }
+    IngressMessage {
+        origin: MessageOrigin::Hook,
+        ..IngressMessage::from_person(session, weak, address, text)
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_webhook_is_led_no_further() {
     let world = world().await;
-    let first = world.engine.accept(hooked("read_file {}")).await.unwrap();
+    let first = world.engine.accept_message(hooked("read_file {}")).await.unwrap();
     world.answer(&first).await;
-    let said = world.engine.command_from(&hooked("/agent ops"), CallerRole::Alone).await.unwrap().unwrap();
+    let said =
+        world.engine.run_inbound_command(&hooked("/agent ops"), CallerRole::Alone).await.unwrap().unwrap();
     assert!(said.contains("is not available to you here"), "{said}");
-    let named = world.engine.directed(hooked("/ops shell {}")).await;
+    let named = world.engine.resolve_addressee(hooked("/ops shell {}")).await;
     assert_eq!(named.unwrap_err().code(), "agent_not_allowed");
-    let fine = world.engine.directed(hooked("/weaker read_file {}")).await.unwrap();
+    let fine = world.engine.resolve_addressee(hooked("/weaker read_file {}")).await.unwrap();
     assert_eq!(fine.by, Some(agent("weaker")), "no binding says who answers there");
 }
 
-fn operated(text: &str) -> Inbound {
+fn operated(text: &str) -> IngressMessage {
     let mut inbound = World::inbound("desk", text);
     inbound.address.channel = "web".into();
     inbound.meta = None;
@@ -209,18 +213,18 @@ async fn what_needs_admin_asks_in_turns_that_a_lesser_token_began() {
         r#"cron_add {"id": "j", "schedule": "every 10m", "message": "x"}"#,
     ] {
         let world = world().await;
-        let accepted = world.engine.accept(operated(call)).await.unwrap();
+        let accepted = world.engine.accept_message(operated(call)).await.unwrap();
         let id = question(&world).await;
         // The same after a crash: the scope is stored with the message.
         let world = world.killed().await.wake(Faulty::never());
         assert_eq!(question(&world).await, id, "{call}");
         let verdict = crate::approvals::by_owner(polyclaw_domain::approval::ApprovalDecision::Deny);
-        polyclaw_engine::decide(&world.engine, &id, verdict).await.unwrap();
+        polyclaw_engine::decide_approval(&world.engine, &id, verdict).await.unwrap();
         assert!(world.answer(&accepted).await.text.contains("did not allow"), "{call}");
     }
     let world = world().await;
     for call in [r#"write_file {"path": "notes.md", "content": "x"}"#, "look {}"] {
-        let accepted = world.engine.accept(operated(call)).await.unwrap();
+        let accepted = world.engine.accept_message(operated(call)).await.unwrap();
         assert!(world.answer(&accepted).await.text.starts_with("got "), "{call}");
     }
 }
@@ -272,7 +276,7 @@ async fn where_nobody_can_be_asked_it_is_refused() {
         (r#"write_file {"path": "SOUL.md", "content": "obey"}"#, "Only an owner"),
         (r#"memory_store {"content": "x"}"#, "approval.nobody_to_ask"),
     ] {
-        let accepted = world.engine.accept(by_program(call)).await.unwrap();
+        let accepted = world.engine.accept_message(by_program(call)).await.unwrap();
         let text = world.answer(&accepted).await.text;
         assert!(text.contains(why), "{call}: {text}");
     }
@@ -297,7 +301,7 @@ async fn a_detour_through_a_sub_agent_raises_nothing() {
     });
     let world = ground.wake(Faulty::never());
     let spawn = "sessions_spawn";
-    let accepted = world.engine.accept(operated(spawn)).await.unwrap();
+    let accepted = world.engine.accept_message(operated(spawn)).await.unwrap();
     world.answer(&accepted).await;
     world.settled().await;
     let read = |tx: &mut polyclaw_store::Tx<'_>| {
@@ -341,7 +345,7 @@ async fn only_an_owner_writes_to_a_team_by_command() {
     world.says("hello").await;
     for line in ["/team send site ann hi", "/team plan ann approve"] {
         let said =
-            world.engine.command_by(&World::key("me"), line, Authority::Operator).await.unwrap().unwrap();
+            world.engine.run_command_as(&World::key("me"), line, Authority::Operator).await.unwrap().unwrap();
         assert!(said.contains("only an owner may write to them"), "{said}");
     }
 }

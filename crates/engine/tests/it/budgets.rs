@@ -9,7 +9,7 @@ use polyclaw_domain::id::AgentId;
 use polyclaw_domain::job::{JobLane, JobState};
 use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_domain::provider::{ModelRef, TokenUsage};
-use polyclaw_engine::{Balance, Settings};
+use polyclaw_engine::{BudgetBalance, EngineSettings};
 use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_store::usage::UsageGroupKey;
 use polyclaw_store::{events, sessions, usage};
@@ -28,17 +28,17 @@ fn model() -> ModelRef {
 }
 
 /// Every call of the scripted model takes 10 tokens in and 5 out.
-async fn world(change: impl FnOnce(&mut Settings)) -> World {
+async fn world(change: impl FnOnce(&mut EngineSettings)) -> World {
     let world = World::new().await;
     let mut settings = world.ground.settings.clone();
     change(&mut settings);
-    world.engine.reload(settings);
+    world.engine.reload_settings(settings);
     world
 }
 
-async fn balance(world: &World, purse: &BudgetScope) -> Balance {
-    let all = world.engine.budgets().await.unwrap();
-    all.into_iter().find(|balance| balance.purse == *purse).expect("a budget")
+async fn balance(world: &World, purse: &BudgetScope) -> BudgetBalance {
+    let all = world.engine.list_budgets().await.unwrap();
+    all.into_iter().find(|balance| balance.scope == *purse).expect("a budget")
 }
 
 async fn set_budget(world: &World, id: &str, budget: AgentBudget) {
@@ -61,7 +61,7 @@ async fn at_the_limit_the_next_call_is_refused_and_the_user_is_told_which_when_a
     // The next day.
     world.ground.clock.set(DAY);
     assert_eq!(world.says("four").await.state, JobState::Done);
-    assert_eq!(balance(&world, &BudgetScope::Instance).await.standing.spent.tokens, 15);
+    assert_eq!(balance(&world, &BudgetScope::Instance).await.usage.spent.tokens, 15);
 }
 
 #[tokio::test(start_paused = true)]
@@ -73,7 +73,7 @@ async fn an_agents_budget_is_its_own() {
     assert_eq!(world.says("two").await.error_code.as_deref(), Some("budget_exhausted"));
     let mut inbound = World::inbound("other", "hi");
     inbound.agent = AgentId::parse("ops").unwrap();
-    let accepted = world.engine.accept(inbound).await.unwrap();
+    let accepted = world.engine.accept_message(inbound).await.unwrap();
     assert_eq!(world.answer(&accepted).await.state, JobState::Done);
 }
 
@@ -95,7 +95,7 @@ async fn dollars_are_counted_by_the_price_of_the_model_and_an_unknown_price_is_s
     world.says("two").await;
     let refused = world.says("three").await;
     assert!(refused.text.contains("$40.00 of $30.00"), "{}", refused.text);
-    let spent = balance(&world, &BudgetScope::Instance).await.standing;
+    let spent = balance(&world, &BudgetScope::Instance).await.usage;
     assert_eq!(
         (spent.spent, spent.reserved),
         (BudgetAmount { tokens: 30, nanos: usd_to_nanos(40.0) }, BudgetAmount::default())
@@ -116,7 +116,7 @@ async fn one_turn_may_cost_only_so_much() {
     let world = World::with(model_that_goes_on).await;
     let mut settings = world.ground.settings.clone();
     settings.prices.insert(model(), ModelPrice { input: 1e5, output: 0.0, cached: None });
-    world.engine.reload(settings);
+    world.engine.reload_settings(settings);
     set_budget(&world, "main", AgentBudget { usd_per_turn: Some(2.5), ..AgentBudget::default() }).await;
     let answer = world.says("go").await;
     assert_eq!(answer.error_code.as_deref(), Some("budget_exhausted"));
@@ -172,7 +172,7 @@ async fn a_session_pays_for_all_that_is_begun_for_it() {
     child("grandchild", World::key("child")).await.unwrap();
     let said = world.sends("grandchild", "work").await.unwrap();
     assert_eq!(world.answer(&said).await.state, JobState::Done);
-    assert_eq!(balance(&world, &BudgetScope::Session(owner.to_string())).await.standing.spent.tokens, 30);
+    assert_eq!(balance(&world, &BudgetScope::Session(owner.to_string())).await.usage.spent.tokens, 30);
     let said = world.sends("child", "more").await.unwrap();
     assert_eq!(world.answer(&said).await.error_code.as_deref(), Some("budget_exhausted"));
     assert_eq!(world.says("parent again").await.error_code.as_deref(), Some("budget_exhausted"));
@@ -195,24 +195,24 @@ async fn a_team_pays_for_its_members_and_all_that_is_begun_for_them() {
     let world = World::with(model).await;
     let mut settings = world.ground.settings.clone();
     settings.team_budget = tokens(40);
-    world.engine.reload(settings);
+    world.engine.reload_settings(settings);
     world.says("hello").await;
     crate::teams::chaos::team(&world).await;
     let purse = BudgetScope::Team("web".into());
-    assert_eq!(balance(&world, &purse).await.standing.spent.tokens, 0, "the lead pays for itself");
+    assert_eq!(balance(&world, &purse).await.usage.spent.tokens, 0, "the lead pays for itself");
     let joins = async |name: &str, task: &str| {
         let new = polyclaw_engine::team::NewMember {
             name: name.into(),
             task: Some(task.into()),
             ..Default::default()
         };
-        let by = polyclaw_engine::team::Actor::Operator { call: format!("c-{name}") };
+        let by = polyclaw_engine::team::TeamActor::Operator { call: format!("c-{name}") };
         let joined = world.engine.spawn_teammate(&by, "web", new).await.unwrap();
         tokio::time::sleep(Duration::from_secs(20)).await;
         joined.session_key
     };
     let ann = joins("ann", "begin one below").await;
-    let spent = balance(&world, &purse).await.standing.spent.tokens;
+    let spent = balance(&world, &purse).await.usage.spent.tokens;
     // Two calls of its own, one of its sub-agent, and one that hears of its end; each 15.
     assert!(spent >= 45, "{spent}");
     let bob = joins("bob", "work").await;
@@ -234,13 +234,13 @@ async fn fifty_calls_at_once_do_not_overspend_by_more_than_one_reservation() {
     let mut settings = world.ground.settings.clone();
     settings.budget = tokens(25_000);
     settings.slots.insert(JobLane::Main, 50);
-    world.engine.reload(settings);
+    world.engine.reload_settings(settings);
     let mut sent = Vec::new();
     for n in 0..50 {
         sent.push(world.sends(&format!("p{n}"), "go").await.unwrap());
     }
     tokio::time::sleep(Duration::from_millis(500)).await;
-    let reserved = balance(&world, &BudgetScope::Instance).await.standing.reserved.tokens;
+    let reserved = balance(&world, &BudgetScope::Instance).await.usage.reserved.tokens;
     let one = 12_000;
     assert!((25_000..25_000 + one).contains(&reserved), "{reserved} reserved at once");
     let (mut done, mut refused) = (0, 0);
@@ -252,7 +252,7 @@ async fn fifty_calls_at_once_do_not_overspend_by_more_than_one_reservation() {
         }
     }
     assert_eq!((done, refused), (3, 47));
-    let standing = balance(&world, &BudgetScope::Instance).await.standing;
+    let standing = balance(&world, &BudgetScope::Instance).await.usage;
     assert_eq!((standing.spent.tokens, standing.reserved.tokens), (45, 0));
 }
 
@@ -281,7 +281,7 @@ async fn what_a_dead_process_reserved_is_free_again_and_nothing_is_settled_twice
         let answer = world.answer(&accepted).await;
         assert_eq!(answer.state, JobState::Done, "{point:?}");
         assert_eq!(answer.usage.input_tokens, Some(20), "{point:?}: two calls were stored");
-        let standing = balance(&world, &BudgetScope::Instance).await.standing;
+        let standing = balance(&world, &BudgetScope::Instance).await.usage;
         assert_eq!((standing.spent.tokens, standing.reserved.tokens), (30, 0), "{point:?}");
     }
 }
@@ -295,11 +295,11 @@ async fn a_call_that_is_cut_off_counts_as_reserved_and_its_usage_as_unknown() {
     let world = World::with(model).await;
     let mut settings = world.ground.settings.clone();
     settings.budget = tokens(1_000_000);
-    world.engine.reload(settings);
+    world.engine.reload_settings(settings);
     let answer = world.says("go").await;
     assert_eq!(answer.error_code.as_deref(), Some("stalled"));
     assert_eq!(answer.usage.input_tokens, None, "one call of two is not known");
-    let standing = balance(&world, &BudgetScope::Instance).await.standing;
+    let standing = balance(&world, &BudgetScope::Instance).await.usage;
     assert_eq!((standing.unknown_calls, standing.reserved.tokens), (1, 0));
     assert!(standing.spent.tokens > 8_000, "{standing:?}");
     let totals = world
@@ -333,8 +333,8 @@ async fn a_call_that_fails_costs_nothing() {
     let world = World::with(Scripted::new(move |_| vec![Line::Fail(error.clone())])).await;
     let mut settings = world.ground.settings.clone();
     settings.budget = tokens(1_000_000);
-    world.engine.reload(settings);
+    world.engine.reload_settings(settings);
     assert_eq!(world.says("go").await.error_code.as_deref(), Some("provider_failed"));
-    let standing = balance(&world, &BudgetScope::Instance).await.standing;
+    let standing = balance(&world, &BudgetScope::Instance).await.usage;
     assert_eq!((standing.spent, standing.reserved), (BudgetAmount::default(), BudgetAmount::default()));
 }

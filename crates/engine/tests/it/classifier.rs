@@ -130,7 +130,7 @@ async fn the_same_text_is_judged_once_until_the_config_changes() {
     assert_eq!(judgements(&model), 1);
     let told = recorded(&world, EventKind::MessageRouted).await;
     assert_eq!((told.len(), &told[2]["from"]), (3, &"cache".into()), "every decision is recorded");
-    world.engine.reload(world.ground.settings.clone());
+    world.engine.reload_settings(world.ground.settings.clone());
     read_after(&world, letter("d", "sure")).await;
     assert_eq!(judgements(&model), 2);
 }

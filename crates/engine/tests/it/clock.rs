@@ -8,7 +8,7 @@ use polyclaw_domain::channel::SendOutcome;
 use polyclaw_domain::delivery::OutboxState;
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::job::JobState;
-use polyclaw_engine::decide;
+use polyclaw_engine::decide_approval;
 use polyclaw_store::{events, jobs, outbox};
 use polyclaw_testkit::world::World;
 use polyclaw_testkit::{Faulty, Line, Scripted};
@@ -61,20 +61,20 @@ async fn a_person_keeps_the_whole_time_to_answer_and_no_more() {
     let mut ground = ground().await;
     ground.settings.turn_ms = 2 * HOUR.unsigned_abs();
     let world = ground.wake(Faulty::never());
-    let accepted = world.engine.accept(from_terminal("run it")).await.unwrap();
+    let accepted = world.engine.accept_message(from_terminal("run it")).await.unwrap();
     let id = question(&world).await;
     world.ground.clock.set(HOUR);
     pass(60).await;
-    let open = world.engine.open_questions().await.unwrap();
+    let open = world.engine.list_open_approvals().await.unwrap();
     assert_eq!(
         open.iter().map(|asked| &asked.id).collect::<Vec<_>>(),
         [&id],
         "what can be answered is listed"
     );
-    let shown = world.engine.question(&id).await.unwrap().unwrap();
+    let shown = world.engine.find_approval(&id).await.unwrap().unwrap();
     assert_eq!(shown.state, ApprovalState::Pending, "and shown so");
     let answered = world.engine.now();
-    decide(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await.unwrap();
+    decide_approval(&world.engine, &id, by_owner(ApprovalDecision::Approve)).await.unwrap();
     world.answer(&accepted).await;
     assert_eq!(glance(&world.transcript("me").await)[2], "result it ran");
     let at = |tx: &mut polyclaw_store::Tx<'_>| {
@@ -83,7 +83,7 @@ async fn a_person_keeps_the_whole_time_to_answer_and_no_more() {
     assert_eq!(world.engine.db().read(at).await.unwrap(), Some(answered), "as the clock had it");
 
     let world = world.killed().await.wake(Faulty::never());
-    let late = world.engine.accept(from_terminal("run it")).await.unwrap();
+    let late = world.engine.accept_message(from_terminal("run it")).await.unwrap();
     pass(1).await;
     world.ground.clock.set(-HOUR);
     let began = tokio::time::Instant::now();
@@ -132,12 +132,12 @@ async fn a_platform_that_delivers_again_is_recognised() {
     let world = World::new().await;
     let mut inbound = World::inbound("me", "hello");
     inbound.platform_id = Some("m1".into());
-    let first = world.engine.accept(inbound.clone()).await.unwrap();
+    let first = world.engine.accept_message(inbound.clone()).await.unwrap();
     for set in [HOUR, -2 * HOUR] {
         world.ground.clock.set(set);
         // The sweep forgets old ids each minute.
         pass(90).await;
-        let again = world.engine.accept(inbound.clone()).await.unwrap();
+        let again = world.engine.accept_message(inbound.clone()).await.unwrap();
         assert_eq!((again.duplicate, again.message_id), (true, first.message_id.clone()));
     }
     assert_eq!(world.transcript("me").await.len(), 2);

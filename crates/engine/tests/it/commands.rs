@@ -34,7 +34,7 @@ struct Story {
 impl Story {
     async fn of(world: &World) -> Self {
         let key = SessionKey::parse(OWN).unwrap();
-        let session = world.engine.session(&key).await.unwrap();
+        let session = world.engine.load_session(&key).await.unwrap();
         let read = |tx: &mut polyclaw_store::Tx<'_>| {
             const SQL: &str = "SELECT state, COUNT(*) FROM jobs GROUP BY state ORDER BY state";
             tx.query(SQL, &[], |row| Ok((row.text(0)?, row.int(1)?)))
@@ -169,7 +169,7 @@ async fn a_command_of_somebody_who_may_not_give_it_changes_nothing() {
     }
     world.settled().await;
     let standing = async || {
-        let session = world.engine.session(&key).await.unwrap();
+        let session = world.engine.load_session(&key).await.unwrap();
         let renewed = recorded(&world, EventKind::SessionRenewed).await.len();
         (format!("{session:?}"), renewed, glances(&world, &key).await)
     };
@@ -227,21 +227,21 @@ async fn commands_work_before_the_first_message() {
     ];
     for (n, line) in lines.iter().enumerate() {
         let key = SessionKey::from_parts(&AgentId::main(), &["web", &n.to_string()]);
-        let said = world.engine.command(&key, line).await.unwrap();
+        let said = world.engine.run_command(&key, line).await.unwrap();
         assert!(said.is_ok(), "{line}: {said:?}");
     }
     let key = SessionKey::from_parts(&AgentId::main(), &["web", "2"]);
-    assert_eq!(world.engine.session(&key).await.unwrap().active_agent.as_str(), "coder");
+    assert_eq!(world.engine.load_session(&key).await.unwrap().active_agent.as_str(), "coder");
     let spawned = SessionKey::from_parts(&AgentId::main(), &["web", "spawn"]);
-    let said = world.engine.command(&spawned, "/subagents spawn look around").await.unwrap().unwrap();
+    let said = world.engine.run_command(&spawned, "/subagents spawn look around").await.unwrap().unwrap();
     assert!(said.starts_with("Begun in "), "{said}");
     // A word about no conversation makes none, and nobody makes a sub-agent's session by a command.
     let none = SessionKey::from_parts(&AgentId::main(), &["web", "none"]);
-    world.engine.command(&none, "/help").await.unwrap().unwrap();
-    assert!(world.engine.session(&none).await.is_err());
+    world.engine.run_command(&none, "/help").await.unwrap().unwrap();
+    assert!(world.engine.load_session(&none).await.is_err());
     let child = SessionKey::from_parts(&AgentId::main(), &["subagent", "abc"]);
-    assert!(world.engine.command(&child, "/status").await.unwrap().is_err());
+    assert!(world.engine.run_command(&child, "/status").await.unwrap().is_err());
     let nobody = SessionKey::from_parts(&AgentId::parse("nobody").unwrap(), &["main"]);
-    assert!(world.engine.command(&nobody, "/status").await.unwrap().is_err());
+    assert!(world.engine.run_command(&nobody, "/status").await.unwrap().is_err());
     world.settled().await;
 }

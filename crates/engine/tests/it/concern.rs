@@ -63,7 +63,7 @@ async fn asked(world: &World, letter: InboundMessage) -> ApprovalId {
 }
 
 async fn is_open(world: &World, id: &ApprovalId) -> bool {
-    let open = world.engine.open_questions().await.unwrap();
+    let open = world.engine.list_open_approvals().await.unwrap();
     open.iter().any(|approval| approval.id == *id)
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use polyclaw_domain::job::JobState;
-use polyclaw_engine::ingress::Accepted;
+use polyclaw_engine::ingress::AcceptedMessage;
 use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Line, Scripted, last_user};
 use tokio::sync::Semaphore;
@@ -65,7 +65,7 @@ async fn claims_that_are_handed_back_go_on_and_do_not_count() {
     let accepted = world.sends("me", "hi").await.unwrap();
     for restart in 0..6 {
         asked_more(&asked, restart).await;
-        world.engine.hand_back_all().await;
+        world.engine.hand_back_all_turns().await;
         world = killed(world).await;
     }
     asked_more(&asked, 6).await;
@@ -108,7 +108,7 @@ async fn a_turn_that_kills_its_process_each_time_is_given_up_and_the_person_is_t
     assert_eq!(world.says("again").await.state, JobState::Done, "the session goes on");
 }
 
-async fn dozen(world: &World) -> Vec<Accepted> {
+async fn dozen(world: &World) -> Vec<AcceptedMessage> {
     let mut accepted = Vec::new();
     for n in 0..12 {
         accepted.push(world.sends(&format!("p{n}"), &format!("hi {n}")).await.unwrap());

@@ -29,7 +29,7 @@ use polyclaw_domain::agent::{AgentSpec, DelegationPolicy};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::provider::{ErrorClass, ModelRef, Prompt, PromptMessage, ProviderError};
 use polyclaw_domain::run::{RunStatus, SpawnLimits};
-use polyclaw_engine::family::{Counts, Pair};
+use polyclaw_engine::subagents::{DelegationCounts, DelegationEdge};
 use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_store::{Db, jobs, sessions};
 use polyclaw_testkit::world::{Ground, World};
@@ -164,7 +164,7 @@ async fn d_05_06_a_timeout_returns_what_was_said_stops_the_target_and_the_caller
         world.engine.db().read(jobs::count_by_state).await.unwrap().is_empty(),
         "the target really stopped"
     );
-    assert_eq!(world.engine.runs_of(&World::key("me"), 9).await.unwrap()[0].status, RunStatus::Timeout);
+    assert_eq!(world.engine.list_runs(&World::key("me"), 9).await.unwrap()[0].status, RunStatus::Timeout);
 }
 
 #[tokio::test(start_paused = true)]
@@ -191,7 +191,7 @@ async fn d_09_13_only_listed_agents_are_asked_an_empty_list_is_nobody_and_no_blo
         let answer = world.says("ask").await.text;
         assert_eq!(answer.matches("\"code\":\"delegation_denied\"").count(), denied, "{answer}");
         assert_eq!(answer.matches("\"response\":\"done\"").count(), 3 - denied, "{answer}");
-        let begun = world.engine.runs_of(&World::key("me"), 9).await.unwrap();
+        let begun = world.engine.list_runs(&World::key("me"), 9).await.unwrap();
         let begun: Vec<String> = begun.iter().map(|run| run.child.agent_id().unwrap().to_string()).collect();
         assert_eq!(begun, if denied == 2 { vec!["third"] } else { vec![] }, "nobody else was bothered");
     }
@@ -200,7 +200,7 @@ async fn d_09_13_only_listed_agents_are_asked_an_empty_list_is_nobody_and_no_blo
     let world = ground.wake(Faulty::never());
     let answer = world.says("ask").await.text;
     assert_eq!(answer.matches("\"code\":\"delegation_denied\"").count(), 3, "{answer}");
-    let tools = world.engine.tools_of(None, Some(&World::key("me"))).await.unwrap();
+    let tools = world.engine.explain_tools(None, Some(&World::key("me"))).await.unwrap();
     assert!(tools.iter().all(|one| one.tool.name != "delegate_to_agent"), "what is refused is not shown");
 }
 
@@ -277,7 +277,7 @@ async fn d_15_every_delegation_has_a_session_of_its_own() {
     let world = ground(author).await.wake(Faulty::never());
     world.says("ask").await;
     world.settled().await;
-    let runs = world.engine.runs_of(&World::key("me"), 9).await.unwrap();
+    let runs = world.engine.list_runs(&World::key("me"), 9).await.unwrap();
     let keys: BTreeSet<String> = runs.iter().map(|run| run.child.to_string()).collect();
     assert_eq!(keys.len(), 2);
     assert!(keys.iter().all(|key| key.starts_with("agent:expert:delegate:")), "{keys:?}");
@@ -306,7 +306,7 @@ async fn d_16_the_target_has_its_own_model_and_tools_else_the_default_model() {
         world.says("ask").await;
         world.settled().await;
         assert_eq!(*tools.lock().unwrap(), ["todo"]);
-        let child = world.engine.runs_of(&World::key("me"), 9).await.unwrap()[0].child.clone();
+        let child = world.engine.list_runs(&World::key("me"), 9).await.unwrap()[0].child.clone();
         let turns = world.engine.db().read(move |tx| jobs::list(tx, Some(&child), None, 9)).await.unwrap();
         assert_eq!(turns[0].model.as_deref(), Some(used));
     }
@@ -332,17 +332,17 @@ async fn d_17_19_ac_07_every_pair_is_counted_by_status_with_times_and_what_is_at
         (false, _) => vec![Line::Say("told".into())],
     };
     let world = ground(author).await.wake(Faulty::never());
-    assert!(world.engine.delegations().await.unwrap().is_empty(), "nothing yet");
+    assert!(world.engine.list_delegations().await.unwrap().is_empty(), "nothing yet");
     world.says("ask").await;
     world.settled().await;
     let pair = |target: &'static str| {
         let engine = world.engine.clone();
         async move {
-            let pairs = engine.delegations().await.unwrap();
-            pairs.into_iter().find(|pair: &Pair| pair.target.as_str() == target).unwrap()
+            let pairs = engine.list_delegations().await.unwrap();
+            pairs.into_iter().find(|pair: &DelegationEdge| pair.target.as_str() == target).unwrap()
         }
     };
-    let counts = Counts { completed: 1, timeout: 1, error: 1, cancelled: 0, rejected: 0 };
+    let counts = DelegationCounts { completed: 1, timeout: 1, error: 1, cancelled: 0, rejected: 0 };
     let expert = pair("expert").await;
     assert_eq!((expert.counts.clone(), expert.active), (counts, 0));
     assert!(expert.latency.p50_ms.unwrap() <= expert.latency.p95_ms.unwrap());
@@ -351,7 +351,7 @@ async fn d_17_19_ac_07_every_pair_is_counted_by_status_with_times_and_what_is_at
     world.sends("me", "later").await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(pair("expert").await.active, 1);
-    world.engine.stop(&World::key("me")).await.unwrap();
+    world.engine.stop_session(&World::key("me")).await.unwrap();
     world.settled().await;
     let expert = pair("expert").await;
     assert_eq!((expert.active, expert.counts.cancelled), (0, 1));
@@ -389,7 +389,7 @@ async fn what_could_not_be_meant_is_refused_with_the_reason() {
     ] {
         assert!(answer.contains(why), "{why}: {answer}");
     }
-    assert!(world.engine.runs_of(&World::key("me"), 9).await.unwrap().is_empty(), "nothing was begun");
+    assert!(world.engine.list_runs(&World::key("me"), 9).await.unwrap().is_empty(), "nothing was begun");
 }
 
 #[tokio::test(start_paused = true)]
@@ -455,12 +455,12 @@ async fn m5_an_end_that_is_told_again_is_told_once_also_across_a_restart() {
     world.says("go").await;
     tokio::time::sleep(Duration::from_secs(30)).await;
     world.settled().await;
-    let run = world.engine.runs_of(&World::key("me"), 9).await.unwrap().pop().unwrap();
+    let run = world.engine.list_runs(&World::key("me"), 9).await.unwrap().pop().unwrap();
     // The child is stopped again after its end, here and in the next life: there is no second end.
-    world.engine.stop(&run.child).await.unwrap();
+    world.engine.stop_session(&run.child).await.unwrap();
     let world = world.killed().await.wake(Faulty::never());
-    world.engine.stop(&run.child).await.unwrap();
-    world.engine.stop(&World::key("me")).await.unwrap();
+    world.engine.stop_session(&run.child).await.unwrap();
+    world.engine.stop_session(&World::key("me")).await.unwrap();
     tokio::time::sleep(Duration::from_secs(600)).await;
     world.settled().await;
     let lines = transcript(world.engine.db(), &World::key("me")).await;

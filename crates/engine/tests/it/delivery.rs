@@ -31,10 +31,10 @@ async fn a_refused_message_is_failed_and_can_be_sent_again_by_a_person() {
     world.settled().await;
     let parcel = parcels(&world).await.remove(0);
     assert_eq!((parcel.state, parcel.error.as_deref()), (OutboxState::Failed, Some("blocked")));
-    world.engine.resend(&parcel.id).await.unwrap();
+    world.engine.resend_message(&parcel.id).await.unwrap();
     world.settled().await;
     assert_eq!(world.ground.outlet.visible().len(), 1);
-    assert!(world.engine.resend(&parcel.id).await.is_err(), "what is sent is not held");
+    assert!(world.engine.resend_message(&parcel.id).await.is_err(), "what is sent is not held");
 }
 
 #[tokio::test(start_paused = true)]

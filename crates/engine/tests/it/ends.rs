@@ -6,7 +6,7 @@ use std::time::Duration;
 use polyclaw_domain::job::JobState;
 use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_engine::Error;
-use polyclaw_engine::ingress::Inbound;
+use polyclaw_engine::ingress::IngressMessage;
 use polyclaw_store::jobs;
 use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Line, Scripted};
@@ -28,7 +28,7 @@ async fn what_waits_at_a_new_start_is_answered_in_the_new_conversation() {
     moment().await;
     let waiting = world.sends("me", "hello").await.unwrap();
     assert!(waiting.waiting);
-    world.engine.renew(&World::key("me")).await.unwrap();
+    world.engine.renew_session(&World::key("me")).await.unwrap();
     let answer = world.answer(&waiting).await;
     assert_eq!((answer.state, answer.text.as_str()), (JobState::Done, "reply to hello"));
     assert_eq!(world.answer(&old).await.state, JobState::Cancelled);
@@ -66,9 +66,9 @@ async fn a_turn_taken_over_after_its_stop_asks_no_model() {
     assert_eq!(model.prompts().len(), 1);
 }
 
-fn with_own_tool(text: &str) -> Inbound {
+fn with_own_tool(text: &str) -> IngressMessage {
     let tools = json!([{ "name": "theirs", "parameters": { "type": "object" } }]);
-    Inbound { meta: Some(json!({ "client_tools": tools })), ..World::inbound("me", text) }
+    IngressMessage { meta: Some(json!({ "client_tools": tools })), ..World::inbound("me", text) }
 }
 
 #[tokio::test(start_paused = true)]
@@ -78,7 +78,7 @@ async fn a_crash_before_calls_are_handed_to_their_caller_loses_none() {
     let ground: Ground = World::with(Arc::clone(&model) as _).await.killed().await;
     let faults = Faulty::at(KillPoint::StepStored, 1);
     let world = ground.wake(Arc::clone(&faults));
-    let accepted = world.engine.accept(with_own_tool("go")).await.unwrap();
+    let accepted = world.engine.accept_message(with_own_tool("go")).await.unwrap();
     faults.death().await;
     let world = world.killed().await.wake(Faulty::never());
     let answer = world.answer(&accepted).await;
@@ -98,16 +98,21 @@ async fn whoever_waits_in_a_deleted_session_is_told() {
     let mut settings = ground.settings.clone();
     settings.slots.values_mut().for_each(|slots| *slots = 0);
     let world = Arc::new(Ground { settings, ..ground }.wake(Faulty::never()));
-    let inbound = Inbound { platform_id: Some("p1".into()), ..World::inbound("me", "hi") };
-    let accepted = world.engine.accept(inbound.clone()).await.unwrap();
+    let inbound = IngressMessage { platform_id: Some("p1".into()), ..World::inbound("me", "hi") };
+    let accepted = world.engine.accept_message(inbound.clone()).await.unwrap();
     let waiter = tokio::spawn({
         let (world, accepted) = (Arc::clone(&world), accepted.clone());
-        async move { world.engine.wait(&accepted.session_key, &accepted.turn_id, Duration::from_secs(5)).await }
+        async move {
+            world
+                .engine
+                .wait_for_answer(&accepted.session_key, &accepted.turn_id, Duration::from_secs(5))
+                .await
+        }
     });
     moment().await;
     world.engine.delete_session(&World::key("me")).await.unwrap();
     assert!(matches!(waiter.await.unwrap(), Err(Error::UnknownTurn(_))));
-    let again = world.engine.accept(inbound).await;
+    let again = world.engine.accept_message(inbound).await;
     assert!(matches!(again, Err(Error::Deleted)), "a redelivery does not bring it back: {again:?}");
 }
 
@@ -131,7 +136,7 @@ async fn steered_and_queued(gate: &Arc<Semaphore>) -> World {
 async fn a_stopped_message_that_waited_is_not_left_between_a_call_and_its_result() {
     let gate = Arc::new(Semaphore::new(0));
     let world = steered_and_queued(&gate).await;
-    world.engine.stop(&World::key("me")).await.unwrap();
+    world.engine.stop_session(&World::key("me")).await.unwrap();
     let shown = glance(&world.transcript("me").await);
     assert_eq!(shown[..3], ["user work", "call look", "result look of c1 done"], "{shown:?}");
     assert_eq!(shown.last().unwrap(), "user hello");
@@ -143,7 +148,7 @@ async fn a_stopped_message_that_waited_is_not_left_between_a_call_and_its_result
 async fn a_task_given_up_by_a_new_start_asks_no_model_in_the_new_conversation() {
     let gate = Arc::new(Semaphore::new(0));
     let world = steered_and_queued(&gate).await;
-    world.engine.renew(&World::key("me")).await.unwrap();
+    world.engine.renew_session(&World::key("me")).await.unwrap();
     gate.add_permits(5);
     world.settled().await;
     assert_eq!(glance(&world.transcript("me").await), ["user hello", "assistant reply to hello"]);
@@ -161,7 +166,7 @@ async fn a_conversation_that_can_not_be_read_ends_its_turn_and_holds_up_no_other
     let answer = world.answer(&damaged).await;
     assert_eq!((answer.state, answer.error_code.as_deref()), (JobState::Failed, Some("store_unreadable")));
     assert_eq!(world.answer(&other).await.state, JobState::Done);
-    world.engine.renew(&World::key("me")).await.unwrap();
+    world.engine.renew_session(&World::key("me")).await.unwrap();
     let anew = world.sends("me", "three").await.unwrap();
     assert_eq!(world.answer(&anew).await.state, JobState::Done, "a new conversation works");
 }

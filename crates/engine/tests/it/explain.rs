@@ -2,7 +2,7 @@
 
 use polyclaw_domain::channel::InboundMessage;
 use polyclaw_domain::route::BindingMismatch;
-use polyclaw_engine::reception::Layer;
+use polyclaw_engine::inbound::RouteLayer;
 use polyclaw_testkit::world::World;
 use polyclaw_testkit::{Faulty, group_letter, letter};
 
@@ -66,20 +66,25 @@ async fn it_tells_the_layer_the_agents_and_the_sessions() {
         (told.admission, told.layer, answers.join(", "))
     };
     for (letter, admission, layer, answers) in [
-        (letter("guest", "hi"), "admitted", Layer::Binding, "main in agent:main:telegram:dm:guest"),
-        (letter("eve", "hi"), "pair", Layer::Binding, "main in agent:main:telegram:dm:eve"),
-        (group_letter("-7", "x", "hi"), "admitted", Layer::Binding, "ops in agent:ops:telegram:group:-7"),
+        (letter("guest", "hi"), "admitted", RouteLayer::Binding, "main in agent:main:telegram:dm:guest"),
+        (letter("eve", "hi"), "pair", RouteLayer::Binding, "main in agent:main:telegram:dm:eve"),
+        (
+            group_letter("-7", "x", "hi"),
+            "admitted",
+            RouteLayer::Binding,
+            "ops in agent:ops:telegram:group:-7",
+        ),
         (
             group_letter("-8", "x", "hi"),
             "group_not_listed",
-            Layer::Binding,
+            RouteLayer::Binding,
             "main in agent:main:telegram:group:-8",
         ),
-        (letter("guest", "/ops hi"), "admitted", Layer::Prefix, "ops in agent:ops:telegram:dm:guest"),
+        (letter("guest", "/ops hi"), "admitted", RouteLayer::Prefix, "ops in agent:ops:telegram:dm:guest"),
         (
             group_letter("-9", "x", "/ops hi"),
             "admitted",
-            Layer::Broadcast,
+            RouteLayer::Broadcast,
             "ops in agent:ops:telegram:group:-9, main in agent:main:telegram:group:-9",
         ),
     ] {
@@ -109,5 +114,5 @@ async fn it_says_what_then_happens_and_changes_nothing() {
     }
     assert_eq!(everything(&world).await, before);
     let told = world.engine.explain_route(&letter("guest", "more")).await.unwrap();
-    assert_eq!((told.layer, told.answers[0].agent.as_str()), (Some(Layer::Active), "ops"));
+    assert_eq!((told.layer, told.answers[0].agent.as_str()), (Some(RouteLayer::Active), "ops"));
 }

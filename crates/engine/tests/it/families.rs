@@ -10,7 +10,7 @@ use polyclaw_domain::provider::{ErrorClass, Prompt, PromptMessage, ProviderError
 use polyclaw_domain::run::{RunStatus, SubagentRun};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome, ToolScope};
-use polyclaw_engine::ingress::Inbound;
+use polyclaw_engine::ingress::IngressMessage;
 use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_store::messages::SessionMessage;
 use polyclaw_store::sessions::SessionFilter;
@@ -127,7 +127,7 @@ async fn children_work_side_by_side_and_each_is_announced_once() {
     let shown: usize = model.prompts().iter().map(|prompt| said(prompt).matches("[Context:").count()).sum();
     assert_eq!(shown, 3, "each block is in one prompt, once");
     no_block_is_stored(world.engine.db()).await;
-    let runs = world.engine.runs_of(&World::key("me"), 10).await.unwrap();
+    let runs = world.engine.list_runs(&World::key("me"), 10).await.unwrap();
     assert!(runs.iter().all(|run| run.status == RunStatus::Ok) && runs.len() == 3);
     let told =
         world.engine.db().read(|tx| events::list(tx, 0, Some("announce.told"), None, 10)).await.unwrap();
@@ -282,8 +282,8 @@ async fn a_commit_a_child_made_is_named_in_its_announce() {
     assert_eq!(*artifacts, json!([{ "kind": "commit", "sha": id.trim() }]));
 }
 
-fn keyed() -> Inbound {
-    Inbound { idempotency_key: Some("once".into()), ..World::inbound("me", "do it") }
+fn keyed() -> IngressMessage {
+    IngressMessage { idempotency_key: Some("once".into()), ..World::inbound("me", "do it") }
 }
 
 #[tokio::test(start_paused = true)]
@@ -304,16 +304,16 @@ async fn wherever_the_engine_dies_no_announce_is_lost_or_doubled() {
             let faults = Faulty::at(point, n);
             let world = ground.wake(Arc::clone(&faults));
             // Whether this comes back depends on where the engine dies; the message is asked for again below.
-            let _ = tokio::time::timeout(Duration::from_secs(1), world.engine.accept(keyed())).await;
+            let _ = tokio::time::timeout(Duration::from_secs(1), world.engine.accept_message(keyed())).await;
             let _ = tokio::time::timeout(Duration::from_secs(60), faults.death()).await;
             let world = world.killed().await.wake(Faulty::never());
-            world.engine.accept(keyed()).await.unwrap();
+            world.engine.accept_message(keyed()).await.unwrap();
             tokio::time::sleep(Duration::from_secs(120)).await;
             world.settled().await;
             let lines = transcript(world.engine.db(), &World::key("me")).await;
             let keys: Vec<_> = announces(&lines).iter().map(|line| line.idempotency_key.clone()).collect();
             assert_eq!(keys.len(), 3, "{point:?} {n}: {keys:?}");
-            let runs = world.engine.runs_of(&World::key("me"), 10).await.unwrap();
+            let runs = world.engine.list_runs(&World::key("me"), 10).await.unwrap();
             assert!(runs.len() == 3 && runs.iter().all(|run| run.status == RunStatus::Ok), "{point:?} {n}");
         }
     }
@@ -377,11 +377,11 @@ async fn stopping_a_parent_stops_what_it_began_and_what_that_began() {
     let world = World::with(Arc::clone(&model) as _).await;
     world.sends("me", "do it").await.unwrap();
     tokio::time::sleep(Duration::from_secs(20)).await;
-    let stopped = world.engine.stop(&World::key("me")).await.unwrap();
+    let stopped = world.engine.stop_session(&World::key("me")).await.unwrap();
     assert_eq!(stopped.children.len(), 8);
     assert!(stopped.children.iter().all(|label| label.starts_with("do part")), "{stopped:?}");
     tokio::time::sleep(Duration::from_secs(5)).await;
-    let runs = world.engine.runs_of(&World::key("me"), 10).await.unwrap();
+    let runs = world.engine.list_runs(&World::key("me"), 10).await.unwrap();
     assert!(runs.iter().all(|run| run.status == RunStatus::Cancelled), "{runs:#?}");
     // What was stopped starts nothing; whoever stopped it is told when they write again.
     let asked = model.prompts().len();
@@ -413,7 +413,7 @@ async fn a_person_who_goes_on_is_behind_no_hops() {
         assert!(answer.contains("accepted"), "{n}: {answer}");
         tokio::time::sleep(Duration::from_secs(5)).await;
     }
-    assert_eq!(world.engine.runs_of(&World::key("me"), 100).await.unwrap().len(), 12);
+    assert_eq!(world.engine.list_runs(&World::key("me"), 100).await.unwrap().len(), 12);
 }
 
 #[tokio::test(start_paused = true)]
@@ -449,7 +449,7 @@ async fn limits_are_named_and_a_run_that_takes_too_long_is_ended() {
     assert!(first.contains("max_children_per_agent is 5"), "{first}");
     assert!(first.contains("subagents.allow_agents"), "{first}");
     tokio::time::sleep(Duration::from_secs(90)).await;
-    let runs = world.engine.runs_of(&World::key("me"), 10).await.unwrap();
+    let runs = world.engine.list_runs(&World::key("me"), 10).await.unwrap();
     assert!(runs.len() == 5 && runs.iter().all(|run| run.status == RunStatus::Timeout), "{runs:#?}");
     let took = |run: &SubagentRun| run.ended_at.unwrap().since(run.created_at);
     // Leases are renewed every ten seconds: nobody waits for that.
@@ -541,7 +541,7 @@ async fn agents_that_talk_among_themselves_stop_until_a_person_goes_on() {
     let world = ground.wake(Faulty::never());
     world.sends("me", "go").await.unwrap();
     tokio::time::sleep(Duration::from_secs(600)).await;
-    let begun = world.engine.runs_of(&World::key("me"), 100).await.unwrap().len();
+    let begun = world.engine.list_runs(&World::key("me"), 100).await.unwrap().len();
     assert_eq!(begun, 3, "the first, and one for each automatic turn");
     let held =
         world.engine.db().read(|tx| events::list(tx, 0, Some("announce.held"), None, 10)).await.unwrap();
@@ -549,6 +549,6 @@ async fn agents_that_talk_among_themselves_stop_until_a_person_goes_on() {
     world.sends("me", "go on").await.unwrap();
     tokio::time::sleep(Duration::from_secs(600)).await;
     let lines = transcript(world.engine.db(), &World::key("me")).await;
-    let begun = world.engine.runs_of(&World::key("me"), 100).await.unwrap().len();
+    let begun = world.engine.list_runs(&World::key("me"), 100).await.unwrap().len();
     assert!(begun > 3 && announces(&lines).len() + 1 >= begun, "the held announce was taken up");
 }

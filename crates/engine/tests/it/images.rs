@@ -7,8 +7,8 @@ use polyclaw_domain::media::{Image, MAX_IMAGE_BYTES, MAX_SHOWN_IMAGES};
 use polyclaw_domain::message::{MessageAttachment, MessagePart, attached_images};
 use polyclaw_domain::provider::{Prompt, PromptMessage};
 use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
-use polyclaw_engine::ingress::Inbound;
-use polyclaw_engine::maintenance::Run;
+use polyclaw_engine::ingress::IngressMessage;
+use polyclaw_engine::maintenance::CleanupMode;
 use polyclaw_store::media;
 use polyclaw_testkit::world::World;
 use polyclaw_testkit::{Faulty, Line, PIXEL, Scripted};
@@ -18,9 +18,9 @@ fn image(n: usize) -> Image {
     Image::from_bytes([PIXEL, &[n as u8]].concat()).unwrap()
 }
 
-fn showing(text: &str, shown: &[Image]) -> Inbound {
+fn showing(text: &str, shown: &[Image]) -> IngressMessage {
     let part = |one: &Image| MessagePart::Attachment(MessageAttachment::from_image("cat.png", one.clone()));
-    Inbound { parts: shown.iter().map(part).collect(), ..World::inbound("me", text) }
+    IngressMessage { parts: shown.iter().map(part).collect(), ..World::inbound("me", text) }
 }
 
 fn shown(prompt: &Prompt) -> Vec<Image> {
@@ -36,7 +36,7 @@ async fn is_kept(world: &World, image: &Image) -> bool {
 async fn an_image_is_shown_with_its_message_and_again_in_later_turns() {
     let model = Scripted::echo();
     let world = World::with(Arc::clone(&model) as _).await;
-    let accepted = world.engine.accept(showing("what is it?", &[image(1)])).await.unwrap();
+    let accepted = world.engine.accept_message(showing("what is it?", &[image(1)])).await.unwrap();
     world.answer(&accepted).await;
     world.says("are you sure?").await;
     let prompts = model.prompts();
@@ -51,7 +51,7 @@ async fn an_image_of_a_message_that_was_accepted_is_shown_after_a_crash() {
         let faults = Faulty::at(point, 1);
         let world = ground.wake(Arc::clone(&faults));
         let dying = world.engine.clone();
-        tokio::spawn(async move { dying.accept(showing("look", &[image(1)])).await });
+        tokio::spawn(async move { dying.accept_message(showing("look", &[image(1)])).await });
         faults.death().await;
         let world = world.killed().await.wake(Faulty::never());
         world.settled().await;
@@ -66,7 +66,7 @@ async fn of_many_images_the_newest_are_shown() {
     let world = World::with(Arc::clone(&model) as _).await;
     let all: Vec<_> = (0..MAX_SHOWN_IMAGES + 2).map(image).collect();
     for half in all.chunks(MAX_SHOWN_IMAGES / 2 + 1) {
-        let accepted = world.engine.accept(showing("look", half)).await.unwrap();
+        let accepted = world.engine.accept_message(showing("look", half)).await.unwrap();
         world.answer(&accepted).await;
     }
     assert_eq!(shown(model.prompts().last().unwrap()), all[2..]);
@@ -116,7 +116,7 @@ async fn a_turn_holds_no_bytes_but_those_it_shows() {
         Box::pin(async { ToolOutcome { images: vec![("a.png".into(), again)], ..ToolOutcome::ok("a.png") } })
     });
     let asked = showing("draw it", &[Image::from_bytes(Arc::clone(&sent)).unwrap()]);
-    let accepted = world.engine.accept(asked).await.unwrap();
+    let accepted = world.engine.accept_message(asked).await.unwrap();
     assert_eq!(world.answer(&accepted).await.text, "drawn");
     assert_eq!(*holders.lock().unwrap(), [[1, 1], [1, 1]], "the test itself holds each once");
 }
@@ -129,7 +129,7 @@ async fn of_large_images_those_are_shown_for_which_there_is_room() {
     let all: Vec<_> = (0..6).map(large).collect();
     for text in ["look", "again"] {
         let sent = if text == "look" { &all[..] } else { &[] };
-        let accepted = world.engine.accept(showing(text, sent)).await.unwrap();
+        let accepted = world.engine.accept_message(showing(text, sent)).await.unwrap();
         world.answer(&accepted).await;
         assert!(shown(model.prompts().last().unwrap()) == all[2..], "{text}: the newest four");
     }
@@ -139,17 +139,17 @@ async fn of_large_images_those_are_shown_for_which_there_is_room() {
 async fn an_image_goes_with_the_last_session_that_shows_it() {
     let folder = tempfile::tempdir().unwrap();
     let mut ground = World::new().await.killed().await;
-    ground.settings.upkeep.folder = folder.path().join("archive");
+    ground.settings.retention.folder = folder.path().join("archive");
     let world = ground.wake(Faulty::never());
     for name in ["me", "you"] {
-        let inbound = Inbound { session: World::key(name), ..showing("look", &[image(1)]) };
-        let accepted = world.engine.accept(inbound).await.unwrap();
+        let inbound = IngressMessage { session: World::key(name), ..showing("look", &[image(1)]) };
+        let accepted = world.engine.accept_message(inbound).await.unwrap();
         world.answer(&accepted).await;
     }
     world.settled().await;
     world.engine.delete_session(&World::key("you")).await.unwrap();
     assert!(is_kept(&world, &image(1)).await);
     world.ground.clock.set(31 * 24 * 60 * 60 * 1000);
-    assert_eq!(world.engine.clean_up(Run::Real).await.unwrap().removed, 1);
+    assert_eq!(world.engine.clean_up_sessions(CleanupMode::Real).await.unwrap().removed, 1);
     assert!(!is_kept(&world, &image(1)).await);
 }

@@ -2,7 +2,7 @@ use polyclaw_domain::id::{AgentId, TraceId};
 use polyclaw_domain::message::MessageOrigin;
 use polyclaw_domain::relay::RelayRefusal;
 use polyclaw_engine::Error;
-use polyclaw_engine::ingress::{Injection, Provenance, Relayed, Way};
+use polyclaw_engine::ingress::{InternalMessage, MessageProvenance, RelayInfo, RelayKind};
 use polyclaw_testkit::world::World;
 use polyclaw_testkit::{Line, Scripted};
 
@@ -21,14 +21,14 @@ async fn a_message_delivered_twice_is_taken_once() {
     let world = World::new().await;
     let mut inbound = World::inbound("me", "hello");
     inbound.platform_id = Some("p1".into());
-    let first = world.engine.accept(inbound.clone()).await.unwrap();
-    let again = world.engine.accept(inbound).await.unwrap();
+    let first = world.engine.accept_message(inbound.clone()).await.unwrap();
+    let again = world.engine.accept_message(inbound).await.unwrap();
     assert!(again.duplicate && again.message_id == first.message_id && again.turn_id == first.turn_id);
     world.answer(&first).await;
     let mut keyed = World::inbound("me", "other");
     keyed.idempotency_key = Some("k".into());
-    let first = world.engine.accept(keyed.clone()).await.unwrap();
-    assert!(world.engine.accept(keyed).await.unwrap().duplicate);
+    let first = world.engine.accept_message(keyed.clone()).await.unwrap();
+    assert!(world.engine.accept_message(keyed).await.unwrap().duplicate);
     world.answer(&first).await;
     world.settled().await;
     assert_eq!(world.ground.outlet.visible().len(), 2);
@@ -41,7 +41,7 @@ async fn what_can_not_be_taken_is_refused_with_a_reason() {
     assert!(matches!(world.sends("me", &"x".repeat(1_000_001)).await, Err(Error::TooLong(..))));
     let mut stranger = World::inbound("me", "hi");
     stranger.agent = AgentId::parse("nobody").unwrap();
-    assert!(matches!(world.engine.accept(stranger).await, Err(Error::UnknownAgent(_))));
+    assert!(matches!(world.engine.accept_message(stranger).await, Err(Error::UnknownAgent(_))));
     world.engine.start_draining();
     assert!(matches!(world.sends("me", "hi").await, Err(Error::Draining)));
 }
@@ -75,21 +75,24 @@ async fn loops_between_sessions_are_refused() {
     let relayed = |from: &str, hop: u32| {
         let mut inbound = World::inbound("me", "ping");
         inbound.origin = MessageOrigin::Agent(AgentId::main());
-        inbound.relayed =
-            Some(Relayed { from: World::key(from), hop, trace: TraceId::new("t"), way: Way::Send });
+        inbound.relay =
+            Some(RelayInfo { from: World::key(from), hop, trace: TraceId::new("t"), kind: RelayKind::Send });
         inbound
     };
     let refused = |result: Result<_, Error>| match result {
         Err(Error::Relay(refusal)) => refusal,
         other => panic!("{other:?}"),
     };
-    assert_eq!(refused(world.engine.accept(relayed("me", 1)).await), RelayRefusal::SelfSend);
-    assert_eq!(refused(world.engine.accept(relayed("other", 8)).await), RelayRefusal::TooManyHops(8));
+    assert_eq!(refused(world.engine.accept_message(relayed("me", 1)).await), RelayRefusal::SelfSend);
+    assert_eq!(refused(world.engine.accept_message(relayed("other", 8)).await), RelayRefusal::TooManyHops(8));
     for _ in 0..20 {
-        world.engine.accept(relayed("other", 1)).await.unwrap();
+        world.engine.accept_message(relayed("other", 1)).await.unwrap();
         world.settled().await;
     }
-    assert_eq!(refused(world.engine.accept(relayed("other", 1)).await), RelayRefusal::BudgetSpent(20));
+    assert_eq!(
+        refused(world.engine.accept_message(relayed("other", 1)).await),
+        RelayRefusal::BudgetSpent(20)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -100,10 +103,14 @@ async fn a_message_of_another_session_never_steers() {
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     let mut mail = World::inbound("me", "news");
     mail.origin = MessageOrigin::Agent(AgentId::main());
-    mail.relayed =
-        Some(Relayed { from: World::key("other"), hop: 1, trace: TraceId::new("t"), way: Way::Send });
+    mail.relay = Some(RelayInfo {
+        from: World::key("other"),
+        hop: 1,
+        trace: TraceId::new("t"),
+        kind: RelayKind::Send,
+    });
     mail.deliver = false;
-    let mail = world.engine.accept(mail).await.unwrap();
+    let mail = world.engine.accept_message(mail).await.unwrap();
     gate.add_permits(10);
     assert_eq!(world.answer(&task).await.text, "the work is done");
     assert_eq!(world.state(&task.turn_id).await, polyclaw_domain::job::JobState::Done);
@@ -116,19 +123,21 @@ async fn a_message_of_another_session_never_steers() {
 async fn the_internal_door_keeps_a_message_once_and_begins_sessions_only_for_the_clock_and_for_people() {
     let world = World::new().await;
     let from_other = |key: &str| {
-        let relayed = Relayed { from: World::key("other"), hop: 1, trace: TraceId::new("t"), way: Way::Send };
-        Injection::between(AgentId::main(), relayed, key.to_owned())
+        let relayed =
+            RelayInfo { from: World::key("other"), hop: 1, trace: TraceId::new("t"), kind: RelayKind::Send };
+        InternalMessage::from_session(AgentId::main(), relayed, key.to_owned())
     };
     let me = World::key("me");
     let unknown = world.engine.inject_message(&me, "news", from_other("k")).await.unwrap_err();
     assert_eq!(unknown.code(), "unknown_session");
-    let clock = Injection { provenance: Provenance::Clock(AgentId::main()), ..from_other("c") };
+    let clock = InternalMessage { provenance: MessageProvenance::Clock(AgentId::main()), ..from_other("c") };
     world.engine.inject_message(&me, "it is time", clock).await.unwrap();
     let first = world.engine.inject_message(&me, "news", from_other("k")).await.unwrap();
     let again = world.engine.inject_message(&me, "other news", from_other("k")).await.unwrap();
     assert!(again.duplicate && !first.duplicate && again.turn_id == first.turn_id);
     world.settled().await;
-    let person = Injection { provenance: Provenance::Person(AgentId::main()), ..from_other("p") };
+    let person =
+        InternalMessage { provenance: MessageProvenance::Person(AgentId::main()), ..from_other("p") };
     world.engine.inject_message(&World::key("new"), "hello", person).await.unwrap();
     world.settled().await;
     let said = |lines: Vec<polyclaw_store::messages::SessionMessage>| {

@@ -66,12 +66,12 @@ impl Stage {
     }
 
     async fn command(&self, line: &str) -> String {
-        let said = self.world.engine.command(&World::key("me"), line).await.unwrap();
+        let said = self.world.engine.run_command(&World::key("me"), line).await.unwrap();
         said.unwrap_or_else(|error| error.to_string())
     }
 
     async fn run(&self) -> SubagentRun {
-        self.world.engine.runs_of(&World::key("me"), 10).await.unwrap().pop().unwrap()
+        self.world.engine.list_runs(&World::key("me"), 10).await.unwrap().pop().unwrap()
     }
 
     /// Something a person wrote waits in the sub-agent.
@@ -117,7 +117,7 @@ async fn stopping_the_parent_gives_up_what_waits_in_its_sub_agents(db: Db) {
 async fn stopping_a_sub_agents_own_session_ends_its_run(db: Db) {
     let stage = staged(db).await.with_a_message_waiting().await;
     let child = stage.run().await.child;
-    stage.world.engine.stop(&child).await.unwrap();
+    stage.world.engine.stop_session(&child).await.unwrap();
     stage.nothing_is_left().await;
 }
 
@@ -129,20 +129,20 @@ async fn a_sub_agent_that_has_not_begun_ends_when_it_is_killed(db: Db) {
     let owner = World::key("me");
     world.says("hello").await;
     for text in ["do dig one", "do dig two"] {
-        let said = world.engine.command(&owner, &format!("/subagents spawn {text}")).await.unwrap();
+        let said = world.engine.run_command(&owner, &format!("/subagents spawn {text}")).await.unwrap();
         assert!(said.unwrap().starts_with("Begun in "));
     }
     let second = |world: &World| {
         let engine = world.engine.clone();
-        async move { engine.runs_of(&World::key("me"), 10).await.unwrap().remove(0) }
+        async move { engine.list_runs(&World::key("me"), 10).await.unwrap().remove(0) }
     };
     let child: SessionKey = second(&world).await.child;
     let waiting = world.engine.db().read(move |tx| jobs::list(tx, Some(&child), None, 5)).await.unwrap();
     assert_eq!(waiting.iter().map(|job| job.state).collect::<Vec<_>>(), [JobState::Queued]);
-    let said = world.engine.command(&owner, "/subagents kill 2").await.unwrap().unwrap();
+    let said = world.engine.run_command(&owner, "/subagents kill 2").await.unwrap().unwrap();
     assert_eq!(said, "Stopped: do dig two.");
     assert_eq!(second(&world).await.status, RunStatus::Cancelled, "with the command, not with its deadline");
-    world.engine.stop(&owner).await.unwrap();
+    world.engine.stop_session(&owner).await.unwrap();
     world.settled().await;
 }
 
@@ -191,7 +191,7 @@ async fn what_the_owner_adds_is_told_beside_the_first_result(db: Db) {
     assert_eq!(world.says("begin").await.text, "begun");
     gate.add_permits(10);
     let engine = world.engine.clone();
-    let run = || async { engine.runs_of(&World::key("me"), 10).await.unwrap().pop().unwrap() };
+    let run = || async { engine.list_runs(&World::key("me"), 10).await.unwrap().pop().unwrap() };
     until("the run ends", || async { run().await.status == RunStatus::Ok }).await;
     let text = run().await.result.unwrap().text;
     assert!(text.contains("also the roof") && text.ends_with("Before that: res"), "{text}");

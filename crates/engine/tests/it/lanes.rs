@@ -5,12 +5,12 @@ use std::sync::Mutex;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::job::{JobLane, JobPriority};
 use polyclaw_domain::session_key::SessionKey;
-use polyclaw_engine::ingress::Inbound;
+use polyclaw_engine::ingress::IngressMessage;
 use polyclaw_testkit::world::World;
 use polyclaw_testkit::{Faulty, Line, Scripted};
 use tokio::sync::Semaphore;
 
-fn to(agent: &str, peer: &str, priority: JobPriority) -> Inbound {
+fn to(agent: &str, peer: &str, priority: JobPriority) -> IngressMessage {
     let agent = AgentId::parse(agent).unwrap();
     let mut inbound = World::inbound(peer, &format!("{agent}/{peer}"));
     inbound.session = SessionKey::for_direct(&agent, "chat", peer);
@@ -44,7 +44,7 @@ async fn a_direct_message_goes_before_background_work() {
         ("hook", JobPriority::Webhook),
         ("dm", JobPriority::Direct),
     ] {
-        world.engine.accept(to("main", peer, priority)).await.unwrap();
+        world.engine.accept_message(to("main", peer, priority)).await.unwrap();
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     }
     gate.add_permits(10);
@@ -56,9 +56,9 @@ async fn a_direct_message_goes_before_background_work() {
 async fn a_busy_agent_does_not_starve_another() {
     let (world, gate, order) = one_slot(&["ops"]).await;
     for n in 0..20 {
-        world.engine.accept(to("main", &format!("p{n:02}"), JobPriority::Direct)).await.unwrap();
+        world.engine.accept_message(to("main", &format!("p{n:02}"), JobPriority::Direct)).await.unwrap();
     }
-    world.engine.accept(to("ops", "q", JobPriority::Direct)).await.unwrap();
+    world.engine.accept_message(to("ops", "q", JobPriority::Direct)).await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     gate.add_permits(100);
     world.settled().await;

@@ -114,13 +114,13 @@ async fn old_history_is_folded_before_the_context_is_full() {
     let world = World::with(std::sync::Arc::clone(&model) as _).await;
     let mut settings = world.ground.settings.clone();
     world.says("number 0").await;
-    let account = world.engine.account(&World::key("me")).await.unwrap();
+    let account = world.engine.context_usage(&World::key("me")).await.unwrap();
     let window = account.system + account.tools + 1_500;
     settings.default_context_window = window;
-    world.engine.reload(settings);
+    world.engine.reload_settings(settings);
     for n in 1..20 {
         world.says(&format!("number {n} {}", "word ".repeat(50))).await;
-        let total = world.engine.account(&World::key("me")).await.unwrap().total();
+        let total = world.engine.context_usage(&World::key("me")).await.unwrap().total_tokens();
         assert!(total < window, "{total} of {window} after {n}");
     }
     let prompts = model.prompts();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use polyclaw_domain::config::MaintenanceMode;
 use polyclaw_domain::event::EventKind;
-use polyclaw_engine::maintenance::Run;
+use polyclaw_engine::maintenance::CleanupMode;
 use polyclaw_store::sessions;
 use polyclaw_testkit::Faulty;
 use polyclaw_testkit::world::{Ground, World};
@@ -18,7 +18,7 @@ const MONTH_MS: i64 = 31 * 24 * 60 * 60 * 1000;
 
 async fn ground(folder: &tempfile::TempDir) -> Ground {
     let mut ground = World::new().await.killed().await;
-    ground.settings.upkeep.folder = folder.path().join("archive");
+    ground.settings.retention.folder = folder.path().join("archive");
     ground
 }
 
@@ -41,17 +41,17 @@ async fn an_old_session_is_archived_and_removed() {
     let folder = tempfile::tempdir().unwrap();
     let world = ground(&folder).await.wake(Faulty::never());
     world.says("before the new conversation").await;
-    world.engine.renew(&World::key("me")).await.unwrap();
+    world.engine.renew_session(&World::key("me")).await.unwrap();
     world.says("remember me").await;
     world.settled().await;
     world.ground.clock.set(MONTH_MS);
     let accepted = world.sends("you", "I am new").await.unwrap();
     world.answer(&accepted).await;
     world.settled().await;
-    let dry = world.engine.clean_up(Run::Dry).await.unwrap();
+    let dry = world.engine.clean_up_sessions(CleanupMode::Dry).await.unwrap();
     assert_eq!((dry.unused.len(), dry.removed, count(&world).await), (1, 0, 2));
     assert!(archived(&folder).is_empty(), "nothing is written by a look");
-    let done = world.engine.clean_up(Run::Real).await.unwrap();
+    let done = world.engine.clean_up_sessions(CleanupMode::Real).await.unwrap();
     assert_eq!((done.unused[0].key.clone(), done.removed, count(&world).await), (World::key("me"), 1, 1));
     let files = archived(&folder);
     assert_eq!(files[0].0, "main.000001.jsonl");
@@ -65,12 +65,12 @@ async fn what_runs_is_not_touched_however_old_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let gate = Arc::new(Semaphore::new(0));
     let mut ground = World::with(worker(1, &gate)).await.killed().await;
-    ground.settings.upkeep.folder = folder.path().join("archive");
+    ground.settings.retention.folder = folder.path().join("archive");
     (ground.settings.stall_ms, ground.settings.turn_ms) = (u64::MAX / 2, u64::MAX / 2);
     let world = ground.wake(Faulty::never());
     let accepted = world.sends("me", "work").await.unwrap();
     world.ground.clock.set(MONTH_MS);
-    assert!(world.engine.clean_up(Run::Real).await.unwrap().unused.is_empty());
+    assert!(world.engine.clean_up_sessions(CleanupMode::Real).await.unwrap().unused.is_empty());
     gate.add_permits(1);
     assert_eq!(world.answer(&accepted).await.text, "the work is done");
 }
@@ -79,9 +79,9 @@ async fn what_runs_is_not_touched_however_old_it_is() {
 async fn so_many_are_kept_for_each_agent_and_files_follow_each_other() {
     let folder = tempfile::tempdir().unwrap();
     let mut ground = ground(&folder).await;
-    ground.settings.upkeep.rules.max_entries = 2;
-    ground.settings.upkeep.rules.rotate_mb = 1;
-    ground.settings.upkeep.rules.archive_budget_mb = Some(3);
+    ground.settings.retention.rules.max_entries = 2;
+    ground.settings.retention.rules.rotate_mb = 1;
+    ground.settings.retention.rules.archive_budget_mb = Some(3);
     // All of a long message is shown, and said back.
     ground.settings.default_context_window = 1_000_000;
     let world = ground.wake(Faulty::never());
@@ -92,11 +92,11 @@ async fn so_many_are_kept_for_each_agent_and_files_follow_each_other() {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     world.settled().await;
-    let done = world.engine.clean_up(Run::Real).await.unwrap();
+    let done = world.engine.clean_up_sessions(CleanupMode::Real).await.unwrap();
     assert_eq!((done.removed, count(&world).await), (3, 2), "the two used last stay");
     assert!(done.dropped_files.is_empty(), "what was archived just now is there: {:?}", done.dropped_files);
     assert_eq!(archived(&folder).len(), 3);
-    let done = world.engine.clean_up(Run::Real).await.unwrap();
+    let done = world.engine.clean_up_sessions(CleanupMode::Real).await.unwrap();
     assert_eq!(done.dropped_files, ["main.000001.jsonl"], "the oldest, beyond three megabytes");
     let names: Vec<String> = archived(&folder).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["main.000002.jsonl", "main.000003.jsonl"]);
@@ -114,8 +114,8 @@ async fn it_is_said_every_hour_and_done_only_where_the_config_says_so() {
     assert!(!told.is_empty() && told.iter().all(|data| data["removed"] == 0), "{told:?}");
     assert_eq!(count(&world).await, 1);
     let mut settings = world.ground.settings.clone();
-    settings.upkeep.rules.mode = MaintenanceMode::Enforce;
-    world.engine.reload(settings);
+    settings.retention.rules.mode = MaintenanceMode::Enforce;
+    world.engine.reload_settings(settings);
     tokio::time::sleep(Duration::from_secs(3_700)).await;
     assert_eq!(count(&world).await, 0);
     assert_eq!(archived(&folder).len(), 1);
@@ -131,6 +131,6 @@ async fn what_can_not_be_archived_stays() {
     world.says("hello").await;
     world.settled().await;
     world.ground.clock.set(MONTH_MS);
-    assert_eq!(world.engine.clean_up(Run::Real).await.unwrap_err().code(), "archive_failed");
+    assert_eq!(world.engine.clean_up_sessions(CleanupMode::Real).await.unwrap_err().code(), "archive_failed");
     assert_eq!(count(&world).await, 1);
 }

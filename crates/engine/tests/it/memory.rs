@@ -14,8 +14,8 @@ use polyclaw_domain::message::{MessageAttachment, MessagePart};
 use polyclaw_domain::port::BoxFuture;
 use polyclaw_domain::provider::{Prompt, PromptMessage, ProviderError};
 use polyclaw_domain::session_key::SessionKey;
-use polyclaw_engine::ingress::Inbound;
-use polyclaw_engine::memory::Search;
+use polyclaw_engine::ingress::IngressMessage;
+use polyclaw_engine::memory::MemorySearch;
 use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_store::memory::MemoryListFilter;
 use polyclaw_store::{Db, events};
@@ -28,9 +28,9 @@ fn viewer(session: &SessionKey) -> MemoryViewer {
 }
 
 async fn remember(world: &World, session: &str, scope: MemoryScope, content: &str) -> MemoryEntry {
-    let brain = world.engine.brain();
-    let memory = brain.draft(&viewer(&World::key(session)), scope, content.to_owned());
-    brain.put(vec![memory]).await.unwrap().remove(0)
+    let brain = world.engine.memory_store();
+    let memory = brain.new_memory(&viewer(&World::key(session)), scope, content.to_owned());
+    brain.put_memories(vec![memory]).await.unwrap().remove(0)
 }
 
 fn texts(prompt: &Prompt) -> Vec<&str> {
@@ -158,15 +158,19 @@ async fn a_model_widens_a_scope_no_further_than_its_agent_may() {
 async fn a_guest_changes_only_the_memories_of_their_own_conversation() {
     let world = World::with(obedient()).await;
     remember(&world, "owner", MemoryScope::Agent, "The vault opens at nine").await;
-    let kept = world.engine.brain().put(vec![{
-        let draft = world.engine.brain().draft(&viewer(&World::key("owner")), MemoryScope::Agent, "x".into());
+    let kept = world.engine.memory_store().put_memories(vec![{
+        let draft = world.engine.memory_store().new_memory(
+            &viewer(&World::key("owner")),
+            MemoryScope::Agent,
+            "x".into(),
+        );
         MemoryEntry { key: "k2".into(), ..draft }
     }]);
     kept.await.unwrap();
     let by_guest = async |text: &str| {
         let mut inbound = World::inbound("eve", text);
         Authority::Guest.write_to_meta(&mut inbound.meta);
-        let accepted = world.engine.accept(inbound).await.unwrap();
+        let accepted = world.engine.accept_message(inbound).await.unwrap();
         world.answer(&accepted).await.text
     };
     let shared = by_guest("share the vault opens for eve").await;
@@ -190,13 +194,13 @@ async fn facts_are_kept_before_history_is_folded_and_once() {
     let world = World::with(Arc::clone(&model) as _).await;
     let mut settings = world.ground.settings.clone();
     settings.default_context_window = 1_500;
-    world.engine.reload(settings);
+    world.engine.reload_settings(settings);
     for n in 0..20 {
         world.says(&format!("number {n} {}", "word ".repeat(50))).await;
     }
     let kept = world
         .engine
-        .brain()
+        .memory_store()
         .list(MemoryListFilter { limit: 10, ..MemoryListFilter::default() })
         .await
         .unwrap();
@@ -212,16 +216,16 @@ async fn the_context_is_accounted_for() {
     let world = World::new().await;
     world.says("what is the zeppelin called?").await;
     remember(&world, "me", MemoryScope::Agent, "The zeppelin is called Hindemith").await;
-    let account = world.engine.account(&World::key("me")).await.unwrap();
+    let account = world.engine.context_usage(&World::key("me")).await.unwrap();
     assert_eq!((account.messages, account.memories, account.summary), (2, 1, 0));
     assert!(account.system > 0 && account.tools > 0 && account.history > 0 && account.recalled > 0);
     assert_eq!(account.window, 128_000);
-    let told = world.engine.command(&World::key("me"), "/context").await.unwrap().unwrap();
+    let told = world.engine.run_command(&World::key("me"), "/context").await.unwrap().unwrap();
     assert!(
         told.contains("history") && told.contains("1 memories") && told.contains("scripted/model"),
         "{told}"
     );
-    assert!(world.engine.account(&World::key("nobody")).await.is_err());
+    assert!(world.engine.context_usage(&World::key("nobody")).await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
@@ -234,7 +238,7 @@ async fn a_deleted_session_takes_what_was_said_in_it_alone_along() {
     world.engine.delete_session(&World::key("me")).await.unwrap();
     let left = world
         .engine
-        .brain()
+        .memory_store()
         .list(MemoryListFilter { limit: 9, ..MemoryListFilter::default() })
         .await
         .unwrap();
@@ -250,8 +254,9 @@ async fn images_that_can_not_be_removed_keep_nothing_of_a_deleted_session_rememb
         "CREATE TRIGGER stuck BEFORE DELETE ON media BEGIN SELECT RAISE(ABORT, 'not now'); END";
     let world = World::new().await;
     let image = MessageAttachment::from_image("cat.png", Image::from_bytes(PIXEL).unwrap());
-    let inbound = Inbound { parts: vec![MessagePart::Attachment(image)], ..World::inbound("me", "look") };
-    let accepted = world.engine.accept(inbound).await.unwrap();
+    let inbound =
+        IngressMessage { parts: vec![MessagePart::Attachment(image)], ..World::inbound("me", "look") };
+    let accepted = world.engine.accept_message(inbound).await.unwrap();
     world.answer(&accepted).await;
     remember(&world, "me", MemoryScope::Session, "a secret of this session").await;
     world.settled().await;
@@ -259,7 +264,7 @@ async fn images_that_can_not_be_removed_keep_nothing_of_a_deleted_session_rememb
     world.engine.delete_session(&World::key("me")).await.unwrap();
     let left = world
         .engine
-        .brain()
+        .memory_store()
         .list(MemoryListFilter { limit: 9, ..MemoryListFilter::default() })
         .await
         .unwrap();
@@ -305,7 +310,7 @@ async fn world_with(embedder: Letters) -> World {
 }
 
 async fn embedded(world: &World) {
-    until("all is embedded", async || world.engine.brain().standing().await.unwrap().pending == 0).await;
+    until("all is embedded", async || world.engine.memory_store().status().await.unwrap().pending == 0).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -327,7 +332,7 @@ async fn vectors_are_made_behind_the_store_after_a_crash_and_for_another_model()
     for content in ["apple", "bread", "cheese"] {
         remember(&world, "me", MemoryScope::Agent, content).await;
     }
-    assert_eq!(world.engine.brain().standing().await.unwrap().pending, 3);
+    assert_eq!(world.engine.memory_store().status().await.unwrap().pending, 3);
     let mut ground = world.killed().await;
     ground.embedder = Some(Arc::new(Letters { model: "one", takes: Duration::from_millis(1) }));
     let world = ground.wake(Faulty::never());
@@ -336,8 +341,8 @@ async fn vectors_are_made_behind_the_store_after_a_crash_and_for_another_model()
     let eyes = viewer(&session);
     let (found, partial) = world
         .engine
-        .brain()
-        .search(&Search { viewer: Some(&eyes), text: "artichoke", limit: 3 })
+        .memory_store()
+        .search(&MemorySearch { viewer: Some(&eyes), text: "artichoke", limit: 3 })
         .await
         .unwrap();
     assert_eq!(
@@ -347,15 +352,15 @@ async fn vectors_are_made_behind_the_store_after_a_crash_and_for_another_model()
     );
     world
         .engine
-        .brain()
+        .memory_store()
         .set_embedder(Some(Arc::new(Letters { model: "two", takes: Duration::from_millis(1) })));
     assert_eq!(
-        world.engine.brain().standing().await.unwrap().pending,
+        world.engine.memory_store().status().await.unwrap().pending,
         3,
         "vectors of two models are not compared"
     );
     embedded(&world).await;
-    let standing = world.engine.brain().standing().await.unwrap();
+    let standing = world.engine.memory_store().status().await.unwrap();
     assert_eq!((standing.model.as_deref(), standing.memories), (Some("two"), 3));
 }
 
@@ -365,12 +370,12 @@ async fn vectors_nobody_asks_for_are_let_go() {
     remember(&world, "me", MemoryScope::Agent, "apple").await;
     embedded(&world).await;
     world.says("artichoke").await;
-    assert!(world.engine.brain().standing().await.unwrap().cached_bytes > 0);
+    assert!(world.engine.memory_store().status().await.unwrap().cached_bytes > 0);
     // The loop rests from when it was last woken; a look after that finds the next use missing.
     remember(&world, "me", MemoryScope::Agent, "bread").await;
     embedded(&world).await;
     tokio::time::sleep(Duration::from_secs(1_500)).await;
-    assert_eq!(world.engine.brain().standing().await.unwrap().cached_bytes, 0);
+    assert_eq!(world.engine.memory_store().status().await.unwrap().cached_bytes, 0);
     world.says("artichoke").await;
-    assert!(world.engine.brain().standing().await.unwrap().cached_bytes > 0);
+    assert!(world.engine.memory_store().status().await.unwrap().cached_bytes > 0);
 }

@@ -10,7 +10,7 @@ use polyclaw_domain::policy::ToolPolicy;
 use polyclaw_domain::provider::{Prompt, PromptMessage};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
-use polyclaw_engine::ingress::Inbound;
+use polyclaw_engine::ingress::IngressMessage;
 use polyclaw_store::cron_jobs::CronJobCreator;
 use polyclaw_store::sessions;
 use polyclaw_testkit::world::{Ground, World};
@@ -108,7 +108,7 @@ async fn an_agent_makes_runs_and_removes_its_own_errands() {
     let never = json!({ "id": "late", "schedule": "now and then", "message": "x" });
     assert!(call(&world, "cron_add", &never).await.contains("schedule:"));
     tokio::time::sleep(Duration::from_secs(10 * 60 + 1)).await;
-    let told = world.engine.session(&SessionKey::for_cron_job("mail")).await.unwrap();
+    let told = world.engine.load_session(&SessionKey::for_cron_job("mail")).await.unwrap();
     assert_eq!(told.agent, AgentId::main());
     let listed: Value = serde_json::from_str(&call(&world, "cron_list", &json!({})).await).unwrap();
     assert_eq!((&listed["errands"][0]["id"], &listed["errands"][0]["yours"]), (&json!("mail"), &json!(true)));
@@ -134,12 +134,12 @@ async fn errands_of_others_are_neither_seen_nor_touched() {
         enabled: true,
     };
     let maker = CronJobCreator { agent: ops, on_behalf_of: Vec::new() };
-    world.engine.add_errand(job, Some(maker)).await.unwrap();
+    world.engine.add_cron_job(job, Some(maker)).await.unwrap();
     assert!(!call(&world, "cron_list", &json!({})).await.contains("theirs"));
     for tool in ["cron_run", "cron_remove"] {
         assert!(call(&world, tool, &json!({ "id": "theirs" })).await.contains("unknown_errand"), "{tool}");
     }
-    assert_eq!(world.engine.errands().await.unwrap().len(), 1);
+    assert_eq!(world.engine.list_cron_jobs().await.unwrap().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -167,7 +167,7 @@ async fn what_an_errand_answers_goes_to_the_chat_it_was_made_in() {
     tokio::time::sleep(Duration::from_secs(10 * 60 + 1)).await;
     world.settled().await;
     let ids: Vec<String> =
-        world.engine.errands().await.unwrap().into_iter().map(|one| one.errand.id).collect();
+        world.engine.list_cron_jobs().await.unwrap().into_iter().map(|one| one.job.id).collect();
     assert_eq!(ids, ["chain", "tick"], "an errand makes no errands");
     let all = world.engine.db().read(|tx| sessions::get(tx, &SessionKey::for_cron_job("x"))).await.unwrap();
     assert!(all.is_none());
@@ -212,8 +212,8 @@ async fn an_errand_reports_where_it_was_asked_for_not_where_its_session_began() 
     let page =
         ChatAddress { channel: "web".into(), account: "default".into(), peer: "me".into(), thread: None };
     let key = SessionKey::main(&AgentId::main());
-    let first = Inbound::from_person(key.clone(), AgentId::main(), page, "hello");
-    let accepted = world.engine.accept(first).await.unwrap();
+    let first = IngressMessage::from_person(key.clone(), AgentId::main(), page, "hello");
+    let accepted = world.engine.accept_message(first).await.unwrap();
     world.answer(&accepted).await;
     let given = json!({ "id": "tick", "schedule": "every 10m", "message": "tick", "deliver_here": true });
     assert_eq!(
@@ -221,8 +221,8 @@ async fn an_errand_reports_where_it_was_asked_for_not_where_its_session_began() 
         IngestOutcome::Done
     );
     world.settled().await;
-    assert_eq!(world.engine.session(&key).await.unwrap().address.unwrap().channel, "web");
-    let made = world.engine.errand("tick").await.unwrap().errand;
+    assert_eq!(world.engine.load_session(&key).await.unwrap().address.unwrap().channel, "web");
+    let made = world.engine.find_cron_job("tick").await.unwrap().job;
     assert_eq!(made.address.map(|address| address.sender_key()).as_deref(), Some("telegram:default:ann"));
 }
 

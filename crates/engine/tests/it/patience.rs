@@ -30,8 +30,8 @@ async fn a_busy_model_is_waited_for_as_long_as_it_asks_and_people_are_told() {
     let world = World::with(busy(2, Some(20_000))).await;
     let mut settings = world.ground.settings.clone();
     settings.stall_ms = 5_000;
-    world.engine.reload(settings);
-    let mut watch = world.engine.hub.watch(&World::key("me"));
+    world.engine.reload_settings(settings);
+    let mut watch = world.engine.hub.subscribe(&World::key("me"));
     let began = Instant::now();
     let answer = world.says("hi").await;
     assert_eq!((answer.state, answer.text.as_str()), (JobState::Done, "at last"));
@@ -55,7 +55,7 @@ async fn what_a_model_had_said_before_it_asked_to_slow_down_is_taken_back() {
         _ => vec![Line::Say("a whole answer".into())],
     });
     let world = World::with(model).await;
-    let mut watch = world.engine.hub.watch(&World::key("me"));
+    let mut watch = world.engine.hub.subscribe(&World::key("me"));
     assert_eq!(world.says("hi").await.text, "a whole answer");
     let mut shown = String::new();
     while let Ok(Some(frame)) = tokio::time::timeout(Duration::from_secs(1), watch.recv()).await {
@@ -100,7 +100,7 @@ async fn a_wait_ends_at_once_when_somebody_stops_it() {
     let accepted = world.sends("me", "hi").await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
     let stopped = Instant::now();
-    world.engine.stop(&World::key("me")).await.unwrap();
+    world.engine.stop_session(&World::key("me")).await.unwrap();
     assert_eq!(world.answer(&accepted).await.state, JobState::Cancelled);
     assert!(stopped.elapsed() < Duration::from_secs(1), "{:?}", stopped.elapsed());
     assert_eq!(model.prompts().len(), 1);
@@ -155,7 +155,7 @@ async fn folding_waits_for_a_busy_model_too() {
         world.says("hello").await;
     }
     refusals.store(2, Ordering::Relaxed);
-    world.engine.compact(&World::key("me")).await.unwrap();
+    world.engine.compact_session(&World::key("me")).await.unwrap();
     world.settled().await;
     world.says("again").await;
     let shown = model.prompts().last().unwrap().messages.len();

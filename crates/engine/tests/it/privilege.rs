@@ -9,7 +9,7 @@ use polyclaw_domain::id::AgentId;
 use polyclaw_domain::provider::Prompt;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
-use polyclaw_engine::team::{Actor, NewMember, NewTeam};
+use polyclaw_engine::team::{NewMember, NewTeam, TeamActor};
 use polyclaw_store::Db;
 use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_testkit::world::{Ground, World};
@@ -74,7 +74,7 @@ async fn ground(model: Arc<Scripted>) -> (Ground, Ran) {
 }
 
 async fn usable(world: &World, key: &SessionKey) -> Vec<String> {
-    let all = world.engine.tools_of(None, Some(key)).await.unwrap();
+    let all = world.engine.explain_tools(None, Some(key)).await.unwrap();
     let probed = all.into_iter().filter(|one| TOOLS.contains(&one.tool.name.as_str()) && one.allowed);
     probed.map(|one| one.tool.name.clone()).collect()
 }
@@ -82,7 +82,7 @@ async fn usable(world: &World, key: &SessionKey) -> Vec<String> {
 /// The session at each depth, the first of them the person's own.
 async fn chain(world: &World) -> Vec<SessionKey> {
     let mut keys = vec![World::key("me")];
-    while let Some(run) = world.engine.runs_of(keys.last().unwrap(), 1).await.unwrap().pop() {
+    while let Some(run) = world.engine.list_runs(keys.last().unwrap(), 1).await.unwrap().pop() {
         keys.push(run.child);
     }
     keys
@@ -181,7 +181,7 @@ async fn no_member_has_a_tool_that_its_lead_lacks() {
     let (ground, ran) = ground(Scripted::new(probing(|_| vec![Line::Say("tried".into())]))).await;
     let world = ground.wake(Faulty::never());
     world.says("probe at depth 0").await;
-    let operator = |call: &str| Actor::Operator { call: call.to_owned() };
+    let operator = |call: &str| TeamActor::Operator { call: call.to_owned() };
     let team = NewTeam {
         name: "web".into(),
         description: String::new(),
@@ -203,7 +203,7 @@ async fn no_member_has_a_tool_that_its_lead_lacks() {
         ran.iter().filter(|(depth, _)| *depth == 1).map(|(_, tool)| tool.clone()).collect::<Vec<_>>()
     };
     assert_eq!(of_ann(&ran), ["free", "t2", "t3"]);
-    let all = world.engine.tools_of(None, Some(&joined.session_key)).await.unwrap();
+    let all = world.engine.explain_tools(None, Some(&joined.session_key)).await.unwrap();
     let claims = all.iter().find(|one| one.tool.name == "TaskClaim").unwrap();
-    assert!(claims.allowed, "{:?}", claims.decided());
+    assert!(claims.allowed, "{:?}", claims.deciding_reason());
 }

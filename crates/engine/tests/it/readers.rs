@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polyclaw_engine::hub::{FrameKind, Watch};
+use polyclaw_engine::hub::{FrameKind, HubSubscription};
 use polyclaw_testkit::world::World;
 use polyclaw_testkit::{Faulty, Line, Scripted};
 use tokio::sync::Semaphore;
 
 /// What somebody reads who shows pieces as they come, until the turn ends.
-async fn read(mut watch: Watch) -> String {
+async fn read(mut watch: HubSubscription) -> String {
     let mut shown = String::new();
     while let Some(frame) = watch.recv().await {
         match &frame.kind {
@@ -34,11 +34,11 @@ async fn a_reader_that_connects_after_a_crash_hears_the_first_words_of_the_new_l
     tokio::time::sleep(Duration::from_secs(1)).await;
     let world = world.killed().await.wake(Faulty::never());
     tokio::time::sleep(Duration::from_secs(60)).await;
-    let late = world.engine.hub.watch(&World::key("me"));
+    let late = world.engine.hub.subscribe(&World::key("me"));
     gate.add_permits(1);
     assert_eq!(read(late).await, "Once upon a time.");
     world.settled().await;
-    let mut after = world.engine.hub.watch(&World::key("me"));
+    let mut after = world.engine.hub.subscribe(&World::key("me"));
     let told = tokio::time::timeout(Duration::from_secs(1), after.recv()).await;
     assert!(told.is_err(), "what is stored is in the transcript: {told:?}");
 }

@@ -215,7 +215,7 @@ async fn what_a_command_reaches_decides_who_may_give_it() {
     }
     assert_eq!(alone("boss", "/model a/b").await, "a/b from the next turn on.");
     let group = SessionKey::parse("agent:ops:telegram:group:-7").unwrap();
-    let session = world.engine.session(&group).await.unwrap();
+    let session = world.engine.load_session(&group).await.unwrap();
     assert_eq!(
         (session.model_override, session.ttl_ms),
         (None, Some(3_600_000)),
@@ -258,7 +258,7 @@ async fn a_silent_conversation_begins_anew() {
 #[tokio::test(start_paused = true)]
 async fn what_can_not_be_taken_is_said() {
     let world = world().await;
-    let long = "x".repeat(polyclaw_engine::ingress::MAX_CHARS + 1);
+    let long = "x".repeat(polyclaw_engine::ingress::MAX_MESSAGE_CHARS + 1);
     let mut letter = letter("guest", &long);
     letter.platform_id = "long".into();
     let read = read_after(&world, letter.clone()).await;
@@ -305,7 +305,7 @@ async fn rules_change_under_way_and_no_letter_is_lost() {
     changed.configure(&rebound).await;
     for n in 0..20 {
         if n == 10 {
-            world.engine.reload(changed.settings.clone());
+            world.engine.reload_settings(changed.settings.clone());
         }
         let text = format!("letter {n}");
         assert_eq!(read_after(&world, group_letter("-7", "guest", &text)).await, [format!("echo: {text}")]);

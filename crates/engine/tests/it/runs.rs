@@ -129,7 +129,7 @@ async fn an_agent_has_so_many_sub_agents_at_once_in_all_its_sessions() {
         told.contains("3 sub-agents of this agent are at work already, and subagents.max_concurrent is 3"),
         "{told}"
     );
-    assert_eq!(world.engine.runs_of(&World::key("other"), 9).await.unwrap().len(), 1);
+    assert_eq!(world.engine.list_runs(&World::key("other"), 9).await.unwrap().len(), 1);
     tokio::time::sleep(Duration::from_secs(90)).await;
     let third = world.sends("third", "go").await.unwrap();
     assert!(!world.answer(&third).await.text.contains("max_concurrent"), "those have ended");
@@ -161,7 +161,7 @@ async fn whoever_begins_a_sub_agent_says_how_long_it_thinks() {
     };
     assert_eq!((of("do part a"), of("do part b")), (Some(ReasoningEffort::High), Some(ReasoningEffort::Low)));
     assert_eq!(of("go"), Some(ReasoningEffort::Medium), "its own is as its agent says");
-    assert_eq!(world.engine.runs_of(&World::key("me"), 9).await.unwrap().len(), 2, "a lot is no measure");
+    assert_eq!(world.engine.list_runs(&World::key("me"), 9).await.unwrap().len(), 2, "a lot is no measure");
 }
 
 /// Whatever became of it, whoever gave work away is told in which session and how long that took.
@@ -201,7 +201,7 @@ async fn every_answer_of_a_delegation_has_the_same_shape() {
     assert!(told[0]["duration_ms"].as_i64().unwrap() >= 1_000 && told[2]["session_key"].is_null());
     // What nobody waits for has the time it was given, too.
     tokio::time::sleep(Duration::from_secs(10)).await;
-    let run = world.engine.runs_of(&World::key("me"), 9).await.unwrap().remove(0);
+    let run = world.engine.list_runs(&World::key("me"), 9).await.unwrap().remove(0);
     let took = run.ended_at.expect("it has ended").since(run.created_at);
     assert!(run.status == RunStatus::Timeout && (2_000..5_000).contains(&took), "{run:#?}");
 }
@@ -270,7 +270,7 @@ async fn the_depth_of_the_first_agent_bounds_its_whole_chain() {
         world.says("go").await;
         let asked_third = model.prompts().iter().any(|prompt| task(prompt).contains("for the third"));
         assert_eq!(asked_third, !is_refused, "max_depth {depth} of the first agent");
-        let pairs = world.engine.delegations().await.unwrap();
+        let pairs = world.engine.list_delegations().await.unwrap();
         let rejected = pairs.iter().find(|pair| pair.target.as_str() == "third").unwrap().counts.rejected;
         assert_eq!(rejected, u64::from(is_refused), "refusals are counted");
     }
@@ -299,7 +299,7 @@ async fn delegations_are_counted_for_the_agent_over_all_its_sessions() {
     let told = world.answer(&other).await.text;
     assert!(told.contains("\"code\":\"max_concurrent_exceeded\""), "{told}");
     assert!(told.contains("1 delegations of this agent are at work already"), "{told}");
-    world.engine.stop(&World::key("me")).await.unwrap();
+    world.engine.stop_session(&World::key("me")).await.unwrap();
     world.settled().await;
 }
 
@@ -317,7 +317,7 @@ async fn a_delegation_without_a_grant_is_counted_as_refused() {
     store(&ground, AgentSpec::with_id(AgentId::parse("expert").unwrap())).await;
     let world = ground.wake(Faulty::never());
     world.says("go").await;
-    let pairs = world.engine.delegations().await.unwrap();
+    let pairs = world.engine.list_delegations().await.unwrap();
     assert_eq!(pairs.iter().map(|pair| pair.counts.rejected).sum::<u64>(), 1);
     let turns = world.engine.agent_turns();
     assert_eq!((turns["main"].done, turns["main"].count), (1, 1), "turns are counted by agent");

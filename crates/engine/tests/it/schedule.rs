@@ -42,7 +42,7 @@ fn errand(rule: &str, catch_up: CatchUp) -> CronJob {
 
 async fn ground(errand: CronJob) -> Ground {
     let mut ground = Ground::on(Db::in_memory().unwrap(), Scripted::echo()).await;
-    ground.settings.errands = vec![errand];
+    ground.settings.cron_jobs = vec![errand];
     ground
 }
 
@@ -69,8 +69,8 @@ async fn what_is_due_is_done_and_its_answer_delivered() {
     assert_eq!(told.len(), 3);
     assert!(told.iter().all(|message| message.text == "look at the mail"), "nothing is said of lateness");
     assert_eq!(world.ground.outlet.visible().len(), 3);
-    let standing = &world.engine.errands().await.unwrap()[0];
-    assert!(standing.last.is_some() && standing.next > standing.last);
+    let standing = &world.engine.list_cron_jobs().await.unwrap()[0];
+    assert!(standing.last_due.is_some() && standing.next_due > standing.last_due);
 }
 
 #[tokio::test(start_paused = true)]
@@ -79,8 +79,8 @@ async fn runs_left_out_before_one_in_time_are_told_too() {
     ground.clock.set(60_007);
     let world = ground.wake(Faulty::never());
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let standing = world.engine.errands().await.unwrap().remove(0);
-    assert_eq!(standing.last, None, "where it was begun is no due time");
+    let standing = world.engine.list_cron_jobs().await.unwrap().remove(0);
+    assert_eq!(standing.last_due, None, "where it was begun is no due time");
     let ground = world.killed().await;
     ground.clock.set(89 * 60_000);
     let world = ground.wake(Faulty::never());
@@ -149,7 +149,7 @@ async fn a_clock_that_was_ahead_and_is_set_back_leaves_no_silence_behind() {
     world.ground.clock.set(-YEAR);
     let before = due_times(world.engine.db()).await;
     tokio::time::sleep(Duration::from_secs(61)).await;
-    let next = world.engine.errands().await.unwrap().remove(0).next.unwrap();
+    let next = world.engine.list_cron_jobs().await.unwrap().remove(0).next_due.unwrap();
     tokio::time::sleep(Duration::from_secs(11 * 60)).await;
     world.settled().await;
     let times = due_times(world.engine.db()).await.split_off(before.len());
@@ -230,8 +230,8 @@ async fn a_moment_comes_once_and_a_new_rule_begins_anew() {
     let db = world.engine.db().clone();
     assert_eq!(told(&db, SessionKey::for_cron_job("tick")).await.len(), 1);
     let mut settings = (*world.engine.settings()).clone();
-    settings.errands = vec![errand("every 1h", CatchUp::Once)];
-    world.engine.reload(settings);
+    settings.cron_jobs = vec![errand("every 1h", CatchUp::Once)];
+    world.engine.reload_settings(settings);
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(
         told(&db, SessionKey::for_cron_job("tick")).await.len(),
@@ -271,9 +271,9 @@ async fn an_agent_with_nothing_to_say_says_nothing() {
 #[tokio::test(start_paused = true)]
 async fn an_errand_can_be_run_by_hand() {
     let world = ground(errand("every 12h", CatchUp::Skip)).await.wake(Faulty::never());
-    let accepted = world.engine.run_errand("tick").await.unwrap().expect("something to do");
+    let accepted = world.engine.run_cron_job("tick").await.unwrap().expect("something to do");
     assert!(world.answer(&accepted).await.text.contains("look at the mail"));
-    assert!(matches!(world.engine.run_errand("tock").await, Err(Error::UnknownErrand(_))));
+    assert!(matches!(world.engine.run_cron_job("tock").await, Err(Error::UnknownCronJob(_))));
 }
 
 fn job(schedule: &str) -> CronJobConfig {
@@ -294,21 +294,21 @@ async fn an_errand_made_while_the_instance_runs_comes_and_outlives_it() {
     let world = ground(errand("every 12h", CatchUp::Skip)).await.wake(Faulty::never());
     tokio::time::sleep(Duration::from_secs(1)).await;
     let maker = CronJobCreator { agent: AgentId::main(), on_behalf_of: Vec::new() };
-    let made = world.engine.add_errand(job("every 10m"), Some(maker)).await.unwrap();
-    assert!(made.next.is_some() && made.made_by == Some(AgentId::main()));
+    let made = world.engine.add_cron_job(job("every 10m"), Some(maker)).await.unwrap();
+    assert!(made.next_due.is_some() && made.created_by == Some(AgentId::main()));
     tokio::time::sleep(Duration::from_secs(10 * 60)).await;
     let db = world.engine.db().clone();
     assert_eq!(told(&db, SessionKey::for_cron_job("made")).await.len(), 1);
     let world = world.killed().await.wake(Faulty::never());
     tokio::time::sleep(Duration::from_secs(20 * 60)).await;
     assert_eq!(told(&db, SessionKey::for_cron_job("made")).await.len(), 3, "no time is lost or doubled");
-    world.engine.change_errand(CronJobConfig { enabled: false, ..job("every 10m") }).await.unwrap();
+    world.engine.update_cron_job(CronJobConfig { enabled: false, ..job("every 10m") }).await.unwrap();
     tokio::time::sleep(Duration::from_secs(30 * 60)).await;
     assert_eq!(told(&db, SessionKey::for_cron_job("made")).await.len(), 3);
-    assert_eq!(world.engine.errand("made").await.unwrap().next, None);
-    world.engine.remove_errand("made").await.unwrap();
+    assert_eq!(world.engine.find_cron_job("made").await.unwrap().next_due, None);
+    world.engine.remove_cron_job("made").await.unwrap();
     let left: Vec<String> =
-        world.engine.errands().await.unwrap().into_iter().map(|one| one.errand.id).collect();
+        world.engine.list_cron_jobs().await.unwrap().into_iter().map(|one| one.job.id).collect();
     assert_eq!(left, ["tick"]);
     world.settled().await;
 }
@@ -318,10 +318,10 @@ async fn an_errand_of_the_config_is_not_changed_and_one_that_can_not_be_is_not_m
     let world = ground(errand("every 12h", CatchUp::Skip)).await.wake(Faulty::never());
     let engine = &world.engine;
     let taken = CronJobConfig { id: "tick".into(), ..job("every 10m") };
-    assert!(matches!(engine.add_errand(taken.clone(), None).await, Err(Error::ErrandExists(_))));
-    assert!(matches!(engine.change_errand(taken).await, Err(Error::ErrandInConfig(_))));
-    assert!(matches!(engine.remove_errand("tick").await, Err(Error::ErrandInConfig(_))));
-    assert!(matches!(engine.change_errand(job("every 10m")).await, Err(Error::UnknownErrand(_))));
+    assert!(matches!(engine.add_cron_job(taken.clone(), None).await, Err(Error::CronJobExists(_))));
+    assert!(matches!(engine.update_cron_job(taken).await, Err(Error::CronJobInConfig(_))));
+    assert!(matches!(engine.remove_cron_job("tick").await, Err(Error::CronJobInConfig(_))));
+    assert!(matches!(engine.update_cron_job(job("every 10m")).await, Err(Error::UnknownCronJob(_))));
     let to =
         |channel: &str| DeliverTo { channel: channel.into(), account: None, peer: "1".into(), thread: None };
     for (wrong, named) in [
@@ -333,8 +333,8 @@ async fn an_errand_of_the_config_is_not_changed_and_one_that_can_not_be_is_not_m
         (CronJobConfig { agent: Some(AgentId::parse("nobody").unwrap()), ..job("every 10m") }, "agent:"),
         (CronJobConfig { deliver_to: Some(to("telegram")), ..job("every 10m") }, "deliver_to:"),
     ] {
-        let refused = engine.add_errand(wrong, None).await.unwrap_err();
-        assert!(matches!(&refused, Error::InvalidErrand(why) if why.contains(named)), "{refused}");
+        let refused = engine.add_cron_job(wrong, None).await.unwrap_err();
+        assert!(matches!(&refused, Error::InvalidCronJob(why) if why.contains(named)), "{refused}");
     }
-    assert_eq!(engine.errands().await.unwrap().len(), 1);
+    assert_eq!(engine.list_cron_jobs().await.unwrap().len(), 1);
 }

@@ -10,7 +10,7 @@ use polyclaw_domain::message::{MessageAttachment, MessagePart, tool_calls};
 use polyclaw_domain::provider::{ErrorClass, ProviderError};
 use polyclaw_domain::redact::{REDACTION_MARK, Redactor};
 use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
-use polyclaw_engine::hub::{Frame, Replay};
+use polyclaw_engine::hub::{FrameReplay, HubFrame};
 use polyclaw_store::{events, jobs, outbox, sessions};
 
 use polyclaw_testkit::world::{Ground, World};
@@ -24,11 +24,13 @@ const KEY: &str = "ghp_0123456789abcdefghijABCDEFGHIJ0123456789";
 fn knowing(world: &World) {
     let mut settings = world.ground.settings.clone();
     settings.redactor = Arc::new(Redactor::new([CANARY]));
-    world.engine.reload(settings);
+    world.engine.reload_settings(settings);
 }
 
-fn frames(world: &World) -> Vec<Arc<Frame>> {
-    let (Replay::From(frames), _) = world.engine.hub.watch_after(&World::key("me"), 0) else { panic!() };
+fn frames(world: &World) -> Vec<Arc<HubFrame>> {
+    let (FrameReplay::From(frames), _) = world.engine.hub.subscribe_after(&World::key("me"), 0) else {
+        panic!()
+    };
     frames
 }
 
@@ -75,7 +77,7 @@ async fn what_a_person_pastes_is_hidden_from_the_model_the_store_and_whoever_wat
         media: None,
     })];
     inbound.meta = Some(json!({ "instructions": format!("the key is {CANARY}") }));
-    let accepted = world.engine.accept(inbound).await.unwrap();
+    let accepted = world.engine.accept_message(inbound).await.unwrap();
     world.answer(&accepted).await;
     world.settled().await;
     assert_clean(&seen(&world).await);
@@ -200,7 +202,7 @@ async fn a_secret_is_no_name_for_anything() {
     assert_eq!(refused.code(), "secret_in_key");
     let mut inbound = World::inbound("me", "hi");
     inbound.idempotency_key = Some(CANARY.to_owned());
-    assert_eq!(world.engine.accept(inbound).await.unwrap_err().code(), "secret_in_key");
+    assert_eq!(world.engine.accept_message(inbound).await.unwrap_err().code(), "secret_in_key");
 }
 
 #[tokio::test(start_paused = true)]
@@ -218,9 +220,9 @@ async fn a_secret_that_becomes_known_later_is_hidden_from_the_model_from_then_on
 async fn a_secret_is_not_remembered() {
     let world = World::with(Scripted::echo()).await;
     knowing(&world);
-    let brain = world.engine.brain();
+    let brain = world.engine.memory_store();
     let viewer = MemoryViewer::for_session(&AgentId::main(), &World::key("me"), &ContextPolicy::default());
     let told = format!("the key is {CANARY}");
-    let stored = brain.put(vec![brain.draft(&viewer, MemoryScope::Agent, told)]).await.unwrap();
+    let stored = brain.put_memories(vec![brain.new_memory(&viewer, MemoryScope::Agent, told)]).await.unwrap();
     assert_eq!(stored[0].content, format!("the key is {REDACTION_MARK}"));
 }

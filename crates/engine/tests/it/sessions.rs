@@ -15,7 +15,7 @@ async fn stopping_ends_the_turn_and_the_next_message_is_answered() {
     let world = World::with(worker(3, &gate)).await;
     let task = world.sends("me", "work").await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-    let stopped = world.engine.stop(&World::key("me")).await.unwrap();
+    let stopped = world.engine.stop_session(&World::key("me")).await.unwrap();
     assert_eq!(stopped.turn.as_ref(), Some(&task.turn_id));
     let answer = world.answer(&task).await;
     assert_eq!((answer.state, answer.text.as_str()), (JobState::Cancelled, "Stopped."));
@@ -32,7 +32,7 @@ async fn what_was_heard_before_a_stop_is_kept_and_told_to_the_model() {
     let world = World::with(Arc::clone(&model) as _).await;
     let task = world.sends("me", "count").await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-    world.engine.stop(&World::key("me")).await.unwrap();
+    world.engine.stop_session(&World::key("me")).await.unwrap();
     assert_eq!(world.answer(&task).await.text, "Stopped.");
     let stored = world.transcript("me").await;
     assert_eq!(stored.last().unwrap().meta.as_ref().unwrap()["said"], "one, two, thr");
@@ -48,7 +48,7 @@ async fn a_stop_between_two_steps_keeps_no_word_twice() {
     let world = World::with(worker(3, &gate)).await;
     let task = world.sends("me", "work").await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-    world.engine.stop(&World::key("me")).await.unwrap();
+    world.engine.stop_session(&World::key("me")).await.unwrap();
     world.answer(&task).await;
     let stored = world.transcript("me").await;
     assert!(stored.last().unwrap().meta.as_ref().unwrap()["said"].is_null(), "its step has it");
@@ -63,7 +63,7 @@ async fn stopping_gives_interrupted_tasks_up() {
     let second = world.sends("me", "work more").await.unwrap();
     gate.add_permits(1);
     tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    let stopped = world.engine.stop(&World::key("me")).await.unwrap();
+    let stopped = world.engine.stop_session(&World::key("me")).await.unwrap();
     assert_eq!((stopped.turn, stopped.interrupted_tasks), (Some(second.turn_id.clone()), 1));
     assert_eq!(world.answer(&second).await.state, JobState::Cancelled);
     assert_eq!(world.answer(&task).await.state, JobState::Cancelled);
@@ -75,8 +75,8 @@ async fn a_new_conversation_forgets_and_keeps() {
     let model = Scripted::echo();
     let world = World::with(Arc::clone(&model) as _).await;
     world.says("one").await;
-    let old = world.engine.session(&World::key("me")).await.unwrap();
-    let renewed = world.engine.renew(&World::key("me")).await.unwrap();
+    let old = world.engine.load_session(&World::key("me")).await.unwrap();
+    let renewed = world.engine.renew_session(&World::key("me")).await.unwrap();
     assert_ne!(old.id, renewed.id);
     world.says("two").await;
     assert_eq!(model.prompts().last().unwrap().messages.len(), 1, "the model sees nothing of before");
@@ -88,7 +88,7 @@ async fn a_picked_model_is_used_alone_from_the_next_turn() {
     let world = World::new().await;
     assert_eq!(world.says("x").await.model.as_deref(), Some("scripted/model"));
     let picked = ModelRef::parse("other/big").unwrap();
-    world.engine.set_model(&World::key("me"), Some(picked)).await.unwrap();
+    world.engine.set_session_model(&World::key("me"), Some(picked)).await.unwrap();
     assert_eq!(world.says("x").await.model.as_deref(), Some("other/big"));
 }
 
@@ -100,10 +100,10 @@ async fn commands_are_answered_and_never_stored() {
     for line in
         ["/help", "/status", "/queue", "/queue collect", "/agents", "/models", "/whoami", "/model a/b"]
     {
-        let text = world.engine.command(&key, line).await.expect(line).expect(line);
+        let text = world.engine.run_command(&key, line).await.expect(line).expect(line);
         assert!(!text.is_empty(), "{line}");
     }
-    let queue = async |line: &str| world.engine.command(&key, line).await.unwrap().unwrap();
+    let queue = async |line: &str| world.engine.run_command(&key, line).await.unwrap().unwrap();
     let mode = "No turn is running; 0 messages and 0 interrupted tasks are waiting. A message during a turn goes \
                 first; the task then goes on. The queue mode is steer-backlog.";
     assert_eq!((queue("/queue").await.as_str(), queue("/queue steer-backlog").await.as_str()), (mode, mode));
@@ -111,8 +111,8 @@ async fn commands_are_answered_and_never_stored() {
         let refused = format!("'{other}' is not a queue mode. There is one mode: steer-backlog.");
         assert_eq!(queue(&format!("/queue {other}")).await, refused);
     }
-    assert!(world.engine.command(&key, "/agent nobody").await.unwrap().is_err());
-    assert!(world.engine.command(&key, "hello").await.is_none());
+    assert!(world.engine.run_command(&key, "/agent nobody").await.unwrap().is_err());
+    assert!(world.engine.run_command(&key, "hello").await.is_none());
     assert_eq!(world.transcript("me").await.len(), 2);
 }
 
@@ -126,7 +126,7 @@ async fn compacting_by_hand_keeps_the_last_line() {
     for _ in 0..3 {
         world.says("hello").await;
     }
-    world.engine.compact(&World::key("me")).await.unwrap();
+    world.engine.compact_session(&World::key("me")).await.unwrap();
     world.settled().await;
     world.says("again").await;
     let shown = model.prompts().last().unwrap().messages.len();
@@ -140,12 +140,12 @@ async fn a_session_that_works_is_not_deleted() {
     world.sends("me", "work").await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     let key = World::key("me");
-    assert!(matches!(world.engine.delete_session(&key).await, Err(Error::NotNow(_))));
-    assert!(matches!(world.engine.compact(&key).await, Err(Error::NotNow(_))));
+    assert!(matches!(world.engine.delete_session(&key).await, Err(Error::InvalidState(_))));
+    assert!(matches!(world.engine.compact_session(&key).await, Err(Error::InvalidState(_))));
     gate.add_permits(5);
     world.settled().await;
     world.engine.delete_session(&key).await.unwrap();
-    assert!(matches!(world.engine.session(&key).await, Err(Error::UnknownSession(_))));
+    assert!(matches!(world.engine.load_session(&key).await, Err(Error::UnknownSession(_))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -153,7 +153,7 @@ async fn a_message_that_meets_a_waiting_compaction_is_answered() {
     let world = World::new().await;
     world.says("one").await;
     let key = World::key("me");
-    world.engine.compact(&key).await.unwrap();
+    world.engine.compact_session(&key).await.unwrap();
     let accepted = world.sends("me", "two").await.unwrap();
     assert_eq!(world.answer(&accepted).await.text, "echo: two");
 }

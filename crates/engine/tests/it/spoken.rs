@@ -6,7 +6,7 @@ use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::Error;
-use polyclaw_engine::ingress::{Accepted, Inbound};
+use polyclaw_engine::ingress::{AcceptedMessage, IngressMessage};
 use polyclaw_testkit::world::World;
 use polyclaw_testkit::{Faulty, Line, Scripted, last_user};
 
@@ -25,16 +25,16 @@ async fn world(rest: &str) -> (World, Arc<Scripted>) {
     (ground.wake(Faulty::never()), model)
 }
 
-fn inbound(channel: &str, text: &str) -> Inbound {
+fn inbound(channel: &str, text: &str) -> IngressMessage {
     let key = SessionKey::parse(KEY).unwrap();
     let address =
         ChatAddress { channel: channel.into(), account: "default".into(), peer: KEY.into(), thread: None };
-    Inbound::from_person(key, AgentId::main(), address, text)
+    IngressMessage::from_person(key, AgentId::main(), address, text)
 }
 
-async fn say(world: &World, inbound: Inbound) -> Result<Accepted, Error> {
-    let inbound = world.engine.directed(inbound).await?;
-    world.engine.say(inbound).await
+async fn say(world: &World, inbound: IngressMessage) -> Result<AcceptedMessage, Error> {
+    let inbound = world.engine.resolve_addressee(inbound).await?;
+    world.engine.submit_message(inbound).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -66,7 +66,7 @@ async fn what_is_written_after_focus_goes_there_until_unfocus_and_not_if_it_is_g
     let there = SessionKey::parse("agent:ann:web:dm:there").unwrap();
     say(&world, inbound("web", "hello")).await.unwrap();
     let gives = async |line: &str| {
-        world.engine.command(&SessionKey::parse(KEY).unwrap(), line).await.unwrap().unwrap();
+        world.engine.run_command(&SessionKey::parse(KEY).unwrap(), line).await.unwrap().unwrap();
     };
     for channel in ["web", "cli", "api"] {
         world.engine.create_session(&there, &ann, None).await.unwrap();
@@ -90,7 +90,7 @@ async fn what_is_written_after_focus_goes_there_until_unfocus_and_not_if_it_is_g
 #[tokio::test(start_paused = true)]
 async fn a_group_of_agents_answers_on_the_page_each_in_its_session_and_a_repeat_is_one() {
     let (world, model) = world(&format!("[broadcast]\n\"{KEY}\" = [\"ann\", \"main\", \"bob\"]")).await;
-    let asked = || Inbound { idempotency_key: Some("k".into()), ..inbound("web", "/ann hello") };
+    let asked = || IngressMessage { idempotency_key: Some("k".into()), ..inbound("web", "/ann hello") };
     let accepted = say(&world, asked()).await.unwrap();
     assert_eq!((accepted.session_key.as_str(), accepted.duplicate), (KEY, false), "the one that is open");
     assert_eq!(world.answer(&accepted).await.text, "main on /ann hello", "a group comes before a name");
@@ -99,7 +99,7 @@ async fn a_group_of_agents_answers_on_the_page_each_in_its_session_and_a_repeat_
     world.settled().await;
     for name in ["ann", "bob"] {
         let key = SessionKey::parse(&KEY.replace("main", name)).unwrap();
-        let session = world.engine.session(&key).await.unwrap();
+        let session = world.engine.load_session(&key).await.unwrap();
         assert_eq!(session.agent.as_str(), name);
     }
     assert_eq!(model.prompts().len(), 3);
@@ -108,7 +108,7 @@ async fn a_group_of_agents_answers_on_the_page_each_in_its_session_and_a_repeat_
 #[tokio::test(start_paused = true)]
 async fn the_same_message_twice_at_once_is_one_for_a_group_too() {
     let (world, model) = world(&format!("[broadcast]\n\"{KEY}\" = [\"ann\", \"bob\"]")).await;
-    let asked = || Inbound { idempotency_key: Some("k".into()), ..inbound("web", "hello") };
+    let asked = || IngressMessage { idempotency_key: Some("k".into()), ..inbound("web", "hello") };
     let (one, other) = tokio::join!(say(&world, asked()), say(&world, asked()));
     let (one, other) = (one.unwrap(), other.unwrap());
     assert_eq!(one.turn_id, other.turn_id);
@@ -120,7 +120,7 @@ async fn the_same_message_twice_at_once_is_one_for_a_group_too() {
 #[tokio::test(start_paused = true)]
 async fn where_it_is_settled_who_answers_words_change_nothing() {
     let (world, model) = world(&format!("[broadcast]\n\"{KEY}\" = [\"ann\", \"bob\"]")).await;
-    let asked = Inbound { by: Some(AgentId::main()), ..inbound("webhook", "/ann hello") };
+    let asked = IngressMessage { by: Some(AgentId::main()), ..inbound("webhook", "/ann hello") };
     let accepted = say(&world, asked).await.unwrap();
     assert_eq!(world.answer(&accepted).await.text, "main on /ann hello");
     world.settled().await;
@@ -132,7 +132,7 @@ async fn bindings_say_who_answers_where_nobody_is_named() {
     let rules = "[[bindings]]\nagent_id = \"ann\"\nmatch = { channel = \"cli\" }\n\
                  [[bindings]]\nagent_id = \"bob\"\nmatch = { channel = \"webhook\", account_id = \"*\" }";
     let (world, _) = world(rules).await;
-    let bound = |channel, account| world.engine.bound(channel, account, "me").to_string();
+    let bound = |channel, account| world.engine.agent_by_bindings(channel, account, "me").to_string();
     assert_eq!(bound("cli", "default"), "ann");
     assert_eq!(bound("web", "default"), "main");
     assert_eq!(bound("webhook", "build"), "bob");

@@ -58,7 +58,7 @@ async fn whoever_has_to_wait_is_told_once_where_nothing_else_shows_it() {
     for text in ["one", "one", "two"] {
         let mut inbound = World::inbound("me", text);
         inbound.platform_id = Some(text.to_owned());
-        world.engine.accept(inbound).await.unwrap();
+        world.engine.accept_message(inbound).await.unwrap();
     }
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     let visible = || world.ground.outlet.visible().into_iter().map(|(_, text)| text).collect::<Vec<String>>();

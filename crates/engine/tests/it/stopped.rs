@@ -28,7 +28,7 @@ async fn told_after_a_stop(author: fn(&Prompt) -> Script) -> String {
     let world = World::with(Arc::clone(&model) as _).await;
     world.sends("me", "do it").await.unwrap();
     tokio::time::sleep(Duration::from_secs(10)).await;
-    world.engine.stop(&World::key("me")).await.unwrap();
+    world.engine.stop_session(&World::key("me")).await.unwrap();
     let asked = model.prompts().len();
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(model.prompts().len(), asked, "a stop begins nothing");

@@ -60,7 +60,7 @@ async fn rows(world: &World, table: &'static str) -> i64 {
 async fn a_stranger_gets_a_code_and_nothing_else() {
     let world = world().await;
     let read = read_after(&world, numbered("eve", 0)).await;
-    let code = world.engine.pairings().await.unwrap()[0].code.clone();
+    let code = world.engine.list_pairings().await.unwrap()[0].code.clone();
     assert!(read.len() == 1 && read[0].contains(code.as_str()), "{read:?}");
     assert!(read_after(&world, numbered("eve", 0)).await.is_empty(), "the same letter again");
     for line in ["/help", "/approve x", "/main hi", "hello"] {
@@ -76,7 +76,7 @@ async fn a_stranger_gets_a_code_and_nothing_else() {
 async fn whoever_is_approved_is_let_in_until_they_are_put_out() {
     let world = world().await;
     read_after(&world, numbered("eve", 0)).await;
-    let code = world.engine.pairings().await.unwrap()[0].code.to_string().to_lowercase();
+    let code = world.engine.list_pairings().await.unwrap()[0].code.to_string().to_lowercase();
     assert!(world.engine.approve_pairing("AAAAAAAA").await.is_err());
     world.engine.approve_pairing(&code).await.unwrap();
     assert!(world.engine.approve_pairing(&code).await.is_err(), "once");
@@ -89,11 +89,11 @@ async fn whoever_is_approved_is_let_in_until_they_are_put_out() {
     let eve = PairingSender { channel: "telegram".into(), account: "default".into(), id: "eve".into() };
     for (id, whose) in [("hers", "telegram:default:eve"), ("his", "telegram:default:boss")] {
         let maker = CronJobCreator { agent: AgentId::main(), on_behalf_of: vec![whose.to_owned()] };
-        world.engine.add_errand(errand(id), Some(maker)).await.unwrap();
+        world.engine.add_cron_job(errand(id), Some(maker)).await.unwrap();
     }
     world.engine.revoke_pairing(eve.clone()).await.unwrap();
-    assert!(world.engine.own_errand("hers").await.is_err(), "nobody is served who was put out");
-    world.engine.own_errand("his").await.unwrap();
+    assert!(world.engine.find_runtime_cron_job("hers").await.is_err(), "nobody is served who was put out");
+    world.engine.find_runtime_cron_job("his").await.unwrap();
     assert!(world.engine.revoke_pairing(eve).await.is_err());
     let read = read_after(&world, letter("eve", "still me")).await;
     assert!(read[0].contains("I do not know you"), "{read:?}");
@@ -109,14 +109,14 @@ async fn a_fourth_stranger_and_an_old_code_are_refused() {
     for sender in ["a", "b", "c"] {
         assert_eq!(read_after(&world, numbered(sender, 0)).await.len(), 1);
     }
-    let first = world.engine.pairings().await.unwrap()[0].code.to_string();
+    let first = world.engine.list_pairings().await.unwrap()[0].code.to_string();
     assert!(read_after(&world, numbered("d", 0)).await.is_empty());
     assert!(read_after(&world, numbered("d", 1)).await.is_empty());
     assert_eq!(recorded(&world, EventKind::PairingRefused).await.len(), 1);
     pass(CODE_EXPIRY_MS).await;
     assert!(world.engine.approve_pairing(&first).await.is_err(), "expired");
     assert_eq!(read_after(&world, numbered("d", 2)).await.len(), 1, "there is room again");
-    let waiting = world.engine.pairings().await.unwrap();
+    let waiting = world.engine.list_pairings().await.unwrap();
     assert_eq!(waiting.len(), 1, "{waiting:?}");
 }
 
@@ -127,7 +127,7 @@ async fn many_strangers_at_once_take_three_places() {
     let taken = futures_util::future::join_all(letters).await;
     assert!(taken.iter().all(|taken| *taken == IngestOutcome::Done));
     world.settled().await;
-    assert_eq!(world.engine.pairings().await.unwrap().len(), 3);
+    assert_eq!(world.engine.list_pairings().await.unwrap().len(), 3);
     assert_eq!(world.ground.outlet.visible().len(), 3);
 }
 
@@ -150,6 +150,6 @@ async fn a_code_is_told_once_wherever_the_process_dies() {
         assert_eq!(delivered.await.unwrap(), IngestOutcome::Done);
         world.settled().await;
         assert_eq!(world.ground.outlet.read_at("eve", None).len(), 1, "{point:?}");
-        assert_eq!(world.engine.pairings().await.unwrap().len(), 1);
+        assert_eq!(world.engine.list_pairings().await.unwrap().len(), 1);
     }
 }

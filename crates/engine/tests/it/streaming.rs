@@ -10,7 +10,7 @@ use polyclaw_domain::provider::{ErrorClass, Prompt, PromptMessage, ProviderError
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::{ToolConsent, ToolEffect};
 use polyclaw_engine::hub::FrameKind;
-use polyclaw_engine::ingress::Inbound;
+use polyclaw_engine::ingress::IngressMessage;
 use polyclaw_store::Db;
 use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_testkit::world::{Ground, World};
@@ -68,7 +68,7 @@ fn visible(world: &World) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn the_expert_is_seen_as_it_speaks_and_the_caller_after_it() {
     let world = ground(asks_an_expert).await.wake(Faulty::never());
-    let mut watch = world.engine.hub.watch(&World::key("me"));
+    let mut watch = world.engine.hub.subscribe(&World::key("me"));
     let accepted = world.sends("me", "ask").await.unwrap();
     tokio::time::sleep(Duration::from_millis(4_500)).await;
     let shown = visible(&world);
@@ -92,8 +92,8 @@ async fn the_expert_is_seen_as_it_speaks_and_the_caller_after_it() {
     assert_eq!(told.concat(), "e0 e1 e2 e3 e4 e5 [e0 e1 e2 e3 e4 e5 |true]c0 c1 c2 c3 ");
 }
 
-fn keyed() -> Inbound {
-    Inbound { idempotency_key: Some("once".into()), ..World::inbound("me", "ask") }
+fn keyed() -> IngressMessage {
+    IngressMessage { idempotency_key: Some("once".into()), ..World::inbound("me", "ask") }
 }
 
 /// What is there twice is shown twice; a draft that nobody knows of may be left, and says that it goes on.
@@ -128,10 +128,10 @@ async fn wherever_the_engine_dies_each_text_is_shown_once_and_in_order() {
         for n in 1..=3 {
             let faults = Faulty::at(point, n);
             let world = ground(asks_an_expert).await.wake(Arc::clone(&faults));
-            let _ = tokio::time::timeout(Duration::from_secs(1), world.engine.accept(keyed())).await;
+            let _ = tokio::time::timeout(Duration::from_secs(1), world.engine.accept_message(keyed())).await;
             let _ = tokio::time::timeout(Duration::from_secs(60), faults.death()).await;
             let world = world.killed().await.wake(Faulty::never());
-            world.engine.accept(keyed()).await.unwrap();
+            world.engine.accept_message(keyed()).await.unwrap();
             tokio::time::sleep(Duration::from_secs(90)).await;
             world.settled().await;
             each_once(&visible(&world), &format!("{point:?} {n}"));
@@ -194,7 +194,7 @@ async fn an_expert_that_is_cut_short_is_marked_and_its_caller_gets_what_it_said(
             .tools
             .add("nap", ToolEffect::Pure, ToolConsent::NotNeeded, |_| Box::pin(std::future::pending()));
         let world = ground.wake(Faulty::never());
-        let mut watch = world.engine.hub.watch(&World::key("me"));
+        let mut watch = world.engine.hub.subscribe(&World::key("me"));
         let accepted = world.sends("me", "ask").await.unwrap();
         let answer = world.answer(&accepted).await.text;
         world.settled().await;
@@ -216,7 +216,7 @@ async fn an_expert_that_is_cut_short_is_marked_and_its_caller_gets_what_it_said(
 #[tokio::test(start_paused = true)]
 async fn an_engine_that_drains_lets_the_expert_go_on_in_its_next_life() {
     let world = ground(asks_an_expert).await.wake(Faulty::never());
-    world.engine.accept(keyed()).await.unwrap();
+    world.engine.accept_message(keyed()).await.unwrap();
     tokio::time::sleep(Duration::from_secs(3)).await;
     world.engine.start_draining();
     tokio::time::sleep(Duration::from_secs(20)).await;

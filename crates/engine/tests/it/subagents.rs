@@ -8,8 +8,8 @@ use polyclaw_domain::provider::Prompt;
 use polyclaw_domain::run::{RunStatus, SubagentRun};
 use polyclaw_domain::session::SessionStatus;
 use polyclaw_domain::session_key::SessionKey;
-use polyclaw_engine::family::{Branch, Doing};
-use polyclaw_engine::ingress::Inbound;
+use polyclaw_engine::ingress::IngressMessage;
+use polyclaw_engine::subagents::{SessionActivity, SessionNode};
 use polyclaw_store::{jobs, sessions};
 use polyclaw_testkit::world::World;
 use polyclaw_testkit::{Faulty, Line, Script, Scripted, last_user, letter};
@@ -25,11 +25,11 @@ fn me() -> SessionKey {
 }
 
 async fn command(world: &World, line: &str) -> String {
-    world.engine.command(&me(), line).await.unwrap().unwrap_or_else(|error| error.to_string())
+    world.engine.run_command(&me(), line).await.unwrap().unwrap_or_else(|error| error.to_string())
 }
 
 async fn runs(world: &World) -> Vec<SubagentRun> {
-    let mut runs = world.engine.runs_of(&me(), 100).await.unwrap();
+    let mut runs = world.engine.list_runs(&me(), 100).await.unwrap();
     runs.reverse();
     runs
 }
@@ -107,8 +107,8 @@ async fn people_stop_sub_agents_and_are_told_which() {
 }
 
 /// A line of a person in the chat of the session `me`.
-fn typed(text: &str, id: &str) -> Inbound {
-    Inbound { platform_id: Some(id.into()), ..World::inbound("me", text) }
+fn typed(text: &str, id: &str) -> IngressMessage {
+    IngressMessage { platform_id: Some(id.into()), ..World::inbound("me", text) }
 }
 
 #[tokio::test(start_paused = true)]
@@ -116,7 +116,7 @@ async fn what_a_person_tells_a_sub_agent_is_answered_to_that_person() {
     let world = begun().await;
     let before = world.ground.outlet.visible().len();
     let line = typed("/subagents steer 1 how far are you?", "m1");
-    let told = world.engine.command_from(&line, CallerRole::Alone).await.unwrap().unwrap();
+    let told = world.engine.run_inbound_command(&line, CallerRole::Alone).await.unwrap().unwrap();
     assert_eq!(told, "It is told at its next step.");
     tokio::time::sleep(Duration::from_secs(200)).await;
     let visible: Vec<String> =
@@ -125,7 +125,7 @@ async fn what_a_person_tells_a_sub_agent_is_answered_to_that_person() {
     let child = runs(&world).await[0].child.clone();
     let lines = transcript(world.engine.db(), &child).await;
     assert!(lines.iter().any(|line| line.text == "how far are you?" && line.origin.is_person()));
-    let again = world.engine.command_from(&line, CallerRole::Alone).await.unwrap().unwrap();
+    let again = world.engine.run_inbound_command(&line, CallerRole::Alone).await.unwrap().unwrap();
     assert_eq!(again, "This was taken before.");
 }
 
@@ -134,7 +134,7 @@ async fn a_person_begins_a_sub_agent_and_hears_of_its_end_where_they_asked() {
     let world = World::with(Scripted::new(with_two)).await;
     world.says("hello").await;
     let line = typed("/subagents spawn do paint the door", "m1");
-    let said = world.engine.command_from(&line, CallerRole::Alone).await.unwrap().unwrap();
+    let said = world.engine.run_inbound_command(&line, CallerRole::Alone).await.unwrap().unwrap();
     assert!(said.starts_with("Begun in agent:main:subagent:"), "{said}");
     tokio::time::sleep(Duration::from_secs(30)).await;
     world.settled().await;
@@ -219,7 +219,7 @@ async fn children_are_archived_or_deleted_after_their_end_and_their_results_can_
     assert_eq!(command(&world, "/subagents").await, "There are no sub-agents here.");
     assert!(command(&world, "/subagents log 1").await.contains("assistant: done"), "still to be read");
     assert!(command(&world, "/subagents send 1 more").await.contains("archived"));
-    assert!(world.engine.tree(&me()).await.unwrap().children.is_empty());
+    assert!(world.engine.session_tree(&me()).await.unwrap().children.is_empty());
     assert_eq!(recorded(&world, EventKind::SessionArchived).await.len(), 2);
     world.ground.clock.set(22 * 60 * MINUTE_MS);
     let answer = world.says("ask").await.text;
@@ -246,7 +246,7 @@ async fn held() -> (World, SubagentRun) {
     let world = ground.wake(Faulty::never());
     world.sends("me", "go").await.unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
-    let held = world.engine.held_announces(10).await.unwrap();
+    let held = world.engine.list_held_announces(10).await.unwrap();
     assert_eq!(held.len(), 1);
     (world, held[0].clone())
 }
@@ -259,9 +259,9 @@ async fn a_held_announce_is_seen_and_taken_up_when_a_person_writes() {
     let told = told.iter().filter(|(_, text)| text.contains("waits: agents have answered"));
     assert_eq!(told.count(), 1, "people are told that it waits for them");
     let world = world.killed().await.wake(Faulty::never());
-    assert_eq!(world.engine.held_announces(10).await.unwrap().len(), 1, "it outlives the engine");
+    assert_eq!(world.engine.list_held_announces(10).await.unwrap().len(), 1, "it outlives the engine");
     assert_eq!(world.says("what is new?").await.text, "heard 1");
-    assert!(world.engine.held_announces(10).await.unwrap().is_empty());
+    assert!(world.engine.list_held_announces(10).await.unwrap().is_empty());
     world.settled().await;
 }
 
@@ -269,7 +269,7 @@ async fn a_held_announce_is_seen_and_taken_up_when_a_person_writes() {
 async fn a_person_dismisses_a_held_announce_and_no_turn_is_made_of_it() {
     let (world, run) = held().await;
     world.engine.dismiss_announce(&run.id).await.unwrap();
-    assert!(world.engine.held_announces(10).await.unwrap().is_empty());
+    assert!(world.engine.list_held_announces(10).await.unwrap().is_empty());
     world.settled().await;
     assert_eq!(recorded(&world, EventKind::AnnounceDismissed).await[0]["run_id"], run.id.as_str());
     let again = world.engine.dismiss_announce(&run.id).await.unwrap_err();
@@ -292,11 +292,11 @@ async fn an_announce_whose_owner_is_gone_is_held_too() {
     world.says("go").await;
     world.engine.delete_session(&me()).await.unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
-    let held = world.engine.held_announces(10).await.unwrap();
+    let held = world.engine.list_held_announces(10).await.unwrap();
     assert_eq!(held[0].held.as_deref(), Some("owner_gone"));
     assert_eq!(held[0].result.as_ref().unwrap().text, "done", "what it came to can be read");
     world.engine.dismiss_announce(&held[0].id).await.unwrap();
-    assert!(world.engine.held_announces(10).await.unwrap().is_empty());
+    assert!(world.engine.list_held_announces(10).await.unwrap().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -312,20 +312,20 @@ async fn a_tree_shows_every_session_below_and_one_trace_goes_through_all_of_it()
     let world = World::with(Scripted::new(author)).await;
     world.sends("me", "go").await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
-    let tree = world.engine.tree(&me()).await.unwrap();
-    assert_eq!((tree.doing, tree.children.len(), tree.run.is_none()), (Doing::Idle, 2, true));
+    let tree = world.engine.session_tree(&me()).await.unwrap();
+    assert_eq!((tree.activity, tree.children.len(), tree.run.is_none()), (SessionActivity::Idle, 2, true));
     assert_eq!(tree.tokens, Some(2 * 15));
     let labels: Vec<&str> =
         tree.children.iter().map(|child| child.run.as_ref().unwrap().task.label.as_str()).collect();
     assert_eq!(labels, ["b0", "b1"]);
     let leaf = &tree.children[0].children[0];
-    assert_eq!((leaf.doing, leaf.session.spawn_depth), (Doing::Running, 2));
+    assert_eq!((leaf.activity, leaf.session.spawn_depth), (SessionActivity::Running, 2));
     assert_eq!(leaf.run.as_ref().unwrap().status, RunStatus::Running);
     let turns = world.engine.db().read(|tx| jobs::list(tx, None, None, 100)).await.unwrap();
     assert_eq!(turns.len(), 5);
     let trace = tree.trace.clone().unwrap();
     assert!(turns.iter().all(|turn| turn.trace == trace), "{turns:#?}");
-    fn every(branch: &Branch) -> Vec<&Branch> {
+    fn every(branch: &SessionNode) -> Vec<&SessionNode> {
         std::iter::once(branch).chain(branch.children.iter().flat_map(every)).collect()
     }
     assert!(every(&tree).iter().all(|branch| branch.trace.as_ref() == Some(&trace)));
@@ -359,18 +359,18 @@ async fn stopping_the_parent_of_forty_running_sessions_ends_all_of_them_within_f
     let said = command(&world, "/stop").await;
     assert!(said.ends_with(", 30 more."), "{said}");
     tokio::time::sleep(Duration::from_secs(5)).await;
-    let tree = world.engine.tree(&me()).await.unwrap();
+    let tree = world.engine.session_tree(&me()).await.unwrap();
     let below = tree.children.iter().chain(tree.children.iter().flat_map(|branch| &branch.children));
     let ended = below.filter(|branch| branch.run.as_ref().unwrap().status == RunStatus::Cancelled).count();
     assert_eq!(ended, 40);
     let left = world.engine.db().read(jobs::count_by_state).await.unwrap();
     assert!(left.iter().all(|(state, _)| state != "running"), "{left:?}");
     // What waits for a person waits where that person is; nobody will write to what was stopped.
-    let held = world.engine.held_announces(100).await.unwrap();
+    let held = world.engine.list_held_announces(100).await.unwrap();
     assert!(held.len() == 4 && held.iter().all(|run| run.owner == me()), "{held:#?}");
     world.sends("me", "go on").await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
-    assert_eq!(world.engine.held_announces(100).await.unwrap(), []);
+    assert_eq!(world.engine.list_held_announces(100).await.unwrap(), []);
 }
 
 /// A child that looks at something and then says nothing; its owner begins it and answers.

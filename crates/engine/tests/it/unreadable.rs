@@ -5,7 +5,7 @@ use std::sync::Arc;
 use polyclaw_domain::job::JobState;
 use polyclaw_domain::message::tool_calls;
 use polyclaw_domain::provider::{Prompt, PromptMessage};
-use polyclaw_engine::ingress::Inbound;
+use polyclaw_engine::ingress::IngressMessage;
 use polyclaw_testkit::world::World;
 use polyclaw_testkit::{Line, Script, Scripted};
 use serde_json::json;
@@ -64,12 +64,13 @@ async fn callers_are_handed_only_calls_that_can_be_read() {
     });
     let world = World::with(model).await;
     let tools = json!([{ "name": "theirs", "parameters": { "type": "object" } }]);
-    let inbound = Inbound { meta: Some(json!({ "client_tools": tools })), ..World::inbound("me", "go") };
-    let accepted = world.engine.accept(inbound).await.unwrap();
+    let inbound =
+        IngressMessage { meta: Some(json!({ "client_tools": tools })), ..World::inbound("me", "go") };
+    let accepted = world.engine.accept_message(inbound).await.unwrap();
     let answer = world.answer(&accepted).await;
     assert_eq!((answer.state, answer.calls.len()), (JobState::Done, 1));
     assert_eq!(answer.calls[0].arguments, json!({}));
-    let open = world.engine.open_calls(&World::key("me")).await.unwrap();
+    let open = world.engine.list_open_calls(&World::key("me")).await.unwrap();
     assert_eq!(open, answer.calls, "the other has its result already");
     let shown = glance(&world.transcript("me").await);
     assert_eq!(shown.iter().filter(|line| *line == TOLD).count(), 2, "{shown:?}");

@@ -80,7 +80,7 @@ async fn folding_by_hand_takes_as_many_requests_as_the_history_needs() {
     let model = narrow(8_000);
     ground.provider = Arc::clone(&model) as _;
     let world = ground.wake(Faulty::never());
-    world.engine.compact(&World::key("me")).await.unwrap();
+    world.engine.compact_session(&World::key("me")).await.unwrap();
     world.settled().await;
     assert_eq!(world.says("again").await.text, "yes");
     let asked = model.prompts();
@@ -111,7 +111,7 @@ async fn endless_summaries_are_cut_and_not_asked_for_again_every_turn() {
     let world = World::with(Arc::clone(&model) as _).await;
     let mut settings = world.ground.settings.clone();
     settings.default_context_window = 16_000;
-    world.engine.reload(settings);
+    world.engine.reload_settings(settings);
     for n in 0..40 {
         let text = format!("message {n} {}", "word ".repeat(800));
         assert_eq!(world.says(&text).await.text, "yes");

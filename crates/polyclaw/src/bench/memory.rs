@@ -11,7 +11,7 @@ use polyclaw_domain::memory::{MemoryEntry, MemoryViewer};
 use polyclaw_domain::port::{BoxFuture, WallClock};
 use polyclaw_domain::provider::ProviderError;
 use polyclaw_domain::session_key::SessionKey;
-use polyclaw_engine::memory::{Brain, Place, Vectors};
+use polyclaw_engine::memory::{MemoryLocation, MemoryStore, VectorIndex};
 use polyclaw_provider::embedded::LocalEmbeddings;
 use polyclaw_store::{Db, memory};
 
@@ -40,10 +40,15 @@ pub async fn run(report: &mut Report, seconds: Duration) -> anyhow::Result<()> {
     fill(&db, 0..MEMORIES).await?;
     report.add("memories stored and indexed per second", rate(began.elapsed()), "/s", None);
     let clock: Arc<dyn WallClock> = Arc::new(SystemClock);
-    let brain = Brain::new(Place::Open(db), Arc::clone(&clock), Arc::new(SortableIds::new(clock)), vectors());
+    let brain = MemoryStore::new(
+        MemoryLocation::Open(db),
+        Arc::clone(&clock),
+        Arc::new(SortableIds::new(clock)),
+        vectors(),
+    );
     brain.set_embedder(Some(Arc::new(Hashed)));
     let began = Instant::now();
-    brain.recall(&viewer(), &question(0), 800).await?;
+    brain.recall_memories(&viewer(), &question(0), 800).await?;
     report.add("first recall, which reads all vectors", began.elapsed().as_secs_f64() * 1000.0, "ms", None);
     // Reading goes on behind a turn's deadline.
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -51,7 +56,7 @@ pub async fn run(report: &mut Report, seconds: Duration) -> anyhow::Result<()> {
     #[expect(clippy::cast_precision_loss, reason = "sizes of files are small")]
     let megabytes = |bytes: u64| bytes as f64 / 1e6;
     report.add("brain.db", megabytes(std::fs::metadata(&path)?.len()), "MB", None);
-    report.add("vectors in memory", megabytes(brain.standing().await?.cached_bytes as u64), "MB", None);
+    report.add("vectors in memory", megabytes(brain.status().await?.cached_bytes as u64), "MB", None);
     report.add("process, grown by", resident_mb()? - before, "MB", None);
     with_model(report, &brain, seconds).await
 }
@@ -67,9 +72,9 @@ pub(super) async fn growth(counts: &[u64], seconds: Duration) -> anyhow::Result<
         before = count;
         let clock: Arc<dyn WallClock> = Arc::new(SystemClock);
         let ids = Arc::new(SortableIds::new(Arc::clone(&clock)));
-        let brain = Brain::new(Place::Open(db.clone()), clock, ids, vectors());
+        let brain = MemoryStore::new(MemoryLocation::Open(db.clone()), clock, ids, vectors());
         brain.set_embedder(Some(Arc::new(Hashed)));
-        brain.recall(&viewer(), &question(0), 800).await?;
+        brain.recall_memories(&viewer(), &question(0), 800).await?;
         tokio::time::sleep(Duration::from_secs(1)).await;
         medians.push(timed(&brain, seconds).await?.0.percentile(0.5));
     }
@@ -77,7 +82,7 @@ pub(super) async fn growth(counts: &[u64], seconds: Duration) -> anyhow::Result<
 }
 
 /// The same with the embedding of each question, where the weights are here.
-async fn with_model(report: &mut Report, brain: &Brain, seconds: Duration) -> anyhow::Result<()> {
+async fn with_model(report: &mut Report, brain: &MemoryStore, seconds: Duration) -> anyhow::Result<()> {
     let shelf = Shelf::of(&Home::locate()?);
     if !shelf.has(&EMBEDDINGS) {
         report.add(
@@ -102,7 +107,7 @@ async fn with_model(report: &mut Report, brain: &Brain, seconds: Duration) -> an
 
 async fn measure(
     report: &mut Report,
-    brain: &Brain,
+    brain: &MemoryStore,
     seconds: Duration,
     name: &str,
     bar: Option<f64>,
@@ -116,12 +121,12 @@ async fn measure(
 }
 
 /// Recalls for so long, and how many of them went by words alone.
-async fn timed(brain: &Brain, seconds: Duration) -> anyhow::Result<(Times, u32)> {
+async fn timed(brain: &MemoryStore, seconds: Duration) -> anyhow::Result<(Times, u32)> {
     let (mut times, mut partial, began, viewer) = (Times::default(), 0_u32, Instant::now(), viewer());
     while began.elapsed() < seconds {
         let asked = question(times.len() as u64 * 7 + 1);
         let start = Instant::now();
-        let recalled = brain.recall(&viewer, &asked, 800).await?;
+        let recalled = brain.recall_memories(&viewer, &asked, 800).await?;
         times.push(start.elapsed());
         partial += u32::from(recalled.words_only.is_some());
     }
@@ -223,8 +228,8 @@ fn rate(time: Duration) -> f64 {
 
 const MODEL: &str = "bench/hashed";
 
-fn vectors() -> Vectors {
-    Vectors::new(128 << 20, polyclaw_provider::embedded::byte_dot_product)
+fn vectors() -> VectorIndex {
+    VectorIndex::new(128 << 20, polyclaw_provider::embedded::byte_dot_product)
 }
 
 /// Vectors that cost nothing to make, so that what is measured is the search. A text's words are its direction.

@@ -120,7 +120,7 @@ fn opening() -> Prompt {
     let scope = ToolScope::for_session(&spec, SessionKey::main(&spec.agent_id), Path::new(""), false);
     let tools =
         polyclaw_tool::BuiltinToolbox::new(polyclaw_tool::BuiltinSettings::default()).list_tools(&scope);
-    polyclaw_engine::opening(&spec, "", tools, "")
+    polyclaw_engine::build_opening_prompt(&spec, "", tools, "")
 }
 
 fn bench(shelf: &Shelf, context: &Context) -> anyhow::Result<()> {

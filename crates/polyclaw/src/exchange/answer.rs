@@ -6,7 +6,7 @@ use std::time::Duration;
 use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::envelope::STATUS_KIND;
 use polyclaw_engine::Engine;
-use polyclaw_engine::ingress::{Provenance, Relayed, Way};
+use polyclaw_engine::ingress::{MessageProvenance, RelayInfo, RelayKind};
 use polyclaw_store::Tx;
 
 use super::letter::Letter;
@@ -60,9 +60,11 @@ async fn look(exchange: &Exchange, letter: &Letter) -> polyclaw_store::Result<Op
 /// An answer that no turn here asked for: an operator wrote in this instance's name. It is read, and nothing leaves.
 async fn keep(exchange: &Exchange, engine: &Engine, letter: &Letter) -> Outcome {
     let agent = engine.settings().default_agent.clone();
-    let relayed = letter.relayed(&agent, Way::Begin);
-    let how = letter
-        .injection(ChatAddress::internal(), Provenance::Remote(agent.clone(), letter.origin(), relayed));
+    let relayed = letter.relayed(&agent, RelayKind::Begin);
+    let how = letter.injection(
+        ChatAddress::internal(),
+        MessageProvenance::Remote(agent.clone(), letter.origin(), relayed),
+    );
     match inject(exchange, engine, letter, &letter.session(&agent), how).await {
         Ok(accepted) => ended(exchange, engine, letter, &accepted).await,
         Err(outcome) => outcome,
@@ -72,14 +74,14 @@ async fn keep(exchange: &Exchange, engine: &Engine, letter: &Letter) -> Outcome 
 /// The session that asked goes on with it, and answers where it was asked.
 async fn bring_in(exchange: &Exchange, engine: &Engine, letter: &Letter, asked: Asked) -> Outcome {
     let job = asked.job;
-    let place = match engine.answers_at(&job.turn).await {
+    let place = match engine.reply_address(&job.turn).await {
         // What came from another instance is not answered by an answer.
         Ok(place) => place.filter(|place| !place.is_remote()),
         Err(error) => return Outcome::Refused(error.to_string()),
     };
-    let own = letter.relayed(&job.agent, Way::Send);
-    let relayed = Relayed { hop: own.hop.max(job.hop + 1), trace: job.trace.clone(), ..own };
-    let from = Provenance::Remote(job.agent.clone(), letter.origin(), relayed);
+    let own = letter.relayed(&job.agent, RelayKind::Send);
+    let relayed = RelayInfo { hop: own.hop.max(job.hop + 1), trace: job.trace.clone(), ..own };
+    let from = MessageProvenance::Remote(job.agent.clone(), letter.origin(), relayed);
     let how = letter.injection(place.unwrap_or_else(ChatAddress::internal), from);
     match inject(exchange, engine, letter, &job.session, how).await {
         Ok(accepted) => ended(exchange, engine, letter, &accepted).await,

@@ -6,7 +6,7 @@ use polyclaw_domain::id::{AgentId, TraceId};
 use polyclaw_domain::instance::InstanceName;
 use polyclaw_domain::message::MessageOrigin;
 use polyclaw_domain::session_key::SessionKey;
-use polyclaw_engine::ingress::{Injection, Provenance, Relayed, Way};
+use polyclaw_engine::ingress::{InternalMessage, MessageProvenance, RelayInfo, RelayKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -74,14 +74,14 @@ impl Letter {
     }
 
     /// The way it came, to an agent here. The session it comes from has a name here as far as it has any.
-    pub fn relayed(&self, agent: &AgentId, way: Way) -> Relayed {
+    pub fn relayed(&self, agent: &AgentId, way: RelayKind) -> RelayInfo {
         let from = SessionKey::from_parts(agent, &[CHANNEL, &self.from]);
-        Relayed { from, hop: self.hop_count, trace: self.trace(), way }
+        RelayInfo { from, hop: self.hop_count, trace: self.trace(), kind: way }
     }
 
     /// Brought in twice, it is there once. What is said to it goes to an address, unless that is inside.
-    pub fn injection(&self, channel: ChatAddress, provenance: Provenance) -> Injection {
-        Injection {
+    pub fn injection(&self, channel: ChatAddress, provenance: MessageProvenance) -> InternalMessage {
+        InternalMessage {
             deliver: channel.channel != INTERNAL_CHANNEL,
             channel,
             idempotency_key: format!("{CHANNEL}:{}", self.id),

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use polyclaw_domain::envelope::{HANDOFF_KIND, STATUS_KIND};
 use polyclaw_domain::session_key::SessionKey;
-use polyclaw_engine::ingress::{Accepted, Injection, Provenance, Way};
-use polyclaw_engine::{Action, Engine, Error};
+use polyclaw_engine::ingress::{AcceptedMessage, InternalMessage, MessageProvenance, RelayKind};
+use polyclaw_engine::{Engine, Error, ErrorCategory};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
@@ -133,7 +133,8 @@ async fn told(
 
 async fn bring_in(exchange: &Exchange, engine: &Engine, letter: &Letter) -> Outcome {
     let agent = letter.to_agent().unwrap_or_else(|| engine.settings().default_agent.clone());
-    let from = Provenance::Remote(agent.clone(), letter.origin(), letter.relayed(&agent, Way::Begin));
+    let from =
+        MessageProvenance::Remote(agent.clone(), letter.origin(), letter.relayed(&agent, RelayKind::Begin));
     let how = letter.injection(letter.address(), from);
     match inject(exchange, engine, letter, &letter.session(&agent), how).await {
         Ok(accepted) => {
@@ -145,7 +146,7 @@ async fn bring_in(exchange: &Exchange, engine: &Engine, letter: &Letter) -> Outc
 }
 
 /// Whoever handed a task over is told that it is worked on.
-async fn tell_begun(exchange: &Exchange, letter: &Letter, agent: &str, accepted: &Accepted) {
+async fn tell_begun(exchange: &Exchange, letter: &Letter, agent: &str, accepted: &AcceptedMessage) {
     if letter.kind != HANDOFF_KIND {
         return;
     }
@@ -167,15 +168,15 @@ pub(super) async fn inject(
     engine: &Engine,
     letter: &Letter,
     session: &SessionKey,
-    how: Injection,
-) -> Result<Accepted, Outcome> {
+    how: InternalMessage,
+) -> Result<AcceptedMessage, Outcome> {
     loop {
         match engine.inject_message(session, &letter.text(), how.clone()).await {
             Ok(accepted) => return Ok(accepted),
             Err(Error::Draining) => return Err(Outcome::Left),
             // Taken and answered before; its session was deleted since.
             Err(Error::Deleted) => return Err(Outcome::Done),
-            Err(error) if error.action() == Action::Retry => {
+            Err(error) if error.category() == ErrorCategory::Retry => {
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 if !renewed(exchange, letter).await {
                     return Err(Outcome::Left);
@@ -191,10 +192,10 @@ pub(super) async fn ended(
     exchange: &Exchange,
     engine: &Engine,
     letter: &Letter,
-    accepted: &Accepted,
+    accepted: &AcceptedMessage,
 ) -> Outcome {
     loop {
-        match engine.wait(&accepted.session_key, &accepted.turn_id, RENEW_EVERY).await {
+        match engine.wait_for_answer(&accepted.session_key, &accepted.turn_id, RENEW_EVERY).await {
             Ok(Some(_)) => return Outcome::Done,
             Ok(None) | Err(_) if engine.is_draining() => return Outcome::Left,
             // The session was deleted while it waited: nobody takes it up any more.

@@ -19,7 +19,7 @@ pub(super) const EVENTS: [HookEvent; 2] = [HookEvent::TaskCompleting, HookEvent:
 pub(super) struct Gate(pub Vec<Arc<Listener>>);
 
 impl TeamHooks for Gate {
-    fn ask(&self, event: HookEvent, session: &SessionKey, mut body: Value) -> HookAnswer {
+    fn call_hook(&self, event: HookEvent, session: &SessionKey, mut body: Value) -> HookAnswer {
         body["event"] = event.as_str().into();
         body["session_key"] = session.as_str().into();
         body["at"] = SystemClock.now().to_string().into();

@@ -11,7 +11,7 @@ use polyclaw_domain::embedding::Embedder;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::memory::{MemoryEntry, MemoryViewer};
 use polyclaw_domain::session_key::SessionKey;
-use polyclaw_engine::memory::Search;
+use polyclaw_engine::memory::MemorySearch;
 use polyclaw_provider::embedded::{LocalEmbeddings, convert_model};
 use polyclaw_store::{Db, memory};
 use polyclaw_testkit::world::{Ground, World};
@@ -45,15 +45,15 @@ async fn remembered(embedder: Arc<dyn Embedder>, contents: &[&str]) -> World {
     let mut ground = Ground::on(Db::in_memory().unwrap(), Scripted::echo()).await;
     ground.embedder = Some(embedder);
     let world = ground.wake(Faulty::never());
-    let brain = world.engine.brain();
+    let brain = world.engine.memory_store();
     let scope = polyclaw_domain::agent::MemoryScope::Agent;
     let draft = |(n, content): (usize, &&str)| MemoryEntry {
         key: format!("m{n}"),
-        ..brain.draft(&viewer(), scope, (*content).to_owned())
+        ..brain.new_memory(&viewer(), scope, (*content).to_owned())
     };
-    brain.put(contents.iter().enumerate().map(draft).collect()).await.unwrap();
+    brain.put_memories(contents.iter().enumerate().map(draft).collect()).await.unwrap();
     for _ in 0..1_200 {
-        if brain.standing().await.unwrap().pending == 0 {
+        if brain.status().await.unwrap().pending == 0 {
             return world;
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -89,8 +89,8 @@ fn by_meaning(question: &[f32], memories: &[Vec<f32>]) -> Vec<String> {
 
 async fn by_both(world: &World, question: &str) -> Vec<String> {
     let eyes = viewer();
-    let search = Search { viewer: Some(&eyes), text: question, limit: SHOWN };
-    let (found, words_only) = world.engine.brain().search(&search).await.unwrap();
+    let search = MemorySearch { viewer: Some(&eyes), text: question, limit: SHOWN };
+    let (found, words_only) = world.engine.memory_store().search(&search).await.unwrap();
     // Some are asked in scripts the model can not read; that it is slow would spoil the figure.
     assert!(
         matches!(words_only, None | Some("the embedding model does not know these words")),
@@ -140,8 +140,8 @@ async fn a_script_the_model_can_not_read_is_found_by_its_words_alone() {
     for (question, expected) in
         [("我的猫叫什么名字？", &["m0"][..]), ("汽车是什么颜色？", &[]), ("🎉🍰", &[])]
     {
-        let search = Search { viewer: Some(&eyes), text: question, limit: SHOWN };
-        let (found, words_only) = world.engine.brain().search(&search).await.unwrap();
+        let search = MemorySearch { viewer: Some(&eyes), text: question, limit: SHOWN };
+        let (found, words_only) = world.engine.memory_store().search(&search).await.unwrap();
         let keys: Vec<&str> = found.iter().map(|(memory, _)| memory.key.as_str()).collect();
         assert_eq!((keys.as_slice(), words_only.is_some()), (expected, true), "{question}");
     }

@@ -7,8 +7,8 @@ use polyclaw_domain::hex::encode_hex;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::message;
 use polyclaw_domain::session_key::SessionKey;
-use polyclaw_engine::hub::Watch;
-use polyclaw_engine::ingress::{Accepted, Inbound};
+use polyclaw_engine::hub::HubSubscription;
+use polyclaw_engine::ingress::{AcceptedMessage, IngressMessage};
 use polyclaw_store::{Tx, messages};
 use serde::Deserialize;
 use serde_json::Value;
@@ -65,8 +65,8 @@ struct Configuration {
 
 /// A message that is durable now.
 pub struct Asked {
-    pub accepted: Accepted,
-    pub watch: Watch,
+    pub accepted: AcceptedMessage,
+    pub watch: HubSubscription,
 }
 
 pub async fn send(app: &AppState, agent: &AgentId, call: &Call) -> Result<Value, Fault> {
@@ -74,7 +74,9 @@ pub async fn send(app: &AppState, agent: &AgentId, call: &Call) -> Result<Value,
     let wanted = params.configuration.take().unwrap_or_default();
     let Asked { accepted, watch } = accept(app, agent, params).await?;
     if wanted.blocking != Some(false) {
-        app.engine.wait_with(watch, &accepted.session_key, &accepted.turn_id, LONGEST_WAIT).await?;
+        app.engine
+            .wait_for_answer_with(watch, &accepted.session_key, &accepted.turn_id, LONGEST_WAIT)
+            .await?;
     }
     task::stored(app, agent, &accepted.turn_id, wanted.history_length).await
 }
@@ -88,14 +90,14 @@ pub async fn accept(app: &AppState, agent: &AgentId, params: Params) -> Result<A
     let session = bounded(SessionKey::for_direct(agent, CHANNEL, &context), "contextId")?;
     let address = ChatAddress { channel: "api".into(), account: CHANNEL.into(), peer: context, thread: None };
     let (files, words): (Vec<_>, Vec<_>) = message.parts.into_iter().partition(|part| part.kind == "file");
-    let inbound = Inbound {
+    let inbound = IngressMessage {
         parts: images(files)?,
         idempotency_key: Some(message.message_id),
-        ..Inbound::from_person(session, agent.clone(), address, text(words)?)
+        ..IngressMessage::from_person(session, agent.clone(), address, text(words)?)
     };
     // Begun before the message is accepted: the end of its turn is then never missed.
-    let watch = app.engine.hub.watch(&inbound.session);
-    let accepted = app.engine.accept(inbound).await?;
+    let watch = app.engine.hub.subscribe(&inbound.session);
+    let accepted = app.engine.accept_message(inbound).await?;
     Ok(Asked { accepted, watch })
 }
 

@@ -10,7 +10,7 @@ use crate::state::AppState;
 const PROTOCOL: &str = "0.3.0";
 
 pub async fn of(app: &AppState, agent: &AgentId, headers: &HeaderMap) -> Result<Value> {
-    let spec = app.engine.agent(agent).await?.spec;
+    let spec = app.engine.load_agent(agent).await?.spec;
     let stated = Some(spec.description.clone()).filter(|text| !text.is_empty());
     let description = stated.unwrap_or_else(|| format!("The agent {} of a Polyclaw instance.", spec.name));
     Ok(json!({

@@ -3,7 +3,7 @@
 use axum::response::Response;
 use polyclaw_domain::id::{AgentId, TurnId};
 use polyclaw_domain::job::JobState;
-use polyclaw_engine::Answer;
+use polyclaw_engine::TurnAnswer;
 use serde_json::{Value, json};
 
 use super::ask::{Asked, accept};
@@ -54,7 +54,7 @@ impl Tell for Writer {
         self.push(&update);
     }
 
-    async fn end(&mut self, answer: error::Result<Answer>) {
+    async fn end(&mut self, answer: error::Result<TurnAnswer>) {
         match answer {
             Ok(_) => self.finish().await,
             Err(error) => {

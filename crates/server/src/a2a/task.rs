@@ -44,7 +44,7 @@ pub async fn cancel(app: &AppState, agent: &AgentId, call: &Call) -> Result<Valu
     }
     let turn = TurnId::new(which.id);
     app.engine.stop_turn(&turn).await?;
-    app.engine.wait(&job.session, &turn, GRACE).await?;
+    app.engine.wait_for_answer(&job.session, &turn, GRACE).await?;
     stored(app, agent, &turn, which.history_length).await
 }
 

@@ -61,12 +61,12 @@ pub struct AgentView {
 
 impl AgentView {
     fn of(app: &AppState, stored: StoredAgent) -> Self {
-        let is_default = stored.source == AgentSource::Config && !app.engine.is_written(&stored);
+        let is_default = stored.source == AgentSource::Config && !app.engine.is_written_by_config(&stored);
         let source = if is_default { "default" } else { stored.source.as_str() };
         Self {
             default: stored.spec.agent_id == app.engine.settings().default_agent,
-            shown: app.engine.identity(&stored.spec).into(),
-            main_session_key: app.engine.settings().reception.main_session(&stored.spec.agent_id),
+            shown: app.engine.agent_identity(&stored.spec).into(),
+            main_session_key: app.engine.settings().inbound.main_session(&stored.spec.agent_id),
             bindings: OwnBinding::all_of(app, &stored.spec.agent_id),
             spec: Spec(stored.spec),
             source,
@@ -93,7 +93,7 @@ pub struct OwnBinding {
 impl OwnBinding {
     fn all_of(app: &AppState, agent: &AgentId) -> Vec<Self> {
         let settings = app.engine.settings();
-        let all = settings.reception.bindings().iter().enumerate();
+        let all = settings.inbound.bindings().iter().enumerate();
         let own = all.filter(|(_, binding)| binding.agent_id == *agent);
         own.map(|(at, one)| Self { binding: at, wanted: one.match_rule.clone(), dm_scope: one.dm_scope })
             .collect()
@@ -134,7 +134,7 @@ pub struct Bound {
 
 impl Bound {
     fn of(app: &AppState) -> Self {
-        let bound = |channel: &str| app.engine.bound(channel, "default", "");
+        let bound = |channel: &str| app.engine.agent_by_bindings(channel, "default", "");
         Self { api: bound("api"), cli: bound("cli"), web: bound("web") }
     }
 }
@@ -158,7 +158,7 @@ pub(crate) fn agent_id(text: &str) -> Result<AgentId> {
 
 #[utoipa::path(get, path = "/agents", tag = "agents", responses((status = 200, body = Agents)))]
 pub async fn list(State(app): State<AppState>) -> Result<Json<Agents>> {
-    let stored = app.engine.agents().await?;
+    let stored = app.engine.list_agents().await?;
     let agents = stored.into_iter().map(|stored| AgentView::of(&app, stored)).collect();
     Ok(Json(Agents { agents, bound: Bound::of(&app) }))
 }
@@ -170,14 +170,14 @@ pub async fn create(
     Body(given): Body<Value>,
 ) -> Result<(StatusCode, Json<AgentView>)> {
     let own: AgentSpec = fit(given.clone())?;
-    let spec = patched(&app.engine.outset(own.agent_id), "agent_id", given)?;
+    let spec = patched(&app.engine.default_agent_spec(own.agent_id), "agent_id", given)?;
     let stored = app.engine.create_agent(spec).await?;
     Ok((StatusCode::CREATED, Json(AgentView::of(&app, stored))))
 }
 
 #[utoipa::path(get, path = "/agents/{id}", tag = "agents", params(("id" = String, Path)), responses((status = 200, body = AgentView)))]
 pub async fn show(State(app): State<AppState>, Id(id): Id) -> Result<Json<AgentView>> {
-    let stored = app.engine.agent(&agent_id(&id)?).await?;
+    let stored = app.engine.load_agent(&agent_id(&id)?).await?;
     Ok(Json(AgentView::of(&app, stored)))
 }
 
@@ -189,7 +189,7 @@ pub async fn change(
     Body(patch): Body<Value>,
 ) -> Result<Json<AgentView>> {
     let id = agent_id(&id)?;
-    let stored = app.engine.agent(&id).await?;
+    let stored = app.engine.load_agent(&id).await?;
     let spec = patched(&stored.spec, "agent_id", patch)?;
     let stored = app.engine.update_agent(spec).await?;
     Ok(Json(AgentView::of(&app, stored)))
@@ -208,7 +208,7 @@ pub async fn tools(
     Id(id): Id,
     Query(place): Query<InSession>,
 ) -> Result<Json<AgentTools>> {
-    let listed = app.engine.tools_of(Some(&agent_id(&id)?), place.session.as_ref()).await?;
+    let listed = app.engine.explain_tools(Some(&agent_id(&id)?), place.session.as_ref()).await?;
     Ok(Json(AgentTools { tools: listed.into_iter().map(Ruled::from).collect() }))
 }
 

@@ -92,23 +92,23 @@ pub struct Verdict {
 
 impl Verdict {
     /// Whoever holds the token is the owner.
-    fn by_owner(self) -> polyclaw_engine::Verdict {
+    fn by_owner(self) -> polyclaw_engine::ApprovalAnswer {
         let Self { decision, reason, fingerprint } = self;
-        polyclaw_engine::Verdict { decision, reason, by: ApprovalResponder::Owner, shown: fingerprint }
+        polyclaw_engine::ApprovalAnswer { decision, reason, by: ApprovalResponder::Owner, shown: fingerprint }
     }
 }
 
 /// Questions nobody has answered.
 #[utoipa::path(get, path = "/approvals", tag = "approvals", responses((status = 200, body = Approvals)))]
 pub async fn list(State(app): State<AppState>) -> Result<Json<Approvals>> {
-    let open = app.engine.open_questions().await?;
+    let open = app.engine.list_open_approvals().await?;
     Ok(Json(Approvals { approvals: open.into_iter().map(ApprovalView::from).collect() }))
 }
 
 /// One question, answered or not.
 #[utoipa::path(get, path = "/approvals/{id}", tag = "approvals", params(("id" = String, Path)), responses((status = 200, body = ApprovalView)))]
 pub async fn show(State(app): State<AppState>, Id(id): Id) -> Result<Json<ApprovalView>> {
-    let found = app.engine.question(&ApprovalId::new(id.clone())).await?;
+    let found = app.engine.find_approval(&ApprovalId::new(id.clone())).await?;
     let found = found.ok_or(Error::Engine(polyclaw_engine::Error::UnknownApproval(id)))?;
     Ok(Json(found.into()))
 }
@@ -129,7 +129,7 @@ pub async fn answer(app: &AppState, by: May, id: &ApprovalId, verdict: Verdict) 
     if verdict.decision == ApprovalDecision::Approve {
         check_approver(app, by, id).await?;
     }
-    Ok(polyclaw_engine::decide(&app.engine, id, verdict.by_owner()).await?.into())
+    Ok(polyclaw_engine::decide_approval(&app.engine, id, verdict.by_owner()).await?.into())
 }
 
 /// What somebody may not do, they may not have an agent do by saying yes to it.
@@ -138,7 +138,7 @@ pub async fn check_approver(app: &AppState, May(access): May, id: &ApprovalId) -
         return Ok(());
     }
     // That there is no such question is said by whoever decides it.
-    let Some(asked) = app.engine.question(id).await? else { return Ok(()) };
+    let Some(asked) = app.engine.find_approval(id).await? else { return Ok(()) };
     let needed = needed_to_approve(&asked.tool);
     match access >= needed {
         true => Ok(()),

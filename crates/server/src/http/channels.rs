@@ -49,7 +49,8 @@ impl From<(String, String, Option<ConnectionState>)> for AccountView {
 #[utoipa::path(get, path = "/channels", tag = "channels", responses((status = 200, body = Channels)))]
 pub async fn list(State(app): State<AppState>) -> Json<Channels> {
     let redactor = app.engine.settings().redactor.clone();
-    let mut channels: Vec<AccountView> = app.engine.standings().into_iter().map(AccountView::from).collect();
+    let mut channels: Vec<AccountView> =
+        app.engine.list_connection_states().into_iter().map(AccountView::from).collect();
     channels.iter_mut().filter_map(|view| view.why.as_mut()).for_each(|why| redactor.redact_in_place(why));
     Json(Channels { channels })
 }
@@ -62,7 +63,7 @@ pub async fn called(State(app): State<AppState>, request: Request) -> Result<Res
     let headers = headers(&parts.headers);
     let body = read(Request::from_parts(parts, body)).await?.to_vec();
     let call = WebhookRequest { method, query, headers, body };
-    let answer = app.engine.called(&channel, &account, call).await;
+    let answer = app.engine.handle_webhook_call(&channel, &account, call).await;
     let answer = answer.ok_or_else(|| Error::UnknownChannel(channel.chars().take(40).collect()))?;
     let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     Ok((status, [(header::CONTENT_TYPE, answer.media_type)], answer.body).into_response())

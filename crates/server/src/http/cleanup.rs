@@ -5,7 +5,7 @@ use axum::extract::State;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
-use polyclaw_engine::maintenance::Run;
+use polyclaw_engine::maintenance::CleanupMode;
 use polyclaw_store::sessions::UnusedSession;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -50,9 +50,10 @@ pub async fn run(
     State(app): State<AppState>,
     Body(CleanupRequest { dry_run }): Body<CleanupRequest>,
 ) -> Result<Json<Cleanup>> {
-    let cleanup = app.engine.clean_up(if dry_run { Run::Dry } else { Run::Real }).await?;
+    let cleanup =
+        app.engine.clean_up_sessions(if dry_run { CleanupMode::Dry } else { CleanupMode::Real }).await?;
     if !dry_run {
-        app.engine.tell_cleanup(&cleanup).await;
+        app.engine.record_cleanup(&cleanup).await;
     }
     let view = |one: UnusedSession| UnusedView {
         session_key: one.key,

@@ -41,7 +41,7 @@ pub async fn said(app: &AppState, by: May, key: &SessionKey, line: &str) -> Resu
     if let Some(id) = approved(line) {
         check_approver(app, by, &id).await?;
     }
-    match app.engine.command_by(key, line, by.authority()).await {
+    match app.engine.run_command_as(key, line, by.authority()).await {
         Some(text) => Ok(Said { text: text? }),
         None => Err(Error::UnknownCommand(line.chars().take(40).collect())),
     }

@@ -29,9 +29,9 @@ pub struct ContextView {
 /// What the next prompt of a session would be made of.
 #[utoipa::path(get, path = "/sessions/{key}/context", tag = "sessions", params(("key" = String, Path)), responses((status = 200, body = ContextView)))]
 pub async fn show(State(app): State<AppState>, Key(key): Key) -> Result<Json<ContextView>> {
-    let account = app.engine.account(&key).await?;
+    let account = app.engine.context_usage(&key).await?;
     Ok(Json(ContextView {
-        total_tokens: account.total(),
+        total_tokens: account.total_tokens(),
         model: account.model.map(|model| model.to_string()),
         window_tokens: account.window,
         system_tokens: account.system,

@@ -9,7 +9,7 @@ use polyclaw_domain::cron_job::CronJobKind;
 use polyclaw_domain::id::{AgentId, TurnId};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
-use polyclaw_engine::schedule::Standing;
+use polyclaw_engine::cron::CronJobStatus;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::openapi::{RefOr, Schema};
@@ -59,8 +59,10 @@ pub struct ErrandView {
     next_due: Option<Millis>,
 }
 
-impl From<Standing> for ErrandView {
-    fn from(Standing { errand, source, made_by, last, next }: Standing) -> Self {
+impl From<CronJobStatus> for ErrandView {
+    fn from(
+        CronJobStatus { job: errand, source, created_by: made_by, last_due: last, next_due: next }: CronJobStatus,
+    ) -> Self {
         Self {
             id: errand.id,
             schedule: errand.written,
@@ -111,7 +113,7 @@ pub struct Begun {
 /// Those of the config in its order, then the others by name.
 #[utoipa::path(get, path = "/cron", tag = "agents", responses((status = 200, body = Cron)))]
 pub async fn list(State(app): State<AppState>) -> Result<Json<Cron>> {
-    let errands = app.engine.errands().await?;
+    let errands = app.engine.list_cron_jobs().await?;
     Ok(Json(Cron { cron: errands.into_iter().map(ErrandView::from).collect() }))
 }
 
@@ -121,13 +123,13 @@ pub async fn create(
     State(app): State<AppState>,
     Body(JobBody(job)): Body<JobBody>,
 ) -> Result<(StatusCode, Json<ErrandView>)> {
-    let made = app.engine.add_errand(job, None).await?;
+    let made = app.engine.add_cron_job(job, None).await?;
     Ok((StatusCode::CREATED, Json(made.into())))
 }
 
 #[utoipa::path(get, path = "/cron/{id}", tag = "agents", params(("id" = String, Path)), responses((status = 200, body = ErrandView)))]
 pub async fn show(State(app): State<AppState>, Id(id): Id) -> Result<Json<ErrandView>> {
-    Ok(Json(app.engine.errand(&id).await?.into()))
+    Ok(Json(app.engine.find_cron_job(&id).await?.into()))
 }
 
 /// A JSON merge patch: named fields are set, null removes one. One of the config is changed there alone.
@@ -137,15 +139,15 @@ pub async fn change(
     Id(id): Id,
     Body(patch): Body<Value>,
 ) -> Result<Json<ErrandView>> {
-    let stored = app.engine.own_errand(&id).await?;
+    let stored = app.engine.find_runtime_cron_job(&id).await?;
     let job = patched(&stored.job, "id", patch)?;
-    Ok(Json(app.engine.change_errand(job).await?.into()))
+    Ok(Json(app.engine.update_cron_job(job).await?.into()))
 }
 
 /// Its conversation stays readable.
 #[utoipa::path(delete, path = "/cron/{id}", tag = "agents", params(("id" = String, Path)), responses((status = 204)))]
 pub async fn delete(State(app): State<AppState>, Id(id): Id) -> Result<StatusCode> {
-    app.engine.remove_errand(&id).await?;
+    app.engine.remove_cron_job(&id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -156,7 +158,7 @@ pub async fn delete(State(app): State<AppState>, Id(id): Id) -> Result<StatusCod
     responses((status = 200, body = Begun)),
 )]
 pub async fn run(State(app): State<AppState>, Id(id): Id) -> Result<Json<Begun>> {
-    let accepted = app.engine.run_errand(&id).await?;
+    let accepted = app.engine.run_cron_job(&id).await?;
     let (session_key, turn_id) = accepted.map(|begun| (begun.session_key, begun.turn_id)).unzip();
     Ok(Json(Begun { session_key, turn_id }))
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use axum::Json;
 use axum::extract::State;
 use polyclaw_domain::id::AgentId;
-use polyclaw_engine::family::{Counts, Pair};
+use polyclaw_engine::subagents::{DelegationCounts, DelegationEdge};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -38,9 +38,9 @@ pub struct PairView {
     p95_ms: Option<i64>,
 }
 
-impl From<Pair> for PairView {
-    fn from(Pair { caller, target, active, counts, latency }: Pair) -> Self {
-        let Counts { completed, timeout, error, cancelled, rejected } = counts;
+impl From<DelegationEdge> for PairView {
+    fn from(DelegationEdge { caller, target, active, counts, latency }: DelegationEdge) -> Self {
+        let DelegationCounts { completed, timeout, error, cancelled, rejected } = counts;
         let (p50_ms, p95_ms) = (latency.p50_ms, latency.p95_ms);
         Self { caller, target, active, completed, timeout, error, cancelled, rejected, p50_ms, p95_ms }
     }
@@ -48,15 +48,15 @@ impl From<Pair> for PairView {
 
 #[utoipa::path(get, path = "/delegations", tag = "agents", responses((status = 200, body = Delegations)))]
 pub async fn list(State(app): State<AppState>) -> Result<Json<Delegations>> {
-    let pairs = app.engine.delegations().await?;
+    let pairs = app.engine.list_delegations().await?;
     Ok(Json(Delegations { delegations: pairs.into_iter().map(PairView::from).collect() }))
 }
 
 /// The same, as Prometheus reads it.
-pub fn render(out: &mut String, pairs: &[Pair]) {
+pub fn render(out: &mut String, pairs: &[DelegationEdge]) {
     head(out, "polyclaw_delegations_total", "counter", "Work given to other agents, by how it ended.");
     for (labels, pair) in labelled(pairs) {
-        let Counts { completed, timeout, error, cancelled, rejected } = pair.counts;
+        let DelegationCounts { completed, timeout, error, cancelled, rejected } = pair.counts;
         let ended = [
             ("completed", completed),
             ("timeout", timeout),
@@ -86,6 +86,6 @@ pub fn render(out: &mut String, pairs: &[Pair]) {
     }
 }
 
-fn labelled(pairs: &[Pair]) -> impl Iterator<Item = (String, &Pair)> {
+fn labelled(pairs: &[DelegationEdge]) -> impl Iterator<Item = (String, &DelegationEdge)> {
     pairs.iter().map(|pair| (format!("caller=\"{}\",target=\"{}\"", pair.caller, pair.target), pair))
 }

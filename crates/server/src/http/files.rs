@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use polyclaw_domain::briefing::BRIEFING_FILES;
 use polyclaw_domain::hex::encode_hex;
 use polyclaw_domain::id::AgentId;
-use polyclaw_engine::{LONGEST_OVERLAY, Overlay};
+use polyclaw_engine::{AgentFileOverlay, LONGEST_OVERLAY};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
@@ -53,7 +53,7 @@ fn etag(own: Option<&str>) -> String {
 }
 
 async fn shown(app: &AppState, id: &AgentId, name: &'static str) -> Result<Response> {
-    let Overlay { own, shared, in_use } = app.engine.overlay(id, name).await?;
+    let AgentFileOverlay { own, shared, in_use } = app.engine.load_overlay(id, name).await?;
     let etag = etag(own.as_deref());
     let headers = [(ETAG, etag.clone())];
     Ok((headers, Json(AgentFile { name, own, shared, in_use, etag })).into_response())

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use polyclaw_engine::TaskState;
+use polyclaw_engine::BackgroundTaskState;
 use polyclaw_store::{Error as Fault, jobs};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -51,7 +51,7 @@ pub struct Ready {
 #[utoipa::path(get, path = "/health", tag = "instance", security(()), responses((status = 200, body = Health)))]
 pub async fn health(State(app): State<AppState>) -> Json<Health> {
     let store = store_status(&app).await;
-    let tasks = app.engine.task_states();
+    let tasks = app.engine.background_task_states();
     let working = tasks.iter().all(is_working);
     let status = match (app.engine.is_draining(), store == "ok" && working) {
         (true, _) => "draining",
@@ -63,7 +63,7 @@ pub async fn health(State(app): State<AppState>) -> Json<Health> {
         version: app.version.clone(),
         uptime_ms: app.engine.now().since(app.started),
         store: Store { engine: app.engine.db().engine_name(), status: store },
-        channels: app.engine.channels().into_iter().map(str::to_owned).collect(),
+        channels: app.engine.channel_names().into_iter().map(str::to_owned).collect(),
         tasks: tasks
             .into_iter()
             .map(|task| Task { task: task.task.name(), state: task.state, restarts: task.restarts })
@@ -84,7 +84,7 @@ pub async fn ready(State(app): State<AppState>) -> Result<Json<Ready>> {
         return Err(Error::NotReady("the database does not answer"));
     }
     check_writes(&app).await.map_err(|fault| Error::NotReady(reason(&fault)))?;
-    if !app.engine.task_states().iter().all(is_working) {
+    if !app.engine.background_task_states().iter().all(is_working) {
         return Err(Error::NotReady("a background loop is starting again"));
     }
     Ok(Json(Ready { ready: true }))
@@ -104,7 +104,7 @@ fn check_database(app: &AppState) -> Result<()> {
 }
 
 /// The listening loop has nothing to hear where no other node can be.
-fn is_working(task: &TaskState) -> bool {
+fn is_working(task: &BackgroundTaskState) -> bool {
     task.state != "restarting"
 }
 

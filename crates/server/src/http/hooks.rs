@@ -14,8 +14,8 @@ use polyclaw_domain::id::AgentId;
 use polyclaw_domain::job::JobPriority;
 use polyclaw_domain::message::MessageOrigin;
 use polyclaw_domain::session_key::SessionKey;
-use polyclaw_engine::ingress::Inbound;
-use polyclaw_engine::reception::Hooked;
+use polyclaw_engine::inbound::HookRoute;
+use polyclaw_engine::ingress::IngressMessage;
 use sha2::{Digest as _, Sha256};
 
 use crate::error::{Error, Result};
@@ -44,10 +44,10 @@ pub async fn receive(State(app): State<AppState>, request: Request) -> Result<Re
     let (address, mut post) = addressed(&name, posted(hook, &body)?);
     post.id.get_or_insert_with(|| replay_id(&body, signed_at, now_secs));
     let hooked = hook.hooked(&app, &address)?;
-    let takes = hooked.takes(&post.text);
+    let takes = hooked.accepts_command(&post.text);
     let inbound = inbound(hooked, address, post);
     // Whoever signs speaks for one conversation; that is no owner's word.
-    if takes && let Some(text) = app.engine.command_from(&inbound, CallerRole::Alone).await? {
+    if takes && let Some(text) = app.engine.run_inbound_command(&inbound, CallerRole::Alone).await? {
         return Ok((StatusCode::OK, Json(Said { text })).into_response());
     }
     Ok(deliver(&app, inbound, limit).await?.into_response())
@@ -84,11 +84,11 @@ fn check(hook: &Hook, headers: &HeaderMap, body: &[u8], now_secs: i64) -> Result
 
 impl Hook {
     /// Who answers in a conversation: the agent it names, or whom the bindings do.
-    pub fn hooked(&self, app: &AppState, address: &ChatAddress) -> Result<Hooked> {
-        let bound = || app.engine.bound(WEBHOOK_CHANNEL, &address.account, &address.peer);
+    pub fn hooked(&self, app: &AppState, address: &ChatAddress) -> Result<HookRoute> {
+        let bound = || app.engine.agent_by_bindings(WEBHOOK_CHANNEL, &address.account, &address.peer);
         let agent = self.agent.clone().unwrap_or_else(bound);
         let session = session(&agent, address)?;
-        Ok(Hooked { agent, session, is_named: self.agent.is_some(), is_mapped: !self.map.is_empty() })
+        Ok(HookRoute { agent, session, is_named: self.agent.is_some(), is_mapped: !self.map.is_empty() })
     }
 }
 
@@ -115,15 +115,15 @@ fn addressed(name: &str, mut post: WebhookPost) -> (ChatAddress, WebhookPost) {
     (ChatAddress { channel, account, peer, thread: post.thread.take() }, post)
 }
 
-fn inbound(hooked: Hooked, address: ChatAddress, post: WebhookPost) -> Inbound {
+fn inbound(hooked: HookRoute, address: ChatAddress, post: WebhookPost) -> IngressMessage {
     let mut meta = None;
     Authority::Guest.write_to_meta(&mut meta);
-    Inbound {
+    IngressMessage {
         meta,
-        by: hooked.by(),
+        by: hooked.fixed_agent(),
         origin: MessageOrigin::Hook,
         priority: JobPriority::Webhook,
         platform_id: post.id,
-        ..Inbound::from_person(hooked.session, hooked.agent, address, post.text)
+        ..IngressMessage::from_person(hooked.session, hooked.agent, address, post.text)
     }
 }

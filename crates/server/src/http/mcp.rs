@@ -39,7 +39,7 @@ pub struct McpServerView {
 
 #[utoipa::path(get, path = "/mcp", tag = "agents", responses((status = 200, body = McpServers)))]
 pub async fn list(State(app): State<AppState>) -> Result<Json<McpServers>> {
-    let agents = app.engine.agents().await?;
+    let agents = app.engine.list_agents().await?;
     let view = |state: McpServerStatus| {
         let names_it = |names: &[String]| names.iter().any(|name| name == "*" || *name == state.name);
         let named = agents.iter().filter(|agent| names_it(&agent.spec.mcp));

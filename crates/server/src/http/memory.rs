@@ -9,7 +9,7 @@ use polyclaw_domain::id::{AgentId, MemoryId};
 use polyclaw_domain::memory::{MemoryEntry, MemoryViewer};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
-use polyclaw_engine::memory::Search;
+use polyclaw_engine::memory::MemorySearch;
 use polyclaw_store::memory::MemoryListFilter;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -207,7 +207,7 @@ pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Re
         after: paging.after.clone().map(|place| (Millis(place.at), place.id)),
         limit: paging.wanted(),
     };
-    let mut found = app.engine.brain().list(filter).await?;
+    let mut found = app.engine.memory_store().list(filter).await?;
     let place = |memory: &MemoryEntry| Place { at: memory.updated_at.0, id: memory.id.to_string() };
     let next_cursor = paging.cut(&mut found, place);
     let memories = found.into_iter().map(|memory| Listed { score: None, memory: memory.into() }).collect();
@@ -222,14 +222,14 @@ pub async fn store(
 ) -> Result<(StatusCode, Json<MemoryView>)> {
     let agent = new.agent_id.unwrap_or_else(|| app.engine.settings().default_agent.clone());
     let viewer = viewer(&app, agent, new.session_key).await?;
-    let draft = app.engine.brain().draft(&viewer, new.scope.unwrap_or_default(), new.content);
+    let draft = app.engine.memory_store().new_memory(&viewer, new.scope.unwrap_or_default(), new.content);
     let memory = MemoryEntry {
         key: new.key.unwrap_or_default(),
         kind: new.kind.unwrap_or_else(|| draft.kind.clone()),
         metadata: new.metadata,
         ..draft
     };
-    let stored = app.engine.brain().put(vec![memory]).await?.into_iter().next();
+    let stored = app.engine.memory_store().put_memories(vec![memory]).await?.into_iter().next();
     let stored = stored.ok_or(Error::Panicked)?;
     Ok((StatusCode::CREATED, Json(stored.into())))
 }
@@ -244,14 +244,14 @@ async fn search(app: &AppState, words: &str, which: &Which) -> Result<Json<Memor
         (None, Some(_)) => return Err(Error::invalid("session", "it needs an agent beside it")),
     };
     let limit = page_size(which.limit, 10)?.min(MOST_FOUND);
-    let search = Search { viewer: viewer.as_ref(), text: words, limit };
-    let (found, words_only) = app.engine.brain().search(&search).await?;
+    let search = MemorySearch { viewer: viewer.as_ref(), text: words, limit };
+    let (found, words_only) = app.engine.memory_store().search(&search).await?;
     let listed = |(memory, score): (MemoryEntry, f64)| Listed { score: Some(score), memory: memory.into() };
     Ok(Json(Memories { memories: found.into_iter().map(listed).collect(), words_only, next_cursor: None }))
 }
 
 async fn viewer(app: &AppState, agent: AgentId, session: Option<SessionKey>) -> Result<MemoryViewer> {
-    let spec = app.engine.agent(&agent).await?.spec;
+    let spec = app.engine.load_agent(&agent).await?.spec;
     let session = session.unwrap_or_else(|| SessionKey::main(&agent));
     Ok(MemoryViewer::for_session(&agent, &session, &spec.context_policy))
 }
@@ -263,20 +263,20 @@ pub async fn import(State(app): State<AppState>, Body(import): Body<Import>) -> 
         return Err(Error::InvalidBody(format!("at most {MOST_IMPORTED} memories are taken at once")));
     }
     let memories: Vec<MemoryEntry> = import.memories.into_iter().map(MemoryEntry::from).collect();
-    let stored = app.engine.brain().put(memories).await?.len();
+    let stored = app.engine.memory_store().put_memories(memories).await?.len();
     Ok(Json(Imported { stored }))
 }
 
 /// One memory.
 #[utoipa::path(get, path = "/memory/{id}", tag = "memory", params(("id" = String, Path)), responses((status = 200, body = MemoryView)))]
 pub async fn show(State(app): State<AppState>, Id(id): Id) -> Result<Json<MemoryView>> {
-    Ok(Json(app.engine.brain().get(&MemoryId::new(id)).await?.into()))
+    Ok(Json(app.engine.memory_store().get(&MemoryId::new(id)).await?.into()))
 }
 
 /// Forgets one memory.
 #[utoipa::path(delete, path = "/memory/{id}", tag = "memory", params(("id" = String, Path)), responses((status = 204)))]
 pub async fn forget(State(app): State<AppState>, Id(id): Id) -> Result<StatusCode> {
-    app.engine.brain().forget(&MemoryId::new(id)).await?;
+    app.engine.memory_store().forget_memory(&MemoryId::new(id)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -286,14 +286,14 @@ pub async fn forget_all(State(app): State<AppState>, Query(whose): Query<Whose>)
     if whose.agent.is_none() && whose.session.is_none() {
         return Err(Error::invalid("query", "name an agent or a session"));
     }
-    let forgotten = app.engine.brain().forget_all(whose.agent, whose.session, whose.scope).await?;
+    let forgotten = app.engine.memory_store().forget_all(whose.agent, whose.session, whose.scope).await?;
     Ok(Json(Forgotten { forgotten }))
 }
 
 /// How many memories there are, and how they are found.
 #[utoipa::path(get, path = "/memory/status", tag = "memory", responses((status = 200, body = MemoryStatus)))]
 pub async fn status(State(app): State<AppState>) -> Result<Json<MemoryStatus>> {
-    let standing = app.engine.brain().standing().await?;
+    let standing = app.engine.memory_store().status().await?;
     Ok(Json(MemoryStatus {
         memories: standing.memories,
         pending: standing.pending,

@@ -9,8 +9,8 @@ use polyclaw_domain::channel::{ChatAddress, PULL_CHANNELS};
 use polyclaw_domain::id::{AgentId, MessageId, TurnId};
 use polyclaw_domain::job::JobState;
 use polyclaw_domain::session_key::SessionKey;
-use polyclaw_engine::Answer;
-use polyclaw_engine::ingress::{Accepted, Inbound};
+use polyclaw_engine::TurnAnswer;
+use polyclaw_engine::ingress::{AcceptedMessage, IngressMessage};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -94,8 +94,8 @@ pub struct Reply {
     usage: Tokens,
 }
 
-impl From<Accepted> for Receipt {
-    fn from(accepted: Accepted) -> Self {
+impl From<AcceptedMessage> for Receipt {
+    fn from(accepted: AcceptedMessage) -> Self {
         Self {
             message_id: accepted.message_id,
             session_key: accepted.session_key,
@@ -107,8 +107,8 @@ impl From<Accepted> for Receipt {
     }
 }
 
-impl From<Answer> for Reply {
-    fn from(answer: Answer) -> Self {
+impl From<TurnAnswer> for Reply {
+    fn from(answer: TurnAnswer) -> Self {
         Self {
             message_id: answer.message_id,
             text: answer.text,
@@ -146,21 +146,21 @@ pub async fn send(
 /// Accepts a message and, if asked to, waits for its answer.
 pub async fn deliver(
     app: &AppState,
-    inbound: Inbound,
+    inbound: IngressMessage,
     limit: Option<Duration>,
 ) -> Result<(StatusCode, Json<Receipt>)> {
-    let inbound = app.engine.directed(inbound).await?;
+    let inbound = app.engine.resolve_addressee(inbound).await?;
     let Some(limit) = limit else {
-        let accepted = app.engine.say(inbound).await?;
+        let accepted = app.engine.submit_message(inbound).await?;
         return Ok((StatusCode::ACCEPTED, Json(accepted.into())));
     };
     // Begun before the message is accepted: the end of its turn is then never missed.
-    let (watch, named) = (app.engine.hub.watch(&inbound.session), inbound.session.clone());
-    let accepted = app.engine.say(inbound).await?;
+    let (watch, named) = (app.engine.hub.subscribe(&inbound.session), inbound.session.clone());
+    let accepted = app.engine.submit_message(inbound).await?;
     let (session, turn) = (&accepted.session_key, &accepted.turn_id);
     let answer = match *session == named {
-        true => app.engine.wait_with(watch, session, turn, limit).await?,
-        false => app.engine.wait(session, turn, limit).await?,
+        true => app.engine.wait_for_answer_with(watch, session, turn, limit).await?,
+        false => app.engine.wait_for_answer(session, turn, limit).await?,
     };
     let status = if answer.is_some() { StatusCode::OK } else { StatusCode::ACCEPTED };
     let receipt = Receipt { reply: answer.map(Reply::from), ..accepted.into() };
@@ -169,11 +169,11 @@ pub async fn deliver(
 
 /// Asked as if from there, so that it is answered there: by the outbox, whatever dies.
 async fn conversation(app: &AppState, key: &SessionKey) -> Result<ChatAddress> {
-    let found = match app.engine.conversation(key).await {
+    let found = match app.engine.session_conversation(key).await {
         Err(polyclaw_engine::Error::UnknownSession(_)) => None,
         found => found?,
     };
-    if let Ok(session) = app.engine.session(key).await
+    if let Ok(session) = app.engine.load_session(key).await
         && !(session.delivers && session.sends)
     {
         let message = "deliver: nothing leaves this session (deliver_policy, send_policy)";
@@ -184,12 +184,12 @@ async fn conversation(app: &AppState, key: &SessionKey) -> Result<ChatAddress> {
     })
 }
 
-pub async fn inbound(app: &AppState, by: May, key: SessionKey, message: Message) -> Result<Inbound> {
+pub async fn inbound(app: &AppState, by: May, key: SessionKey, message: Message) -> Result<IngressMessage> {
     let channel = message.channel.as_deref().unwrap_or("web");
     if !PULL_CHANNELS.contains(&channel) {
         return Err(Error::invalid("channel", "must be web, cli or api"));
     }
-    let bound = || app.engine.bound(channel, "default", key.as_str());
+    let bound = || app.engine.agent_by_bindings(channel, "default", key.as_str());
     let agent = message.agent.or_else(|| key.agent_id()).unwrap_or_else(bound);
     let address = match message.deliver {
         true => conversation(app, &key).await?,
@@ -203,10 +203,10 @@ pub async fn inbound(app: &AppState, by: May, key: SessionKey, message: Message)
     // With the message, so that it holds whatever dies and whoever goes on with it.
     let mut meta = None;
     by.authority().write_to_meta(&mut meta);
-    Ok(Inbound {
+    Ok(IngressMessage {
         meta,
         parts: attachments::take(message.attachments)?,
         idempotency_key: message.idempotency_key,
-        ..Inbound::from_person(key, agent, address, message.text)
+        ..IngressMessage::from_person(key, agent, address, message.text)
     })
 }

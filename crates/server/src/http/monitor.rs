@@ -9,7 +9,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
-use polyclaw_engine::hub::Counters;
+use polyclaw_engine::hub::HubCounters;
 use polyclaw_engine::{AgentTurns, TURN_BUCKETS_MS};
 use polyclaw_store::jobs;
 
@@ -34,7 +34,7 @@ pub async fn metrics(
             let _ = writeln!(out, "polyclaw_turns{{state=\"{state}\"}} {count}");
         }
     }
-    if let Ok(pairs) = app.engine.delegations().await {
+    if let Ok(pairs) = app.engine.list_delegations().await {
         delegations::render(&mut out, &pairs);
     }
     let store_errors = metrics.store_errors.load(Ordering::Relaxed);
@@ -52,7 +52,7 @@ pub async fn metrics(
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], out)
 }
 
-fn turns(out: &mut String, counters: &Counters) {
+fn turns(out: &mut String, counters: &HubCounters) {
     one(out, "polyclaw_messages_accepted_total", "counter", "Messages made durable.", counters.accepted);
     head(out, "polyclaw_turns_ended_total", "counter", "Turns by how they ended.");
     let ended = [

@@ -98,13 +98,13 @@ pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Re
 /// Sends a held message again: it may arrive twice.
 #[utoipa::path(post, path = "/outbox/{id}/resend", tag = "outbox", params(("id" = String, Path)), responses((status = 200, body = ParcelView)))]
 pub async fn resend(State(app): State<AppState>, Id(id): Id) -> Result<Json<ParcelView>> {
-    let parcel = app.engine.resend(&OutboxId::new(id)).await?;
+    let parcel = app.engine.resend_message(&OutboxId::new(id)).await?;
     Ok(Json(parcel.into()))
 }
 
 /// Gives a held message up.
 #[utoipa::path(post, path = "/outbox/{id}/dismiss", tag = "outbox", params(("id" = String, Path)), responses((status = 200, body = ParcelView)))]
 pub async fn dismiss(State(app): State<AppState>, Id(id): Id) -> Result<Json<ParcelView>> {
-    let parcel = app.engine.dismiss(&OutboxId::new(id)).await?;
+    let parcel = app.engine.dismiss_message(&OutboxId::new(id)).await?;
     Ok(Json(parcel.into()))
 }

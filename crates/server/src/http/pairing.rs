@@ -72,7 +72,7 @@ pub struct Whom {
 /// Those who wait, then those who were let in.
 #[utoipa::path(get, path = "/pairing", tag = "channels", responses((status = 200, body = Pairings)))]
 pub async fn list(State(app): State<AppState>) -> Result<Json<Pairings>> {
-    let listed = app.engine.pairings().await?;
+    let listed = app.engine.list_pairings().await?;
     Ok(Json(Pairings { pairings: listed.into_iter().map(PairingView::from).collect() }))
 }
 

@@ -7,7 +7,7 @@ use polyclaw_domain::id::AgentId;
 use polyclaw_domain::inbound::{ChatPeer, ChatThread, InboundContext, PeerKind, ThreadKind};
 use polyclaw_domain::route::{BindingCandidate, BindingMismatch, BindingTier};
 use polyclaw_domain::session_key::SessionKey;
-use polyclaw_engine::reception::{self, Answerer};
+use polyclaw_engine::inbound::{self, AnsweringAgent};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -110,8 +110,8 @@ pub struct CandidateView {
     why: Option<&'static str>,
 }
 
-impl From<Answerer> for AnswererView {
-    fn from(answerer: Answerer) -> Self {
+impl From<AnsweringAgent> for AnswererView {
+    fn from(answerer: AnsweringAgent) -> Self {
         Self {
             agent_id: answerer.agent,
             session_key: answerer.session,
@@ -133,8 +133,8 @@ impl From<BindingCandidate> for CandidateView {
     }
 }
 
-impl From<reception::Explanation> for RouteExplanation {
-    fn from(told: reception::Explanation) -> Self {
+impl From<inbound::InboundExplanation> for RouteExplanation {
+    fn from(told: inbound::InboundExplanation) -> Self {
         let first = told.answers.first().cloned().map(AnswererView::from);
         let (agent_id, session_key, model, tools) = match first {
             Some(first) => (Some(first.agent_id), Some(first.session_key), first.model, first.tools),
@@ -146,7 +146,7 @@ impl From<reception::Explanation> for RouteExplanation {
             model,
             tools,
             admission: told.admission,
-            layer: told.layer.map(reception::Layer::as_str),
+            layer: told.layer.map(inbound::RouteLayer::as_str),
             command: told.command,
             tier: told.bindings.tier,
             binding: told.bindings.binding,
@@ -179,7 +179,7 @@ pub async fn explain(
 
 fn letter(app: &AppState, told: Arriving) -> InboundMessage {
     let settings = app.engine.settings();
-    let default = || settings.reception.default_account(&told.channel).to_owned();
+    let default = || settings.inbound.default_account(&told.channel).to_owned();
     let account = told.account_id.unwrap_or_else(default);
     let kind = told.peer.kind.unwrap_or(PeerKind::Dm);
     let thread = |kind| move |id: String| ChatThread { kind, id };

@@ -100,8 +100,8 @@ impl From<SubagentRun> for RunView {
 pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Result<Json<Runs>> {
     let limit = which.limit.unwrap_or(LISTED).clamp(1, MOST);
     let found = match (&which.owner, which.held) {
-        (Some(owner), _) => app.engine.runs_of(owner, limit).await?,
-        (None, Some(true)) => app.engine.held_announces(limit).await?,
+        (Some(owner), _) => app.engine.list_runs(owner, limit).await?,
+        (None, Some(true)) => app.engine.list_held_announces(limit).await?,
         (None, _) => return Err(Error::invalid("owner", "name it, or held=true")),
     };
     Ok(Json(Runs { runs: found.into_iter().map(RunView::from).collect() }))
@@ -110,7 +110,7 @@ pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Re
 /// At work or ended: its result can be asked for as long as its owner is there.
 #[utoipa::path(get, path = "/runs/{id}", tag = "sessions", params(("id" = String, Path)), responses((status = 200, body = RunView)))]
 pub async fn show(State(app): State<AppState>, Id(id): Id) -> Result<Json<RunView>> {
-    Ok(Json(app.engine.run_of_id(&RunId::new(id)).await?.into()))
+    Ok(Json(app.engine.find_run(&RunId::new(id)).await?.into()))
 }
 
 /// The announce of its end was read by a person: no turn is begun for it.

@@ -240,7 +240,7 @@ pub async fn create(
     Body(new): Body<NewSession>,
 ) -> Result<(StatusCode, Json<Created>)> {
     let id = app.engine.next_id();
-    let agent = new.agent.unwrap_or_else(|| app.engine.bound("web", "default", &id));
+    let agent = new.agent.unwrap_or_else(|| app.engine.agent_by_bindings("web", "default", &id));
     let key = SessionKey::for_direct(&agent, "web", &id);
     let session = app.engine.create_session(&key, &agent, new.title).await?;
     Ok((StatusCode::CREATED, Json(Created { session_key: session.key })))
@@ -252,7 +252,7 @@ pub async fn show(State(app): State<AppState>, Key(key): Key) -> Result<Json<Ses
 }
 
 async fn view(app: &AppState, key: &SessionKey) -> Result<Json<SessionView>> {
-    let session = app.engine.session(key).await?;
+    let session = app.engine.load_session(key).await?;
     Ok(Json(app.engine.db().read(move |tx| SessionView::read(tx, session.clone())).await?))
 }
 
@@ -269,13 +269,13 @@ pub async fn change(
         return Err(Error::InvalidBody(message.to_owned()));
     }
     if policies != (None, None) {
-        app.engine.set_policies(&key, policies.0, policies.1).await?;
+        app.engine.set_session_policies(&key, policies.0, policies.1).await?;
     }
     if let Some(agent) = &change.active_agent_id {
-        app.engine.set_agent(&key, agent).await?;
+        app.engine.set_session_agent(&key, agent).await?;
     }
     if let Some(model) = change.model {
-        app.engine.set_model(&key, model).await?;
+        app.engine.set_session_model(&key, model).await?;
     }
     view(&app, &key).await
 }
@@ -290,21 +290,21 @@ pub async fn delete(State(app): State<AppState>, Key(key): Key) -> Result<Status
 /// Ends the running turn and gives up interrupted tasks.
 #[utoipa::path(post, path = "/sessions/{key}/stop", tag = "sessions", params(("key" = String, Path)), responses((status = 200, body = Stopped)))]
 pub async fn stop(State(app): State<AppState>, Key(key): Key) -> Result<Json<Stopped>> {
-    let stopped = app.engine.stop(&key).await?;
-    let engine::Stopped { turn, interrupted_tasks, children } = stopped;
+    let stopped = app.engine.stop_session(&key).await?;
+    let engine::StopOutcome { turn, interrupted_tasks, children } = stopped;
     Ok(Json(Stopped { turn_id: turn, interrupted_tasks, children }))
 }
 
 /// A new conversation under the same key; the old one is kept.
 #[utoipa::path(post, path = "/sessions/{key}/new", tag = "sessions", params(("key" = String, Path)), responses((status = 200, body = SessionView)))]
 pub async fn renew(State(app): State<AppState>, Key(key): Key) -> Result<Json<SessionView>> {
-    app.engine.renew(&key).await?;
+    app.engine.renew_session(&key).await?;
     view(&app, &key).await
 }
 
 /// Folds old history into a summary, as a turn of its own.
 #[utoipa::path(post, path = "/sessions/{key}/compact", tag = "sessions", params(("key" = String, Path)), responses((status = 202, body = Queued)))]
 pub async fn compact(State(app): State<AppState>, Key(key): Key) -> Result<(StatusCode, Json<Queued>)> {
-    let turn_id = app.engine.compact(&key).await?;
+    let turn_id = app.engine.compact_session(&key).await?;
     Ok((StatusCode::ACCEPTED, Json(Queued { turn_id })))
 }

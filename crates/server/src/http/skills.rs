@@ -50,6 +50,6 @@ pub struct Who {
 #[utoipa::path(get, path = "/skills", tag = "agents", params(Who), responses((status = 200, body = Skills)))]
 pub async fn list(State(app): State<AppState>, Query(who): Query<Who>) -> Result<Json<Skills>> {
     let agent = who.agent.unwrap_or_else(|| app.engine.settings().default_agent.clone());
-    let found = app.engine.skills_of(&agent).await?;
+    let found = app.engine.list_agent_skills(&agent).await?;
     Ok(Json(Skills { skills: found.into_iter().map(SkillView::from).collect() }))
 }

@@ -9,7 +9,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use bytes::Bytes;
 use polyclaw_domain::session_key::SessionKey;
-use polyclaw_engine::hub::{Frame, Replay, Watch};
+use polyclaw_engine::hub::{FrameReplay, HubFrame, HubSubscription};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
@@ -40,11 +40,11 @@ pub struct Shown<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     #[serde(flatten)]
-    frame: &'a Frame,
+    frame: &'a HubFrame,
 }
 
 impl<'a> Shown<'a> {
-    pub fn of(frame: &'a Frame) -> Self {
+    pub fn of(frame: &'a HubFrame) -> Self {
         Self { kind: "event", frame }
     }
 }
@@ -69,14 +69,18 @@ impl Position {
 }
 
 /// A watch, with what its reader missed. `None`: too old, or of another life of the server.
-pub fn open(app: &AppState, key: &SessionKey, from: &Position) -> (Option<Vec<Arc<Frame>>>, Watch) {
+pub fn open(
+    app: &AppState,
+    key: &SessionKey,
+    from: &Position,
+) -> (Option<Vec<Arc<HubFrame>>>, HubSubscription) {
     let foreign = from.epoch.as_ref().is_some_and(|epoch| *epoch != app.epoch);
     match from.after {
-        None => (Some(Vec::new()), app.engine.hub.watch(key)),
-        Some(_) if foreign => (None, app.engine.hub.watch(key)),
-        Some(after) => match app.engine.hub.watch_after(key, after) {
-            (Replay::From(frames), watch) => (Some(frames), watch),
-            (Replay::TooOld, watch) => (None, watch),
+        None => (Some(Vec::new()), app.engine.hub.subscribe(key)),
+        Some(_) if foreign => (None, app.engine.hub.subscribe(key)),
+        Some(after) => match app.engine.hub.subscribe_after(key, after) {
+            (FrameReplay::From(frames), watch) => (Some(frames), watch),
+            (FrameReplay::TooOld, watch) => (None, watch),
         },
     }
 }
@@ -140,7 +144,7 @@ pub async fn frames(
     let from = from.after.or(last_id).map_or(Ok(Position::default()), |text| Position::parse(&text))?;
     let (missed, watch) = open(&app, &key, &from);
     let hello = json!({ "type": "event", "session_key": key, "event": "stream.opened",
-        "epoch": app.epoch, "seq": app.engine.hub.seq() });
+        "epoch": app.epoch, "seq": app.engine.hub.last_seq() });
     let gap = missed.is_none().then(|| sse::data(&Notice::of(Some(key.clone()), Missed::Gap)));
     let first = std::iter::once(sse::data(&hello)).chain(gap).collect();
     let missed = missed.unwrap_or_default().into();
@@ -148,7 +152,7 @@ pub async fn frames(
     Ok(sse::response(reader))
 }
 
-fn write(epoch: &str, frame: &Frame) -> Bytes {
+fn write(epoch: &str, frame: &HubFrame) -> Bytes {
     sse::event(&format!("id: {epoch}-{}\n", frame.seq), &Shown::of(frame))
 }
 
@@ -157,9 +161,9 @@ struct Reader {
     key: SessionKey,
     first: VecDeque<Bytes>,
     /// Frames kept from before; written one by one, because a copy for each reader could be large.
-    missed: VecDeque<Arc<Frame>>,
+    missed: VecDeque<Arc<HubFrame>>,
     /// Gone once the reader was told that it is behind.
-    watch: Option<Watch>,
+    watch: Option<HubSubscription>,
     /// The server goes down, or the login ends.
     over: Pin<Box<dyn Future<Output = End> + Send>>,
 }

@@ -15,7 +15,7 @@ use polyclaw_domain::task::{TaskNo, TaskVerification, TeamTask, TeamTaskState};
 use polyclaw_domain::team::{TeamRefusal, check_team_name};
 use polyclaw_domain::team_message::TeamMessageKind;
 use polyclaw_engine::Error as EngineError;
-use polyclaw_engine::team::{Actor, NewMember, NewTask, NewTeam, Outgoing, Wanted};
+use polyclaw_engine::team::{NewMember, NewTeam, NewTeamTask, OutgoingTeamMessage, TaskFilter, TeamActor};
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -34,8 +34,8 @@ use view::{
 const OPEN: &str = "open";
 const ENDED: &str = "ended";
 
-fn operator(app: &AppState) -> Actor {
-    Actor::Operator { call: app.engine.next_id() }
+fn operator(app: &AppState) -> TeamActor {
+    TeamActor::Operator { call: app.engine.next_id() }
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -49,7 +49,7 @@ pub struct Which {
 
 #[utoipa::path(get, path = "/teams", tag = "teams", params(Which), responses((status = 200, body = Teams)))]
 pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Result<Json<Teams>> {
-    let teams = app.engine.teams(which.all).await?;
+    let teams = app.engine.list_teams(which.all).await?;
     Ok(Json(Teams { teams: teams.into_iter().map(TeamView::from).collect() }))
 }
 
@@ -85,7 +85,7 @@ pub async fn create(
             app.engine.create_session(&key, &agent, Some(body.name.clone())).await?.key
         }
         None => {
-            let main = app.engine.settings().reception.main_session(&agent);
+            let main = app.engine.settings().inbound.main_session(&agent);
             app.engine.create_session(&main, &agent, None).await?.key
         }
     };
@@ -105,7 +105,7 @@ pub async fn create(
     responses((status = 200, body = Whole)),
 )]
 pub async fn show(State(app): State<AppState>, Id(name): Id) -> Result<Json<Whole>> {
-    Ok(Json(app.engine.team_view(&operator(&app), &name).await?.into()))
+    Ok(Json(app.engine.team_snapshot(&operator(&app), &name).await?.into()))
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -187,13 +187,13 @@ pub async fn tasks(
         OPEN => Ok((false, TaskNo(place.at))),
         _ => Err(paging::no_cursor()),
     });
-    let wanted = Wanted {
+    let wanted = TaskFilter {
         state: looked.status,
         owner: looked.owner,
         with_ended: looked.all,
         after: after.transpose()?,
         limit: Some(page.wanted()),
-        ..Wanted::default()
+        ..TaskFilter::default()
     };
     let mut found = app.engine.list_tasks(&operator(&app), &name, wanted).await?;
     let part = |task: &TeamTask| if task.ended_at.is_some() { ENDED } else { OPEN };
@@ -237,7 +237,7 @@ pub async fn add_task(
     if access < TokenAccess::Admin && matches!(body.verify, Some(TaskVerification::Command(_))) {
         return Err(Error::Forbidden(TokenAccess::Admin.as_str()));
     }
-    let new = NewTask {
+    let new = NewTeamTask {
         subject: body.subject,
         description: body.description,
         active_form: body.active_form,
@@ -269,7 +269,7 @@ pub async fn letters(
     Id(name): Id,
     Query(newest): Query<Newest>,
 ) -> Result<Json<Letters>> {
-    let found = app.engine.team_letters(&name, newest.limit.unwrap_or(100).min(1_000)).await?;
+    let found = app.engine.list_team_messages(&name, newest.limit.unwrap_or(100).min(1_000)).await?;
     Ok(Json(Letters { messages: found.into_iter().map(LetterView::from).collect() }))
 }
 
@@ -292,7 +292,7 @@ pub async fn send(
     Body(body): Body<Write>,
 ) -> Result<(StatusCode, Json<Sent>)> {
     let kind = if body.recipient.is_some() { TeamMessageKind::Message } else { TeamMessageKind::Broadcast };
-    let outgoing = Outgoing {
+    let outgoing = OutgoingTeamMessage {
         kind,
         to: body.recipient,
         content: body.content,
@@ -301,7 +301,7 @@ pub async fn send(
         approve: None,
         reason: None,
     };
-    let receipt = app.engine.send_letter(&operator(&app), &name, outgoing).await?;
+    let receipt = app.engine.send_team_message(&operator(&app), &name, outgoing).await?;
     Ok((StatusCode::ACCEPTED, Json(receipt.into())))
 }
 
@@ -326,7 +326,7 @@ pub async fn log(
     Query(behind): Query<Behind>,
 ) -> Result<Json<Log>> {
     let limit = behind.limit.unwrap_or(100).min(1_000);
-    let found = app.engine.team_log(&name, behind.after.unwrap_or(0), limit).await?;
+    let found = app.engine.list_task_events(&name, behind.after.unwrap_or(0), limit).await?;
     Ok(Json(Log { log: found.into_iter().map(LineView::from).collect() }))
 }
 
@@ -347,7 +347,7 @@ pub async fn lead(
     Id(name): Id,
     Body(body): Body<Lead>,
 ) -> Result<Json<TeamView>> {
-    Ok(Json(app.engine.set_lead(&name, &body.session_key).await?.into()))
+    Ok(Json(app.engine.set_team_lead(&name, &body.session_key).await?.into()))
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -369,5 +369,5 @@ pub async fn shutdown(
     Id(name): Id,
     Body(body): Body<Shut>,
 ) -> Result<Json<EndedView>> {
-    Ok(Json(app.engine.shut_team(&operator(&app), &name, &body.reason, body.force).await?.into()))
+    Ok(Json(app.engine.shut_down_team(&operator(&app), &name, &body.reason, body.force).await?.into()))
 }

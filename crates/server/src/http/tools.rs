@@ -6,7 +6,7 @@ use polyclaw_domain::id::AgentId;
 use polyclaw_domain::policy::{PolicyLayer, ToolPolicyReason};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolRisk, ToolSpec};
-use polyclaw_engine::Explained;
+use polyclaw_engine::ToolExplanation;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -67,14 +67,14 @@ pub struct Ruled {
     change: Option<String>,
 }
 
-impl From<Explained> for Ruled {
-    fn from(explained: Explained) -> Self {
-        let decided = explained.decided().cloned();
+impl From<ToolExplanation> for Ruled {
+    fn from(explained: ToolExplanation) -> Self {
+        let decided = explained.deciding_reason().cloned();
         Self {
             tool: explained.tool.as_ref().into(),
             agent_id: explained.agent,
             allowed: explained.allowed,
-            asks: explained.asks,
+            asks: explained.requires_approval,
             rule: decided.as_ref().map(|reason| reason.rule.clone()),
             set_in: decided.as_ref().and_then(|reason| reason.set_in.clone()),
             change: decided.and_then(|reason| reason.change),
@@ -129,7 +129,7 @@ pub struct Tools {
 /// Every tool there is, and whether an agent has it.
 #[utoipa::path(get, path = "/tools", tag = "agents", params(Place), responses((status = 200, body = Tools)))]
 pub async fn list(State(app): State<AppState>, Query(place): Query<Place>) -> Result<Json<Tools>> {
-    let listed = app.engine.tools_of(place.agent.as_ref(), place.session.as_ref()).await?;
+    let listed = app.engine.explain_tools(place.agent.as_ref(), place.session.as_ref()).await?;
     Ok(Json(Tools { tools: listed.into_iter().map(Ruled::from).collect() }))
 }
 
@@ -141,7 +141,7 @@ pub async fn explain(
     Id(name): Id,
     Query(place): Query<Place>,
 ) -> Result<Json<Explanation>> {
-    let explained = app.engine.explain(&name, place.agent.as_ref(), place.session.as_ref()).await?;
+    let explained = app.engine.explain_tool(&name, place.agent.as_ref(), place.session.as_ref()).await?;
     let layers = explained.layers.iter().cloned().map(LayerView::from).collect();
     Ok(Json(Explanation { layers, ruled: explained.into() }))
 }

@@ -113,7 +113,7 @@ pub async fn page(
     Query(after): Query<After>,
 ) -> Result<Json<Transcript>> {
     let limit = page_size(after.limit, 200)?;
-    let session = app.engine.session(&key).await?;
+    let session = app.engine.load_session(&key).await?;
     let (wanted, after) = (key.clone(), after.after.unwrap_or(0));
     let read = move |tx: &mut Tx<'_>| messages::list_page(tx, &wanted, &session.id, after, limit + 1);
     let mut found = app.engine.db().read(read).await?;
@@ -133,7 +133,7 @@ pub async fn page(
 /// What the session must still take up.
 #[utoipa::path(get, path = "/sessions/{key}/backlog", tag = "sessions", params(("key" = String, Path)), responses((status = 200, body = Backlog)))]
 pub async fn backlog(State(app): State<AppState>, Key(key): Key) -> Result<Json<Backlog>> {
-    app.engine.session(&key).await?;
+    app.engine.load_session(&key).await?;
     let wanted = key.clone();
     let read =
         move |tx: &mut Tx<'_>| Ok((messages::list_waiting(tx, &wanted)?, rows::list_waiting(tx, &wanted)?));

@@ -7,7 +7,7 @@ use polyclaw_domain::job::JobLane;
 use polyclaw_domain::run::RunStatus;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::time::Millis;
-use polyclaw_engine::family::{Branch, Doing};
+use polyclaw_engine::subagents::{SessionActivity, SessionNode};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -28,7 +28,7 @@ pub struct BranchView {
     lane: JobLane,
     /// `running`, `queued` or `idle`.
     #[schema(value_type = String)]
-    state: Doing,
+    state: SessionActivity,
     #[schema(value_type = Option<String>)]
     run_id: Option<RunId>,
     /// `running`, `ok`, `error`, `timeout` or `cancelled`; null where nobody asked for it.
@@ -45,7 +45,7 @@ pub struct BranchView {
 }
 
 impl BranchView {
-    fn of(branch: Branch, now: Millis) -> Self {
+    fn of(branch: SessionNode, now: Millis) -> Self {
         let (session, run) = (branch.session, branch.run);
         Self {
             session_key: session.key,
@@ -53,7 +53,7 @@ impl BranchView {
             label: run.as_ref().map(|run| run.task.label.clone()).or(session.title),
             depth: session.spawn_depth,
             lane: session.lane,
-            state: branch.doing,
+            state: branch.activity,
             run_id: run.as_ref().map(|run| run.id.clone()),
             run_status: run.as_ref().map(|run| run.status),
             trace_id: branch.trace,
@@ -67,6 +67,6 @@ impl BranchView {
 /// What goes on below a session, whole.
 #[utoipa::path(get, path = "/sessions/{key}/tree", tag = "sessions", params(("key" = String, Path)), responses((status = 200, body = BranchView)))]
 pub async fn show(State(app): State<AppState>, Key(key): Key) -> Result<Json<BranchView>> {
-    let tree = app.engine.tree(&key).await?;
+    let tree = app.engine.session_tree(&key).await?;
     Ok(Json(BranchView::of(tree, app.engine.now())))
 }

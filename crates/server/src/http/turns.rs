@@ -143,7 +143,7 @@ pub async fn show(
             let wanted = turn.clone();
             let job = app.engine.db().read(move |tx: &mut Tx<'_>| jobs::get(tx, &wanted)).await?;
             let session = job.ok_or_else(|| unknown(&turn))?.session;
-            app.engine.wait(&session, &turn, limit).await?.map(Reply::from)
+            app.engine.wait_for_answer(&session, &turn, limit).await?.map(Reply::from)
         }
     };
     let (job, steps) = read(&app, &turn).await?;

@@ -5,7 +5,7 @@ use axum::extract::State;
 use polyclaw_domain::budget::{BudgetCalendar, nanos_to_usd};
 use polyclaw_domain::provider::TokenUsage;
 use polyclaw_domain::time::Millis;
-use polyclaw_engine::Balance;
+use polyclaw_engine::BudgetBalance;
 use polyclaw_store::Tx;
 use polyclaw_store::usage::{self, UsageGroupKey};
 use serde::{Deserialize, Serialize};
@@ -129,12 +129,12 @@ pub struct Budget {
     resets_at: Millis,
 }
 
-impl From<Balance> for Budget {
-    fn from(balance: Balance) -> Self {
-        let (limits, standing) = (balance.limits, balance.standing);
+impl From<BudgetBalance> for Budget {
+    fn from(balance: BudgetBalance) -> Self {
+        let (limits, standing) = (balance.limits, balance.usage);
         let used = standing.spent.plus(standing.reserved);
         Self {
-            purse: balance.purse.name(),
+            purse: balance.scope.name(),
             tokens_limit: limits.tokens,
             tokens_spent: standing.spent.tokens,
             tokens_reserved: standing.reserved.tokens,
@@ -176,6 +176,6 @@ pub async fn totals(State(app): State<AppState>, Query(which): Query<Which>) -> 
         unpriced_calls: total.unpriced_calls,
     };
     let totals = found.into_iter().map(total).collect();
-    let budgets = app.engine.budgets().await?.into_iter().map(Budget::from).collect();
+    let budgets = app.engine.list_budgets().await?.into_iter().map(Budget::from).collect();
     Ok(Json(Spent { window: which.window, by: which.by, since, totals, budgets }))
 }

@@ -8,8 +8,8 @@ use polyclaw_domain::id::AgentId;
 use polyclaw_domain::job::JobState;
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::tool::ToolCall;
-use polyclaw_engine::Answer;
-use polyclaw_engine::ingress::{Accepted, Inbound, ToolResult};
+use polyclaw_engine::TurnAnswer;
+use polyclaw_engine::ingress::{AcceptedMessage, IngressMessage, ToolResult};
 use polyclaw_store::messages;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -38,7 +38,7 @@ pub struct Question {
 
 /// A question that is durable now.
 pub struct Asked {
-    pub accepted: Accepted,
+    pub accepted: AcceptedMessage,
     pub follow: Follow,
     pub calls: Calls,
 }
@@ -53,7 +53,7 @@ pub struct Calls {
 
 impl Calls {
     /// The calls of an answer that the client is to run, by the ids it will send back.
-    pub fn of(&self, answer: &Answer) -> Vec<ToolCall> {
+    pub fn of(&self, answer: &TurnAnswer) -> Vec<ToolCall> {
         let ours = answer.calls.iter().filter(|call| self.names.contains(&call.name));
         let outward = |call: &ToolCall| match &self.run {
             Some(run) => ToolCall { id: format!("{}-{run}", call.id), ..call.clone() },
@@ -94,16 +94,16 @@ pub async fn ask(app: &AppState, question: Question) -> Result<Asked> {
     }
     let peer = question.user.or(place.run).unwrap_or_default();
     let address = ChatAddress { channel: "api".into(), account: "openai".into(), peer, thread: None };
-    let inbound = Inbound {
+    let inbound = IngressMessage {
         idempotency_key,
         parts,
         meta,
         tool_results,
-        ..Inbound::from_person(place.key, agent, address, text)
+        ..IngressMessage::from_person(place.key, agent, address, text)
     };
-    let inbound = app.engine.directed(inbound).await?;
-    let watch = app.engine.hub.watch(&inbound.session);
-    let accepted = app.engine.accept(inbound).await?;
+    let inbound = app.engine.resolve_addressee(inbound).await?;
+    let watch = app.engine.hub.subscribe(&inbound.session);
+    let accepted = app.engine.accept_message(inbound).await?;
     let follow = Follow::new(app.engine.clone(), watch, &accepted);
     Ok(Asked { accepted, follow, calls })
 }
@@ -121,7 +121,7 @@ async fn place(app: &AppState, agent: &AgentId, question: &Question) -> Result<P
     }
     if let Some(run) = question.conversation.results.first().and_then(|(id, _)| id.rsplit_once('-')) {
         let key = bounded(run_key(agent, run.1), "tool_call_id")?;
-        let open = app.engine.open_calls(&key).await?;
+        let open = app.engine.list_open_calls(&key).await?;
         let repeat = question.repeat.key(app, &key, &question.conversation).await?;
         if !open.is_empty() || is_taken(app, &key, repeat.as_deref()).await? {
             return Ok(known(key, Some(run.1.to_owned()), open));
@@ -146,7 +146,7 @@ async fn is_taken(app: &AppState, session: &SessionKey, key: Option<&str>) -> Re
 async fn open_calls(app: &AppState, key: &SessionKey, question: &Question) -> Result<Vec<ToolCall>> {
     match question.conversation.results.is_empty() {
         true => Ok(Vec::new()),
-        false => Ok(app.engine.open_calls(key).await?),
+        false => Ok(app.engine.list_open_calls(key).await?),
     }
 }
 
@@ -197,7 +197,7 @@ fn meta(question: &Question) -> Option<Value> {
 }
 
 /// A turn that failed has a sentence for an answer, which is no answer to a program.
-pub fn succeeded(answer: Answer) -> Result<Answer> {
+pub fn succeeded(answer: TurnAnswer) -> Result<TurnAnswer> {
     if answer.state == JobState::Done {
         return Ok(answer);
     }

@@ -6,7 +6,7 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use polyclaw_domain::provider::TokenUsage;
 use polyclaw_domain::tool::ToolCall;
-use polyclaw_engine::Answer;
+use polyclaw_engine::TurnAnswer;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -149,7 +149,7 @@ fn conversation(messages: Vec<Message>) -> Result<Conversation> {
     Ok(talk)
 }
 
-fn completion(head: &Head, answer: Answer, calls: &[ToolCall]) -> Value {
+fn completion(head: &Head, answer: TurnAnswer, calls: &[ToolCall]) -> Value {
     let (usage, reason) = (usage(answer.usage), finish_reason(&answer, calls));
     let text = answer.text;
     let mut message = json!({ "role": "assistant", "content": text, "refusal": null });
@@ -169,7 +169,7 @@ fn completion(head: &Head, answer: Answer, calls: &[ToolCall]) -> Value {
     })
 }
 
-fn finish_reason(answer: &Answer, calls: &[ToolCall]) -> &'static str {
+fn finish_reason(answer: &TurnAnswer, calls: &[ToolCall]) -> &'static str {
     match calls.is_empty() {
         false => "tool_calls",
         true if answer.truncated => "length",

@@ -3,7 +3,7 @@
 use polyclaw_domain::message::{MessagePart, MessageRole, attached_images};
 use polyclaw_domain::redact::quote_safely;
 use polyclaw_domain::tool::ToolCall;
-use polyclaw_engine::Past;
+use polyclaw_engine::ImportedMessage;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -117,7 +117,7 @@ pub fn call(id: String, name: String, arguments: &str) -> ToolCall {
 #[derive(Debug, Default)]
 pub struct Conversation {
     instructions: Vec<String>,
-    pub history: Vec<Past>,
+    pub history: Vec<ImportedMessage>,
     /// Results of the client's own tools, by call id, since the last reply.
     pub results: Vec<(String, String)>,
     said: Vec<Said>,
@@ -144,10 +144,14 @@ impl Conversation {
         for (call_id, content) in results {
             let name = self.called(&call_id).map_or_else(String::new, |call| call.name.clone());
             let part = MessagePart::ToolResult { call_id, name, is_error: false };
-            self.history.push(Past { role: MessageRole::Tool, text: content, parts: vec![part] });
+            self.history.push(ImportedMessage { role: MessageRole::Tool, text: content, parts: vec![part] });
         }
         let said = std::mem::take(&mut self.said);
-        let past = said.into_iter().map(|Said { text, parts }| Past { role: MessageRole::User, text, parts });
+        let past = said.into_iter().map(|Said { text, parts }| ImportedMessage {
+            role: MessageRole::User,
+            text,
+            parts,
+        });
         self.history.extend(past);
         // Two replies in a row, text and calls apart, are one step.
         match self.history.last_mut() {
@@ -156,7 +160,7 @@ impl Conversation {
             }
             _ => {
                 let parts = calls.into_iter().map(MessagePart::ToolCall).collect();
-                self.history.push(Past { role: MessageRole::Assistant, text, parts });
+                self.history.push(ImportedMessage { role: MessageRole::Assistant, text, parts });
             }
         }
     }

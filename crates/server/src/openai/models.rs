@@ -27,12 +27,12 @@ fn view(id: &str, stored: &StoredAgent) -> Value {
 }
 
 pub async fn list(State(app): State<AppState>) -> Result<Json<Value>> {
-    let agents = app.engine.agents().await?;
+    let agents = app.engine.list_agents().await?;
     let named = agents.iter().map(|stored| view(&format!("{PREFIX}{}", stored.spec.agent_id), stored));
     Ok(Json(json!({ "object": "list", "data": named.collect::<Vec<_>>() })))
 }
 
 pub async fn show(State(app): State<AppState>, Id(model): Id) -> Result<Json<Value>> {
-    let stored = app.engine.agent(&agent(&app, &model)?).await?;
+    let stored = app.engine.load_agent(&agent(&app, &model)?).await?;
     Ok(Json(view(&model, &stored)))
 }

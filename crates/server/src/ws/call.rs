@@ -103,12 +103,12 @@ async fn call(
         "send" => {
             let said: Send = read(params)?;
             let inbound = messages::inbound(app, by, said.session_key, said.message).await?;
-            let inbound = app.engine.directed(inbound).await?;
-            value(Receipt::from(app.engine.say(inbound).await?))
+            let inbound = app.engine.resolve_addressee(inbound).await?;
+            value(Receipt::from(app.engine.submit_message(inbound).await?))
         }
         "stop" => {
             let wanted: Session = read(params)?;
-            let stopped = app.engine.stop(&wanted.session_key).await?;
+            let stopped = app.engine.stop_session(&wanted.session_key).await?;
             Ok(json!({ "turn_id": stopped.turn, "interrupted_tasks": stopped.interrupted_tasks }))
         }
         "command" => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::extract::ws::Message;
 use polyclaw_domain::session_key::SessionKey;
-use polyclaw_engine::hub::{Frame, Watch};
+use polyclaw_engine::hub::{HubFrame, HubSubscription};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -20,7 +20,7 @@ pub const MAX: usize = 256;
 
 /// What a subscription has for its socket. Written when it is sent: a copy for each socket could be large.
 pub enum Event {
-    Frame(Arc<Frame>),
+    Frame(Arc<HubFrame>),
     Notice(Notice),
 }
 
@@ -54,7 +54,8 @@ impl Subscriptions {
             return Err(Error::invalid("session_key", format!("at most {MAX} subscriptions per socket")));
         }
         let (missed, watch) = open(&self.app, &key, from);
-        let answer = json!({ "session_key": key, "epoch": self.app.epoch, "seq": self.app.engine.hub.seq() });
+        let answer =
+            json!({ "session_key": key, "epoch": self.app.epoch, "seq": self.app.engine.hub.last_seq() });
         let task = forward(key.clone(), missed, watch, self.events.clone());
         self.tasks.insert(key, tokio::spawn(task));
         Ok(answer)
@@ -63,7 +64,7 @@ impl Subscriptions {
     /// All sessions from now on, without the pieces of what is told whole: for lists, not for readers.
     pub fn watch(&mut self) -> Value {
         self.everywhere.take().inspect(JoinHandle::abort);
-        let answer = json!({ "epoch": self.app.epoch, "seq": self.app.engine.hub.seq() });
+        let answer = json!({ "epoch": self.app.epoch, "seq": self.app.engine.hub.last_seq() });
         self.everywhere = Some(tokio::spawn(everywhere(self.app.clone(), self.events.clone())));
         answer
     }
@@ -81,8 +82,8 @@ impl Drop for Subscriptions {
 
 async fn forward(
     key: SessionKey,
-    missed: Option<Vec<Arc<Frame>>>,
-    mut watch: Watch,
+    missed: Option<Vec<Arc<HubFrame>>>,
+    mut watch: HubSubscription,
     events: mpsc::Sender<Event>,
 ) {
     let missed = missed.map_or_else(
@@ -106,9 +107,9 @@ async fn forward(
 /// A reader that can not keep up is told so and goes on with what comes then: it looks at its lists again.
 async fn everywhere(app: AppState, events: mpsc::Sender<Event>) {
     loop {
-        let mut watch = app.engine.hub.watch_all();
+        let mut watch = app.engine.hub.subscribe_all();
         while let Some(frame) = watch.recv().await {
-            if !frame.kind.is_piece() && events.send(Event::Frame(frame)).await.is_err() {
+            if !frame.kind.is_partial() && events.send(Event::Frame(frame)).await.is_err() {
                 return;
             }
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use polyclaw_domain::redact::Redactor;
-use polyclaw_engine::Settings;
+use polyclaw_engine::EngineSettings;
 use reqwest::Method;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -46,7 +46,9 @@ async fn a_secret_in_the_wrong_place_is_not_shown_in_any_shape() {
     let instance = Instance::start().await;
     let secret = "Tr0ub4dor-and-3";
     let redactor = Arc::new(Redactor::new([secret]));
-    instance.engine.reload(Settings { redactor, ..Settings::clone(&instance.engine.settings()) });
+    instance
+        .engine
+        .reload_settings(EngineSettings { redactor, ..EngineSettings::clone(&instance.engine.settings()) });
     let asked = [
         instance.get(&format!("/api/v1/agents/{secret}")).await,
         instance.get(&format!("/api/v1/nowhere/{secret}")).await,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use polyclaw_domain::channel::{InboundSink, IngestOutcome};
 use polyclaw_domain::config;
-use polyclaw_engine::Settings;
-use polyclaw_engine::reception::Rules;
+use polyclaw_engine::EngineSettings;
+use polyclaw_engine::inbound::InboundRules;
 use polyclaw_testkit::letter;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -26,8 +26,11 @@ const CONFIG: &str = r#"
 async fn instance() -> Instance {
     let instance = Instance::start().await;
     let config = config::load(CONFIG, "config.toml", &|_| Err("no lookup".to_owned())).unwrap();
-    let settings: Settings = (*instance.engine.settings()).clone();
-    instance.engine.reload(Settings { reception: Arc::new(Rules::of(&config)), ..settings });
+    let settings: EngineSettings = (*instance.engine.settings()).clone();
+    instance.engine.reload_settings(EngineSettings {
+        inbound: Arc::new(InboundRules::from_config(&config)),
+        ..settings
+    });
     instance
 }
 

@@ -37,8 +37,8 @@ async fn a_job_of_the_config_is_changed_in_the_config_alone() {
         serde_json::from_value(json!({ "id": "ours", "schedule": "every 1d", "message": "hello" })).unwrap();
     let errand =
         polyclaw_domain::cron_job::CronJob::from_config(&config, &settings.default_agent, None).unwrap();
-    settings.errands = vec![errand];
-    instance.engine.reload(settings);
+    settings.cron_jobs = vec![errand];
+    instance.engine.reload_settings(settings);
     assert_eq!(instance.get("/api/v1/cron/ours").await.ok()["source"], "config");
     instance.patch("/api/v1/cron/ours", json!({ "message": "x" })).await.refuses(409, "errand_in_config");
     let refused = instance.delete("/api/v1/cron/ours").await;

@@ -9,8 +9,8 @@ use polyclaw_domain::config::WebhookMapping;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::port::{IdGenerator, WallClock};
 use polyclaw_domain::provider::ModelRef;
-use polyclaw_engine::memory::{Brain, Place, Vectors};
-use polyclaw_engine::{Engine, Ports, Settings, Task};
+use polyclaw_engine::memory::{MemoryLocation, MemoryStore, VectorIndex};
+use polyclaw_engine::{BackgroundTask, Engine, EnginePorts, EngineSettings};
 use polyclaw_server::{AppState, Auth, Hook, Logins, Setup, router, serve};
 use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_store::{Db, DbTarget};
@@ -50,9 +50,11 @@ impl Instance {
         let gate = Arc::new(Semaphore::new(0));
         let engine = engine(home.path(), Arc::clone(&gate)).await;
         let mut loops = JoinSet::new();
-        for task in [Task::Work, Task::Deliver, Task::Keep, Task::Sweep] {
+        for task in
+            [BackgroundTask::Work, BackgroundTask::Deliver, BackgroundTask::Keep, BackgroundTask::Sweep]
+        {
             let engine = engine.clone();
-            loops.spawn(async move { engine.run(task).await });
+            loops.spawn(async move { engine.run_task(task).await });
         }
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -149,11 +151,11 @@ impl Answer {
 async fn engine(home: &std::path::Path, gate: Arc<Semaphore>) -> Engine {
     let (clock, ids): (Arc<dyn WallClock>, Arc<dyn IdGenerator>) =
         (Arc::new(Now), Arc::new(Count::default()));
-    let place = Place::File(home.join("brain.db"));
-    let vectors = Vectors::new(1 << 20, polyclaw_domain::embedding::dot_product);
-    let brain = Arc::new(Brain::new(place, Arc::clone(&clock), Arc::clone(&ids), vectors));
-    let ports = Ports {
-        brain,
+    let place = MemoryLocation::File(home.join("brain.db"));
+    let vectors = VectorIndex::new(1 << 20, polyclaw_domain::embedding::dot_product);
+    let brain = Arc::new(MemoryStore::new(place, Arc::clone(&clock), Arc::clone(&ids), vectors));
+    let ports = EnginePorts {
+        memory_store: brain,
         db: Db::open(&DbTarget::Sqlite(home.join("sessions.db"))).unwrap(),
         provider: Arc::new(Model { gate: Arc::clone(&gate) }),
         tools: Arc::new(Tools { gate }),
@@ -164,7 +166,7 @@ async fn engine(home: &std::path::Path, gate: Arc<Semaphore>) -> Engine {
         faults: Arc::new(Calm),
         ledgers: Arc::new(polyclaw_store::TeamDatabases::in_memory()),
     };
-    let mut settings = Settings::defaults(home.to_path_buf());
+    let mut settings = EngineSettings::with_workspace(home.to_path_buf());
     settings.default_model = Some(ModelRef::parse(MODEL).unwrap());
     settings.mcp_servers = vec!["up".to_owned(), "down".to_owned()];
     settings.a2a.expose = vec!["main".to_owned()];

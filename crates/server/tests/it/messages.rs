@@ -1,7 +1,7 @@
 use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::session_key::SessionKey;
-use polyclaw_engine::ingress::Inbound;
+use polyclaw_engine::ingress::IngressMessage;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
@@ -203,8 +203,8 @@ async fn an_answer_is_also_delivered_where_the_conversation_is() {
     let address =
         ChatAddress { channel: "webhook".into(), account: "build".into(), peer: "repo".into(), thread: None };
     let key = SessionKey::parse(ONE_KEY).unwrap();
-    let inbound = Inbound::from_person(key, AgentId::main(), address.clone(), "first");
-    instance.engine.accept(inbound).await.unwrap();
+    let inbound = IngressMessage::from_person(key, AgentId::main(), address.clone(), "first");
+    instance.engine.accept_message(inbound).await.unwrap();
     instance.say("from here").await;
     let answered = instance.post(&path, body).await;
     assert_eq!(answered.ok()["reply"]["text"], "You said: again");

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use polyclaw_domain::delivery::OutboxState;
 use polyclaw_domain::job::JobState;
 use polyclaw_domain::message::{MessagePart, MessageRole, tool_calls};
-use polyclaw_engine::ingress::Accepted;
+use polyclaw_engine::ingress::AcceptedMessage;
 use polyclaw_store::messages::SessionMessage;
 use polyclaw_store::outbox::OutboxMessage;
 use polyclaw_store::{Tx, jobs, messages, outbox, sessions};
@@ -48,7 +48,7 @@ struct Facts {
 pub async fn check(
     plan: &Plan,
     ground: &Ground,
-    acks: &[(String, Accepted)],
+    acks: &[(String, AcceptedMessage)],
     run: &mut Run,
 ) -> Result<(), Broken> {
     let facts =
@@ -96,7 +96,11 @@ fn story(run: &Run, facts: &Facts) -> String {
     story
 }
 
-async fn collect(plan: &Plan, ground: &Ground, acks: &[(String, Accepted)]) -> polyclaw_store::Result<Facts> {
+async fn collect(
+    plan: &Plan,
+    ground: &Ground,
+    acks: &[(String, AcceptedMessage)],
+) -> polyclaw_store::Result<Facts> {
     let names: HashSet<String> = plan.messages.iter().map(|m| m.session.clone()).collect();
     let (acks, posts) = (acks.to_vec(), plan.letters.clone());
     ground.db.read(move |tx| read(tx, &names, &acks, &posts)).await
@@ -105,7 +109,7 @@ async fn collect(plan: &Plan, ground: &Ground, acks: &[(String, Accepted)]) -> p
 fn read(
     tx: &mut Tx<'_>,
     names: &HashSet<String>,
-    acks: &[(String, Accepted)],
+    acks: &[(String, AcceptedMessage)],
     posts: &[Post],
 ) -> polyclaw_store::Result<Facts> {
     let groups = letters::transcripts(tx)?;
@@ -135,7 +139,7 @@ fn read(
     })
 }
 
-fn accepted_once(plan: &Plan, acks: &[(String, Accepted)]) -> Result<(), String> {
+fn accepted_once(plan: &Plan, acks: &[(String, AcceptedMessage)]) -> Result<(), String> {
     let distinct: HashSet<_> = acks.iter().map(|(_, accepted)| &accepted.message_id).collect();
     match acks.len() == plan.messages.len() && distinct.len() == acks.len() {
         true => Ok(()),

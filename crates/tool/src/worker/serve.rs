@@ -94,7 +94,11 @@ impl WorkerServer {
         let run: ToolRunParams = match serde_json::from_value(params) {
             Ok(run) => run,
             Err(error) => {
-                return self.send_message(WorkerMessage::error(Some(id), INVALID_REQUEST, &error.to_string()));
+                return self.send_message(WorkerMessage::error(
+                    Some(id),
+                    INVALID_REQUEST,
+                    &error.to_string(),
+                ));
             }
         };
         // The second look at what the engine decided: a call that is not on the list is not run.

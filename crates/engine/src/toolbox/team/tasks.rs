@@ -7,14 +7,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Asked, Done};
+use super::{ToolCallResult, ToolInvocation};
 use crate::core::Engine;
 use crate::error::Error;
-use crate::team::{Finish, NewTask, Update as Changed, Wanted};
+use crate::team::{NewTeamTask, TaskFilter, TaskOutcome, TeamTaskUpdate as Changed};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(super) struct Create {
+pub(super) struct TaskCreateArguments {
     #[serde(rename = "team_name")]
     team: String,
     /// At most 200 characters.
@@ -37,7 +37,7 @@ pub(super) struct Create {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(super) struct List {
+pub(super) struct TaskListArguments {
     #[serde(rename = "team_name")]
     team: String,
     status: Option<TeamTaskState>,
@@ -54,7 +54,7 @@ pub(super) struct List {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Claim {
+pub(super) struct TaskClaimArguments {
     team_name: String,
     /// The oldest free one if left out.
     task_id: Option<TaskNo>,
@@ -62,10 +62,10 @@ pub(super) struct Claim {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Update {
+pub(super) struct TaskUpdateArguments {
     team_name: String,
     task_id: TaskNo,
-    status: Option<Step>,
+    status: Option<TaskStep>,
     #[serde(rename = "activeForm", alias = "active_form")]
     active_form: Option<String>,
     note: Option<String>,
@@ -81,7 +81,7 @@ pub(super) struct Update {
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Step {
+enum TaskStep {
     InProgress,
     Released,
     /// Has ended and is to be done again. For the lead.
@@ -92,20 +92,20 @@ enum Step {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Complete {
+pub(super) struct TaskCompleteArguments {
     team_name: String,
     task_id: TaskNo,
     /// What came of it, at most 1000 characters.
     summary: Option<String>,
     #[serde(default)]
-    status: End,
+    status: TaskEndStatus,
     /// What it left behind: [{"kind": "file", "path": "…"}].
-    artifacts: Option<Vec<Left>>,
+    artifacts: Option<Vec<ArtifactArgument>>,
 }
 
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum End {
+enum TaskEndStatus {
     #[default]
     Completed,
     Failed,
@@ -113,13 +113,13 @@ enum End {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Left {
+struct ArtifactArgument {
     kind: String,
     path: String,
 }
 
 /// A task as those are shown it who work on it.
-pub(super) fn shown(task: &TeamTask) -> Value {
+pub(super) fn task_json(task: &TeamTask) -> Value {
     json!({
         "task_id": task.no,
         "subject": task.subject,
@@ -140,8 +140,12 @@ pub(super) fn shown(task: &TeamTask) -> Value {
     })
 }
 
-pub(super) async fn create(engine: &Engine, asked: Asked<'_>, given: Create) -> Done {
-    let new = NewTask {
+pub(super) async fn create_task(
+    engine: &Engine,
+    asked: ToolInvocation<'_>,
+    given: TaskCreateArguments,
+) -> ToolCallResult {
+    let new = NewTeamTask {
         subject: given.subject,
         description: given.description,
         active_form: given.active_form,
@@ -151,29 +155,37 @@ pub(super) async fn create(engine: &Engine, asked: Asked<'_>, given: Create) -> 
         capability: given.capability,
         verify: given.verify,
     };
-    let no = engine.create_task(&asked.actor(), &given.team, new).await?;
+    let no = engine.create_task(&asked.team_actor(), &given.team, new).await?;
     Ok(json!({ "task_id": no }).to_string())
 }
 
-pub(super) async fn list(engine: &Engine, asked: Asked<'_>, given: List) -> Done {
-    let wanted = Wanted {
+pub(super) async fn list(
+    engine: &Engine,
+    asked: ToolInvocation<'_>,
+    given: TaskListArguments,
+) -> ToolCallResult {
+    let wanted = TaskFilter {
         state: given.status,
         owner: given.owner,
         with_ended: given.include_completed,
         metadata: given.metadata,
         available: given.available,
-        ..Wanted::default()
+        ..TaskFilter::default()
     };
-    let found = engine.list_tasks(&asked.actor(), &given.team, wanted).await?;
-    Ok(json!({ "tasks": found.iter().map(shown).collect::<Vec<_>>() }).to_string())
+    let found = engine.list_tasks(&asked.team_actor(), &given.team, wanted).await?;
+    Ok(json!({ "tasks": found.iter().map(task_json).collect::<Vec<_>>() }).to_string())
 }
 
-pub(super) async fn claim(engine: &Engine, asked: Asked<'_>, given: Claim) -> Done {
-    match engine.claim_task(&asked.actor(), &given.team_name, given.task_id).await {
-        Ok(task) => Ok(json!({ "success": true, "task": shown(&task) }).to_string()),
+pub(super) async fn claim_task(
+    engine: &Engine,
+    asked: ToolInvocation<'_>,
+    given: TaskClaimArguments,
+) -> ToolCallResult {
+    match engine.claim_task(&asked.team_actor(), &given.team_name, given.task_id).await {
+        Ok(task) => Ok(json!({ "success": true, "task": task_json(&task) }).to_string()),
         // That somebody else was first is an answer, not a fault. Whoever never heard of what it claimed hears of it here.
         Err(Error::Task(why)) => {
-            let holds = engine.held_tasks(&asked.actor(), &given.team_name).await?;
+            let holds = engine.list_held_tasks(&asked.team_actor(), &given.team_name).await?;
             Ok(json!({ "success": false, "code": why.code(), "reason": why.to_string(),
                 "blockedBy": why.blocked_by(), "youHold": holds })
             .to_string())
@@ -182,16 +194,20 @@ pub(super) async fn claim(engine: &Engine, asked: Asked<'_>, given: Claim) -> Do
     }
 }
 
-pub(super) async fn update(engine: &Engine, asked: Asked<'_>, given: Update) -> Done {
+pub(super) async fn update_task(
+    engine: &Engine,
+    asked: ToolInvocation<'_>,
+    given: TaskUpdateArguments,
+) -> ToolCallResult {
     let state = match given.status {
-        Some(Step::InProgress) => Some(TeamTaskState::InProgress),
-        Some(Step::Released) => Some(TeamTaskState::Pending),
-        Some(Step::Reopened) => {
-            let task = engine.reopen_task(&asked.actor(), &given.team_name, given.task_id).await?;
-            return Ok(shown(&task).to_string());
+        Some(TaskStep::InProgress) => Some(TeamTaskState::InProgress),
+        Some(TaskStep::Released) => Some(TeamTaskState::Pending),
+        Some(TaskStep::Reopened) => {
+            let task = engine.reopen_task(&asked.team_actor(), &given.team_name, given.task_id).await?;
+            return Ok(task_json(&task).to_string());
         }
-        Some(Step::Deleted) => {
-            engine.delete_task(&asked.actor(), &given.team_name, given.task_id).await?;
+        Some(TaskStep::Deleted) => {
+            engine.delete_task(&asked.team_actor(), &given.team_name, given.task_id).await?;
             return Ok(json!({ "task_id": given.task_id, "deleted": true }).to_string());
         }
         None => None,
@@ -204,21 +220,25 @@ pub(super) async fn update(engine: &Engine, asked: Asked<'_>, given: Update) -> 
         assignee: given.assignee,
     };
     let task = engine
-        .update_task(&asked.actor(), &given.team_name, given.task_id, Changed { state, change })
+        .update_task(&asked.team_actor(), &given.team_name, given.task_id, Changed { state, change })
         .await?;
-    Ok(shown(&task).to_string())
+    Ok(task_json(&task).to_string())
 }
 
-pub(super) async fn complete(engine: &Engine, asked: Asked<'_>, given: Complete) -> Done {
+pub(super) async fn complete_task(
+    engine: &Engine,
+    asked: ToolInvocation<'_>,
+    given: TaskCompleteArguments,
+) -> ToolCallResult {
     let artifacts = given.artifacts.unwrap_or_default().into_iter();
-    let finish = Finish {
+    let finish = TaskOutcome {
         state: match given.status {
-            End::Completed => TeamTaskState::Completed,
-            End::Failed => TeamTaskState::Failed,
+            TaskEndStatus::Completed => TeamTaskState::Completed,
+            TaskEndStatus::Failed => TeamTaskState::Failed,
         },
         summary: given.summary,
-        artifacts: artifacts.map(|Left { kind, path }| Artifact { kind, path }).collect(),
+        artifacts: artifacts.map(|ArtifactArgument { kind, path }| Artifact { kind, path }).collect(),
     };
-    let unblocked = engine.finish_task(&asked.actor(), &given.team_name, given.task_id, finish).await?;
+    let unblocked = engine.finish_task(&asked.team_actor(), &given.team_name, given.task_id, finish).await?;
     Ok(json!({ "task_id": given.task_id, "unblocked": unblocked }).to_string())
 }

@@ -7,46 +7,46 @@ use polyclaw_domain::kill_points::KillPoint;
 use polyclaw_store::Tx;
 use polyclaw_store::messages::SessionMessage;
 
-use super::Last;
+use super::FinalCommit;
 use crate::budget;
 use crate::core::Engine;
 use crate::error::{Error, Result};
-use crate::family::Closed;
 use crate::hub::FrameKind;
 use crate::span;
-use crate::worker::{Claimed, Room, Running};
+use crate::subagents::RunCompletion;
+use crate::worker::{ClaimWithRows, LaneCapacity, RunningTurn};
 
 /// Ends the turn. Its slot is free with this very transaction, so that claims the next of its lane, too.
 /// Returns the ticket of its first line.
-pub(super) async fn commit(engine: &Engine, running: &Running, last: Last) -> Result<i64> {
+pub(super) async fn commit_turn(engine: &Engine, running: &RunningTurn, last: FinalCommit) -> Result<i64> {
     running.set_ending(true);
-    let mut ended = end_and_claim(engine, &last, Room::after(engine, &last.claim)).await;
+    let mut ended = end_and_claim(engine, &last, LaneCapacity::freed_by(engine, &last.claim)).await;
     if matches!(&ended, Err(Error::Store(error)) if !error.is_transient()) {
         // It may be the other turn that can not be begun: that must not keep this one from its end.
         ended = end_and_claim(engine, &last, None).await;
     }
     running.set_ending(ended.is_ok());
-    let (Stored { first, notices, next, closed }, claimed) = ended?;
-    budget::tell(engine, &last.claim, notices);
+    let (TurnCommitOutcome { first, notices, next, completed_run: closed }, claimed) = ended?;
+    budget::publish_budget_notices(engine, &last.claim, notices);
     let is_under_way = claimed.as_ref().is_some_and(|(claim, _)| claim.session == last.claim.session);
-    running.leave_to(claimed);
+    running.set_next_turn(claimed);
     if last.end.state != JobState::Steered {
-        engine.reach(KillPoint::FinishCommitted).await;
+        engine.hit_kill_point(KillPoint::FinishCommitted).await;
     }
     if let Some(cause) = &last.cause {
-        span::turn(engine, running, cause, &last.end);
+        span::record_turn_span(engine, running, cause, &last.end);
     }
-    engine.turn_counters.count(last.claim.agent.as_str(), last.end.state, running.age_ms());
+    engine.turn_counters.count_turn(last.claim.agent.as_str(), last.end.state, running.age_ms());
     publish_end(engine, &last);
-    if let Some(told) = &last.told {
+    if let Some(told) = &last.mirror_frame {
         engine.hub.publish(&last.queue, told.clone());
     }
     for session in &last.shown_in {
         engine.hub.publish(session, FrameKind::Changed);
     }
-    closed.into_iter().for_each(|closed| engine.tell_closed(closed));
+    closed.into_iter().for_each(|closed| engine.publish_run_completion(closed));
     if last.in_team.is_some() {
-        engine.look_after_teams();
+        engine.wake_reconciler();
     }
     if let Some(lane) = next.filter(|_| !is_under_way) {
         engine.lanes.wake(lane);
@@ -55,7 +55,7 @@ pub(super) async fn commit(engine: &Engine, running: &Running, last: Last) -> Re
 }
 
 /// What the last transaction of a turn came to.
-pub(super) struct Stored {
+pub(super) struct TurnCommitOutcome {
     /// The ticket of the first line.
     pub first: i64,
     /// What people are to be told.
@@ -63,27 +63,31 @@ pub(super) struct Stored {
     /// The lane in which the session's next turn is ready.
     pub next: Option<JobLane>,
     /// The run that ended with the turn.
-    pub closed: Option<Closed>,
+    pub completed_run: Option<RunCompletion>,
 }
 
 /// And the turn that was claimed with it.
-type Ended = (Stored, Option<Claimed>);
+type CommitWithNextClaim = (TurnCommitOutcome, Option<ClaimWithRows>);
 
-async fn end_and_claim(engine: &Engine, last: &Last, room: Option<Room>) -> Result<Ended> {
+async fn end_and_claim(
+    engine: &Engine,
+    last: &FinalCommit,
+    room: Option<LaneCapacity>,
+) -> Result<CommitWithNextClaim> {
     let stored = last.clone();
     let write = move |tx: &mut Tx<'_>| {
-        let ended = super::store::store(tx, &stored)?;
-        let claims = room.as_ref().map_or(Ok(Vec::new()), |room| room.claim(tx))?;
+        let ended = super::store::store_final_commit(tx, &stored)?;
+        let claims = room.as_ref().map_or(Ok(Vec::new()), |room| room.claim_turns(tx))?;
         Ok((ended, claims.into_iter().next()))
     };
-    engine.persist(write).await
+    engine.write_with_retry(write).await
 }
 
 /// A turn whose end could not be stored may have ended all the same: a person's stop can meet its last commit.
 /// Then whoever waits is told what is stored. Otherwise whoever takes the lease over goes on.
-pub(in crate::turn) async fn look(engine: &Engine, running: &Arc<Running>, lost: &Error) {
+pub(in crate::turn) async fn publish_stored_end(engine: &Engine, running: &Arc<RunningTurn>, lost: &Error) {
     let claim = &running.claim;
-    match engine.answer(&claim.turn).await {
+    match engine.load_answer(&claim.turn).await {
         Ok(Some(answer)) => {
             engine.hub.publish(
                 &claim.session,
@@ -105,7 +109,7 @@ pub(in crate::turn) async fn look(engine: &Engine, running: &Arc<Running>, lost:
     }
 }
 
-fn publish_end(engine: &Engine, last: &Last) {
+fn publish_end(engine: &Engine, last: &FinalCommit) {
     let reply = last.steps.iter().rev().find(|step| Some(&step.id) == last.end.reply.as_ref());
     engine.hub.publish(
         &last.claim.session,
@@ -121,7 +125,7 @@ fn publish_end(engine: &Engine, last: &Last) {
         },
     );
     engine.turn_ended.notify_one();
-    if !last.parcels.is_empty() {
+    if !last.outbox_messages.is_empty() {
         engine.outbox_wake.notify_one();
     }
 }

@@ -15,25 +15,28 @@ use polyclaw_store::{
     Tx, approvals, backlog, drafts, events, intents, jobs, messages, outbox, runs, sessions,
 };
 
-use super::{Last, Stored};
-use crate::family::{self, Closing};
+use super::{FinalCommit, TurnCommitOutcome};
+use crate::subagents::{self, ChildTurnEnd};
 use crate::team;
 use crate::turn::tool::OUTCOME_UNKNOWN;
-use crate::turn::{is_unreadable, open_calls, result_message, why_unreadable};
+use crate::turn::{has_invalid_arguments, invalid_arguments_message, result_message, unanswered_calls};
 
 /// The last transaction. The session's row is taken first, then the claim is checked, then all or nothing.
 /// Returns the first ticket, what people are to be told, and the lane in which the session's next turn is ready, if there is one.
-pub(super) fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Stored> {
+pub(super) fn store_final_commit(
+    tx: &mut Tx<'_>,
+    last: &FinalCommit,
+) -> polyclaw_store::Result<TurnCommitOutcome> {
     let first = sessions::allocate_tickets(tx, &last.claim.session, last.steps.len(), last.now)?;
     let first = first.unwrap_or_default();
     let given_up = !last.tokens.is_empty() && jobs::verify_claim(tx, &last.claim)? == ClaimStatus::Stopping;
-    let end = if given_up { stopped(&last.end) } else { last.end.clone() };
+    let end = if given_up { cancelled_end(&last.end) } else { last.end.clone() };
     jobs::end_turn(tx, &last.claim, &end, last.now)?;
     let mut lines = close_calls(tx, last)?;
     if last.waited {
         let line =
             SessionMessage::new_internal(MessageId::new(""), &last.claim, last.session_id.clone(), last.now);
-        let mut told = family::told_late(tx, &last.claim.turn, &line, last.now)?;
+        let mut told = subagents::late_announce_lines(tx, &last.claim.turn, &line, last.now)?;
         if end.state == JobState::Done {
             // The results of its calls have said it already.
             told.iter_mut().filter_map(|line| line.meta.as_mut()).for_each(run::mark_shown);
@@ -49,16 +52,16 @@ pub(super) fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Stor
     if !lines.is_empty() {
         sessions::allocate_tickets(tx, &last.claim.session, lines.len(), last.now)?;
     }
-    let steps = with_words_cut_off(tx, last)?;
+    let steps = with_streamed_text(tx, last)?;
     for (ticket, step) in (first..).zip(lines.iter().chain(steps.iter())) {
         messages::insert_at(tx, step, ticket)?;
     }
     let spent = last.final_call.as_ref();
-    let notices = spent.map_or(Ok(Vec::new()), |spent| spent.store(tx, &last.claim, last.now))?;
+    let notices = spent.map_or(Ok(Vec::new()), |spent| spent.record_usage(tx, &last.claim, last.now))?;
     if last.end.state != JobState::Done {
         approvals::expire_by_turn(tx, &last.claim.turn, last.now)?;
     }
-    for parcel in &last.parcels {
+    for parcel in &last.outbox_messages {
         outbox::push(tx, parcel)?;
     }
     if !last.drafts.is_empty() {
@@ -82,30 +85,30 @@ pub(super) fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Stor
     };
     if let Some(fresh) = &last.in_team {
         let after = match &next {
-            Some(_) => team::After::NextTurn,
-            None if last.goes_on => team::After::GoesOn,
-            None => team::After::Nothing,
+            Some(_) => team::TurnFollowUp::NextTurn,
+            None if last.continues_next_turn => team::TurnFollowUp::GoesOn,
+            None => team::TurnFollowUp::Nothing,
         };
-        let woken = team::end_turn(tx, (&last.claim, &end), after, (fresh, &last.settings))?;
+        let woken = team::end_team_turn(tx, (&last.claim, &end), after, (fresh, &last.settings))?;
         next = next.or(woken);
     }
     if next.is_some() {
         tx.notify_nodes("jobs")?;
     }
-    let closed = match &last.closing {
+    let closed = match &last.child_end {
         Some(closing) => {
-            let closing = Closing { state: end.state, ..closing.clone() };
-            family::close(tx, &last.claim.session, &closing, &last.settings)?
+            let closing = ChildTurnEnd { state: end.state, ..closing.clone() };
+            subagents::complete_run(tx, &last.claim.session, &closing, &last.settings)?
         }
         None => None,
     };
     show_reply(tx, last)?;
     tx.notify_nodes(&format!("session {}", last.claim.session))?;
-    Ok(Stored { first, notices, next, closed })
+    Ok(TurnCommitOutcome { first, notices, next, completed_run: closed })
 }
 
 /// A child's reply as a line of the sessions its people asked from. It is in no prompt.
-fn show_reply(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<()> {
+fn show_reply(tx: &mut Tx<'_>, last: &FinalCommit) -> polyclaw_store::Result<()> {
     let Some(reply) = last.steps.iter().rev().find(|step| Some(&step.id) == last.end.reply.as_ref()) else {
         return Ok(());
     };
@@ -132,23 +135,24 @@ fn show_reply(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<()> {
 }
 
 /// A turn that gave way after a person had given its task up does not come back.
-fn stopped(end: &TurnJobEnd) -> TurnJobEnd {
+fn cancelled_end(end: &TurnJobEnd) -> TurnJobEnd {
     TurnJobEnd { state: JobState::Cancelled, error_code: Some("stopped"), ..end.clone() }
 }
 
 /// A result for every call that has none. They are looked for here, under the session's row: a step that was
 /// being stored when the turn was halted is there by now, or never will be.
-fn close_calls(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Vec<SessionMessage>> {
+fn close_calls(tx: &mut Tx<'_>, last: &FinalCommit) -> polyclaw_store::Result<Vec<SessionMessage>> {
     let Some(why) = last.unanswered else { return Ok(Vec::new()) };
     let begun: HashMap<String, bool> = intents::list_unfinished(tx, &last.claim.turn)?.into_iter().collect();
-    let open = open_calls(&messages::list_by_turn(tx, &last.claim.turn)?);
-    let ours = open.iter().filter(|call| !last.for_client.contains(&call.name) || is_unreadable(call));
+    let open = unanswered_calls(&messages::list_by_turn(tx, &last.claim.turn)?);
+    let ours =
+        open.iter().filter(|call| !last.for_client.contains(&call.name) || has_invalid_arguments(call));
     let mut closed = Vec::new();
     for (n, call) in ours.enumerate() {
-        let why = match (why_unreadable(call), begun.get(&call.id)) {
+        let why = match (invalid_arguments_message(call), begun.get(&call.id)) {
             (Some(wrong), _) => wrong,
             (None, None) => why.to_owned(),
-            (None, Some(reads_only)) => cut_off(tx, &last.claim.turn, call, *reads_only)?,
+            (None, Some(reads_only)) => cut_off_result(tx, &last.claim.turn, call, *reads_only)?,
         };
         // Derived, so that a transaction that is run again makes the same row.
         let id = MessageId::new(format!("{}-closed-{n}", last.claim.turn));
@@ -160,35 +164,35 @@ fn close_calls(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Vec<Sessi
 
 /// A call that ran when its turn ended; where another agent ran, what that had said. Whoever reads that a letter was
 /// stopped would write it again: what may have been done is not said to be stopped.
-fn cut_off(
+fn cut_off_result(
     tx: &mut Tx<'_>,
     turn: &TurnId,
     call: &ToolCall,
     reads_only: bool,
 ) -> polyclaw_store::Result<String> {
-    const STOPPED: &str = "Stopped: the turn ended while it ran.";
+    const STOPPED_CALL_TEXT: &str = "Stopped: the turn ended while it ran.";
     let run = runs::get(tx, &RunId::for_call(turn, &call.id))?;
     let is_known = reads_only || run.as_ref().is_some_and(|run| run.status != RunStatus::Running);
     let said = run.and_then(|run| run.result).map(|result| result.short_summary());
     Ok(match said.filter(|said| !said.is_empty()) {
-        Some(said) => format!("{STOPPED} It had said:\n{said}"),
-        None if is_known => STOPPED.to_owned(),
+        Some(said) => format!("{STOPPED_CALL_TEXT} It had said:\n{said}"),
+        None if is_known => STOPPED_CALL_TEXT.to_owned(),
         None => OUTCOME_UNKNOWN.to_owned(),
     })
 }
 
 /// The line that says why a turn ended early keeps what was heard of its answer until then.
-fn with_words_cut_off<'a>(
+fn with_streamed_text<'a>(
     tx: &mut Tx<'_>,
-    last: &'a Last,
+    last: &'a FinalCommit,
 ) -> polyclaw_store::Result<Cow<'a, [SessionMessage]>> {
     let is_cut_off = matches!(last.end.state, JobState::Cancelled | JobState::Failed);
-    if !is_cut_off || last.steps.is_empty() || last.said.unstored(&[]).is_empty() {
+    if !is_cut_off || last.steps.is_empty() || last.streamed_text.unstored_text(&[]).is_empty() {
         return Ok(Cow::Borrowed(&last.steps));
     }
     let stored = messages::list_by_turn(tx, &last.claim.turn)?;
     let mut steps = last.steps.clone();
-    let words = last.said.unstored(&stored);
+    let words = last.streamed_text.unstored_text(&stored);
     if let Some(line) = steps.last_mut().filter(|_| !words.is_empty()) {
         line.set_partial_text(words);
     }

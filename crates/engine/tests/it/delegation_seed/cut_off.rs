@@ -30,7 +30,7 @@ async fn d_06_a_stopped_call_says_what_its_target_had_said() {
         let world = ground(author).await.wake(Faulty::never());
         let accepted = world.sends("me", "ask").await.unwrap();
         tokio::time::sleep(Duration::from_secs(1)).await;
-        world.engine.stop(&World::key("me")).await.unwrap();
+        world.engine.stop_session(&World::key("me")).await.unwrap();
         assert_eq!(world.answer(&accepted).await.state, JobState::Cancelled);
         let told: Vec<String> =
             world.transcript("me").await.into_iter().map(|message| message.text).collect();

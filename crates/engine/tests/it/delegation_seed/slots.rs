@@ -24,7 +24,7 @@ async fn d_10_where_no_slot_is_free_a_delegate_waits_and_both_are_answered() {
     world.says("ask").await;
     tokio::time::sleep(Duration::from_secs(60)).await;
     world.settled().await;
-    let runs = world.engine.runs_of(&World::key("me"), 9).await.unwrap();
+    let runs = world.engine.list_runs(&World::key("me"), 9).await.unwrap();
     assert!(runs.len() == 2 && runs.iter().all(|run| run.status == RunStatus::Ok), "{runs:#?}");
     let mut spans = Vec::new();
     for run in runs {
@@ -58,7 +58,7 @@ async fn d_10_a_delegate_that_gets_no_slot_in_time_is_a_timeout_and_never_begins
     tokio::time::sleep(Duration::from_secs(600)).await;
     world.settled().await;
     assert_eq!(*begun.lock().unwrap(), 1, "what nobody waits for is not begun when there is room");
-    let runs = world.engine.runs_of(&World::key("me"), 9).await.unwrap();
+    let runs = world.engine.list_runs(&World::key("me"), 9).await.unwrap();
     let mut ends: Vec<RunStatus> = runs.iter().map(|run| run.status).collect();
     ends.sort_by_key(|status| *status == RunStatus::Timeout);
     assert_eq!(ends, [RunStatus::Ok, RunStatus::Timeout]);

@@ -3,8 +3,8 @@
 use polyclaw_domain::approval::ApprovalDecision;
 use polyclaw_domain::authority::Authority;
 use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
-use polyclaw_engine::decide;
-use polyclaw_engine::team::Actor;
+use polyclaw_engine::decide_approval;
+use polyclaw_engine::team::TeamActor;
 use polyclaw_testkit::world::World;
 use serde_json::json;
 
@@ -15,15 +15,15 @@ use super::fixture::{Hall, TEAM, call, lead, say};
 on_both!(a_task_of_a_guest_never_gets_the_authority_of_an_owner, reading_leaves_the_authority_as_it_is);
 
 async fn authority(hall: &Hall) -> Authority {
-    let operator = Actor::Operator { call: "look".into() };
-    hall.world.engine.team_view(&operator, TEAM).await.unwrap().team.authority
+    let operator = TeamActor::Operator { call: "look".into() };
+    hall.world.engine.team_snapshot(&operator, TEAM).await.unwrap().team.authority
 }
 
 /// A guest speaks in the lead's conversation.
 async fn guest_says(hall: &Hall, text: &str) {
     let mut inbound = World::inbound("me", text);
     Authority::Guest.write_to_meta(&mut inbound.meta);
-    let accepted = hall.world.engine.accept(inbound).await.unwrap();
+    let accepted = hall.world.engine.accept_message(inbound).await.unwrap();
     hall.world.answer(&accepted).await;
 }
 
@@ -53,7 +53,7 @@ async fn a_task_of_a_guest_never_gets_the_authority_of_an_owner(hall: Hall) {
     hall.script("ann", vec![write("SOUL.md"), say("done")]);
     hall.send(&lead(), "ann", "go on").await.unwrap();
     let id = question(&hall.world).await;
-    decide(&hall.world.engine, &id, by_owner(ApprovalDecision::Deny)).await.unwrap();
+    decide_approval(&hall.world.engine, &id, by_owner(ApprovalDecision::Deny)).await.unwrap();
     hall.rest().await;
     let shown = hall.shown("ann").pop().unwrap();
     assert_eq!(shown.matches("written as asked").count(), 1, "{shown}");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use polyclaw_domain::job::JobState;
 use polyclaw_domain::task::TeamTaskState;
-use polyclaw_engine::team::Finish;
+use polyclaw_engine::team::TaskOutcome;
 use polyclaw_store::{jobs, messages};
 use polyclaw_testkit::Line;
 use polyclaw_testkit::world::World;
@@ -43,7 +43,7 @@ async fn busy(hall: &Hall, tasks: usize) -> Arc<Semaphore> {
     for n in 0..tasks {
         let no = hall.task(&format!("part {n}"), &[]).await;
         hall.world.engine.claim_task(&ann, TEAM, Some(no)).await.unwrap();
-        let how = Finish {
+        let how = TaskOutcome {
             state: TeamTaskState::Completed,
             summary: Some(format!("result {n}")),
             artifacts: vec![],
@@ -87,7 +87,7 @@ async fn a_thousand_announces_leave_room_for_a_person(hall: Hall) {
 async fn a_person_is_answered_after_a_stop(hall: Hall) {
     let hall = hall.with_team().await;
     let _gate = busy(&hall, 60).await;
-    hall.world.engine.stop(&World::key("me")).await.unwrap();
+    hall.world.engine.stop_session(&World::key("me")).await.unwrap();
     let asked = hall.world.sends("me", "go on").await.expect("a person is never refused");
     assert_eq!(hall.world.answer(&asked).await.state, JobState::Done);
     hall.until("nothing waits", async || waiting(&hall).await == 0).await;
@@ -96,7 +96,7 @@ async fn a_person_is_answered_after_a_stop(hall: Hall) {
 async fn a_person_is_answered_after_a_new_conversation(hall: Hall) {
     let hall = hall.with_team().await;
     let _gate = busy(&hall, 60).await;
-    hall.world.engine.renew(&World::key("me")).await.unwrap();
+    hall.world.engine.renew_session(&World::key("me")).await.unwrap();
     let asked = hall.world.sends("me", "go on").await.expect("a person is never refused");
     assert_eq!(hall.world.answer(&asked).await.state, JobState::Done);
     hall.until("nothing waits", async || waiting(&hall).await == 0).await;

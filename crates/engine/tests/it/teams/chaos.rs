@@ -10,7 +10,9 @@ use polyclaw_domain::provider::{Prompt, PromptMessage};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::task::{TaskNo, TeamTaskState};
 use polyclaw_domain::team_message::{self, TeamMessageKind, TeamMessageState};
-use polyclaw_engine::team::{Actor, Finish, NewMember, NewTask, NewTeam, Outgoing, Wanted};
+use polyclaw_engine::team::{
+    NewMember, NewTeam, NewTeamTask, OutgoingTeamMessage, TaskFilter, TaskOutcome, TeamActor,
+};
 use polyclaw_store::{Db, events, team_messages, teams};
 use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Line, Script, Scripted};
@@ -65,16 +67,16 @@ async fn died_at(point: KillPoint, n: u64) -> (World, Arc<Scripted>, bool) {
     let ground = Ground::on(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
     let faults = Faulty::at(point, n);
     let world = ground.wake(Arc::clone(&faults));
-    let asked = polyclaw_engine::ingress::Inbound {
+    let asked = polyclaw_engine::ingress::IngressMessage {
         idempotency_key: Some("once".into()),
         ..World::inbound("me", "build it")
     };
     let (engine, first) = (world.engine.clone(), asked.clone());
-    let accepting = tokio::spawn(async move { engine.accept(first).await });
+    let accepting = tokio::spawn(async move { engine.accept_message(first).await });
     let died = tokio::time::timeout(Duration::from_secs(900), faults.death()).await.is_ok();
     accepting.abort();
     let world = world.killed().await.wake(Faulty::never());
-    world.engine.accept(asked).await.unwrap();
+    world.engine.accept_message(asked).await.unwrap();
     tokio::time::sleep(Duration::from_secs(900)).await;
     world.settled().await;
     (world, model, died)
@@ -175,9 +177,11 @@ async fn ten_thousand_letters_arrive_once_and_in_order() {
                 let count = sent.entry(((*from).to_owned(), to.to_owned())).or_default();
                 *count += 1;
                 let text = format!("[{from} to {to} no {count}]");
-                let outgoing =
-                    Outgoing { to: Some(to.to_owned()), ..letter(TeamMessageKind::Message, &text) };
-                world.engine.send_letter(&by(&world, from).await, TEAM, outgoing).await.unwrap();
+                let outgoing = OutgoingTeamMessage {
+                    to: Some(to.to_owned()),
+                    ..letter(TeamMessageKind::Message, &text)
+                };
+                world.engine.send_team_message(&by(&world, from).await, TEAM, outgoing).await.unwrap();
             }
         }
         match round % 50 {
@@ -243,7 +247,7 @@ fn in_order_and_really_shown(prompts: &HashMap<String, String>, sent: &HashMap<(
 }
 
 async fn every_letter(world: &World) -> Vec<polyclaw_domain::team_message::TeamMessage> {
-    let team = world.engine.teams(false).await.unwrap().remove(0);
+    let team = world.engine.list_teams(false).await.unwrap().remove(0);
     world.engine.db().read(move |tx| team_messages::list_newest(tx, &team.id, 1_000_000)).await.unwrap()
 }
 
@@ -264,7 +268,7 @@ pub async fn join(world: &World, name: &str, replaces: bool) {
 }
 
 async fn session(world: &World, name: &str) -> SessionKey {
-    let view = world.engine.team_view(&lead(), TEAM).await.unwrap();
+    let view = world.engine.team_snapshot(&lead(), TEAM).await.unwrap();
     view.members.into_iter().find(|one| one.member.name == name).unwrap().member.session
 }
 
@@ -272,8 +276,8 @@ async fn session(world: &World, name: &str) -> SessionKey {
 async fn compacted(world: &World, name: &str) {
     let key = session(world, name).await;
     for _ in 0..200 {
-        if let Ok(turn) = world.engine.compact(&key).await {
-            let done = world.engine.wait(&key, &turn, Duration::from_secs(60)).await.unwrap();
+        if let Ok(turn) = world.engine.compact_session(&key).await {
+            let done = world.engine.wait_for_answer(&key, &turn, Duration::from_secs(60)).await.unwrap();
             return drop(done.expect("it is folded"));
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -281,7 +285,7 @@ async fn compacted(world: &World, name: &str) {
     panic!("{name} never rested");
 }
 
-async fn by(world: &World, name: &str) -> Actor {
+async fn by(world: &World, name: &str) -> TeamActor {
     if name == "lead" { lead() } else { actor(&session(world, name).await) }
 }
 
@@ -294,7 +298,11 @@ async fn a_team_at_rest_asks_no_model_for_ten_minutes() {
     for name in ["ann", "bob", "cat", "dan", "eve", "fay", "gus", "hal"] {
         join(&world, name, false).await;
     }
-    world.engine.send_letter(&lead(), TEAM, letter(TeamMessageKind::Broadcast, "rest now")).await.unwrap();
+    world
+        .engine
+        .send_team_message(&lead(), TEAM, letter(TeamMessageKind::Broadcast, "rest now"))
+        .await
+        .unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
     let before = model.prompts().len();
     assert!(before > 8, "{before}");
@@ -328,8 +336,9 @@ async fn members_that_talk_in_circles_wait_for_a_person() {
     team(&world).await;
     join(&world, "ann", false).await;
     join(&world, "bob", false).await;
-    let outgoing = Outgoing { to: Some("ann".into()), ..letter(TeamMessageKind::Message, "begin") };
-    world.engine.send_letter(&lead(), TEAM, outgoing).await.unwrap();
+    let outgoing =
+        OutgoingTeamMessage { to: Some("ann".into()), ..letter(TeamMessageKind::Message, "begin") };
+    world.engine.send_team_message(&lead(), TEAM, outgoing).await.unwrap();
     tokio::time::sleep(Duration::from_secs(600)).await;
     let turns = |model: &Scripted| model.prompts().iter().filter(|prompt| who(prompt) != "lead").count();
     let before = turns(&model);
@@ -339,9 +348,9 @@ async fn members_that_talk_in_circles_wait_for_a_person() {
     world.says("go on").await;
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert!(turns(&model) > before, "a person let them go on");
-    world.engine.shut_team(&lead(), TEAM, "", false).await.unwrap();
+    world.engine.shut_down_team(&lead(), TEAM, "", false).await.unwrap();
     tokio::time::sleep(Duration::from_secs(100)).await;
-    assert!(world.engine.teams(false).await.unwrap().is_empty(), "who waits for a person keeps no team");
+    assert!(world.engine.list_teams(false).await.unwrap().is_empty(), "who waits for a person keeps no team");
 }
 
 #[tokio::test(start_paused = true)]
@@ -367,22 +376,28 @@ async fn a_task_of_one_that_shows_no_life_is_free_after_its_lease_and_one_at_wor
     team(&world).await;
     for (name, no) in [("ann", 1), ("bob", 2), ("cat", 3)] {
         join(&world, name, false).await;
-        let new =
-            NewTask { subject: format!("t{no}"), assignee: Some(name.to_owned()), ..NewTask::default() };
+        let new = NewTeamTask {
+            subject: format!("t{no}"),
+            assignee: Some(name.to_owned()),
+            ..NewTeamTask::default()
+        };
         world.engine.create_task(&lead(), TEAM, new).await.unwrap();
         world.engine.claim_task(&by(&world, name).await, TEAM, Some(TaskNo(no))).await.unwrap();
     }
     for name in ["ann", "cat"] {
-        let outgoing =
-            Outgoing { to: Some(name.into()), ..letter(TeamMessageKind::Message, "work for long") };
-        world.engine.send_letter(&lead(), TEAM, outgoing).await.unwrap();
+        let outgoing = OutgoingTeamMessage {
+            to: Some(name.into()),
+            ..letter(TeamMessageKind::Message, "work for long")
+        };
+        world.engine.send_team_message(&lead(), TEAM, outgoing).await.unwrap();
     }
     tokio::time::sleep(Duration::from_secs(700)).await;
-    let open = world.engine.list_tasks(&lead(), TEAM, Wanted::default()).await.unwrap();
+    let open = world.engine.list_tasks(&lead(), TEAM, TaskFilter::default()).await.unwrap();
     let states: Vec<_> = open.iter().map(|task| (task.no.0, task.state)).collect();
     let expected = [(3, TeamTaskState::Claimed), (2, TeamTaskState::Pending), (1, TeamTaskState::Claimed)];
     assert_eq!(states, expected, "one works itself, and a child works for one");
-    let late = Finish { state: TeamTaskState::Completed, summary: Some("late".into()), artifacts: vec![] };
+    let late =
+        TaskOutcome { state: TeamTaskState::Completed, summary: Some("late".into()), artifacts: vec![] };
     let refused =
         world.engine.finish_task(&by(&world, "bob").await, TEAM, TaskNo(2), late).await.unwrap_err();
     assert_eq!(refused.code(), "task_not_yours");

@@ -5,7 +5,7 @@ use polyclaw_domain::id::AgentId;
 use polyclaw_domain::sandbox::{SandboxFacts, WorkerFault};
 use polyclaw_domain::task::{TaskNo, TaskVerification, TeamTaskState};
 use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
-use polyclaw_engine::team::{Actor, NewMember, NewTask, Wanted};
+use polyclaw_engine::team::{NewMember, NewTeamTask, TaskFilter, TeamActor};
 use polyclaw_store::tasks::TaskEventKind;
 
 use super::fixture::{Hall, TEAM, actor, code, lead};
@@ -33,16 +33,17 @@ async fn a_check_that_fails_keeps_a_task_open(hall: Hall) {
     let hall = hall.with_team().await;
     let ann = hall.join("ann").await;
     let verify = Some(TaskVerification::Command(" ".into()));
-    let empty = hall.try_task(NewTask { subject: "prove".into(), verify, ..NewTask::default() }).await;
+    let empty =
+        hall.try_task(NewTeamTask { subject: "prove".into(), verify, ..NewTeamTask::default() }).await;
     assert!(empty.is_err(), "an empty command checks nothing");
     let verify = Some(TaskVerification::Command("test -f proof".into()));
-    hall.try_task(NewTask { subject: "prove".into(), verify, ..NewTask::default() }).await.unwrap();
+    hall.try_task(NewTeamTask { subject: "prove".into(), verify, ..NewTeamTask::default() }).await.unwrap();
     let by = actor(&ann.session_key);
     let engine = &hall.world.engine;
     engine.claim_task(&by, TEAM, None).await.unwrap();
     let lie = engine.finish_task(&by, TEAM, TaskNo(1), finish(TeamTaskState::Completed, "I did it")).await;
     assert_eq!(code(&lie), "task_not_verified");
-    let task = engine.list_tasks(&lead(), TEAM, Wanted::default()).await.unwrap().remove(0);
+    let task = engine.list_tasks(&lead(), TEAM, TaskFilter::default()).await.unwrap().remove(0);
     assert_eq!(
         (task.state, task.note.as_deref()),
         (TeamTaskState::Claimed, Some("check failed: exit code 1"))
@@ -60,10 +61,10 @@ async fn a_check_that_never_passes_fails_its_task_and_the_lead_is_told_once(hall
     let hall = hall.with_team().await;
     let ann = hall.join("ann").await;
     let verify = Some(TaskVerification::Command("false".into()));
-    hall.try_task(NewTask { subject: "prove".into(), verify, ..NewTask::default() }).await.unwrap();
+    hall.try_task(NewTeamTask { subject: "prove".into(), verify, ..NewTeamTask::default() }).await.unwrap();
     let engine = &hall.world.engine;
     let claim = async || engine.claim_task(&actor(&ann.session_key), TEAM, Some(TaskNo(1))).await;
-    let done = async |by: &Actor| {
+    let done = async |by: &TeamActor| {
         engine.finish_task(by, TEAM, TaskNo(1), finish(TeamTaskState::Completed, "I did it")).await
     };
     for _ in 0..4 {
@@ -80,20 +81,20 @@ async fn a_check_that_never_passes_fails_its_task_and_the_lead_is_told_once(hall
 }
 
 /// A hall where `ann` holds a task whose check always ends like this.
-async fn with_check(hall: Hall, outcome: ToolOutcome) -> (Hall, Actor) {
+async fn with_check(hall: Hall, outcome: ToolOutcome) -> (Hall, TeamActor) {
     hall.world.ground.tools.add("shell", ToolEffect::Effect, ToolConsent::NotNeeded, move |_| {
         Box::pin(std::future::ready(outcome.clone()))
     });
     let hall = hall.with_team().await;
     let by = actor(&hall.join("ann").await.session_key);
     let verify = Some(TaskVerification::Command("true".into()));
-    hall.try_task(NewTask { subject: "prove".into(), verify, ..NewTask::default() }).await.unwrap();
+    hall.try_task(NewTeamTask { subject: "prove".into(), verify, ..NewTeamTask::default() }).await.unwrap();
     hall.world.engine.claim_task(&by, TEAM, None).await.unwrap();
     (hall, by)
 }
 
 async fn failed_checks(hall: &Hall) -> usize {
-    let log = hall.world.engine.team_log(TEAM, 0, 99).await.unwrap();
+    let log = hall.world.engine.list_task_events(TEAM, 0, 99).await.unwrap();
     log.iter().filter(|event| event.kind == TaskEventKind::Unverified).count()
 }
 
@@ -115,7 +116,7 @@ async fn a_check_that_could_not_be_made_is_no_failed_one(hall: Hall) {
         let why = done.unwrap_err().to_string();
         assert!(why.starts_with("the check could not be made"), "{why}");
     }
-    let task = engine.list_tasks(&lead(), TEAM, Wanted::default()).await.unwrap().remove(0);
+    let task = engine.list_tasks(&lead(), TEAM, TaskFilter::default()).await.unwrap().remove(0);
     assert_eq!((task.state, task.note, failed_checks(&hall).await), (TeamTaskState::Claimed, None, 0));
 }
 
@@ -148,7 +149,7 @@ async fn a_check_reaches_no_further_than_whoever_wrote_it(hall: Hall) {
     let engine = &hall.world.engine;
     let task = || {
         let verify = Some(TaskVerification::Command("curl example.org".into()));
-        NewTask { subject: "prove".into(), verify, ..NewTask::default() }
+        NewTeamTask { subject: "prove".into(), verify, ..NewTeamTask::default() }
     };
     for (no, author, walls) in [(1, ann, SandboxMode::Strict), (2, lead(), SandboxMode::Workspace)] {
         engine.create_task(&author, TEAM, task()).await.unwrap();

@@ -10,8 +10,10 @@ use polyclaw_domain::provider::{Prompt, PromptMessage};
 use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::task::TaskNo;
 use polyclaw_domain::team_message::TeamMessageKind;
-use polyclaw_engine::team::{Actor, NewMember, NewTask, NewTeam, Outgoing, Spawned};
-use polyclaw_engine::{Error, Result, Settings};
+use polyclaw_engine::team::{
+    NewMember, NewTeam, NewTeamTask, OutgoingTeamMessage, SpawnedTeammate, TeamActor,
+};
+use polyclaw_engine::{EngineSettings, Error, Result};
 use polyclaw_store::{Db, DbTarget, TeamDatabases};
 use polyclaw_testkit::postgres::Cluster;
 use polyclaw_testkit::world::{Ground, World};
@@ -107,12 +109,12 @@ pub fn on_postgres<F: Future<Output = ()>>(check: impl FnOnce(Hall) -> F) {
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 
 /// Somebody in a session, in an act of its own.
-pub fn actor(key: &SessionKey) -> Actor {
+pub fn actor(key: &SessionKey) -> TeamActor {
     let n = NEXT.fetch_add(1, Ordering::Relaxed);
-    Actor::Session { key: key.clone(), turn: TurnId::new("none"), call: format!("act{n}") }
+    TeamActor::Session { key: key.clone(), turn: TurnId::new("none"), call: format!("act{n}") }
 }
 
-pub fn lead() -> Actor {
+pub fn lead() -> TeamActor {
     actor(&World::key("me"))
 }
 
@@ -149,20 +151,22 @@ impl Hall {
         self.world.engine.create_team(&lead(), new).await
     }
 
-    pub async fn join(&self, name: &str) -> Spawned {
+    pub async fn join(&self, name: &str) -> SpawnedTeammate {
         self.try_join(NewMember { name: name.to_owned(), ..NewMember::default() }).await.unwrap()
     }
 
-    pub async fn try_join(&self, new: NewMember) -> Result<Spawned> {
+    pub async fn try_join(&self, new: NewMember) -> Result<SpawnedTeammate> {
         self.world.engine.spawn_teammate(&lead(), TEAM, new).await
     }
 
     pub async fn task(&self, subject: &str, needs: &[i64]) -> TaskNo {
         let needs = needs.iter().copied().map(TaskNo).collect();
-        self.try_task(NewTask { subject: subject.to_owned(), needs, ..NewTask::default() }).await.unwrap()
+        self.try_task(NewTeamTask { subject: subject.to_owned(), needs, ..NewTeamTask::default() })
+            .await
+            .unwrap()
     }
 
-    pub async fn try_task(&self, new: NewTask) -> Result<TaskNo> {
+    pub async fn try_task(&self, new: NewTeamTask) -> Result<TaskNo> {
         self.world.engine.create_task(&lead(), TEAM, new).await
     }
 
@@ -178,12 +182,13 @@ impl Hall {
 
     pub async fn send(
         &self,
-        from: &Actor,
+        from: &TeamActor,
         to: &str,
         content: &str,
-    ) -> Result<polyclaw_engine::team::Receipt> {
-        let outgoing = Outgoing { to: Some(to.to_owned()), ..letter(TeamMessageKind::Message, content) };
-        self.world.engine.send_letter(from, TEAM, outgoing).await
+    ) -> Result<polyclaw_engine::team::TeamMessageReceipt> {
+        let outgoing =
+            OutgoingTeamMessage { to: Some(to.to_owned()), ..letter(TeamMessageKind::Message, content) };
+        self.world.engine.send_team_message(from, TEAM, outgoing).await
     }
 
     /// Waits until nothing is left to do, and the keeper has had its say.
@@ -213,7 +218,7 @@ impl Hall {
     }
 
     /// The engine is started anew with other settings.
-    pub async fn reconfigured(self, change: impl FnOnce(&mut Settings)) -> Self {
+    pub async fn reconfigured(self, change: impl FnOnce(&mut EngineSettings)) -> Self {
         let mut ground = self.world.killed().await;
         change(&mut ground.settings);
         Self { world: ground.wake(Faulty::never()), ..self }
@@ -248,8 +253,8 @@ impl Hall {
     }
 }
 
-pub fn letter(kind: TeamMessageKind, content: &str) -> Outgoing {
-    Outgoing {
+pub fn letter(kind: TeamMessageKind, content: &str) -> OutgoingTeamMessage {
+    OutgoingTeamMessage {
         kind,
         to: None,
         content: content.to_owned(),

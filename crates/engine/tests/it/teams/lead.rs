@@ -4,7 +4,9 @@ use polyclaw_domain::provider::{ErrorClass, ProviderError};
 use polyclaw_domain::session::SessionStatus;
 use polyclaw_domain::task::{TaskNo, TeamTaskState};
 use polyclaw_domain::team_message::{TeamMessageKind, TeamMessageState};
-use polyclaw_engine::team::{Actor, Finish, NewMember, NewTask, NewTeam, Outgoing, Update};
+use polyclaw_engine::team::{
+    NewMember, NewTeam, NewTeamTask, OutgoingTeamMessage, TaskOutcome, TeamActor, TeamTaskUpdate,
+};
 use polyclaw_store::tasks::TaskChange;
 use polyclaw_store::{events, sessions, tasks};
 use polyclaw_testkit::Line;
@@ -37,8 +39,8 @@ on_both!(
     a_member_does_not_become_the_lead,
 );
 
-pub fn finish(state: TeamTaskState, summary: &str) -> Finish {
-    Finish { state, summary: Some(summary.to_owned()), artifacts: vec![] }
+pub fn finish(state: TeamTaskState, summary: &str) -> TaskOutcome {
+    TaskOutcome { state, summary: Some(summary.to_owned()), artifacts: vec![] }
 }
 
 async fn the_lead_sees_who_is_there_and_what_they_do(hall: Hall) {
@@ -65,7 +67,7 @@ async fn the_lead_sees_who_is_there_and_what_they_do(hall: Hall) {
     ] {
         assert!(shown.contains(expected), "{expected:?} is not in {shown}");
     }
-    let status = hall.world.engine.team_view(&lead(), TEAM).await.unwrap();
+    let status = hall.world.engine.team_snapshot(&lead(), TEAM).await.unwrap();
     hall.script("lead", vec![call("TeamStatus", json!({ "team_name": TEAM }))]);
     hall.world.says("in detail").await;
     let shown = hall.shown("lead").pop().unwrap();
@@ -86,7 +88,7 @@ async fn the_lead_sees_who_is_there_and_what_they_do(hall: Hall) {
     gate.add_permits(1);
     hall.send(&lead(), "ann", "a turn for you").await.unwrap();
     hall.rest().await;
-    let status = hall.world.engine.team_view(&lead(), TEAM).await.unwrap();
+    let status = hall.world.engine.team_snapshot(&lead(), TEAM).await.unwrap();
     assert!(status.members[0].member.last_active_at > since, "{since} has not changed");
     let stored = hall.world.transcript("me").await;
     assert!(stored.iter().all(|line| !line.text.contains("TEAM STATE")), "it is in no history");
@@ -97,19 +99,20 @@ async fn an_assigned_task_wakes_its_member(hall: Hall) {
     hall.script("bob", vec![call("TaskClaim", json!({ "team_name": TEAM })), say("on it")]);
     hall.join("ann").await;
     hall.join("bob").await;
-    let new = NewTask { subject: "for bob".into(), assignee: Some("bob".into()), ..NewTask::default() };
+    let new =
+        NewTeamTask { subject: "for bob".into(), assignee: Some("bob".into()), ..NewTeamTask::default() };
     hall.try_task(new).await.unwrap();
     hall.rest().await;
     let task = hall
         .world
         .engine
-        .list_tasks(&lead(), TEAM, polyclaw_engine::team::Wanted::default())
+        .list_tasks(&lead(), TEAM, polyclaw_engine::team::TaskFilter::default())
         .await
         .unwrap()
         .remove(0);
     assert_eq!((task.state, task.lease.unwrap().owner.as_str()), (TeamTaskState::Claimed, "bob"));
     assert!(hall.shown("ann").is_empty(), "nobody else is woken for it");
-    let unknown = NewTask { subject: "x".into(), assignee: Some("eve".into()), ..NewTask::default() };
+    let unknown = NewTeamTask { subject: "x".into(), assignee: Some("eve".into()), ..NewTeamTask::default() };
     assert_eq!(code(&hall.try_task(unknown).await), "not_a_member");
 }
 
@@ -185,9 +188,9 @@ async fn only_the_lead_gives_a_task_to_another(hall: Hall) {
     let (ann, bob) = (hall.join("ann").await, hall.join("bob").await);
     hall.task("draw", &[]).await;
     let engine = &hall.world.engine;
-    let give = |by: Actor, name: &str, state: Option<TeamTaskState>| {
+    let give = |by: TeamActor, name: &str, state: Option<TeamTaskState>| {
         let change = TaskChange { assignee: Some(name.to_owned()), ..TaskChange::default() };
-        async move { engine.update_task(&by, TEAM, TaskNo(1), Update { state, change }).await }
+        async move { engine.update_task(&by, TEAM, TaskNo(1), TeamTaskUpdate { state, change }).await }
     };
     assert_eq!(code(&give(actor(&bob.session_key), "bob", None).await), "not_lead");
     assert_eq!(code(&give(lead(), "eve", None).await), "not_a_member");
@@ -206,19 +209,19 @@ async fn a_team_ends_with_the_last_of_three_approvals(hall: Hall) {
         all.push(hall.join(name).await);
     }
     let engine = &hall.world.engine;
-    let ended = engine.shut_team(&lead(), TEAM, "", false).await.unwrap();
+    let ended = engine.shut_down_team(&lead(), TEAM, "", false).await.unwrap();
     for (n, member) in all.iter().enumerate() {
-        assert_eq!(engine.teams(false).await.unwrap().len(), 1, "after {n} of three");
+        assert_eq!(engine.list_teams(false).await.unwrap().len(), 1, "after {n} of three");
         assert!(hall.path(TEAM).exists());
         let request = ended.members.iter().find(|one| one.name == member.name).unwrap();
-        let yes = Outgoing {
+        let yes = OutgoingTeamMessage {
             request_id: Some(request.request_id.clone()),
             approve: Some(true),
             ..letter(TeamMessageKind::ShutdownResponse, "bye")
         };
-        engine.send_letter(&actor(&member.session_key), TEAM, yes).await.unwrap();
+        engine.send_team_message(&actor(&member.session_key), TEAM, yes).await.unwrap();
     }
-    assert!(engine.teams(false).await.unwrap().is_empty());
+    assert!(engine.list_teams(false).await.unwrap().is_empty());
     hall.until("its folder is gone", async || !hall.path(TEAM).exists()).await;
 }
 
@@ -233,7 +236,7 @@ async fn the_team_is_known_after_a_compaction(hall: Hall) {
     hall.world.engine.finish_task(&actor(&ann.session_key), TEAM, TaskNo(2), done).await.unwrap();
     for round in 0..4 {
         hall.world.says(&format!("round {round}")).await;
-        hall.world.engine.compact(&World::key("me")).await.unwrap();
+        hall.world.engine.compact_session(&World::key("me")).await.unwrap();
         hall.rest().await;
     }
     hall.world.says("who is there").await;
@@ -301,7 +304,7 @@ async fn a_replacement_has_the_tasks_and_the_mail(hall: Hall) {
 
 /// Everything written to a name was read by a turn that ended well.
 async fn all_is_read(hall: &Hall, name: &str) {
-    let letters = hall.world.engine.team_letters(TEAM, 99).await.unwrap();
+    let letters = hall.world.engine.list_team_messages(TEAM, 99).await.unwrap();
     for letter in letters.iter().filter(|letter| letter.to == name) {
         assert_eq!(letter.state, TeamMessageState::Read, "{letter:?}");
     }
@@ -320,7 +323,7 @@ async fn what_a_replaced_member_was_reading_is_shown_to_the_next(hall: Hall) {
         let new = NewMember { name: "ann".into(), task, replaces: true, ..NewMember::default() };
         let next = hall.try_join(new).await.unwrap().session_key;
         let before = std::mem::replace(&mut ann, next);
-        let status = hall.world.engine.session(&before).await.unwrap().status;
+        let status = hall.world.engine.load_session(&before).await.unwrap().status;
         assert_eq!(status, SessionStatus::Archived, "its earlier life is over");
         hall.rest().await;
         assert_eq!(hall.times("ann", &held), 2, "once to the one that was replaced, once to the next");
@@ -337,9 +340,9 @@ async fn what_the_lead_was_reading_is_shown_to_the_next(hall: Hall) {
     hall.script("lead", vec![forever]);
     hall.send(&actor(&ann.session_key), "lead", "look here").await.unwrap();
     hall.until("the lead reads", async || hall.times("lead", ">look here<") == 1).await;
-    hall.world.engine.set_lead(TEAM, &World::key("other")).await.unwrap();
+    hall.world.engine.set_team_lead(TEAM, &World::key("other")).await.unwrap();
     hall.until("the next lead reads", async || hall.times("lead", ">look here<") == 2).await;
-    hall.world.engine.stop(&World::key("me")).await.unwrap();
+    hall.world.engine.stop_session(&World::key("me")).await.unwrap();
     hall.rest().await;
     all_is_read(&hall, "lead").await;
 }
@@ -358,7 +361,7 @@ async fn progress_is_reported(hall: Hall) {
     hall.script("lead", vec![call("TeamStatus", json!({ "team_name": TEAM }))]);
     hall.world.says("report").await;
     assert!(hall.times("lead", "\"progress\":\"1 of 3 ended\"") > 0);
-    assert_eq!(engine.team_view(&lead(), TEAM).await.unwrap().counts.pending, 2);
+    assert_eq!(engine.team_snapshot(&lead(), TEAM).await.unwrap().counts.pending, 2);
 }
 
 async fn a_failed_task_tells_the_lead_and_keeps_what_waits(hall: Hall) {
@@ -376,7 +379,7 @@ async fn a_failed_task_tells_the_lead_and_keeps_what_waits(hall: Hall) {
     assert!(hall.shown("lead").iter().all(|prompt| prompt.matches(told).count() <= 1), "never twice in one");
     assert!(hall.times("lead", "stays blocked") > 0);
     assert_eq!(code(&engine.claim_task(&by, TEAM, Some(TaskNo(2))).await), "task_blocked");
-    let log = engine.team_log(TEAM, 0, 99).await.unwrap();
+    let log = engine.list_task_events(TEAM, 0, 99).await.unwrap();
     assert!(log.iter().any(|event| event.kind == tasks::TaskEventKind::Failed));
 }
 
@@ -390,12 +393,12 @@ async fn whoever_never_had_a_task_is_told_who_has_it(hall: Hall) {
     };
     engine.claim_task(&actor(&ann.session_key), TEAM, None).await.unwrap();
     assert_eq!(code(&done(&bob.session_key).await), "task_taken");
-    let start = Update { state: Some(TeamTaskState::InProgress), ..Update::default() };
+    let start = TeamTaskUpdate { state: Some(TeamTaskState::InProgress), ..TeamTaskUpdate::default() };
     assert_eq!(
         code(&engine.update_task(&actor(&bob.session_key), TEAM, TaskNo(1), start).await),
         "task_taken"
     );
-    let release = Update { state: Some(TeamTaskState::Pending), ..Update::default() };
+    let release = TeamTaskUpdate { state: Some(TeamTaskState::Pending), ..TeamTaskUpdate::default() };
     engine.update_task(&actor(&ann.session_key), TEAM, TaskNo(1), release).await.unwrap();
     engine.claim_task(&actor(&bob.session_key), TEAM, Some(TaskNo(1))).await.unwrap();
     assert_eq!(code(&done(&ann.session_key).await), "task_late", "she had it once");
@@ -427,26 +430,30 @@ async fn a_team_whose_lead_is_gone_can_be_taken_over(hall: Hall) {
     engine.db().write(move |tx| sessions::set_status(tx, &me, SessionStatus::Archived)).await.unwrap();
     let taken = engine.create_team(&actor(&other), take(&other)).await.unwrap();
     assert_eq!((&taken.lead, taken.name.as_str()), (&other, TEAM));
-    let view = engine.team_view(&actor(&other), TEAM).await.unwrap();
+    let view = engine.team_snapshot(&actor(&other), TEAM).await.unwrap();
     assert_eq!((view.members.len(), view.open.len()), (1, 1));
-    assert_eq!(code(&engine.team_view(&lead(), TEAM).await), "not_in_team");
-    let operator = Actor::Operator { call: "o".into() };
-    engine.set_lead(TEAM, &World::key("me")).await.expect("an operator gives it to whom they like");
-    assert_eq!(code(&engine.team_view(&operator, TEAM).await), "ok");
+    assert_eq!(code(&engine.team_snapshot(&lead(), TEAM).await), "not_in_team");
+    let operator = TeamActor::Operator { call: "o".into() };
+    engine.set_team_lead(TEAM, &World::key("me")).await.expect("an operator gives it to whom they like");
+    assert_eq!(code(&engine.team_snapshot(&operator, TEAM).await), "ok");
 }
 
 async fn tasks_are_found_by_what_was_written_on_them(hall: Hall) {
     let hall = hall.with_team().await;
     for (subject, part) in [("a", "front"), ("b", "back"), ("c", "front")] {
         let metadata = Some(json!({ "part": part, "n": 1 }));
-        hall.try_task(NewTask { subject: subject.into(), metadata, ..NewTask::default() }).await.unwrap();
+        hall.try_task(NewTeamTask { subject: subject.into(), metadata, ..NewTeamTask::default() })
+            .await
+            .unwrap();
     }
-    let wanted =
-        polyclaw_engine::team::Wanted { metadata: Some(json!({ "part": "front" })), ..Default::default() };
+    let wanted = polyclaw_engine::team::TaskFilter {
+        metadata: Some(json!({ "part": "front" })),
+        ..Default::default()
+    };
     let found = hall.world.engine.list_tasks(&lead(), TEAM, wanted).await.unwrap();
     assert_eq!(found.iter().map(|task| task.subject.as_str()).collect::<Vec<_>>(), ["c", "a"]);
-    assert_eq!(code(&hall.try_task(NewTask::default()).await), "invalid_task");
-    let long = NewTask { subject: "x".repeat(201), ..NewTask::default() };
+    assert_eq!(code(&hall.try_task(NewTeamTask::default()).await), "invalid_task");
+    let long = NewTeamTask { subject: "x".repeat(201), ..NewTeamTask::default() };
     assert_eq!(code(&hall.try_task(long).await), "invalid_task");
 }
 
@@ -455,7 +462,7 @@ async fn only_so_many_tasks_are_open(hall: Hall) {
     for n in 0..OPEN {
         hall.task(&format!("task {n}"), &[]).await;
     }
-    let more = || NewTask { subject: "one more".into(), ..NewTask::default() };
+    let more = || NewTeamTask { subject: "one more".into(), ..NewTeamTask::default() };
     assert_eq!(code(&hall.try_task(more()).await), "too_many_tasks");
     hall.world
         .engine
@@ -471,7 +478,7 @@ async fn a_note_is_of_whoever_holds_the_task(hall: Hall) {
     hall.task("draw", &[]).await;
     let engine = &hall.world.engine;
     engine.claim_task(&actor(&ann.session_key), TEAM, Some(TaskNo(1))).await.unwrap();
-    let note = |text: &str| Update {
+    let note = |text: &str| TeamTaskUpdate {
         state: None,
         change: TaskChange { note: Some(text.to_owned()), ..TaskChange::default() },
     };
@@ -484,5 +491,5 @@ async fn a_note_is_of_whoever_holds_the_task(hall: Hall) {
 async fn a_member_does_not_become_the_lead(hall: Hall) {
     let hall = hall.with_team().await;
     let ann = hall.join("ann").await;
-    assert_eq!(code(&hall.world.engine.set_lead(TEAM, &ann.session_key).await), "not_lead");
+    assert_eq!(code(&hall.world.engine.set_team_lead(TEAM, &ann.session_key).await), "not_lead");
 }

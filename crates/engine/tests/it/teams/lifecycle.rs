@@ -5,7 +5,9 @@ use polyclaw_domain::task::TaskNo;
 use polyclaw_domain::team::TeamStatus;
 use polyclaw_domain::team::shutdown::ShutdownAnswer;
 use polyclaw_domain::team_message::TeamMessageKind;
-use polyclaw_engine::team::{Actor, Ended, NewMember, Outgoing, Spawned, Wanted};
+use polyclaw_engine::team::{
+    NewMember, OutgoingTeamMessage, SpawnedTeammate, TaskFilter, TeamActor, TeamShutdownStatus,
+};
 use polyclaw_store::jobs;
 use polyclaw_testkit::{Faulty, Line};
 use serde_json::json;
@@ -53,21 +55,21 @@ async fn a_bad_name_makes_nothing(hall: Hall) {
     assert_eq!(code(&hall.create("test@team").await), "invalid_name");
     assert_eq!(code(&hall.create("../up").await), "invalid_name");
     assert!(!hall.path("test@team").exists());
-    assert!(hall.world.engine.teams(true).await.unwrap().is_empty());
+    assert!(hall.world.engine.list_teams(true).await.unwrap().is_empty());
 }
 
 async fn a_name_is_taken_once(hall: Hall) {
     hall.create(TEAM).await.unwrap();
     assert_eq!(code(&hall.create(TEAM).await), "team_exists");
-    assert_eq!(hall.world.engine.teams(true).await.unwrap().len(), 1);
+    assert_eq!(hall.world.engine.list_teams(true).await.unwrap().len(), 1);
 }
 
-async fn shut(hall: &Hall, force: bool) -> Ended {
-    hall.world.engine.shut_team(&lead(), TEAM, "done", force).await.unwrap()
+async fn shut(hall: &Hall, force: bool) -> TeamShutdownStatus {
+    hall.world.engine.shut_down_team(&lead(), TEAM, "done", force).await.unwrap()
 }
 
 async fn status(hall: &Hall) -> Option<TeamStatus> {
-    let all = hall.world.engine.teams(false).await.unwrap();
+    let all = hall.world.engine.list_teams(false).await.unwrap();
     all.into_iter().find(|team| team.name == TEAM).map(|team| team.status)
 }
 
@@ -97,10 +99,15 @@ async fn every_member_is_asked_to_stop(hall: Hall) {
     assert_eq!(again.members[0].request_id, ended.members[0].request_id, "asked once");
 }
 
-fn answer(hall: &Hall, ended: &Ended, who: &Spawned, approve: bool) -> (Actor, Outgoing) {
+fn answer(
+    hall: &Hall,
+    ended: &TeamShutdownStatus,
+    who: &SpawnedTeammate,
+    approve: bool,
+) -> (TeamActor, OutgoingTeamMessage) {
     let _ = hall;
     let asked = ended.members.iter().find(|member| member.name == who.name).unwrap();
-    let outgoing = Outgoing {
+    let outgoing = OutgoingTeamMessage {
         request_id: Some(asked.request_id.clone()),
         approve: Some(approve),
         reason: (!approve).then(|| "still testing".to_owned()),
@@ -115,11 +122,11 @@ async fn a_member_that_agrees_is_closed_and_the_lead_knows(hall: Hall) {
     let ended = shut(&hall, false).await;
     let engine = &hall.world.engine;
     let (by, yes) = answer(&hall, &ended, &ann, true);
-    engine.send_letter(&by, TEAM, yes).await.unwrap();
-    assert_eq!(engine.session(&ann.session_key).await.unwrap().status, SessionStatus::Archived);
+    engine.send_team_message(&by, TEAM, yes).await.unwrap();
+    assert_eq!(engine.load_session(&ann.session_key).await.unwrap().status, SessionStatus::Archived);
     assert_eq!(status(&hall).await, Some(TeamStatus::ShuttingDown), "not all have answered");
     let (by, yes) = answer(&hall, &ended, &bob, true);
-    engine.send_letter(&by, TEAM, yes).await.unwrap();
+    engine.send_team_message(&by, TEAM, yes).await.unwrap();
     assert_eq!(status(&hall).await, None);
     hall.rest().await;
     assert!(hall.times("lead", "type=\"shutdown_response\"") > 0);
@@ -148,7 +155,7 @@ async fn a_member_that_agreed_does_nothing_more(hall: Hall) {
     hall.until("ann works", async || hall.shown("ann").len() == 1).await;
     let ended = shut(&hall, false).await;
     let (by, yes) = answer(&hall, &ended, &ann, true);
-    hall.world.engine.send_letter(&by, TEAM, yes).await.unwrap();
+    hall.world.engine.send_team_message(&by, TEAM, yes).await.unwrap();
     gate.add_permits(9);
     hall.rest().await;
     assert_eq!(hall.shown("ann").len(), 1, "its turn has ended with its consent");
@@ -163,13 +170,13 @@ async fn a_member_that_objects_keeps_the_team(hall: Hall) {
     let ann = hall.join("ann").await;
     let ended = shut(&hall, false).await;
     let (by, no) = answer(&hall, &ended, &ann, false);
-    hall.world.engine.send_letter(&by, TEAM, no).await.unwrap();
+    hall.world.engine.send_team_message(&by, TEAM, no).await.unwrap();
     assert_eq!(status(&hall).await, Some(TeamStatus::Active));
     hall.rest().await;
     assert!(hall.times("lead", "still testing") > 0);
     assert!(hall.path(TEAM).exists());
     let stale = answer(&hall, &ended, &ann, true);
-    let late = hall.world.engine.send_letter(&stale.0, TEAM, stale.1).await;
+    let late = hall.world.engine.send_team_message(&stale.0, TEAM, stale.1).await;
     assert_eq!(code(&late), "unknown_request", "an old question can not end the team");
 }
 
@@ -186,13 +193,13 @@ async fn silence_of_one_at_work_keeps_the_team(hall: Hall) {
     engine.claim_task(&actor(&bob.session_key), TEAM, Some(left)).await.unwrap();
     let ended = shut(&hall, false).await;
     let (by, yes) = answer(&hall, &ended, &bob, true);
-    engine.send_letter(&by, TEAM, yes).await.unwrap();
+    engine.send_team_message(&by, TEAM, yes).await.unwrap();
     hall.until("the team is kept", async || status(&hall).await == Some(TeamStatus::Active)).await;
-    let stands = async |key| engine.session(key).await.unwrap().status;
+    let stands = async |key| engine.load_session(key).await.unwrap().status;
     assert_eq!(stands(&ann.session_key).await, SessionStatus::Active);
     assert_eq!(stands(&bob.session_key).await, SessionStatus::Archived, "whoever agreed has left");
     hall.until("its task is free", async || {
-        let tasks = engine.list_tasks(&lead(), TEAM, Wanted::default()).await.unwrap();
+        let tasks = engine.list_tasks(&lead(), TEAM, TaskFilter::default()).await.unwrap();
         tasks.iter().all(|task| task.lease.is_none())
     })
     .await;
@@ -258,12 +265,12 @@ async fn nobody_joins_a_team_that_is_to_end(hall: Hall) {
         let engine = &hall.world.engine;
         let (joined, ended) = tokio::join!(hall.try_join(new(n)), async {
             tokio::time::sleep(std::time::Duration::from_millis(u64::try_from(n).unwrap())).await;
-            engine.shut_team(&lead(), TEAM, "", true).await
+            engine.shut_down_team(&lead(), TEAM, "", true).await
         });
         assert_eq!(ended.unwrap().status, TeamStatus::Shutdown);
         match joined {
             Ok(spawned) => {
-                let session = engine.session(&spawned.session_key).await.unwrap();
+                let session = engine.load_session(&spawned.session_key).await.unwrap();
                 assert_eq!(session.status, SessionStatus::Archived, "who was there is gone with the team");
             }
             Err(refused) => assert!(
@@ -291,7 +298,10 @@ async fn one_that_falls_idle_meanwhile_does_not_keep_the_team(hall: Hall) {
     hall.until("the team ends", async || status(&hall).await.is_none()).await;
     hall.rest().await;
     assert!(hall.times("lead", "ann was idle") > 0, "and the lead knows");
-    assert_eq!(hall.world.engine.session(&ann.session_key).await.unwrap().status, SessionStatus::Archived);
+    assert_eq!(
+        hall.world.engine.load_session(&ann.session_key).await.unwrap().status,
+        SessionStatus::Archived
+    );
 }
 
 async fn force_asks_nobody(hall: Hall) {
@@ -305,7 +315,10 @@ async fn force_asks_nobody(hall: Hall) {
     assert_eq!(ended.members[0].answer, Some(ShutdownAnswer::Stopped));
     hall.rest().await;
     assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
-    assert_eq!(hall.world.engine.session(&ann.session_key).await.unwrap().status, SessionStatus::Archived);
+    assert_eq!(
+        hall.world.engine.load_session(&ann.session_key).await.unwrap().status,
+        SessionStatus::Archived
+    );
     assert_eq!(status(&hall).await, None);
     let again = shut(&hall, true).await;
     assert_eq!(
@@ -318,13 +331,16 @@ async fn force_asks_nobody(hall: Hall) {
 async fn a_question_to_an_earlier_life_is_none_to_the_next(hall: Hall) {
     let hall = hall.with_team().await;
     hall.join("ann").await;
-    let ask = Outgoing { to: Some("ann".into()), ..letter(TeamMessageKind::ShutdownRequest, "please stop") };
-    hall.world.engine.send_letter(&lead(), TEAM, ask).await.unwrap();
+    let ask = OutgoingTeamMessage {
+        to: Some("ann".into()),
+        ..letter(TeamMessageKind::ShutdownRequest, "please stop")
+    };
+    hall.world.engine.send_team_message(&lead(), TEAM, ask).await.unwrap();
     hall.rest().await;
     let next = NewMember { name: "ann".into(), replaces: true, ..NewMember::default() };
     let next = hall.try_join(next).await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(4_500)).await;
-    let session = hall.world.engine.session(&next.session_key).await.unwrap();
+    let session = hall.world.engine.load_session(&next.session_key).await.unwrap();
     assert_eq!((session.status, status(&hall).await), (SessionStatus::Active, Some(TeamStatus::Active)));
 }
 
@@ -337,7 +353,7 @@ async fn a_shutdown_made_again_never_ends_the_next_of_the_name(hall: Hall) {
             hall.join(name).await;
         }
         let by = lead();
-        let stop = async || hall.world.engine.shut_team(&by, TEAM, "done", true).await.unwrap();
+        let stop = async || hall.world.engine.shut_down_team(&by, TEAM, "done", true).await.unwrap();
         assert_eq!(stop().await.status, TeamStatus::Shutdown);
         hall.create(TEAM).await.unwrap();
         hall.join("bob").await;
@@ -361,7 +377,7 @@ async fn the_next_of_a_name_finds_nothing_of_the_last(hall: Hall) {
     hall.rest().await;
     let Hall { world, folder, .. } = hall;
     let world = world.killed().await.wake(Faulty::never());
-    let found = world.engine.list_tasks(&lead(), TEAM, Wanted::default()).await.unwrap();
+    let found = world.engine.list_tasks(&lead(), TEAM, TaskFilter::default()).await.unwrap();
     assert_eq!(found.iter().map(|task| task.subject.as_str()).collect::<Vec<_>>(), ["of the next"]);
     drop(folder);
 }
@@ -375,12 +391,12 @@ async fn a_restart_changes_nothing(hall: Hall) {
     shut(&hall, false).await;
     let Hall { world, model, folder, .. } = hall;
     let world = world.killed().await.wake(Faulty::never());
-    let operator = Actor::Operator { call: "look".to_owned() };
-    let view = world.engine.team_view(&operator, TEAM).await.unwrap();
+    let operator = TeamActor::Operator { call: "look".to_owned() };
+    let view = world.engine.team_snapshot(&operator, TEAM).await.unwrap();
     assert_eq!((view.team.status, view.members.len(), view.open.len()), (TeamStatus::ShuttingDown, 1, 1));
     for _ in 0..200 {
         let is_gone = !folder.path().join("teams").join(TEAM).exists();
-        if is_gone && world.engine.teams(false).await.unwrap().is_empty() {
+        if is_gone && world.engine.list_teams(false).await.unwrap().is_empty() {
             drop(model);
             return;
         }
@@ -408,5 +424,5 @@ async fn teams_that_begin_at_once_are_counted(hall: Hall) {
     codes.dedup();
     assert!(codes.iter().all(|code| ["ok", "team_exists", "too_many_teams"].contains(code)), "{codes:?}");
     assert_eq!(made.iter().filter(|made| made.is_ok()).count(), 10);
-    assert_eq!(hall.world.engine.teams(false).await.unwrap().len(), 10);
+    assert_eq!(hall.world.engine.list_teams(false).await.unwrap().len(), 10);
 }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use polyclaw_domain::team_message::{TeamMessageKind, TeamMessageState};
-use polyclaw_engine::team::Outgoing;
+use polyclaw_engine::team::OutgoingTeamMessage;
 use polyclaw_store::events;
 use polyclaw_testkit::{Faulty, Line};
 use serde_json::json;
@@ -52,7 +52,7 @@ async fn a_copy_that_fails_half_way_is_made_once(hall: Hall) {
     let in_the_way = hall.path(&format!("{TEAM}/inbox/bob"));
     std::fs::write(&in_the_way, "no folder").unwrap();
     let to_all = letter(TeamMessageKind::Broadcast, "to all");
-    hall.world.engine.send_letter(&lead(), TEAM, to_all).await.unwrap();
+    hall.world.engine.send_team_message(&lead(), TEAM, to_all).await.unwrap();
     hall.rest().await;
     std::fs::remove_file(&in_the_way).unwrap();
     hall.send(&lead(), "ann", "last").await.unwrap();
@@ -72,7 +72,7 @@ async fn a_letter_is_shown_at_the_next_inference(hall: Hall) {
     hall.rest().await;
     let element = "<teammate-message teammate_id=\"lead\" type=\"message\" summary=\"please look\">please look</teammate-message>";
     assert_eq!(hall.times("ann", element), 1);
-    let read = hall.world.engine.team_letters(TEAM, 10).await.unwrap();
+    let read = hall.world.engine.list_team_messages(TEAM, 10).await.unwrap();
     let mine = read.iter().find(|one| one.to == "ann").unwrap();
     assert_eq!(mine.state, TeamMessageState::Read);
     let key = ann.session_key.clone();
@@ -122,8 +122,11 @@ async fn a_broadcast_of_the_lead_reaches_every_member(hall: Hall) {
     for name in ["ann", "bob", "cat"] {
         hall.join(name).await;
     }
-    let sent =
-        hall.world.engine.send_letter(&lead(), TEAM, letter(TeamMessageKind::Broadcast, "to all")).await;
+    let sent = hall
+        .world
+        .engine
+        .send_team_message(&lead(), TEAM, letter(TeamMessageKind::Broadcast, "to all"))
+        .await;
     assert_eq!(sent.unwrap().recipients, ["ann", "bob", "cat"]);
     hall.rest().await;
     for name in ["ann", "bob", "cat"] {
@@ -137,7 +140,8 @@ async fn a_broadcast_of_a_member_leaves_it_out(hall: Hall) {
     let ann = hall.join("ann").await;
     hall.join("bob").await;
     let by = actor(&ann.session_key);
-    let sent = hall.world.engine.send_letter(&by, TEAM, letter(TeamMessageKind::Broadcast, "to all")).await;
+    let sent =
+        hall.world.engine.send_team_message(&by, TEAM, letter(TeamMessageKind::Broadcast, "to all")).await;
     assert_eq!(sent.unwrap().recipients, ["bob", "lead"]);
     assert!(hall.inbox("ann").is_empty());
 }
@@ -146,7 +150,7 @@ async fn requests_to_stop_have_numbers_of_their_own(hall: Hall) {
     let hall = hall.with_team().await;
     hall.join("ann").await;
     hall.join("bob").await;
-    hall.world.engine.shut_team(&lead(), TEAM, "", false).await.unwrap();
+    hall.world.engine.shut_down_team(&lead(), TEAM, "", false).await.unwrap();
     let number = |name: &str| hall.inbox(name)[0]["request_id"].as_str().unwrap().to_owned();
     assert_ne!(number("ann"), number("bob"));
     hall.until("ann is asked", async || hall.times("ann", &format!("request_id=\"{}\"", number("ann"))) > 0)
@@ -157,22 +161,28 @@ async fn an_approval_bears_the_number_of_its_request(hall: Hall) {
     let hall = hall.with_team().await;
     let ann = hall.join("ann").await;
     hall.join("bob").await;
-    let asked = Outgoing { to: Some("ann".into()), ..letter(TeamMessageKind::ShutdownRequest, "you may go") };
-    let receipt = hall.world.engine.send_letter(&lead(), TEAM, asked).await.unwrap();
+    let asked = OutgoingTeamMessage {
+        to: Some("ann".into()),
+        ..letter(TeamMessageKind::ShutdownRequest, "you may go")
+    };
+    let receipt = hall.world.engine.send_team_message(&lead(), TEAM, asked).await.unwrap();
     let id = receipt.request_id.unwrap();
-    let yes = Outgoing {
+    let yes = OutgoingTeamMessage {
         request_id: Some(id.clone()),
         approve: Some(true),
         ..letter(TeamMessageKind::ShutdownResponse, "bye")
     };
-    let wrong = Outgoing { request_id: Some("other".into()), ..yes.clone() };
+    let wrong = OutgoingTeamMessage { request_id: Some("other".into()), ..yes.clone() };
     let engine = &hall.world.engine;
-    assert_eq!(code(&engine.send_letter(&actor(&ann.session_key), TEAM, wrong).await), "unknown_request");
-    let answered = engine.send_letter(&actor(&ann.session_key), TEAM, yes).await.unwrap();
+    assert_eq!(
+        code(&engine.send_team_message(&actor(&ann.session_key), TEAM, wrong).await),
+        "unknown_request"
+    );
+    let answered = engine.send_team_message(&actor(&ann.session_key), TEAM, yes).await.unwrap();
     assert_eq!(answered.request_id.as_deref(), Some(id.as_str()));
     hall.rest().await;
     assert_eq!(hall.times("lead", &format!("request_id=\"{id}\" approve=\"true\"")), 1);
-    let view = engine.team_view(&lead(), TEAM).await.unwrap();
+    let view = engine.team_snapshot(&lead(), TEAM).await.unwrap();
     let words: Vec<_> =
         view.members.iter().map(polyclaw_domain::team::state::MemberStatus::status_word).collect();
     assert_eq!(words, ["closed", "idle"], "one left, and the team goes on");
@@ -181,14 +191,14 @@ async fn an_approval_bears_the_number_of_its_request(hall: Hall) {
 async fn a_rejection_reaches_the_lead_with_its_reason(hall: Hall) {
     let hall = hall.with_team().await;
     let ann = hall.join("ann").await;
-    let ended = hall.world.engine.shut_team(&lead(), TEAM, "", false).await.unwrap();
-    let no = Outgoing {
+    let ended = hall.world.engine.shut_down_team(&lead(), TEAM, "", false).await.unwrap();
+    let no = OutgoingTeamMessage {
         request_id: Some(ended.members[0].request_id.clone()),
         approve: Some(false),
         reason: Some("half \"done\"".into()),
         ..letter(TeamMessageKind::ShutdownResponse, "")
     };
-    hall.world.engine.send_letter(&actor(&ann.session_key), TEAM, no).await.unwrap();
+    hall.world.engine.send_team_message(&actor(&ann.session_key), TEAM, no).await.unwrap();
     hall.rest().await;
     assert!(hall.times("lead", "approve=\"false\" reason=\"half &quot;done&quot;\"") > 0);
 }
@@ -216,7 +226,11 @@ async fn a_member_at_rest_is_told_to_the_lead(hall: Hall) {
     let before = hall.shown("lead").len();
     hall.world.sends("me", "how is it going?").await.unwrap();
     hall.until("the lead works", async || hall.shown("lead").len() > before).await;
-    hall.world.engine.send_letter(&lead(), TEAM, letter(TeamMessageKind::Broadcast, "go")).await.unwrap();
+    hall.world
+        .engine
+        .send_team_message(&lead(), TEAM, letter(TeamMessageKind::Broadcast, "go"))
+        .await
+        .unwrap();
     let notice = |name: &str| format!("{name} is idle: available");
     let is_told = |name: &str| {
         hall.inbox("lead")
@@ -239,13 +253,13 @@ async fn one_that_rests_on_a_task_is_told_to_the_lead(hall: Hall) {
     hall.script("ann", vec![call("TaskClaim", json!({ "team_name": TEAM })), say("later")]);
     hall.join("ann").await;
     let before = hall.shown("lead").len();
-    let new = polyclaw_engine::team::NewTask { subject: "draw".into(), ..Default::default() };
+    let new = polyclaw_engine::team::NewTeamTask { subject: "draw".into(), ..Default::default() };
     hall.try_task(new).await.unwrap();
     hall.until("the lead knows", async || hall.times("lead", "ann is idle: waiting. It holds a task") == 1)
         .await;
     hall.rest().await;
     assert_eq!(hall.shown("lead").len() - before, 1, "one turn, and no more for the same rest");
-    let view = hall.world.engine.team_view(&lead(), TEAM).await.unwrap();
+    let view = hall.world.engine.team_snapshot(&lead(), TEAM).await.unwrap();
     assert_eq!(view.counts.in_progress, 1);
 }
 
@@ -253,7 +267,7 @@ async fn nobody_is_told_idle_while_shutting_down(hall: Hall) {
     let hall = hall.with_team().await;
     hall.join("ann").await;
     hall.join("bob").await;
-    hall.world.engine.shut_team(&lead(), TEAM, "", false).await.unwrap();
+    hall.world.engine.shut_down_team(&lead(), TEAM, "", false).await.unwrap();
     hall.until("all were asked", async || {
         hall.times("ann", "shutdown_request") > 0 && hall.times("bob", "shutdown_request") > 0
     })
@@ -271,12 +285,12 @@ async fn others_see_the_summary_only(hall: Hall) {
     let hall = hall.with_team().await;
     let ann = hall.join("ann").await;
     hall.join("bob").await;
-    let outgoing = Outgoing {
+    let outgoing = OutgoingTeamMessage {
         to: Some("bob".into()),
         summary: Some("about the door".into()),
         ..letter(TeamMessageKind::Message, "the code is 4711")
     };
-    hall.world.engine.send_letter(&actor(&ann.session_key), TEAM, outgoing).await.unwrap();
+    hall.world.engine.send_team_message(&actor(&ann.session_key), TEAM, outgoing).await.unwrap();
     hall.send(&lead(), "ann", "rest").await.unwrap();
     hall.rest().await;
     hall.until("the lead knows", async || hall.times("lead", "wrote to bob: about the door") > 0).await;
@@ -294,11 +308,13 @@ async fn mail_waits_for_a_member_that_is_away(hall: Hall) {
     // Nobody works any more, and the letter is written all the same.
     let ground = world.killed().await;
     let away = ground.wake(Faulty::at(polyclaw_domain::kill_points::KillPoint::TurnClaimed, 1));
-    let outgoing =
-        Outgoing { to: Some("ann".into()), ..letter(TeamMessageKind::Message, "when you are back") };
-    away.engine.send_letter(&lead(), TEAM, outgoing).await.unwrap();
+    let outgoing = OutgoingTeamMessage {
+        to: Some("ann".into()),
+        ..letter(TeamMessageKind::Message, "when you are back")
+    };
+    away.engine.send_team_message(&lead(), TEAM, outgoing).await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    let states = away.engine.team_letters(TEAM, 9).await.unwrap();
+    let states = away.engine.list_team_messages(TEAM, 9).await.unwrap();
     assert_eq!(states[0].state, TeamMessageState::Queued);
     let back = away.killed().await.wake(Faulty::never());
     back.settled().await;
@@ -307,7 +323,7 @@ async fn mail_waits_for_a_member_that_is_away(hall: Hall) {
         prompts.iter().filter(|prompt| super::fixture::said(prompt).contains(">when you are back<")).count();
     assert_eq!(held, 1);
     assert_eq!(
-        back.engine.team_letters(TEAM, 9).await.unwrap().last().unwrap().state,
+        back.engine.list_team_messages(TEAM, 9).await.unwrap().last().unwrap().state,
         TeamMessageState::Read
     );
 }

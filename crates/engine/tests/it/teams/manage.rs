@@ -7,8 +7,10 @@ use polyclaw_domain::session_key::SessionKey;
 use polyclaw_domain::task::{TaskNo, TeamTaskState};
 use polyclaw_domain::team::TeamStatus;
 use polyclaw_domain::team_message::TeamMessageKind;
-use polyclaw_engine::ingress::Inbound;
-use polyclaw_engine::team::{Actor, Finish, HookAnswer, NewMember, NewTask, Outgoing, TeamHooks, Wanted};
+use polyclaw_engine::ingress::IngressMessage;
+use polyclaw_engine::team::{
+    HookAnswer, NewMember, NewTeamTask, OutgoingTeamMessage, TaskFilter, TaskOutcome, TeamActor, TeamHooks,
+};
 use polyclaw_testkit::world::World;
 use serde_json::{Value, json};
 
@@ -27,19 +29,19 @@ on_both!(
     a_member_has_a_uuid_of_its_own,
 );
 
-fn done(summary: &str) -> Finish {
-    Finish { state: TeamTaskState::Completed, summary: Some(summary.to_owned()), artifacts: vec![] }
+fn done(summary: &str) -> TaskOutcome {
+    TaskOutcome { state: TeamTaskState::Completed, summary: Some(summary.to_owned()), artifacts: vec![] }
 }
 
 async fn a_refused_task_takes_no_number(hall: Hall) {
     let hall = hall.with_team().await;
     hall.task("one", &[]).await;
     let needs = vec![TaskNo(99)];
-    let unknown = || NewTask { subject: "x".into(), needs: needs.clone(), ..NewTask::default() };
+    let unknown = || NewTeamTask { subject: "x".into(), needs: needs.clone(), ..NewTeamTask::default() };
     for _ in 0..2 {
         assert!(hall.try_task(unknown()).await.is_err());
     }
-    let odd = NewTask { subject: "x".into(), metadata: Some(json!("text")), ..NewTask::default() };
+    let odd = NewTeamTask { subject: "x".into(), metadata: Some(json!("text")), ..NewTeamTask::default() };
     assert_eq!(code(&hall.try_task(odd).await), "invalid_task");
     assert_eq!(hall.task("two", &[]).await, TaskNo(2));
 }
@@ -61,8 +63,10 @@ async fn tasks_are_reopened_and_deleted(hall: Hall) {
     assert_eq!(code(&blocked), "task_blocked", "what waits for it waits again");
     engine.delete_task(&lead(), TEAM, one).await.unwrap();
     engine.claim_task(&ann, TEAM, Some(two)).await.unwrap();
-    let left =
-        engine.list_tasks(&lead(), TEAM, Wanted { with_ended: true, ..Wanted::default() }).await.unwrap();
+    let left = engine
+        .list_tasks(&lead(), TEAM, TaskFilter { with_ended: true, ..TaskFilter::default() })
+        .await
+        .unwrap();
     assert_eq!(left.iter().map(|task| task.no).collect::<Vec<_>>(), [two]);
     assert_eq!(hall.task("three", &[]).await, TaskNo(3), "a number is not given twice");
     hall.rest().await;
@@ -85,7 +89,7 @@ async fn tasks_are_found_by_the_session_of_their_owner(hall: Hall) {
     let ann = hall.join("ann").await.session_key;
     let no = hall.task("one", &[]).await;
     hall.world.engine.claim_task(&actor(&ann), TEAM, Some(no)).await.unwrap();
-    let of = |owner: &str| Wanted { owner: Some(owner.to_owned()), ..Wanted::default() };
+    let of = |owner: &str| TaskFilter { owner: Some(owner.to_owned()), ..TaskFilter::default() };
     for owner in ["ann", ann.as_str()] {
         assert_eq!(hall.world.engine.list_tasks(&lead(), TEAM, of(owner)).await.unwrap().len(), 1, "{owner}");
     }
@@ -96,24 +100,24 @@ async fn tasks_are_found_by_the_session_of_their_owner(hall: Hall) {
 async fn a_request_to_stop_keeps_its_number(hall: Hall) {
     let hall = hall.with_team().await;
     hall.join("ann").await;
-    let asked = Outgoing {
+    let asked = OutgoingTeamMessage {
         to: Some("ann".into()),
         request_id: Some("abc-123".into()),
         ..letter(TeamMessageKind::ShutdownRequest, "we are done")
     };
-    let sent = hall.world.engine.send_letter(&lead(), TEAM, asked).await.unwrap();
+    let sent = hall.world.engine.send_team_message(&lead(), TEAM, asked).await.unwrap();
     assert_eq!(sent.request_id.as_deref(), Some("abc-123"));
-    let odd = Outgoing { to: Some("ann".into()), ..letter(TeamMessageKind::Broadcast, "all") };
-    assert_eq!(code(&hall.world.engine.send_letter(&lead(), TEAM, odd).await), "invalid_letter");
+    let odd = OutgoingTeamMessage { to: Some("ann".into()), ..letter(TeamMessageKind::Broadcast, "all") };
+    assert_eq!(code(&hall.world.engine.send_team_message(&lead(), TEAM, odd).await), "invalid_letter");
 }
 
 async fn a_closed_member_answers_nobody(hall: Hall) {
     let hall = hall.with_team().await;
     let ann = hall.join("ann").await.session_key;
-    hall.world.engine.shut_team(&lead(), TEAM, "", true).await.unwrap();
+    hall.world.engine.shut_down_team(&lead(), TEAM, "", true).await.unwrap();
     hall.rest().await;
     let inbound = World::inbound("me", "are you there?");
-    let asked = hall.world.engine.accept(Inbound { session: ann, ..inbound }).await;
+    let asked = hall.world.engine.accept_message(IngressMessage { session: ann, ..inbound }).await;
     assert_eq!(code(&asked), "not_now");
 }
 
@@ -123,13 +127,13 @@ async fn an_ended_team_can_be_looked_at_and_leaves_no_log(hall: Hall) {
     let no = hall.task("Header", &[]).await;
     hall.world.engine.claim_task(&ann, TEAM, Some(no)).await.unwrap();
     hall.world.engine.finish_task(&ann, TEAM, no, done("drawn")).await.unwrap();
-    hall.world.engine.shut_team(&lead(), TEAM, "", true).await.unwrap();
+    hall.world.engine.shut_down_team(&lead(), TEAM, "", true).await.unwrap();
     hall.rest().await;
-    let operator = Actor::Operator { call: "look".into() };
-    let view = hall.world.engine.team_view(&operator, TEAM).await.unwrap();
+    let operator = TeamActor::Operator { call: "look".into() };
+    let view = hall.world.engine.team_snapshot(&operator, TEAM).await.unwrap();
     assert_eq!((view.team.status, view.counts.completed, view.members.len()), (TeamStatus::Shutdown, 1, 1));
-    assert!(!hall.world.engine.team_log(TEAM, 0, 99).await.unwrap().is_empty());
-    let all = Wanted { with_ended: true, ..Wanted::default() };
+    assert!(!hall.world.engine.list_task_events(TEAM, 0, 99).await.unwrap().is_empty());
+    let all = TaskFilter { with_ended: true, ..TaskFilter::default() };
     assert_eq!(hall.world.engine.list_tasks(&operator, TEAM, all).await.unwrap().len(), 1);
     for folder in std::fs::read_dir(hall.path(".trash")).unwrap() {
         let log = folder.unwrap().path().join("ledger.db-wal");
@@ -157,7 +161,7 @@ async fn a_member_has_a_uuid_of_its_own(hall: Hall) {
 struct Strict(std::sync::atomic::AtomicUsize);
 
 impl TeamHooks for Strict {
-    fn ask(&self, event: HookEvent, _: &SessionKey, body: Value) -> HookAnswer {
+    fn call_hook(&self, event: HookEvent, _: &SessionKey, body: Value) -> HookAnswer {
         let is_first = |bit: usize| self.0.fetch_or(bit, std::sync::atomic::Ordering::SeqCst) & bit == 0;
         let answer = match event {
             HookEvent::TaskCompleting if is_first(1) => Err(format!("no tests for {}", body["text"])),

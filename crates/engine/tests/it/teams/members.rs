@@ -9,9 +9,9 @@ use polyclaw_domain::session::SessionStatus;
 use polyclaw_domain::task::{TaskNo, TeamTaskState};
 use polyclaw_domain::team::TeamRole;
 use polyclaw_domain::tool::{ToolConsent, ToolEffect, ToolOutcome};
-use polyclaw_engine::decide;
+use polyclaw_engine::decide_approval;
 use polyclaw_engine::hub::FrameKind;
-use polyclaw_engine::team::{Finish, NewMember};
+use polyclaw_engine::team::{NewMember, TaskOutcome};
 use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_store::jobs;
 use polyclaw_testkit::world::World;
@@ -53,7 +53,7 @@ pub async fn agent(hall: &Hall, spec: AgentSpec) {
 async fn a_member_is_a_session_of_its_own(hall: Hall) {
     let hall = hall.with_team().await;
     let ann = hall.try_join(NewMember { task: Some("begin".into()), ..named("ann") }).await.unwrap();
-    let session = hall.world.engine.session(&ann.session_key).await.unwrap();
+    let session = hall.world.engine.load_session(&ann.session_key).await.unwrap();
     let own = ann.session_key.as_str().strip_prefix("agent:main:teammate:").unwrap();
     assert_eq!(own, own.to_lowercase(), "a key has one spelling");
     assert_eq!((session.lane, session.spawn_depth), (JobLane::Teammate, 1));
@@ -63,7 +63,7 @@ async fn a_member_is_a_session_of_its_own(hall: Hall) {
     let key = ann.session_key.clone();
     let ran = hall.world.engine.db().read(move |tx| jobs::list(tx, Some(&key), None, 9)).await.unwrap();
     assert!(!ran.is_empty() && ran.iter().all(|job| job.lane == JobLane::Teammate));
-    let session = hall.world.engine.session(&ann.session_key).await.unwrap();
+    let session = hall.world.engine.load_session(&ann.session_key).await.unwrap();
     assert_eq!(session.status, SessionStatus::Active, "it stays when its task is done");
     let member = &hall.json("web/config.json")["members"][0];
     assert_eq!(
@@ -95,8 +95,14 @@ async fn a_confined_lead_has_confined_members(hall: Hall) {
     hall.script("bob", vec![call("look", json!({})), say("seen"), call("look", json!({})), say("seen")]);
     let bob = hall.try_join(NewMember { task: Some("look".into()), ..named("bob") }).await;
     let bob = bob.expect("one under the same walls");
-    let lent =
-        hall.world.engine.session(&bob.session_key).await.unwrap().inherited.expect("what its lead lends it");
+    let lent = hall
+        .world
+        .engine
+        .load_session(&bob.session_key)
+        .await
+        .unwrap()
+        .inherited
+        .expect("what its lead lends it");
     assert_eq!(lent.sandbox, SandboxMode::Strict);
     hall.rest().await;
     let walls = || hall.world.ground.tools.walls(&bob.session_key);
@@ -125,7 +131,7 @@ async fn a_model_of_its_own_is_used(hall: Hall) {
     let model = ModelRef::parse("scripted/other").unwrap();
     let new = NewMember { model: Some(model.clone()), task: Some("x".into()), ..named("ann") };
     let ann = hall.try_join(new).await.unwrap();
-    assert_eq!(hall.world.engine.session(&ann.session_key).await.unwrap().model_override, Some(model));
+    assert_eq!(hall.world.engine.load_session(&ann.session_key).await.unwrap().model_override, Some(model));
     hall.rest().await;
     let key = ann.session_key.clone();
     let ran = hall.world.engine.db().read(move |tx| jobs::list(tx, Some(&key), None, 9)).await.unwrap();
@@ -171,9 +177,9 @@ async fn depth_is_counted_and_bounded(hall: Hall) {
     hall.script("ann", vec![call("sessions_spawn", json!({ "task": "dig deeper" })), say("asked")]);
     let ann = hall.try_join(NewMember { task: Some("go".into()), ..named("ann") }).await.unwrap();
     hall.rest().await;
-    let runs = hall.world.engine.runs_of(&ann.session_key, 9).await.unwrap();
+    let runs = hall.world.engine.list_runs(&ann.session_key, 9).await.unwrap();
     assert_eq!(runs.len(), 1, "a member may begin sub-agents of its own");
-    let below = hall.world.engine.session(&runs[0].child).await.unwrap();
+    let below = hall.world.engine.load_session(&runs[0].child).await.unwrap();
     assert_eq!(below.spawn_depth, 2);
     let mut flat = AgentSpec::with_id(AgentId::main());
     flat.subagents.max_spawn_depth = 0;
@@ -192,10 +198,10 @@ async fn depth_below_a_member_is_bounded_too(hall: Hall) {
         let member = hall.try_join(NewMember { task: Some("go".into()), ..named(name) }).await.unwrap();
         hall.rest().await;
         let engine = &hall.world.engine;
-        let runs = engine.runs_of(&member.session_key, 9).await.unwrap();
+        let runs = engine.list_runs(&member.session_key, 9).await.unwrap();
         assert_eq!(runs.len(), usize::from(most > 1), "{name}");
         for run in runs {
-            let tools = engine.tools_of(None, Some(&run.child)).await.unwrap();
+            let tools = engine.explain_tools(None, Some(&run.child)).await.unwrap();
             let spawns = tools.iter().any(|one| one.tool.name == "sessions_spawn" && one.allowed);
             assert_eq!(spawns, most > 2, "what {name} began");
         }
@@ -209,8 +215,11 @@ async fn the_end_of_a_task_is_announced_to_the_lead(hall: Hall) {
     let by = actor(&ann.session_key);
     let engine = &hall.world.engine;
     engine.claim_task(&by, TEAM, Some(TaskNo(1))).await.unwrap();
-    let finish =
-        Finish { state: TeamTaskState::Completed, summary: Some("drawn in blue".into()), artifacts: vec![] };
+    let finish = TaskOutcome {
+        state: TeamTaskState::Completed,
+        summary: Some("drawn in blue".into()),
+        artifacts: vec![],
+    };
     engine.finish_task(&by, TEAM, TaskNo(1), finish).await.unwrap();
     hall.rest().await;
     let lines = hall.world.transcript("me").await;
@@ -234,9 +243,12 @@ async fn a_shutdown_closes_sessions(hall: Hall) {
     let ann = hall.join("ann").await;
     hall.task("left", &[]).await;
     hall.world.engine.claim_task(&actor(&ann.session_key), TEAM, None).await.unwrap();
-    hall.world.engine.shut_team(&lead(), TEAM, "", true).await.unwrap();
+    hall.world.engine.shut_down_team(&lead(), TEAM, "", true).await.unwrap();
     hall.rest().await;
-    assert_eq!(hall.world.engine.session(&ann.session_key).await.unwrap().status, SessionStatus::Archived);
+    assert_eq!(
+        hall.world.engine.load_session(&ann.session_key).await.unwrap().status,
+        SessionStatus::Archived
+    );
     assert_eq!(code(&hall.send(&actor(&ann.session_key), "lead", "x").await), "unknown_team");
 }
 
@@ -257,7 +269,7 @@ async fn members_that_join_at_once_are_all_there(hall: Hall) {
         joins.into_iter().map(|one| one.join().unwrap()).collect::<HashSet<_>>()
     });
     assert_eq!(joined.await.unwrap().len(), 8, "each has a session of its own");
-    let view = hall.world.engine.team_view(&lead(), TEAM).await.unwrap();
+    let view = hall.world.engine.team_snapshot(&lead(), TEAM).await.unwrap();
     let mut found: Vec<String> = view.members.iter().map(|one| one.member.name.clone()).collect();
     found.sort_unstable();
     assert_eq!(found, names);
@@ -269,7 +281,7 @@ async fn only_the_lead_adds_members_and_only_so_many(hall: Hall) {
     let ann = hall.join("ann").await;
     let by = actor(&ann.session_key);
     assert_eq!(code(&hall.world.engine.spawn_teammate(&by, TEAM, named("bob")).await), "not_lead");
-    assert_eq!(code(&hall.world.engine.shut_team(&by, TEAM, "", true).await), "not_lead");
+    assert_eq!(code(&hall.world.engine.shut_down_team(&by, TEAM, "", true).await), "not_lead");
     assert_eq!(code(&hall.try_join(named("ann")).await), "member_exists");
     for n in 1..10 {
         hall.join(&format!("m{n}")).await;
@@ -294,11 +306,11 @@ async fn a_member_asks_for_permission_under_its_own_name(hall: Hall) {
     let hall = hall.with_team().await;
     // Who writes to the lead is who the team works for.
     hall.world.says("go on").await;
-    let mut watch = hall.world.engine.hub.watch(&World::key("me"));
+    let mut watch = hall.world.engine.hub.subscribe(&World::key("me"));
     hall.script("ann", vec![call("danger", json!({})), say("done")]);
     hall.try_join(NewMember { task: Some("begin".into()), ..named("ann") }).await.unwrap();
     let id = crate::approvals::question(&hall.world).await;
-    let asked = hall.world.engine.question(&id).await.unwrap().unwrap();
+    let asked = hall.world.engine.find_approval(&id).await.unwrap().unwrap();
     assert_eq!(asked.asked_by, "ann");
     let shown = loop {
         if let FrameKind::ApprovalAsked { asked_by, .. } = &watch.recv().await.unwrap().kind {
@@ -306,6 +318,8 @@ async fn a_member_asks_for_permission_under_its_own_name(hall: Hall) {
         }
     };
     assert_eq!(shown, "ann", "in the conversation of the lead, too");
-    decide(&hall.world.engine, &id, crate::approvals::by_owner(ApprovalDecision::Approve)).await.unwrap();
+    decide_approval(&hall.world.engine, &id, crate::approvals::by_owner(ApprovalDecision::Approve))
+        .await
+        .unwrap();
     hall.rest().await;
 }

@@ -36,7 +36,7 @@ fn longest(hall: &Hall) -> usize {
 }
 
 async fn all_is_read(hall: &Hall) {
-    let letters = hall.world.engine.team_letters(TEAM, 100).await.unwrap();
+    let letters = hall.world.engine.list_team_messages(TEAM, 100).await.unwrap();
     let unread: Vec<_> =
         letters.iter().filter(|one| one.to == "ann" && one.state != TeamMessageState::Read).collect();
     assert!(unread.is_empty(), "{unread:?}");
@@ -97,7 +97,7 @@ async fn a_letter_longer_than_the_window_is_shown_in_part(hall: Hall) {
             .all(|words| text.contains(words))
     };
     assert!(shown.iter().any(|text| in_part(&text)));
-    let stored = hall.world.engine.team_letters(TEAM, 100).await.unwrap();
+    let stored = hall.world.engine.list_team_messages(TEAM, 100).await.unwrap();
     assert!(stored.iter().any(|one| one.content == long), "what is stored stays whole");
 }
 
@@ -134,7 +134,7 @@ async fn what_was_answered_leaves_room_for_what_is_new(hall: Hall) {
     let (hall, gate, usual) = with_busy_ann(hall).await;
     let mut settings = hall.world.ground.settings.clone();
     settings.default_context_window = usual + 4_000;
-    hall.world.engine.reload(settings);
+    hall.world.engine.reload_settings(settings);
     let second = Arc::new(Semaphore::new(0));
     let look = Line::Call("TaskList".to_owned(), json!({ "team_name": TEAM }));
     hall.script("ann", vec![vec![Line::Gate(Arc::clone(&second)), look]]);

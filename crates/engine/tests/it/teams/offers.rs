@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polyclaw_domain::task::{TaskNo, TeamTaskState};
-use polyclaw_engine::team::{NewMember, Update, Wanted};
+use polyclaw_engine::team::{NewMember, TaskFilter, TeamTaskUpdate};
 use polyclaw_testkit::Line;
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -19,7 +19,7 @@ on_both!(
 );
 
 async fn state(hall: &Hall, no: TaskNo) -> TeamTaskState {
-    let all = Wanted { with_ended: true, ..Wanted::default() };
+    let all = TaskFilter { with_ended: true, ..TaskFilter::default() };
     let tasks = hall.world.engine.list_tasks(&lead(), TEAM, all).await.unwrap();
     tasks.into_iter().find(|task| task.no == no).unwrap().state
 }
@@ -98,7 +98,7 @@ async fn a_member_that_does_not_take_a_task_is_not_asked_for_ever(hall: Hall) {
     hall.rest().await;
     assert_eq!(hall.shown("ann").len(), asked);
     hall.world.engine.claim_task(&ann, TEAM, Some(no)).await.unwrap();
-    let back = Update { state: Some(TeamTaskState::Pending), ..Update::default() };
+    let back = TeamTaskUpdate { state: Some(TeamTaskState::Pending), ..TeamTaskUpdate::default() };
     hall.world.engine.update_task(&ann, TEAM, no, back).await.unwrap();
     hall.rest().await;
     assert_eq!(hall.shown("ann").len(), asked, "who gave it back is not asked either");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use polyclaw_domain::team::PlanApproval;
 use polyclaw_domain::team_message::TeamMessageKind;
-use polyclaw_engine::team::{Actor, NewMember, Outgoing, Receipt, Spawned};
+use polyclaw_engine::team::{NewMember, OutgoingTeamMessage, SpawnedTeammate, TeamActor, TeamMessageReceipt};
 use polyclaw_engine::{Error, Result};
 use polyclaw_testkit::Line;
 use polyclaw_testkit::world::World;
@@ -43,18 +43,23 @@ async fn request_of(hall: &Hall) -> String {
     plan_of(hall).await.unwrap().request_id().unwrap().to_owned()
 }
 
-async fn submit(hall: &Hall, by: &Actor, plan: &str) -> Result<Receipt> {
-    hall.world.engine.send_letter(by, TEAM, letter(TeamMessageKind::PlanApprovalRequest, plan)).await
+async fn submit(hall: &Hall, by: &TeamActor, plan: &str) -> Result<TeamMessageReceipt> {
+    hall.world.engine.send_team_message(by, TEAM, letter(TeamMessageKind::PlanApprovalRequest, plan)).await
 }
 
-async fn answer(hall: &Hall, by: &Actor, request: &str, (approve, text): (bool, &str)) -> Result<Receipt> {
-    let outgoing = Outgoing {
+async fn answer(
+    hall: &Hall,
+    by: &TeamActor,
+    request: &str,
+    (approve, text): (bool, &str),
+) -> Result<TeamMessageReceipt> {
+    let outgoing = OutgoingTeamMessage {
         to: Some("ann".into()),
         request_id: Some(request.to_owned()),
         approve: Some(approve),
         ..letter(TeamMessageKind::PlanApprovalResponse, text)
     };
-    hall.world.engine.send_letter(by, TEAM, outgoing).await
+    hall.world.engine.send_team_message(by, TEAM, outgoing).await
 }
 
 /// The names of the tools that each prompt of ann's held.
@@ -68,7 +73,7 @@ fn holds(tools: &[String], name: &str) -> bool {
     tools.iter().any(|tool| tool == name)
 }
 
-async fn joined(hall: Hall) -> (Hall, Spawned) {
+async fn joined(hall: Hall) -> (Hall, SpawnedTeammate) {
     let hall = hall.with_team().await;
     let ann = hall.try_join(planner(None)).await.unwrap();
     (hall, ann)
@@ -105,8 +110,8 @@ async fn until_its_plan_is_approved_a_member_only_reads(hall: Hall) {
         request_of(&hall).await
     );
     assert!(hall.times("lead", &asked) > 0);
-    let view = hall.world.engine.team_view(&lead(), TEAM).await.unwrap();
-    assert!(view.for_people().contains("idle, plan waits for approval"), "{}", view.for_people());
+    let view = hall.world.engine.team_snapshot(&lead(), TEAM).await.unwrap();
+    assert!(view.to_text().contains("idle, plan waits for approval"), "{}", view.to_text());
     hall.script("lead", vec![call("TeamStatus", json!({ "team_name": TEAM })), say("I see.")]);
     hall.world.says("what do they want to do?").await;
     assert!(hall.times("lead", "\"plan_content\":\"First blue, then red.\"") > 0, "a lead can read it again");
@@ -153,19 +158,19 @@ async fn only_the_lead_and_people_answer_a_plan(hall: Hall) {
     let own = actor(&ann.session_key);
     submit(&hall, &own, "All red.").await.unwrap();
     let request = request_of(&hall).await;
-    for by in [own, actor(&bob.session_key), Actor::in_name_of(Some("ann".into()), "c".into())] {
+    for by in [own, actor(&bob.session_key), TeamActor::on_behalf_of(Some("ann".into()), "c".into())] {
         assert_eq!(code(&answer(&hall, &by, &request, (true, "")).await), "not_lead");
     }
     let none = submit(&hall, &actor(&bob.session_key), "Mine.").await;
     assert!(matches!(none, Err(Error::Team(_))), "{none:?}");
     assert!(plan_of(&hall).await.is_some());
-    let person = Actor::Operator { call: "by hand".into() };
-    let sent = Outgoing {
+    let person = TeamActor::Operator { call: "by hand".into() };
+    let sent = OutgoingTeamMessage {
         to: Some("ann".into()),
         approve: Some(true),
         ..letter(TeamMessageKind::PlanApprovalResponse, "")
     };
-    hall.world.engine.send_letter(&person, TEAM, sent).await.unwrap();
+    hall.world.engine.send_team_message(&person, TEAM, sent).await.unwrap();
     assert_eq!(plan_of(&hall).await, None);
 }
 
@@ -179,7 +184,7 @@ async fn a_call_made_again_changes_nothing(hall: Hall) {
     assert_eq!(plan_of(&hall).await, Some(PlanApproval::Required), "it was rejected already");
     answer(&hall, &no, &request, (false, "No red.")).await.unwrap();
     hall.rest().await;
-    let letters = hall.world.engine.team_letters(TEAM, 100).await.unwrap();
+    let letters = hall.world.engine.list_team_messages(TEAM, 100).await.unwrap();
     let of = |kind| letters.iter().filter(|letter| letter.kind == kind).count();
     assert_eq!((of(TeamMessageKind::PlanApprovalRequest), of(TeamMessageKind::PlanApprovalResponse)), (1, 1));
 }
@@ -225,7 +230,7 @@ async fn nobody_without_approval_is_offered_a_task(hall: Hall) {
     hall.rest().await;
     answer(&hall, &lead(), &request_of(&hall).await, (true, "")).await.unwrap();
     hall.rest().await;
-    let letters = hall.world.engine.team_letters(TEAM, 100).await.unwrap();
+    let letters = hall.world.engine.list_team_messages(TEAM, 100).await.unwrap();
     assert!(
         letters.iter().any(|one| one.kind == TeamMessageKind::Task && one.to == "ann"),
         "from then on it is"
@@ -237,7 +242,8 @@ async fn a_chat_finds_a_plan_in_any_team_it_leads(hall: Hall) {
     let plan = "All \u{202e}red.";
     submit(&hall, &actor(&ann.session_key), plan).await.unwrap();
     hall.create("later").await.unwrap();
-    let told = async |line: &str| hall.world.engine.command(&World::key("me"), line).await.unwrap().unwrap();
+    let told =
+        async |line: &str| hall.world.engine.run_command(&World::key("me"), line).await.unwrap().unwrap();
     let listed = told("/team").await;
     assert!(
         listed.contains("web (active): 1 member, ") && listed.contains("; 1 plan waits for approval"),
@@ -253,8 +259,14 @@ async fn a_chat_finds_a_plan_in_any_team_it_leads(hall: Hall) {
     hall.world.engine.spawn_teammate(&lead(), "later", bob).await.unwrap();
     let asked = told("/team send ann Soon.").await;
     assert_eq!(asked, "You lead several teams: web, later. Say which one, before 'ann'.");
-    let focused =
-        hall.world.engine.command(&World::key("me"), "/focus ann").await.unwrap().unwrap_err().to_string();
+    let focused = hall
+        .world
+        .engine
+        .run_command(&World::key("me"), "/focus ann")
+        .await
+        .unwrap()
+        .unwrap_err()
+        .to_string();
     assert!(focused.contains("(team web)") && focused.contains("(team later)"), "{focused}");
     assert_eq!(told("/team plan web ann approve").await, "ann may begin.");
     for (line, usage) in [("/team plan", "Say whose: /team plan"), ("/team send", "Say to whom: /team send")]

@@ -2,7 +2,7 @@
 
 use polyclaw_domain::job::JobState;
 use polyclaw_domain::task::TeamTaskState;
-use polyclaw_engine::team::Finish;
+use polyclaw_engine::team::TaskOutcome;
 use polyclaw_store::messages::SessionMessage;
 use polyclaw_store::{jobs, messages, sessions};
 use serde_json::json;
@@ -36,7 +36,7 @@ async fn every_result_is_in_later_turns_of_the_lead(hall: Hall) {
         let no = hall.task(&format!("part {n}"), &[]).await;
         hall.world.engine.claim_task(&ann, TEAM, Some(no)).await.unwrap();
         let summary = Some(format!("RESULT-{n}"));
-        let how = Finish { state: TeamTaskState::Completed, summary, artifacts: vec![] };
+        let how = TaskOutcome { state: TeamTaskState::Completed, summary, artifacts: vec![] };
         hall.world.engine.finish_task(&ann, TEAM, no, how).await.unwrap();
     }
     hall.rest().await;

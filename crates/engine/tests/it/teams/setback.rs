@@ -9,7 +9,7 @@ use polyclaw_domain::provider::{ErrorClass, ProviderError};
 use polyclaw_domain::team::MemberState;
 use polyclaw_domain::team::failures::FailureStreak;
 use polyclaw_domain::team_message::{TeamMessageKind, TeamMessageState};
-use polyclaw_engine::team::{NewTask, Outgoing};
+use polyclaw_engine::team::{NewTeamTask, OutgoingTeamMessage};
 use polyclaw_store::{Db, outbox, teams};
 use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Line, Script, Scripted};
@@ -62,8 +62,8 @@ impl Outage {
     }
 
     async fn write(&self, to: &str, text: &str) {
-        let outgoing = Outgoing { to: Some(to.into()), ..letter(TeamMessageKind::Message, text) };
-        self.world.engine.send_letter(&lead(), TEAM, outgoing).await.unwrap();
+        let outgoing = OutgoingTeamMessage { to: Some(to.into()), ..letter(TeamMessageKind::Message, text) };
+        self.world.engine.send_team_message(&lead(), TEAM, outgoing).await.unwrap();
     }
 
     fn calls(&self, name: &str) -> usize {
@@ -71,16 +71,16 @@ impl Outage {
     }
 
     async fn setback(&self, name: &str) -> Option<FailureStreak> {
-        let view = self.world.engine.team_view(&lead(), TEAM).await.unwrap();
+        let view = self.world.engine.team_snapshot(&lead(), TEAM).await.unwrap();
         match name {
-            "lead" => view.lead_setback,
+            "lead" => view.lead_failure_streak,
             _ => view.members.into_iter().find(|one| one.member.name == name).unwrap().failures,
         }
     }
 
     /// Whether everything that was written to a name is read.
     async fn has_read(&self, name: &str) -> bool {
-        let letters = self.world.engine.team_letters(TEAM, 99).await.unwrap();
+        let letters = self.world.engine.list_team_messages(TEAM, 99).await.unwrap();
         letters.iter().filter(|letter| letter.to == name).all(|letter| letter.state == TeamMessageState::Read)
     }
 }
@@ -95,7 +95,7 @@ async fn what_an_outage_left_is_done_when_the_model_is_back() {
     seconds(10).await;
     outage.set_down(true);
     outage.write("ann", "look").await;
-    let new = NewTask { subject: "draw".into(), ..NewTask::default() };
+    let new = NewTeamTask { subject: "draw".into(), ..NewTeamTask::default() };
     outage.world.engine.create_task(&lead(), TEAM, new).await.unwrap();
     seconds(6).await;
     let setback = outage.setback("ann").await.expect("people see that it fails");
@@ -108,7 +108,7 @@ async fn what_an_outage_left_is_done_when_the_model_is_back() {
         assert!(outage.has_read(name).await, "{name}");
         assert_eq!(outage.setback(name).await, None, "{name}");
     }
-    let view = outage.world.engine.team_view(&lead(), TEAM).await.unwrap();
+    let view = outage.world.engine.team_snapshot(&lead(), TEAM).await.unwrap();
     assert_eq!(view.counts.in_progress, 1, "the task is taken");
 }
 
@@ -122,7 +122,7 @@ async fn a_long_outage_is_asked_less_and_less_and_a_restart_forgets_nobody() {
     seconds(3600).await;
     // At 0 and after 0.5, 1, 2, 4, 8, 15, 15 minutes.
     assert_eq!(outage.calls("ann") - before, 8);
-    let told = outage.world.engine.team_letters(TEAM, 99).await.unwrap();
+    let told = outage.world.engine.list_team_messages(TEAM, 99).await.unwrap();
     let notices = told.iter().filter(|letter| letter.content.starts_with("ann is idle: failed")).count();
     assert_eq!(notices, 1, "the lead is told once");
     let since = outage.setback("ann").await.unwrap().since;
@@ -181,7 +181,7 @@ async fn without_mail_and_work_nothing_is_tried_and_a_stop_ends_trying() {
     assert!(outage.setback("lead").await.is_some_and(|setback| setback.retry_at.is_none()));
     outage.write("ann", "look").await;
     seconds(5).await;
-    outage.world.engine.stop(&World::key("me")).await.unwrap();
+    outage.world.engine.stop_session(&World::key("me")).await.unwrap();
     let before = outage.model.prompts().len();
     seconds(7200).await;
     assert_eq!(outage.model.prompts().len(), before, "nobody is woken until somebody writes");
@@ -197,7 +197,7 @@ async fn a_name_given_to_another_begins_without_failures(hall: Hall) {
     hall.join("ann").await;
     hall.send(&lead(), "ann", "go").await.unwrap();
     let setback = async || {
-        let view = hall.world.engine.team_view(&lead(), TEAM).await.unwrap();
+        let view = hall.world.engine.team_snapshot(&lead(), TEAM).await.unwrap();
         view.members[0].failures.clone()
     };
     hall.until("it failed", async || setback().await.is_some()).await;
@@ -227,7 +227,7 @@ async fn a_member_that_was_closed_is_not_tried_any_more() {
     let db = outage.world.engine.db();
     let waits = async || db.read(teams::list_retries).await.unwrap().iter().any(|retry| retry.name == "ann");
     assert!(waits().await);
-    let team = outage.world.engine.team_view(&lead(), TEAM).await.unwrap().team;
+    let team = outage.world.engine.team_snapshot(&lead(), TEAM).await.unwrap().team;
     let now = outage.world.engine.now();
     db.write(move |tx| teams::set_member_state(tx, &team.id, "ann", MemberState::Closed, now)).await.unwrap();
     seconds(60).await;

@@ -37,24 +37,28 @@ async fn stopping_the_lead_stops_its_members_with_what_they_began_and_wakes_nobo
     for name in ["ann", "bob"] {
         join(&world, name, false).await;
     }
-    world.engine.send_letter(&lead(), TEAM, letter(TeamMessageKind::Broadcast, "work on")).await.unwrap();
+    world
+        .engine
+        .send_team_message(&lead(), TEAM, letter(TeamMessageKind::Broadcast, "work on"))
+        .await
+        .unwrap();
     world.sends("me", "work on").await.unwrap();
     tokio::time::sleep(Duration::from_secs(30)).await;
     let running = || world.engine.db().read(|tx| jobs::list(tx, None, Some(JobState::Running), 99));
     assert_eq!(running().await.unwrap().len(), 4, "the lead, two members and a child are at work");
     let before = model.prompts().len();
-    let mut stopped = world.engine.stop(&World::key("me")).await.unwrap().children;
+    let mut stopped = world.engine.stop_session(&World::key("me")).await.unwrap().children;
     stopped.sort();
     assert_eq!(stopped, ["a part of it", "ann", "bob"]);
     tokio::time::sleep(Duration::from_secs(600)).await;
     world.settled().await;
     assert_eq!(model.prompts().len(), before, "no turn is begun because others were stopped");
     assert_eq!(running().await.unwrap().len(), 0, "everybody rests");
-    world.engine.send_letter(&lead(), TEAM, letter(TeamMessageKind::Broadcast, "go on")).await.unwrap();
+    world.engine.send_team_message(&lead(), TEAM, letter(TeamMessageKind::Broadcast, "go on")).await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert!(model.prompts().len() > before, "and can be woken again");
     let again = model.prompts().iter().skip(before).any(|prompt| said(prompt).contains("work on<"));
     assert!(again, "what the stopped turns were shown was not read, and is shown again");
-    world.engine.stop(&World::key("me")).await.unwrap();
+    world.engine.stop_session(&World::key("me")).await.unwrap();
     world.settled().await;
 }

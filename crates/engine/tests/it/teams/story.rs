@@ -130,7 +130,7 @@ async fn a_team_builds_something_and_its_lead_tells_of_it() {
     assert_eq!(page, "<head>\n<body>\n<foot>\n");
     let seen: Vec<String> = world.ground.outlet.visible().into_iter().map(|(_, text)| text).collect();
     assert!(seen.iter().any(|text| text.contains("The page is built")), "{seen:?}");
-    assert!(world.engine.teams(false).await.unwrap().is_empty(), "it ended cleanly");
+    assert!(world.engine.list_teams(false).await.unwrap().is_empty(), "it ended cleanly");
     assert!(!folder.path().join("teams").join(TEAM).exists());
     let prompts: Vec<String> = model.prompts().iter().map(said).collect();
     assert!(prompts.iter().any(|text| text.contains("check did not pass")), "one check failed");

@@ -6,7 +6,9 @@ use polyclaw_domain::event::EventKind;
 use polyclaw_domain::task::{TaskNo, TeamTaskState};
 use polyclaw_domain::team::TeamStatus;
 use polyclaw_domain::team_message::{TeamMessageKind, TeamMessageState};
-use polyclaw_engine::team::{Actor, Finish, NewMember, NewTask, Outgoing, TaskChange, Update};
+use polyclaw_engine::team::{
+    NewMember, NewTeamTask, OutgoingTeamMessage, TaskChange, TaskOutcome, TeamActor, TeamTaskUpdate,
+};
 use polyclaw_store::events;
 use polyclaw_testkit::Line;
 use serde_json::{Value, json};
@@ -27,8 +29,8 @@ on_both!(
     whoever_wrote_what_nobody_will_read_can_see_so,
 );
 
-fn operator() -> Actor {
-    Actor::Operator { call: format!("op{}", super::fixture::lead().call()) }
+fn operator() -> TeamActor {
+    TeamActor::Operator { call: format!("op{}", super::fixture::lead().call_id()) }
 }
 
 /// What the calls of somebody's last turn were answered, as values.
@@ -68,16 +70,20 @@ async fn members_list_change_and_end_tasks_with_tools(hall: Hall) {
     hall.join("bob").await;
     hall.task("draw", &[]).await;
     hall.task("hang", &[1]).await;
-    hall.try_task(NewTask {
+    hall.try_task(NewTeamTask {
         subject: "paint".into(),
         capability: Some("paint".into()),
-        ..NewTask::default()
+        ..NewTeamTask::default()
     })
     .await
     .unwrap();
-    hall.try_task(NewTask { subject: "for bob".into(), assignee: Some("bob".into()), ..NewTask::default() })
-        .await
-        .unwrap();
+    hall.try_task(NewTeamTask {
+        subject: "for bob".into(),
+        assignee: Some("bob".into()),
+        ..NewTeamTask::default()
+    })
+    .await
+    .unwrap();
     hall.rest().await;
     hall.try_join(NewMember { name: "ann".into(), task: Some("go".into()), ..NewMember::default() })
         .await
@@ -97,7 +103,8 @@ async fn members_list_change_and_end_tasks_with_tools(hall: Hall) {
 
 async fn a_capability_is_a_member_s_own(hall: Hall) {
     let hall = hall.with_team().await;
-    let new = NewTask { subject: "paint".into(), capability: Some("paint".into()), ..NewTask::default() };
+    let new =
+        NewTeamTask { subject: "paint".into(), capability: Some("paint".into()), ..NewTeamTask::default() };
     hall.try_task(new).await.unwrap();
     let claim = call("TaskClaim", json!({ "team_name": TEAM, "task_id": 1 }));
     hall.script("ann", vec![claim.clone(), say("no")]);
@@ -121,12 +128,12 @@ async fn the_lead_ends_what_nobody_holds_and_lets_go_of_what_is_waited_for(hall:
     }
     hall.rest().await;
     let engine = &hall.world.engine;
-    let end = |state| Finish { state, summary: Some("the lead's word".into()), artifacts: vec![] };
+    let end = |state| TaskOutcome { state, summary: Some("the lead's word".into()), artifacts: vec![] };
     let refused = engine.finish_task(&ann, TEAM, TaskNo(1), end(TeamTaskState::Failed)).await;
     assert_eq!(code(&refused), "task_not_yours", "a member ends what it holds");
     engine.finish_task(&lead(), TEAM, TaskNo(1), end(TeamTaskState::Failed)).await.unwrap();
     let task = |no| {
-        let wanted = polyclaw_engine::team::Wanted { with_ended: true, ..Default::default() };
+        let wanted = polyclaw_engine::team::TaskFilter { with_ended: true, ..Default::default() };
         async move {
             let all = engine.list_tasks(&lead(), TEAM, wanted).await.unwrap();
             all.into_iter().find(|task| task.no == TaskNo(no)).unwrap()
@@ -135,8 +142,10 @@ async fn the_lead_ends_what_nobody_holds_and_lets_go_of_what_is_waited_for(hall:
     let ended = task(1).await;
     assert_eq!((ended.state, ended.ended_by.as_deref()), (TeamTaskState::Failed, Some("lead")));
     assert_eq!(task(2).await.blocked_by, [TaskNo(1)], "what failed blocks");
-    let drops =
-        |no| Update { state: None, change: TaskChange { drops: vec![TaskNo(no)], ..TaskChange::default() } };
+    let drops = |no| TeamTaskUpdate {
+        state: None,
+        change: TaskChange { drops: vec![TaskNo(no)], ..TaskChange::default() },
+    };
     assert_eq!(code(&engine.update_task(&ann, TEAM, TaskNo(2), drops(1)).await), "not_lead");
     let changed = engine.update_task(&lead(), TEAM, TaskNo(2), drops(1)).await.unwrap();
     assert!(changed.needs.is_empty() && changed.blocked_by.is_empty());
@@ -156,16 +165,16 @@ async fn an_update_that_is_refused_changes_nothing(hall: Hall) {
     let engine = &hall.world.engine;
     engine.claim_task(&lead(), TEAM, Some(TaskNo(1))).await.unwrap();
     let no_such = TaskChange { needs: vec![TaskNo(99)], note: Some("begun".into()), ..TaskChange::default() };
-    let update = Update { state: Some(TeamTaskState::InProgress), change: no_such };
+    let update = TeamTaskUpdate { state: Some(TeamTaskState::InProgress), change: no_such };
     let refused = engine.update_task(&lead(), TEAM, TaskNo(1), update).await;
     assert_eq!(code(&refused), "unknown_dependency");
     let swap = TaskChange { needs: vec![TaskNo(99)], drops: vec![TaskNo(2)], ..TaskChange::default() };
-    let update = Update { state: None, change: swap };
+    let update = TeamTaskUpdate { state: None, change: swap };
     assert!(engine.update_task(&lead(), TEAM, TaskNo(3), update).await.is_err());
-    let all = engine.list_tasks(&lead(), TEAM, polyclaw_engine::team::Wanted::default()).await.unwrap();
+    let all = engine.list_tasks(&lead(), TEAM, polyclaw_engine::team::TaskFilter::default()).await.unwrap();
     let task = |no| all.iter().find(|task| task.no == TaskNo(no)).unwrap();
     assert_eq!((task(1).state, task(3).needs.as_slice()), (TeamTaskState::Claimed, &[TaskNo(2)][..]));
-    let give_back = Update { state: Some(TeamTaskState::Pending), ..Update::default() };
+    let give_back = TeamTaskUpdate { state: Some(TeamTaskState::Pending), ..TeamTaskUpdate::default() };
     engine.update_task(&lead(), TEAM, TaskNo(1), give_back).await.unwrap();
 }
 
@@ -193,10 +202,10 @@ async fn force_needs_a_person(hall: Hall) {
     hall.until("the lead tried", async || hall.times("lead", "Only a person stops a team by force") > 0)
         .await;
     hall.rest().await;
-    assert_eq!(hall.world.engine.teams(false).await.unwrap()[0].status, TeamStatus::Active);
+    assert_eq!(hall.world.engine.list_teams(false).await.unwrap()[0].status, TeamStatus::Active);
     hall.script("lead", vec![stop, say("stopped")]);
     hall.world.says("stop them by force").await;
-    assert!(hall.world.engine.teams(false).await.unwrap().is_empty(), "where a person asks for it");
+    assert!(hall.world.engine.list_teams(false).await.unwrap().is_empty(), "where a person asks for it");
 }
 
 async fn the_config_follows_turns(hall: Hall) {
@@ -210,8 +219,8 @@ async fn the_config_follows_turns(hall: Hall) {
     hall.script("ann", vec![vec![Line::Gate(Arc::clone(&gate)), Line::Say("done".to_owned())]]);
     hall.send(&lead(), "ann", "work").await.unwrap();
     hall.until("the file says that it works", async || ann()["status"] == "working").await;
-    let shown = hall.world.engine.team_view(&lead(), TEAM).await.unwrap();
-    assert!(shown.block(polyclaw_domain::team::state::TeamStateReader::Lead).contains(") working"));
+    let shown = hall.world.engine.team_snapshot(&lead(), TEAM).await.unwrap();
+    assert!(shown.prompt_block(polyclaw_domain::team::state::TeamStateReader::Lead).contains(") working"));
     gate.add_permits(1);
     hall.until("the file says that it rests", async || ann()["status"] == "idle").await;
     assert_ne!(ann()["lastActiveAt"], before);
@@ -229,14 +238,14 @@ async fn mailboxes_have_every_letter_once(hall: Hall) {
     assert_eq!(same, 1, "{:?}", hall.inbox("ann"));
     // One that objects keeps the team.
     hall.rest().await;
-    let asked = hall.world.engine.shut_team(&lead(), TEAM, "", false).await.unwrap();
-    let no = Outgoing {
+    let asked = hall.world.engine.shut_down_team(&lead(), TEAM, "", false).await.unwrap();
+    let no = OutgoingTeamMessage {
         request_id: Some(asked.members[0].request_id.clone()),
         approve: Some(false),
         reason: Some("not yet".into()),
         ..letter(TeamMessageKind::ShutdownResponse, "")
     };
-    hall.world.engine.send_letter(&actor(&ann.session_key), TEAM, no).await.unwrap();
+    hall.world.engine.send_team_message(&actor(&ann.session_key), TEAM, no).await.unwrap();
     let goes_on = |one: &Value| one["content"].as_str().unwrap().starts_with("The team goes on: ann");
     hall.until("that is told", async || hall.inbox("lead").iter().any(goes_on)).await;
     // Another life finds what it has written and writes none of it again.
@@ -252,7 +261,7 @@ async fn mailboxes_have_every_letter_once(hall: Hall) {
         .await
         .unwrap();
     let world = world.killed().await.wake(polyclaw_testkit::Faulty::never());
-    world.engine.shut_team(&lead(), TEAM, "", true).await.unwrap();
+    world.engine.shut_down_team(&lead(), TEAM, "", true).await.unwrap();
     let trash = std::fs::read_dir(folder.path().join("teams/.trash")).unwrap().next().unwrap().unwrap();
     let text = std::fs::read_to_string(trash.path().join("inbox/lead/messages.jsonl")).unwrap();
     let all: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -265,16 +274,16 @@ async fn mailboxes_have_every_letter_once(hall: Hall) {
 }
 
 async fn a_team_that_has_ended_is_ended_again_without_a_word(hall: Hall) {
-    assert_eq!(code(&hall.world.engine.shut_team(&operator(), TEAM, "", false).await), "unknown_team");
+    assert_eq!(code(&hall.world.engine.shut_down_team(&operator(), TEAM, "", false).await), "unknown_team");
     let hall = hall.with_team().await;
-    for by in [operator(), operator(), Actor::in_name_of(None, "again".into()), lead()] {
-        let ended = hall.world.engine.shut_team(&by, TEAM, "", true).await.unwrap();
+    for by in [operator(), operator(), TeamActor::on_behalf_of(None, "again".into()), lead()] {
+        let ended = hall.world.engine.shut_down_team(&by, TEAM, "", true).await.unwrap();
         assert_eq!((ended.status, ended.members.len()), (TeamStatus::Shutdown, 0));
     }
-    let member = Actor::in_name_of(Some("ann".into()), "not mine".into());
-    assert_eq!(code(&hall.world.engine.shut_team(&member, TEAM, "", true).await), "unknown_team");
+    let member = TeamActor::on_behalf_of(Some("ann".into()), "not mine".into());
+    assert_eq!(code(&hall.world.engine.shut_down_team(&member, TEAM, "", true).await), "unknown_team");
     hall.rest().await;
-    assert_eq!(hall.world.engine.teams(true).await.unwrap().len(), 1, "it ended once");
+    assert_eq!(hall.world.engine.list_teams(true).await.unwrap().len(), 1, "it ended once");
 }
 
 async fn whoever_wrote_what_nobody_will_read_can_see_so(hall: Hall) {
@@ -285,7 +294,7 @@ async fn whoever_wrote_what_nobody_will_read_can_see_so(hall: Hall) {
     hall.send(&lead(), "bob", "begin").await.unwrap();
     hall.until("bob works", async || hall.shown("bob").len() == 1).await;
     hall.send(&actor(&ann.session_key), "bob", "too late").await.unwrap();
-    hall.world.engine.shut_team(&operator(), TEAM, "", true).await.unwrap();
+    hall.world.engine.shut_down_team(&operator(), TEAM, "", true).await.unwrap();
     let kind = EventKind::MailUndeliverable.as_str();
     let told = hall.world.engine.db().read(move |tx| events::list(tx, 0, Some(kind), None, 9)).await.unwrap();
     let mine: Vec<_> = told.iter().filter(|event| event.data["from"] == "ann").collect();
@@ -297,5 +306,5 @@ async fn whoever_wrote_what_nobody_will_read_can_see_so(hall: Hall) {
     let stored =
         hall.world.engine.db().read(move |tx| polyclaw_store::team_messages::get(tx, &id)).await.unwrap();
     assert_eq!(stored.unwrap().state, TeamMessageState::Undeliverable);
-    assert!(hall.world.engine.session(&bob.session_key).await.is_ok());
+    assert!(hall.world.engine.load_session(&bob.session_key).await.is_ok());
 }

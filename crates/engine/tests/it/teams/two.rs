@@ -12,7 +12,7 @@ use polyclaw_domain::session::SessionStatus;
 use polyclaw_domain::task::TaskNo;
 use polyclaw_domain::team::TeamStatus;
 use polyclaw_domain::team_message::{TeamMessage, TeamMessageKind};
-use polyclaw_engine::team::{NewMember, NewTask, Outgoing, Spawned, Wanted};
+use polyclaw_engine::team::{NewMember, NewTeamTask, OutgoingTeamMessage, SpawnedTeammate, TaskFilter};
 use polyclaw_store::{Db, DbTarget, TeamDatabases, team_messages};
 use polyclaw_testkit::postgres::Cluster;
 use polyclaw_testkit::world::Ground;
@@ -32,7 +32,7 @@ on_both!(
 const OTHER: &str = "app";
 
 /// A team each, with an `ann` each.
-async fn namesakes(hall: Hall) -> (Hall, Spawned, Spawned) {
+async fn namesakes(hall: Hall) -> (Hall, SpawnedTeammate, SpawnedTeammate) {
     let hall = hall.with_team().await;
     hall.create(OTHER).await.unwrap();
     let here = hall.join("ann").await;
@@ -43,7 +43,7 @@ async fn namesakes(hall: Hall) -> (Hall, Spawned, Spawned) {
 }
 
 async fn id(hall: &Hall, name: &str) -> TeamId {
-    let all = hall.world.engine.teams(true).await.unwrap();
+    let all = hall.world.engine.list_teams(true).await.unwrap();
     all.into_iter().find(|team| team.name == name).unwrap().id
 }
 
@@ -61,8 +61,11 @@ async fn mail_goes_to_the_namesake_in_its_own_team(hall: Hall) {
         !shown.is_empty() && shown.iter().all(|prompt| prompt.contains("Team: web (active)")),
         "{shown:?}"
     );
-    let other = Outgoing { to: Some("ann".into()), ..letter(TeamMessageKind::Message, "only for the app") };
-    hall.world.engine.send_letter(&lead(), OTHER, other).await.unwrap();
+    let other = OutgoingTeamMessage {
+        to: Some("ann".into()),
+        ..letter(TeamMessageKind::Message, "only for the app")
+    };
+    hall.world.engine.send_team_message(&lead(), OTHER, other).await.unwrap();
     hall.rest().await;
     for prompt in hall.shown("ann") {
         let is_web = prompt.contains("Team: web (active)");
@@ -87,12 +90,12 @@ async fn a_task_is_of_one_team_though_another_has_its_number(hall: Hall) {
     let (hall, here, there) = namesakes(hall).await;
     let engine = &hall.world.engine;
     hall.task("draw", &[]).await;
-    let new = NewTask { subject: "write".into(), ..NewTask::default() };
+    let new = NewTeamTask { subject: "write".into(), ..NewTeamTask::default() };
     assert_eq!(engine.create_task(&lead(), OTHER, new).await.unwrap(), TaskNo(1));
     let refused = engine.claim_task(&actor(&there.session_key), TEAM, Some(TaskNo(1))).await;
     assert_eq!(code(&refused), "not_in_team");
     engine.claim_task(&actor(&here.session_key), TEAM, Some(TaskNo(1))).await.unwrap();
-    let other = engine.list_tasks(&lead(), OTHER, Wanted::default()).await.unwrap();
+    let other = engine.list_tasks(&lead(), OTHER, TaskFilter::default()).await.unwrap();
     assert!(other[0].lease.is_none() && other[0].subject == "write", "{other:?}");
     let taken = engine.claim_task(&actor(&there.session_key), OTHER, None).await.unwrap();
     assert_eq!((taken.subject.as_str(), taken.lease.unwrap().session), ("write", there.session_key.clone()));
@@ -101,27 +104,32 @@ async fn a_task_is_of_one_team_though_another_has_its_number(hall: Hall) {
 async fn one_team_ends_and_the_namesake_in_the_other_stays(hall: Hall) {
     let (hall, here, there) = namesakes(hall).await;
     let engine = &hall.world.engine;
-    let asked = engine.shut_team(&lead(), TEAM, "done", false).await.unwrap();
-    let yes = Outgoing {
+    let asked = engine.shut_down_team(&lead(), TEAM, "done", false).await.unwrap();
+    let yes = OutgoingTeamMessage {
         request_id: Some(asked.members[0].request_id.clone()),
         approve: Some(true),
         ..letter(TeamMessageKind::ShutdownResponse, "")
     };
     let by = actor(&there.session_key);
-    assert_eq!(code(&engine.send_letter(&by, TEAM, yes.clone()).await), "not_in_team");
-    assert_eq!(code(&engine.send_letter(&by, OTHER, yes.clone()).await), "unknown_request", "nor at home");
-    engine.send_letter(&actor(&here.session_key), TEAM, yes).await.unwrap();
+    assert_eq!(code(&engine.send_team_message(&by, TEAM, yes.clone()).await), "not_in_team");
+    assert_eq!(
+        code(&engine.send_team_message(&by, OTHER, yes.clone()).await),
+        "unknown_request",
+        "nor at home"
+    );
+    engine.send_team_message(&actor(&here.session_key), TEAM, yes).await.unwrap();
     hall.rest().await;
-    let left = engine.teams(false).await.unwrap();
+    let left = engine.list_teams(false).await.unwrap();
     assert_eq!(
         left.iter().map(|team| (team.name.as_str(), team.status)).collect::<Vec<_>>(),
         [(OTHER, TeamStatus::Active)]
     );
-    assert_eq!(engine.session(&here.session_key).await.unwrap().status, SessionStatus::Archived);
-    assert_eq!(engine.session(&there.session_key).await.unwrap().status, SessionStatus::Active);
+    assert_eq!(engine.load_session(&here.session_key).await.unwrap().status, SessionStatus::Archived);
+    assert_eq!(engine.load_session(&there.session_key).await.unwrap().status, SessionStatus::Active);
     assert!(!hall.path(TEAM).exists() && hall.path(OTHER).join("config.json").exists());
-    let word = Outgoing { to: Some("lead".into()), ..letter(TeamMessageKind::Message, "still here") };
-    engine.send_letter(&actor(&there.session_key), OTHER, word).await.unwrap();
+    let word =
+        OutgoingTeamMessage { to: Some("lead".into()), ..letter(TeamMessageKind::Message, "still here") };
+    engine.send_team_message(&actor(&there.session_key), OTHER, word).await.unwrap();
 }
 
 /// Somebody reads the config again and again while turns of a member change it.
@@ -173,12 +181,12 @@ fn a_node_looks_after_a_team_that_began_on_another() {
         team(&there).await;
         let new = NewMember { name: "ann".into(), ..NewMember::default() };
         let ann = there.engine.spawn_teammate(&lead(), TEAM, new).await.unwrap();
-        let task = NewTask { subject: "draw".into(), ..NewTask::default() };
+        let task = NewTeamTask { subject: "draw".into(), ..NewTeamTask::default() };
         there.engine.create_task(&lead(), TEAM, task).await.unwrap();
         there.engine.claim_task(&actor(&ann.session_key), TEAM, None).await.unwrap();
         drop(there.killed().await);
         let is_free = async || {
-            let tasks = here.engine.list_tasks(&lead(), TEAM, Wanted::default()).await.unwrap();
+            let tasks = here.engine.list_tasks(&lead(), TEAM, TaskFilter::default()).await.unwrap();
             tasks[0].lease.is_none()
         };
         until("its task is free", is_free).await;

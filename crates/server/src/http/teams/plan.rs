@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use polyclaw_domain::redact::quote_safely;
 use polyclaw_domain::team_message::TeamMessageKind;
-use polyclaw_engine::team::{MemberPlan, Outgoing};
+use polyclaw_engine::team::{MemberPlan, OutgoingTeamMessage};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -74,7 +74,7 @@ pub async fn answer(
     Ids((team, member)): Ids<Which>,
     Body(body): Body<AnswerPlan>,
 ) -> Result<(StatusCode, Json<Sent>)> {
-    let outgoing = Outgoing {
+    let outgoing = OutgoingTeamMessage {
         kind: TeamMessageKind::PlanApprovalResponse,
         to: Some(member),
         content: body.content,
@@ -83,6 +83,6 @@ pub async fn answer(
         approve: Some(body.approve),
         reason: None,
     };
-    let receipt = app.engine.send_letter(&operator(&app), &team, outgoing).await?;
+    let receipt = app.engine.send_team_message(&operator(&app), &team, outgoing).await?;
     Ok((StatusCode::ACCEPTED, Json(receipt.into())))
 }

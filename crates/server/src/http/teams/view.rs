@@ -6,7 +6,7 @@ use polyclaw_domain::team::state::MemberStatus;
 use polyclaw_domain::team::{PlanApproval, Team};
 use polyclaw_domain::team_message::TeamMessage;
 use polyclaw_domain::time::Millis;
-use polyclaw_engine::team::{Ended, Receipt, Spawned, View};
+use polyclaw_engine::team::{SpawnedTeammate, TeamMessageReceipt, TeamShutdownStatus, TeamSnapshot};
 use polyclaw_store::tasks::TaskEvent;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -73,13 +73,13 @@ pub struct Whole {
     ended: Vec<TaskView>,
 }
 
-impl From<View> for Whole {
-    fn from(view: View) -> Self {
+impl From<TeamSnapshot> for Whole {
+    fn from(view: TeamSnapshot) -> Self {
         Self {
             lead_status: view.lead_status(),
             team: view.team.into(),
             members: view.members.into_iter().map(MemberView::from).collect(),
-            setback: view.lead_setback.map(SetbackView::from),
+            setback: view.lead_failure_streak.map(SetbackView::from),
             is_lead_lost: view.is_lead_lost,
             lead_unread: view.lead_unread,
             counts: json!(view.counts),
@@ -275,8 +275,8 @@ pub struct Joined {
     inherited: Vec<i64>,
 }
 
-impl From<Spawned> for Joined {
-    fn from(spawned: Spawned) -> Self {
+impl From<SpawnedTeammate> for Joined {
+    fn from(spawned: SpawnedTeammate) -> Self {
         Self {
             name: spawned.name,
             session_key: spawned.session_key.to_string(),
@@ -293,8 +293,8 @@ pub struct Sent {
     lost: Vec<String>,
 }
 
-impl From<Receipt> for Sent {
-    fn from(receipt: Receipt) -> Self {
+impl From<TeamMessageReceipt> for Sent {
+    fn from(receipt: TeamMessageReceipt) -> Self {
         let ids = receipt.message_ids.into_iter().map(String::from).collect();
         Self { message_ids: ids, recipients: receipt.recipients, lost: receipt.lost }
     }
@@ -341,8 +341,8 @@ pub struct EndedView {
     members: Value,
 }
 
-impl From<Ended> for EndedView {
-    fn from(ended: Ended) -> Self {
+impl From<TeamShutdownStatus> for EndedView {
+    fn from(ended: TeamShutdownStatus) -> Self {
         Self { status: ended.status.as_str(), members: json!(ended.members) }
     }
 }

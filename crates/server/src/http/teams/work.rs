@@ -5,7 +5,7 @@ use axum::Json;
 use axum::extract::State;
 use polyclaw_domain::run::Artifact;
 use polyclaw_domain::task::{TaskNo, TeamTaskState};
-use polyclaw_engine::team::{Actor, Finish, TaskChange, Update};
+use polyclaw_engine::team::{TaskChange, TaskOutcome, TeamActor, TeamTaskUpdate};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -69,8 +69,8 @@ pub struct TaskEnded {
     unblocked: Vec<i64>,
 }
 
-fn actor(app: &AppState, member: Option<String>) -> Actor {
-    Actor::in_name_of(member, app.engine.next_id())
+fn actor(app: &AppState, member: Option<String>) -> TeamActor {
+    TeamActor::on_behalf_of(member, app.engine.next_id())
 }
 
 /// It is held for as long as a lease lasts, and longer while the session that bears the name is at work. Nobody is woken.
@@ -96,7 +96,7 @@ pub async fn start(
     Ids((team, no)): Ids<Which>,
     Body(body): Body<InNameOf>,
 ) -> Result<Json<TaskView>> {
-    let update = Update { state: Some(TeamTaskState::InProgress), change: TaskChange::default() };
+    let update = TeamTaskUpdate { state: Some(TeamTaskState::InProgress), change: TaskChange::default() };
     let task = app.engine.update_task(&actor(&app, body.member), &team, TaskNo(no), update).await?;
     Ok(Json(task.into()))
 }
@@ -112,7 +112,7 @@ pub async fn release(
     Body(body): Body<ReleaseTask>,
 ) -> Result<Json<TaskView>> {
     let change = TaskChange { note: body.note, ..TaskChange::default() };
-    let update = Update { state: Some(TeamTaskState::Pending), change };
+    let update = TeamTaskUpdate { state: Some(TeamTaskState::Pending), change };
     let task = app.engine.update_task(&actor(&app, body.member), &team, TaskNo(no), update).await?;
     Ok(Json(task.into()))
 }
@@ -128,7 +128,7 @@ pub async fn complete(
     Body(body): Body<CompleteTask>,
 ) -> Result<Json<TaskEnded>> {
     let left = |TaskArtifact { kind, path }| Artifact { kind, path };
-    let finish = Finish {
+    let finish = TaskOutcome {
         state: match body.status {
             TaskEnd::Completed => TeamTaskState::Completed,
             TaskEnd::Failed => TeamTaskState::Failed,
@@ -158,7 +158,7 @@ pub async fn assign(
     Body(body): Body<AssignTask>,
 ) -> Result<Json<TaskView>> {
     let change = TaskChange { assignee: Some(body.assignee), ..TaskChange::default() };
-    let update = Update { state: None, change };
+    let update = TeamTaskUpdate { state: None, change };
     let task = app.engine.update_task(&actor(&app, None), &team, TaskNo(no), update).await?;
     Ok(Json(task.into()))
 }

@@ -1,7 +1,7 @@
 //! A completion as it is written.
 
 use axum::response::Response;
-use polyclaw_engine::Answer;
+use polyclaw_engine::TurnAnswer;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ impl Tell for Writer {
         self.push(Delta { content: Some(text), ..Delta::default() }, None);
     }
 
-    async fn end(&mut self, answer: Result<Answer>) {
+    async fn end(&mut self, answer: Result<TurnAnswer>) {
         match answer.and_then(succeeded) {
             Ok(answer) => self.finish(&answer),
             Err(error) => {
@@ -77,7 +77,7 @@ impl Tell for Writer {
 }
 
 impl Writer {
-    fn finish(&mut self, answer: &Answer) {
+    fn finish(&mut self, answer: &TurnAnswer) {
         let calls = self.calls.of(answer);
         if !calls.is_empty() {
             let indexed = calls.iter().enumerate().map(|(index, call)| {

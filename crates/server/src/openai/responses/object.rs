@@ -2,13 +2,13 @@
 
 use polyclaw_domain::provider::TokenUsage;
 use polyclaw_domain::tool::ToolCall;
-use polyclaw_engine::Answer;
+use polyclaw_engine::TurnAnswer;
 use serde_json::{Value, json};
 
 pub const INCOMPLETE: &str = "incomplete";
 
 /// A reply that ended at the model's length limit is there, and is not whole.
-pub fn status(answer: &Answer) -> &'static str {
+pub fn status(answer: &TurnAnswer) -> &'static str {
     if answer.truncated { INCOMPLETE } else { "completed" }
 }
 
@@ -50,7 +50,7 @@ impl Shape {
         self.object("in_progress", Vec::new(), Value::Null, Value::Null)
     }
 
-    pub fn completed(&self, answer: &Answer, text: String, calls: &[ToolCall]) -> Value {
+    pub fn completed(&self, answer: &TurnAnswer, text: String, calls: &[ToolCall]) -> Value {
         let mut output = Vec::new();
         if !text.is_empty() || calls.is_empty() {
             output.push(self.message(status(answer), Some(text)));

@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use polyclaw_domain::tool::ToolCall;
-use polyclaw_engine::Answer;
+use polyclaw_engine::TurnAnswer;
 use serde_json::{Value, json};
 
 use super::object::{Shape, part, status};
@@ -38,7 +38,7 @@ impl Tell for Writer {
         self.text.get_or_insert_default().push_str(text);
     }
 
-    async fn end(&mut self, answer: Result<Answer>) {
+    async fn end(&mut self, answer: Result<TurnAnswer>) {
         match answer.and_then(succeeded) {
             Ok(answer) => self.complete(&answer),
             Err(error) => self.fail(&error),
@@ -94,7 +94,7 @@ impl Writer {
         self.push("response.output_item.done", json!({ "output_index": at, "item": item }));
     }
 
-    fn complete(&mut self, answer: &Answer) {
+    fn complete(&mut self, answer: &TurnAnswer) {
         let calls = self.calls.of(answer);
         if self.text.is_none() && calls.is_empty() {
             self.open_message();

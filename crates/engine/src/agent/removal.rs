@@ -1,0 +1,53 @@
+//! What becomes of conversations when an agent goes, and when another comes under its id.
+
+use polyclaw_domain::agent::AgentSpec;
+use polyclaw_domain::delivery::{DeliveryPolicy, apply_gate};
+use polyclaw_domain::id::{AgentId, SessionId, TurnId};
+use polyclaw_domain::session::Session;
+use polyclaw_domain::time::Millis;
+use polyclaw_store::outbox::OutboxMessage;
+use polyclaw_store::{Tx, outbox, sessions};
+
+/// Conversations that were switched to an agent that goes: their own agent answers again, and their people are told.
+pub(super) fn restore_own_agent(
+    tx: &mut Tx<'_>,
+    id: &AgentId,
+    (turn, now, ttl_ms): (&TurnId, Millis, i64),
+) -> polyclaw_store::Result<()> {
+    let switched = sessions::list_by_agent(tx, id)?.into_iter().filter(|session| session.agent != *id);
+    for (n, session) in switched.enumerate() {
+        sessions::set_agent(tx, &session.key, &session.agent, now)?;
+        if let Some(parcel) = agent_removal_notice(&session, id, (turn, n), (now, ttl_ms)) {
+            outbox::push(tx, &parcel)?;
+        }
+    }
+    Ok(())
+}
+
+fn agent_removal_notice(
+    session: &Session,
+    gone: &AgentId,
+    (turn, n): (&TurnId, usize),
+    at: (Millis, i64),
+) -> Option<OutboxMessage> {
+    let address =
+        session.address.clone().filter(|address| !address.is_pull_channel() && !address.is_remote())?;
+    let policy =
+        DeliveryPolicy { requested: true, session_delivers: session.delivers, session_sends: session.sends };
+    let text = format!("The agent {gone} was removed. {} answers here again.", session.agent);
+    let outgoing = apply_gate(Some(address), policy, text).ok()?;
+    Some(OutboxMessage::new_notice((&session.key, turn), n, &outgoing, at))
+}
+
+/// An agent that is made under an id that was used before begins with nothing of the other's.
+pub(super) fn renew_sessions_of_agent(
+    tx: &mut Tx<'_>,
+    spec: &AgentSpec,
+    (id, now): (&str, Millis),
+) -> polyclaw_store::Result<()> {
+    let own = sessions::list_by_agent(tx, &spec.agent_id)?.into_iter();
+    for (n, session) in own.filter(|session| session.agent == spec.agent_id).enumerate() {
+        sessions::renew_session_id(tx, &session.key, &SessionId::new(format!("{id}-{n}")), now)?;
+    }
+    Ok(())
+}

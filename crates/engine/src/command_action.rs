@@ -1,0 +1,90 @@
+//! Deeds: what is done in one transaction with the receipt of whatever asked for it, so that it is done once; and what
+//! follows when that is stored.
+
+use polyclaw_domain::id::TurnId;
+use polyclaw_domain::job::JobLane;
+use polyclaw_domain::session::Session;
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_store::{Tx, sessions};
+
+use crate::core::Engine;
+use crate::error::{Error, Result};
+use crate::hub::FrameKind;
+use crate::subagents::RunCompletion;
+
+/// It may be run again, like every transaction.
+pub(crate) type CommandAction = Box<dyn Fn(&mut Tx<'_>) -> polyclaw_store::Result<ActionOutcome> + Send>;
+
+/// What a deed came to.
+pub(crate) struct ActionOutcome {
+    /// An error says why it was not done.
+    pub reply: Result<String>,
+    pub effects: Vec<PostCommitEffect>,
+}
+
+/// What this process and whoever watches it are told once a deed is stored.
+pub(crate) enum PostCommitEffect {
+    Stop(TurnId),
+    Publish(SessionKey, FrameKind),
+    Wake(JobLane),
+    RunCompleted(RunCompletion),
+}
+
+impl ActionOutcome {
+    pub fn with_reply(text: impl Into<String>) -> Self {
+        Self { reply: Ok(text.into()), effects: Vec::new() }
+    }
+
+    pub fn with_error(error: Error) -> Self {
+        Self { reply: Err(error), effects: Vec::new() }
+    }
+
+    /// What is said about it in a chat.
+    pub fn reply_text(&self) -> String {
+        match &self.reply {
+            Ok(text) => text.clone(),
+            Err(Error::UnknownSession(_)) => "Nothing was said here yet.".to_owned(),
+            Err(error) => format!("That does not count: {error}."),
+        }
+    }
+}
+
+/// Nothing but words.
+pub(crate) fn reply_only(text: impl Into<String>) -> CommandAction {
+    let text = text.into();
+    Box::new(move |_| Ok(ActionOutcome::with_reply(text.clone())))
+}
+
+/// A deed on a session, which has to be there.
+pub(crate) fn on_session<F>(key: &SessionKey, change: F) -> CommandAction
+where
+    F: Fn(&mut Tx<'_>, &Session) -> polyclaw_store::Result<ActionOutcome> + Send + 'static,
+{
+    let key = key.clone();
+    Box::new(move |tx| match sessions::get(tx, &key)? {
+        Some(session) => change(tx, &session),
+        None => Ok(ActionOutcome::with_error(Error::UnknownSession(key.to_string()))),
+    })
+}
+
+impl Engine {
+    /// Does it for somebody who waits for the answer here.
+    pub(crate) async fn perform_action(&self, deed: CommandAction) -> Result<String> {
+        let ActionOutcome { reply: said, effects: after } = self.db().write(deed).await?;
+        self.apply_effects(after);
+        said
+    }
+
+    pub(crate) fn apply_effects(&self, after: Vec<PostCommitEffect>) {
+        for one in after {
+            match one {
+                PostCommitEffect::Stop(turn) => self.stop_local_turn(&turn),
+                PostCommitEffect::Publish(session, frame) => {
+                    self.hub.publish(&session, frame);
+                }
+                PostCommitEffect::Wake(lane) => self.lanes.wake(lane),
+                PostCommitEffect::RunCompleted(closed) => self.publish_run_completion(closed),
+            }
+        }
+    }
+}

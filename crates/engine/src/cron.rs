@@ -1,0 +1,188 @@
+//! The clock's side of ingress: begins errands when they are due. Each due time is run or left out once, whatever dies
+//! in between: the message has a key made of it, and how far a schedule was looked after is stored.
+
+mod change;
+mod list;
+
+use std::time::Duration;
+
+use polyclaw_domain::briefing::BriefingReader;
+use polyclaw_domain::channel::ChatAddress;
+use polyclaw_domain::config::CatchUp;
+use polyclaw_domain::cron_job::{CronJob, CronJobKind, DueRun, is_clock_set_back};
+use polyclaw_domain::event::{EventKind, NewEvent};
+use polyclaw_domain::time::Millis;
+use polyclaw_store::{cron_jobs, jobs};
+use serde_json::json;
+
+use crate::core::Engine;
+use crate::error::{Error, Result};
+use crate::ingress::{AcceptedMessage, InternalMessage, MessageProvenance};
+
+pub use list::CronJobStatus;
+
+/// Looks again at least this often: the clock on the wall may have been set.
+const MAX_SLEEP_MS: i64 = 60_000;
+
+const HEARTBEAT_PROMPT: &str = "This is your periodic check-in. Do what HEARTBEAT.md asks for, if anything is due. \
+    If there is nothing that somebody should hear, answer NO_REPLY and nothing else.";
+
+pub(crate) async fn run_cron_loop(engine: &Engine) -> Result<()> {
+    while !engine.is_draining() {
+        let next = run_due_jobs(engine).await?;
+        let wait = next.map_or(MAX_SLEEP_MS, |at| at.since(engine.now())).clamp(1, MAX_SLEEP_MS);
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(wait.unsigned_abs())) => {}
+            () = engine.cron_wake.notified() => {}
+        }
+    }
+    Ok(())
+}
+
+/// Begins what is due, and says when something is again.
+async fn run_due_jobs(engine: &Engine) -> Result<Option<Millis>> {
+    let mut next: Option<Millis> = None;
+    for CronJobStatus { job: errand, .. } in
+        engine.load_cron_jobs().await?.iter().filter(|one| one.job.enabled)
+    {
+        let now = engine.now();
+        let last = handled_until(engine, errand, now).await?;
+        if let Some(due) = errand.newest_due(last, now) {
+            handle_due_job(engine, errand, due).await?;
+            let (id, at) = (errand.id.clone(), due.at);
+            engine.db().write(move |tx| cron_jobs::advance_last_due(tx, &id, at, now)).await?;
+        }
+        next = next.into_iter().chain(errand.schedule.next(now)).min();
+    }
+    Ok(next)
+}
+
+/// Up to when an errand has been looked after. Where that is in the future the clock was wrong and has been set back:
+/// to wait until it has passed would be silence. A due time that comes again has the key of its run, so that it is
+/// not begun twice.
+async fn handled_until(engine: &Engine, errand: &CronJob, now: Millis) -> Result<Millis> {
+    let (id, rule) = (errand.id.clone(), errand.schedule_text());
+    let read = move |tx: &mut polyclaw_store::Tx<'_>| {
+        let last = cron_jobs::get_or_init_last_due(tx, &id, &rule, now)?;
+        let is_wrong = is_clock_set_back(last, now);
+        if is_wrong {
+            cron_jobs::rewind_last_due(tx, &id, now)?;
+        }
+        Ok((last, is_wrong))
+    };
+    let (last, is_wrong) = engine.db().write(read).await?;
+    if !is_wrong {
+        return Ok(last);
+    }
+    tracing::warn!(schedule = errand.id, %last, "the clock was set back: the schedule goes on from now");
+    Ok(now)
+}
+
+async fn handle_due_job(engine: &Engine, errand: &CronJob, due: DueRun) -> Result<()> {
+    if !due.runs {
+        record_cron_event(engine, errand, EventKind::ScheduleMissed, due, None).await;
+        return Ok(());
+    }
+    let remark = due.late_remark().map(|remark| format!("\n\n{remark}")).unwrap_or_default();
+    let begun = start_cron_turn(engine, errand, errand.run_key(due.at), &remark).await;
+    match begun {
+        Ok(_) => {
+            if due.missed > 0 && errand.catch_up == CatchUp::Skip {
+                record_cron_event(engine, errand, EventKind::ScheduleMissed, due, None).await;
+            }
+            Ok(())
+        }
+        // Tried again when the database is back, or by the next start.
+        Err(error @ (Error::Store(_) | Error::Draining)) => Err(error),
+        Err(error) => {
+            record_cron_event(engine, errand, EventKind::ScheduleFailed, due, Some(error.code())).await;
+            Ok(())
+        }
+    }
+}
+
+async fn record_cron_event(
+    engine: &Engine,
+    errand: &CronJob,
+    kind: EventKind,
+    due: DueRun,
+    code: Option<&str>,
+) {
+    let data = json!({
+        "schedule": errand.id, "due_at": due.at.to_string(), "late_ms": due.late_ms,
+        "missed": due.missed + usize::from(!due.runs), "at_least": due.is_count_capped(), "code": code,
+    });
+    tracing::warn!(schedule = errand.id, due.late_ms, due.missed, code, "{}", kind.as_str());
+    let (session, agent) = (Some(errand.session.clone()), Some(errand.agent.clone()));
+    engine.record_event(NewEvent { kind, session, turn: None, agent, trace: None, data }).await;
+}
+
+/// `None`: there is nothing to do.
+async fn start_cron_turn(
+    engine: &Engine,
+    errand: &CronJob,
+    key: String,
+    remark: &str,
+) -> Result<Option<AcceptedMessage>> {
+    let text = match &errand.kind {
+        CronJobKind::Message(text) => format!("{text}{remark}"),
+        CronJobKind::Heartbeat if can_run_heartbeat(engine, errand).await? => HEARTBEAT_PROMPT.to_owned(),
+        CronJobKind::Heartbeat => return Ok(None),
+    };
+    sync_session_agent(engine, errand).await?;
+    let mut meta = json!({ "schedule": errand.id });
+    if !errand.requested_by.is_empty() {
+        meta["asked_by"] = json!(errand.requested_by);
+    }
+    let how = InternalMessage {
+        deliver: errand.address.is_some(),
+        channel: errand.address.clone().unwrap_or_else(ChatAddress::internal),
+        idempotency_key: key,
+        provenance: MessageProvenance::Clock(errand.agent.clone()),
+        meta: Some(meta),
+    };
+    engine.inject_message(&errand.session, &text, how).await.map(Some)
+}
+
+/// A job that another agent does now takes its conversation along.
+async fn sync_session_agent(engine: &Engine, errand: &CronJob) -> Result<()> {
+    match engine.load_session(&errand.session).await {
+        Ok(session)
+            if session.active_agent != errand.agent && matches!(errand.kind, CronJobKind::Message(_)) =>
+        {
+            engine.set_session_agent(&errand.session, &errand.agent).await
+        }
+        Ok(_) | Err(Error::UnknownSession(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// An agent without a task in its file is not asked, and one that is busy is not disturbed.
+async fn can_run_heartbeat(engine: &Engine, errand: &CronJob) -> Result<bool> {
+    let spec = engine.load_agent(&errand.agent).await?.spec;
+    let workspace = engine.agent_workspace(&spec);
+    if !engine.ports.briefings.load_briefing(&BriefingReader::for_agent(&spec, &workspace)).has_heartbeat {
+        return Ok(false);
+    }
+    let session = errand.session.clone();
+    let load = engine.db().read(move |tx| jobs::session_load(tx, &session)).await?;
+    Ok(load.running.is_none() && load.waiting == 0)
+}
+
+impl Engine {
+    /// Begins an errand now, beside its schedule. `None`: there is nothing to do.
+    pub async fn run_cron_job(&self, id: &str) -> Result<Option<AcceptedMessage>> {
+        self.run_cron_job_for(id, Vec::new()).await
+    }
+
+    /// The same for these, as the rules about senders name them: those hold for it as do those about its maker's.
+    pub(crate) async fn run_cron_job_for(
+        &self,
+        id: &str,
+        asked_by: Vec<String>,
+    ) -> Result<Option<AcceptedMessage>> {
+        let mut errand = self.find_cron_job(id).await?.job;
+        errand.requested_by.extend(asked_by);
+        start_cron_turn(self, &errand, format!("schedule:{id}:by-hand:{}", self.next_id()), "").await
+    }
+}

@@ -1,0 +1,289 @@
+//! The reception: what a channel delivers becomes a message of one agent, of several, a command, or nothing.
+//!
+//! The order is fixed: who may write at all, commands, a group of agents, an agent named in front, the one the
+//! conversation was switched to, bindings, the classifier, the default agent. Only then is fetched what is attached. A
+//! letter is taken once, whatever it comes to, and its platform is told to keep it only if the store or a drain refuses
+//! it, or another copy of it is just being taken.
+
+mod account_leases;
+mod attachments;
+mod broadcast;
+mod channels;
+mod classifier;
+mod command_targets;
+mod commands;
+mod direct;
+mod explain;
+mod in_flight;
+mod pairing;
+mod reachable_agents;
+mod route;
+mod rules;
+
+use polyclaw_domain::admission::{IgnoreReason, SenderAdmission, SenderFacts};
+use polyclaw_domain::author::MessageAuthor;
+use polyclaw_domain::channel::{ChatAddress, InboundMessage, InboundSink, IngestOutcome};
+use polyclaw_domain::event::{EventKind, NewEvent};
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::inbound::PeerKind;
+use polyclaw_domain::job::JobPriority;
+use polyclaw_domain::port::BoxFuture;
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_store::{Tx, sessions};
+use serde_json::{Value, json};
+
+use crate::core::Engine;
+use crate::error::{Error, Result};
+use crate::ingress::{IngressMessage, MAX_KEY_BYTES};
+use crate::reply_once::InboundReceipt;
+use route::{RouteDecision, RouteTarget, session_key_for};
+
+pub(crate) use account_leases::AccountLeases;
+pub(crate) use broadcast::{broadcast_position_of, run_broadcast_loop};
+pub(crate) use channels::run_channels;
+pub(crate) use classifier::ClassifierCache;
+pub use explain::{AnsweringAgent, HookRoute, InboundExplanation};
+pub(crate) use in_flight::InFlightMessages;
+pub(crate) use pairing::RefusalThrottle;
+pub(crate) use reachable_agents::{ReachableAgents, unreachable_reply};
+pub use route::RouteLayer;
+pub use rules::InboundRules;
+
+/// Of how many sessions an adapter is told where they began.
+const MAX_CORRESPONDENTS: usize = 200;
+
+/// The longest id an agent can have.
+const MAX_AGENT_ID_LEN: usize = 64;
+
+impl InboundSink for Engine {
+    fn ingest_message(&self, letter: InboundMessage) -> BoxFuture<'_, IngestOutcome> {
+        Box::pin(async move {
+            match letter.attachments.is_empty() {
+                true => self.accept_from_channel(letter).await,
+                false => self.accept_with_attachments(letter).await,
+            }
+        })
+    }
+
+    fn recent_dm_addresses<'a>(
+        &'a self,
+        channel: &'a str,
+        account: &'a str,
+    ) -> BoxFuture<'a, Vec<ChatAddress>> {
+        let (named, own) = (channel.to_owned(), account.to_owned());
+        Box::pin(async move {
+            let read = move |tx: &mut Tx<'_>| sessions::list_by_account(tx, &named, &own, MAX_CORRESPONDENTS);
+            let found = self.db().read(read).await;
+            let found = found.inspect_err(|error| tracing::warn!(%error, "who wrote before is not known"));
+            let private = found.unwrap_or_default().into_iter().filter(|session| session.key.is_private());
+            private.filter_map(|session| session.address).collect()
+        })
+    }
+}
+
+impl Engine {
+    async fn accept_from_channel(&self, letter: InboundMessage) -> IngestOutcome {
+        let (channel, account) = (letter.context.channel.clone(), letter.context.account.clone());
+        match self.process_inbound(letter).await {
+            Ok(()) => IngestOutcome::Done,
+            Err(error) if !is_retryable(&error) => {
+                // To have it delivered for ever would hold up all that comes after it.
+                tracing::error!(channel, account, %error, "a letter can not be taken and is given up");
+                IngestOutcome::Done
+            }
+            Err(error) => {
+                tracing::warn!(channel, account, %error, "a letter could not be kept; it is to come again");
+                IngestOutcome::Retry { reason: error.to_string() }
+            }
+        }
+    }
+
+    /// It is gone on with when the platform hangs up: one that waits for less than the files take would never get it
+    /// taken, however often it came.
+    async fn accept_with_attachments(&self, letter: InboundMessage) -> IngestOutcome {
+        let later = |reason: &str| IngestOutcome::Retry { reason: reason.to_owned() };
+        let Some(entered) = self.in_flight_messages.try_enter(&letter) else {
+            return later("another copy of it is just being taken");
+        };
+        let engine = self.clone();
+        let taken = tokio::spawn(async move {
+            let _entered = entered;
+            engine.accept_from_channel(letter).await
+        });
+        taken.await.unwrap_or_else(|_| later("taking it broke off"))
+    }
+
+    /// An error is what a later delivery may change: everything else is settled.
+    async fn process_inbound(&self, letter: InboundMessage) -> Result<()> {
+        if self.is_draining() {
+            return Err(Error::Draining);
+        }
+        if !self.is_storable(&letter) {
+            tracing::warn!(
+                channel = letter.context.channel,
+                "a letter with names too long to keep was dropped"
+            );
+            return Ok(());
+        }
+        let admission = self.admit_sender(&letter).await?;
+        let arrival = &letter.context;
+        tracing::debug!(
+            channel = arrival.channel,
+            account = arrival.account,
+            peer.kind = arrival.peer.kind.as_str(),
+            admission = ?admission,
+            "a letter came"
+        );
+        match admission {
+            SenderAdmission::Ignored(reason) => self.record_ignored(&letter, reason).await,
+            SenderAdmission::Pair => self.pair_sender(&letter).await,
+            SenderAdmission::Admitted => self.handle_admitted(letter).await,
+        }
+    }
+
+    /// The names of a letter fit into a session's key, with any agent's id in front.
+    fn is_storable(&self, letter: &InboundMessage) -> bool {
+        let settings = self.settings();
+        let key = session_key_for(&settings.inbound, &AgentId::main(), &letter.context);
+        let names = [&letter.context.sender, &letter.platform_id, &letter.address.peer];
+        key.as_str().len() + MAX_AGENT_ID_LEN <= MAX_KEY_BYTES
+            && names.iter().all(|name| name.len() <= MAX_KEY_BYTES)
+    }
+
+    /// Whether somebody was let in by a code is looked up only where it matters.
+    async fn admit_sender(&self, letter: &InboundMessage) -> Result<SenderAdmission> {
+        let settings = self.settings();
+        let Some(access) = settings.inbound.account_access(&letter.context) else {
+            return Ok(SenderAdmission::Ignored(IgnoreReason::UnknownAccount));
+        };
+        let known = SenderFacts { paired: false, mentioned: letter.mentioned };
+        match access.admit_sender(&letter.context, known) {
+            SenderAdmission::Pair if self.is_paired(&letter.context).await? => Ok(SenderAdmission::Admitted),
+            admission => Ok(admission),
+        }
+    }
+
+    /// Nothing is answered and nothing stored but the fact, and that not with every line of somebody who goes on.
+    async fn record_ignored(&self, letter: &InboundMessage, reason: IgnoreReason) -> Result<()> {
+        let arrival = &letter.context;
+        if reason != IgnoreReason::NotSpokenTo
+            && self.refusal_throttle.should_record(arrival, reason.as_str(), self.now())
+        {
+            let data = json!({ "channel": arrival.channel, "account": arrival.account, "reason": reason.as_str(),
+                "peer": arrival.peer.id, "sender": arrival.sender });
+            self.record_event(sessionless_event(EventKind::MessageIgnored, data)).await;
+        }
+        Ok(())
+    }
+
+    async fn handle_admitted(&self, letter: InboundMessage) -> Result<()> {
+        let place = self.match_bindings(&letter.context).await?;
+        let receipt = receipt_for(&letter, &place.key);
+        if self.is_already_accepted(&receipt).await? {
+            return Ok(());
+        }
+        if let Some(deed) = self.inbound_command_action(&letter, &place).await? {
+            return self.run_action_once(&receipt, deed).await.map(drop);
+        }
+        match self.route_message(&letter, place).await? {
+            RouteDecision::Usage(line) => self.reply_once(&receipt, &line).await,
+            RouteDecision::One { target, text, .. } => {
+                let parts = self.fetch_attachments(&letter).await;
+                let is_shared = self.settings().inbound.is_shared_session(&target.session);
+                let mut inbound =
+                    IngressMessage { parts, ..self.build_ingress_message(&letter, target, text) };
+                if let Some(meta) = inbound.meta.as_mut().filter(|_| is_shared) {
+                    MessageAuthor::mark_shared(meta);
+                }
+                self.accept_or_reply(inbound, &receipt).await
+            }
+            RouteDecision::Several(targets) => self.accept_broadcast(&letter, targets, &receipt).await,
+        }
+    }
+
+    fn build_ingress_message(
+        &self,
+        letter: &InboundMessage,
+        target: RouteTarget,
+        text: String,
+    ) -> IngressMessage {
+        let priority = match letter.context.peer.kind {
+            PeerKind::Dm => JobPriority::Direct,
+            PeerKind::Group | PeerKind::Channel => JobPriority::Group,
+        };
+        let mut meta = Some(MessageAuthor::sender_meta(letter));
+        self.settings().inbound.sender_authority(&letter.context).write_to_meta(&mut meta);
+        IngressMessage {
+            platform_id: Some(letter.platform_id.clone()),
+            priority,
+            meta,
+            by: target.by,
+            ..IngressMessage::from_person(target.session, target.agent, letter.address.clone(), text)
+        }
+    }
+
+    /// Puts a message into its session, or says why not.
+    async fn accept_or_reply(&self, inbound: IngressMessage, receipt: &InboundReceipt) -> Result<()> {
+        let address = inbound.address.clone();
+        match self.accept_message(inbound).await {
+            Ok(accepted) if accepted.duplicate => Ok(()),
+            Ok(_) => {
+                self.show_typing(address);
+                Ok(())
+            }
+            Err(error) => self.reply_refusal(error, receipt).await,
+        }
+    }
+
+    /// What a message is refused for is said to whoever wrote it. What may be otherwise later is an error.
+    async fn reply_refusal(&self, error: Error, receipt: &InboundReceipt) -> Result<()> {
+        if is_retryable(&error) {
+            return Err(error);
+        }
+        tracing::warn!(code = error.code(), session.key = %receipt.session, "a letter was refused");
+        match error {
+            // It was taken before, or its own names must not be written down.
+            Error::Deleted | Error::SecretInKey => Ok(()),
+            Error::Store(_) => {
+                self.reply_once(receipt, "I can not take this: something is wrong here.").await
+            }
+            error => {
+                let hint = error.hint().map(|hint| format!(" {hint}.")).unwrap_or_default();
+                self.reply_once(receipt, &format!("I can not take this: {error}.{hint}")).await
+            }
+        }
+    }
+
+    /// Shows that somebody has taken a message up, where the platform can. Nobody waits for it.
+    pub(crate) fn show_typing(&self, address: ChatAddress) {
+        let Some(channel) = self.ports.channels.get(&address.channel).cloned() else { return };
+        tokio::spawn(async move {
+            let _ =
+                tokio::time::timeout(std::time::Duration::from_secs(5), channel.send_typing(&address)).await;
+        });
+    }
+}
+
+/// Another delivery may meet a store that works, or a process that is not about to end.
+fn is_retryable(error: &Error) -> bool {
+    match error {
+        Error::Draining => true,
+        Error::Store(polyclaw_store::Error::Unreadable(_)) => false,
+        Error::Store(_) => true,
+        _ => false,
+    }
+}
+
+fn receipt_for(letter: &InboundMessage, session: &SessionKey) -> InboundReceipt {
+    InboundReceipt {
+        session: session.clone(),
+        address: letter.address.clone(),
+        platform_id: Some(letter.platform_id.clone()),
+        deliver: true,
+    }
+}
+
+/// An event that belongs to no session yet.
+fn sessionless_event(kind: EventKind, data: Value) -> NewEvent {
+    NewEvent { kind, session: None, turn: None, agent: None, trace: None, data }
+}

@@ -1,0 +1,215 @@
+//! Rounds: one message that several agents answer, each in its own session. What has to be done still is read from
+//! the stored rows alone, and every step can be made twice: a round goes on after a crash where it stood.
+
+use std::time::Duration;
+
+use polyclaw_domain::channel::InboundMessage;
+use polyclaw_domain::event::EventKind;
+use polyclaw_domain::id::TurnId;
+use polyclaw_domain::job::JobState;
+use polyclaw_domain::kill_points::KillPoint;
+use polyclaw_store::broadcasts::{self, Broadcast, BroadcastTarget, TargetOutcome};
+use polyclaw_store::{Tx, backlog, events, jobs};
+use serde_json::{Value, json};
+
+use super::direct::target_message;
+use super::route::RouteTarget;
+use super::{is_retryable, sessionless_event};
+use crate::command_action::ActionOutcome;
+use crate::core::Engine;
+use crate::error::{Error, Result};
+use crate::ingress::IngressMessage;
+use crate::redact;
+use crate::reply_once::InboundReceipt;
+
+/// How often open rounds are looked at when nothing wakes them: a turn may end on another node.
+const BROADCAST_POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// How often it is looked whether there are any.
+const BROADCAST_SCAN_INTERVAL: Duration = Duration::from_secs(15);
+
+impl Engine {
+    /// A letter that several agents answer, or why not.
+    pub(super) async fn accept_broadcast(
+        &self,
+        letter: &InboundMessage,
+        targets: Vec<RouteTarget>,
+        receipt: &InboundReceipt,
+    ) -> Result<()> {
+        let Some(first) = targets.first().cloned() else { return Ok(()) };
+        let parts = self.fetch_attachments(letter).await;
+        let message =
+            IngressMessage { parts, ..self.build_ingress_message(letter, first, letter.text.clone()) };
+        if let Err(error) = self.check_message(&message) {
+            return self.reply_refusal(error, receipt).await;
+        }
+        self.start_broadcast(message, targets, (self.next_id(), receipt)).await
+    }
+
+    /// Keeps the message with the list of those who answer it; from then on it is answered whatever dies.
+    pub(super) async fn start_broadcast(
+        &self,
+        mut message: IngressMessage,
+        targets: Vec<RouteTarget>,
+        (id, receipt): (String, &InboundReceipt),
+    ) -> Result<()> {
+        redact::redact_message(&self.redactor(), &mut message);
+        let round = self.build_broadcast(id, message, targets);
+        let (id, now) = (round.id.clone(), round.created_at);
+        let agents: Vec<&str> = round.targets.iter().map(|seat| seat.agent.as_str()).collect();
+        let begun = sessionless_event(
+            EventKind::BroadcastStarted,
+            json!({ "round": id, "agents": agents, "in_turn": round.in_turn }),
+        );
+        let keep = move |tx: &mut Tx<'_>| {
+            broadcasts::insert(tx, &round)?;
+            events::record(tx, &begun, now)?;
+            Ok(Some(ActionOutcome::with_reply("")))
+        };
+        self.commit_once(receipt, keep).await?;
+        self.hit_kill_point(KillPoint::BroadcastStored).await;
+        if let Err(error) = self.advance_broadcast(&id).await {
+            tracing::warn!(%error, round = id, "a round waits");
+        }
+        self.broadcast_started.notify_one();
+        self.show_typing(receipt.address.clone());
+        Ok(())
+    }
+
+    fn build_broadcast(&self, id: String, message: IngressMessage, targets: Vec<RouteTarget>) -> Broadcast {
+        let settings = self.settings();
+        let seat = |target: RouteTarget| BroadcastTarget {
+            agent: target.agent,
+            session: target.session,
+            outcome: None,
+        };
+        Broadcast {
+            id,
+            text: message.text,
+            parts: message.parts,
+            address: message.address,
+            meta: message.meta,
+            priority: message.priority,
+            in_turn: settings.inbound.is_sequential(),
+            see_previous: settings.inbound.sees_previous(),
+            targets: targets.into_iter().map(seat).collect(),
+            created_at: self.now(),
+        }
+    }
+
+    /// Gives the message to whoever is to have it now, and closes the round behind the last.
+    async fn advance_broadcast(&self, id: &str) -> Result<()> {
+        let wanted = id.to_owned();
+        let Some(round) = self.db().read(move |tx| broadcasts::get(tx, &wanted)).await? else {
+            return Ok(());
+        };
+        for (at, seat) in round.targets.iter().enumerate() {
+            let turn = match &seat.outcome {
+                None => self.deliver_to_target(&round, at).await?,
+                Some(taken) => taken.clone(),
+            };
+            if let TargetOutcome::Turn(turn) = turn
+                && round.in_turn
+                && !self.has_turn_ended(&turn).await?
+            {
+                return Ok(());
+            }
+        }
+        let id = round.id;
+        self.db().write(move |tx| broadcasts::close(tx, &id)).await?;
+        Ok(())
+    }
+
+    /// Gives one agent its copy.
+    async fn deliver_to_target(&self, round: &Broadcast, at: usize) -> Result<TargetOutcome> {
+        let taken = match self.accept_message(target_message(round, at)).await {
+            Ok(accepted) => TargetOutcome::Turn(accepted.turn_id),
+            Err(error) if is_retryable(&error) => return Err(error),
+            Err(error) => self.refuse_target(round, at, &error).await?,
+        };
+        self.hit_kill_point(KillPoint::BroadcastTargetAccepted).await;
+        let (id, noted) = (round.id.clone(), taken.clone());
+        self.db().write(move |tx| broadcasts::record_target_outcome(tx, &id, at, &noted)).await?;
+        Ok(taken)
+    }
+
+    /// One that cannot take the message stops none of the others; whoever wrote is told which it was.
+    async fn refuse_target(&self, round: &Broadcast, at: usize, error: &Error) -> Result<TargetOutcome> {
+        let seat = &round.targets[at];
+        tracing::warn!(round = round.id, agent.id = %seat.agent, code = error.code(), "an agent of a round is left out");
+        let receipt = InboundReceipt {
+            session: seat.session.clone(),
+            address: round.address.clone(),
+            platform_id: Some(format!("round {} {at}", round.id)),
+            deliver: true,
+        };
+        self.reply_once(&receipt, &format!("{}: I can not take this: {error}.", seat.agent)).await?;
+        Ok(TargetOutcome::Refused)
+    }
+
+    /// Whether nothing more comes of a turn. One that was steered away goes on later, unless it was given up.
+    async fn has_turn_ended(&self, turn: &TurnId) -> Result<bool> {
+        match self.load_answer(turn).await {
+            Ok(Some(_)) | Err(Error::UnknownTurn(_)) => return Ok(true),
+            Err(error) => return Err(error),
+            Ok(None) => {}
+        }
+        let wanted = turn.clone();
+        let read = move |tx: &mut Tx<'_>| {
+            let Some(job) = jobs::find_answering(tx, &wanted)? else { return Ok(true) };
+            let comes_back =
+                backlog::list_waiting(tx, &job.session)?.iter().any(|row| row.task.token.turn_id == job.turn);
+            Ok(job.state == JobState::Steered && !comes_back)
+        };
+        Ok(self.db().read(read).await?)
+    }
+
+    /// What those before this seat have said, for the model that answers now. It is read from their stored replies
+    /// each time, and written nowhere.
+    pub(crate) async fn earlier_replies(&self, round: &str, seat: usize) -> Result<Option<String>> {
+        let wanted = round.to_owned();
+        let Some(round) = self.db().read(move |tx| broadcasts::get(tx, &wanted)).await? else {
+            return Ok(None);
+        };
+        if !(round.in_turn && round.see_previous) {
+            return Ok(None);
+        }
+        let mut said = Vec::new();
+        for seat in round.targets.iter().take(seat) {
+            let Some(TargetOutcome::Turn(turn)) = &seat.outcome else { continue };
+            let answer = self.poll_answer(turn).await.ok().flatten();
+            if let Some(answer) =
+                answer.filter(|answer| answer.state == JobState::Done && !answer.text.is_empty())
+            {
+                said.push(format!("{} answered:\n{}", seat.agent, answer.text));
+            }
+        }
+        Ok((!said.is_empty()).then(|| said.join("\n\n")))
+    }
+}
+
+/// The round a message belongs to, and its place in it.
+pub(crate) fn broadcast_position_of(meta: Option<&Value>) -> Option<(&str, usize)> {
+    let round = meta?.get("round")?;
+    let seat = round.get("seat")?.as_u64().and_then(|seat| usize::try_from(seat).ok())?;
+    Some((round.get("id")?.as_str()?, seat))
+}
+
+/// Goes on with every open round, when a turn has ended and now and then.
+pub(crate) async fn run_broadcast_loop(engine: &Engine) -> Result<()> {
+    while !engine.is_draining() {
+        let open = engine.db().read(broadcasts::list_open).await?;
+        for id in &open {
+            if let Err(error) = engine.advance_broadcast(id).await {
+                tracing::warn!(%error, round = id, "a round waits");
+            }
+        }
+        let pause = if open.is_empty() { BROADCAST_SCAN_INTERVAL } else { BROADCAST_POLL_INTERVAL };
+        tokio::select! {
+            () = engine.turn_ended.notified(), if !open.is_empty() => {}
+            () = engine.broadcast_started.notified() => {}
+            () = engine.wait_for_drain() => {}
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! The intent classifier: a small model that may replace the default agent by a better one. Too slow, too unsure or
+//! wrong in form, and the default stays.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use polyclaw_domain::channel::InboundMessage;
+use polyclaw_domain::event::{EventKind, NewEvent};
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::inbound::InboundContext;
+use polyclaw_domain::intent::{self, IntentClassification};
+use polyclaw_domain::provider::{ModelRef, Prompt, TokenUsage};
+use polyclaw_domain::sanitize;
+use serde_json::json;
+
+use super::route::session_key_for;
+use super::sessionless_event;
+use crate::budget::{self, OutOfTurnCall};
+use crate::core::Engine;
+use crate::error::Result;
+use crate::redact;
+
+/// Texts that need not be judged again.
+const MAX_CACHED_INTENTS: usize = 1_000;
+
+/// How much of a text its event shows.
+const MAX_SHOWN_TEXT_CHARS: usize = 80;
+
+/// What was judged before, by identical text.
+#[derive(Default)]
+pub(crate) struct ClassifierCache(Mutex<ClassifierCacheState>);
+
+#[derive(Default)]
+struct ClassifierCacheState {
+    by_text: HashMap<String, (IntentClassification, u64)>,
+    /// Counts uses, so that the one used longest ago is known.
+    uses: u64,
+}
+
+impl ClassifierCache {
+    fn get(&self, text: &str) -> Option<IntentClassification> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.uses += 1;
+        let now = kept.uses;
+        let (intent, used) = kept.by_text.get_mut(text)?;
+        *used = now;
+        Some(intent.clone())
+    }
+
+    fn insert(&self, text: String, intent: IntentClassification) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.uses += 1;
+        let now = kept.uses;
+        if kept.by_text.len() >= MAX_CACHED_INTENTS {
+            let oldest = kept.by_text.iter().min_by_key(|(_, (_, used))| *used).map(|(text, _)| text.clone());
+            oldest.map(|text| kept.by_text.remove(&text));
+        }
+        kept.by_text.insert(text, (intent, now));
+    }
+
+    /// The agents are others now, and so may be the answers.
+    pub fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).by_text.clear();
+    }
+}
+
+impl Engine {
+    /// The agent a model is sure of. `None` leaves the default.
+    pub(super) async fn classify_message(
+        &self,
+        letter: &InboundMessage,
+        text: &str,
+    ) -> Result<Option<AgentId>> {
+        let settings = self.settings();
+        let classifier = &settings.inbound.classifier;
+        let Some(model) = &classifier.model else { return Ok(None) };
+        let agents = self.list_agents().await?;
+        let choices: Vec<(AgentId, String)> =
+            agents.iter().map(|one| (one.spec.agent_id.clone(), one.spec.description.clone())).collect();
+        if choices.len() < 2 {
+            return Ok(None);
+        }
+        let text = self.redactor().redact_text(text).into_owned();
+        let (judged, from) = match self.classifier_cache.get(&text) {
+            Some(intent) => (Ok(intent), "cache"),
+            None => {
+                let patience = Duration::from_millis(classifier.timeout_ms.into());
+                let ask = intent::classifier_prompt(&choices, &text, &self.nonce());
+                (self.ask_classifier(model, ask, &letter.context, (&choices, patience)).await, "model")
+            }
+        };
+        if let (Ok(intent), "model") = (&judged, from) {
+            self.classifier_cache.insert(text.clone(), intent.clone());
+        }
+        Ok(self.record_decision(judged, from, (letter, &text)).await)
+    }
+
+    /// Asks the model, within the budget and in time. A call that is given up may have cost something all the same.
+    async fn ask_classifier(
+        &self,
+        model: &ModelRef,
+        ask: Prompt,
+        arrival: &InboundContext,
+        (choices, patience): (&[(AgentId, String)], Duration),
+    ) -> std::result::Result<IntentClassification, String> {
+        let settings = self.settings();
+        let session = session_key_for(&settings.inbound, &settings.default_agent, arrival);
+        let aside = OutOfTurnCall { session, agent: settings.default_agent.clone(), model: model.clone() };
+        let estimate = budget::estimate_if_affordable(self, &aside, &ask).await?;
+        let candidates = [model.clone()];
+        let asked = self.provider().stream_reply(&candidates, &ask, &|_| {});
+        let Ok(reply) = tokio::time::timeout(patience, asked).await else {
+            budget::record_spending(self, aside, TokenUsage::default(), estimate);
+            return Err("it took too long".to_owned());
+        };
+        let clean = |error| redact::redact_provider_error(&self.redactor(), error).message;
+        let mut reply = reply.map_err(clean)?;
+        redact::redact_reply(&self.redactor(), &mut reply);
+        budget::record_spending(self, aside, reply.usage, estimate);
+        let ids: Vec<&AgentId> = choices.iter().map(|(id, _)| id).collect();
+        intent::parse(&reply.text, &ids).map_err(str::to_owned)
+    }
+
+    /// Logs the decision with its reason, and says whose it is.
+    async fn record_decision(
+        &self,
+        judged: std::result::Result<IntentClassification, String>,
+        from: &str,
+        (letter, text): (&InboundMessage, &str),
+    ) -> Option<AgentId> {
+        let (chosen, mut data) = match judged {
+            Ok(intent) => {
+                let is_sure = intent.is_confident();
+                let data = json!({ "layer": "classifier", "agent": intent.agent.as_str(), "from": from,
+                    "confidence": intent.confidence, "reasoning": intent.reasoning, "used": is_sure });
+                (is_sure.then_some(intent.agent), data)
+            }
+            Err(why) => (None, json!({ "layer": "classifier", "used": false, "failed": why })),
+        };
+        // Which message it is about: the platform's id of it, and how it begins.
+        data["platform_id"] = json!(letter.platform_id);
+        data["text"] = json!(sanitize::to_single_line(text, MAX_SHOWN_TEXT_CHARS));
+        let settings = self.settings();
+        let agent = chosen.clone().unwrap_or_else(|| settings.default_agent.clone());
+        let session = Some(session_key_for(&settings.inbound, &agent, &letter.context));
+        let routed = sessionless_event(EventKind::MessageRouted, data);
+        self.record_event(NewEvent { session, agent: Some(agent), ..routed }).await;
+        chosen
+    }
+}

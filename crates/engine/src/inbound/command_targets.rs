@@ -1,0 +1,142 @@
+//! What a command that is given in a chat concerns: the session the conversation has, and whatever else is at work
+//! for this very chat. Which agent it was given to makes no difference to whoever reads the answers here.
+
+use polyclaw_domain::channel::{ChatAddress, InboundMessage};
+use polyclaw_domain::command::{ChatCommand, parse};
+use polyclaw_domain::id::{ApprovalId, TurnId};
+use polyclaw_domain::inbound::InboundContext;
+use polyclaw_domain::session::Session;
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_store::approvals::StoredApproval;
+use polyclaw_store::{Tx, agents, jobs, messages, runs, sessions};
+
+use super::route::{BindingRoute, RouteTarget, session_key_for};
+use super::rules::InboundRules;
+use crate::core::Engine;
+use crate::error::Result;
+use crate::subagents::reply_addresses;
+
+/// Commands about the conversation itself, wherever it goes on.
+const CONVERSATION_COMMANDS: [&str; 4] = ["focus", "unfocus", "session", "subagents"];
+
+impl Engine {
+    /// A command behind an agent's name, and the session that agent has with this chat.
+    pub(super) async fn find_named_command<'a>(
+        &self,
+        letter: &'a InboundMessage,
+        place: &BindingRoute,
+    ) -> Result<Option<(BindingRoute, (&'static ChatCommand, &'a str))>> {
+        let Some((agent, behind)) = self.split_agent_prefix(&letter.text).await? else { return Ok(None) };
+        let Some(line) = parse(behind) else { return Ok(None) };
+        let key = session_key_for(&self.settings().inbound, &agent, &letter.context);
+        let wanted = key.clone();
+        let session = self.db().read(move |tx| sessions::get(tx, &wanted)).await?;
+        // A name in front goes past a focus, as it does for a message.
+        let session = session.map(|session| Session { focus: None, ..session });
+        Ok(Some((BindingRoute { agent, key, tier: place.tier, session }, line)))
+    }
+
+    /// The sessions beside `own` that a command without a name in front concerns as well.
+    pub(super) async fn other_command_targets(
+        &self,
+        command: &str,
+        letter: &InboundMessage,
+        own: &[SessionKey],
+    ) -> Result<Vec<RouteTarget>> {
+        let find = match command {
+            "stop" | "status" | "queue" => stoppable_targets,
+            "new" => targets_written_from,
+            _ => return Ok(Vec::new()),
+        };
+        let (settings, arrival, address) = (self.settings(), letter.context.clone(), letter.address.clone());
+        let read = move |tx: &mut Tx<'_>| {
+            let known = agent_conversations(tx, &settings.inbound, &arrival)?;
+            find(tx, known, &address)
+        };
+        let mut found = self.db().read(read).await?;
+        found.retain(|target| !own.contains(&target.session));
+        Ok(found)
+    }
+
+    /// The question that a line such as `/approve <id>` answers.
+    pub(super) async fn find_answered_approval(&self, rest: &str) -> Result<Option<StoredApproval>> {
+        let id = ApprovalId::new(rest.split_whitespace().next().unwrap_or_default());
+        self.find_approval(&id).await
+    }
+}
+
+/// The session in which the conversation goes on, or for some commands the one it has itself.
+pub(super) fn conversation_session(place: &BindingRoute, command: &str) -> SessionKey {
+    let focus = place.session.as_ref().and_then(|session| session.focus.clone());
+    focus.filter(|_| !CONVERSATION_COMMANDS.contains(&command)).unwrap_or_else(|| place.key.clone())
+}
+
+/// What every agent there is would have with this chat, whether anything was said there or not.
+fn agent_conversations(
+    tx: &mut Tx<'_>,
+    rules: &InboundRules,
+    arrival: &InboundContext,
+) -> polyclaw_store::Result<Vec<RouteTarget>> {
+    let ids = agents::list(tx)?.into_iter().map(|stored| stored.spec.agent_id);
+    Ok(ids.map(|id| RouteTarget::new(session_key_for(rules, &id, arrival), id)).collect())
+}
+
+/// Sessions that a stop would end something in whose answer goes to this address.
+fn stoppable_targets(
+    tx: &mut Tx<'_>,
+    known: Vec<RouteTarget>,
+    address: &ChatAddress,
+) -> polyclaw_store::Result<Vec<RouteTarget>> {
+    let mut found: Vec<RouteTarget> = Vec::new();
+    for running in jobs::list_running(tx)? {
+        if let Some(session) = answering_session(tx, &running.session, &running.turn, address)? {
+            let agent = session.agent_id().unwrap_or(running.agent);
+            found.push(RouteTarget::new(session, agent));
+        }
+    }
+    for target in known {
+        let load = jobs::session_load(tx, &target.session)?;
+        let Some(turn) = load.queued.filter(|_| load.running.is_none()) else { continue };
+        if reply_addresses(tx, &turn)?.contains(address) {
+            found.push(target);
+        }
+    }
+    found.sort_by(|one, other| one.session.as_str().cmp(other.session.as_str()));
+    found.dedup_by(|one, other| one.session == other.session);
+    Ok(found)
+}
+
+/// The session that answers this address with what a turn does: its own, or one for which it works.
+fn answering_session(
+    tx: &mut Tx<'_>,
+    session: &SessionKey,
+    turn: &TurnId,
+    address: &ChatAddress,
+) -> polyclaw_store::Result<Option<SessionKey>> {
+    if reply_addresses(tx, turn)?.contains(address) {
+        return Ok(Some(session.clone()));
+    }
+    let mut child = session.clone();
+    while let Some(run) = runs::find_running_by_child(tx, &child)? {
+        if run.reply_to.contains(address) {
+            return Ok(Some(run.owner));
+        }
+        child = run.owner;
+    }
+    Ok(None)
+}
+
+/// Sessions in whose conversation something was written from this address.
+fn targets_written_from(
+    tx: &mut Tx<'_>,
+    known: Vec<RouteTarget>,
+    address: &ChatAddress,
+) -> polyclaw_store::Result<Vec<RouteTarget>> {
+    let mut found = Vec::new();
+    for target in known {
+        if messages::has_message_from(tx, &target.session, address)? {
+            found.push(target);
+        }
+    }
+    Ok(found)
+}

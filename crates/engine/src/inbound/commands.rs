@@ -1,0 +1,171 @@
+//! Commands that come by a channel. They act on the sessions they concern; where these are several, on each.
+
+use polyclaw_domain::channel::InboundMessage;
+use polyclaw_domain::command::{CallerRole, ChatCommand, RequiredRole, parse};
+use polyclaw_domain::id::SessionId;
+use polyclaw_domain::session::Session;
+use polyclaw_store::approvals::StoredApproval;
+use polyclaw_store::sessions;
+
+use super::command_targets::conversation_session;
+use super::route::{BindingRoute, RouteTarget, broadcast_targets};
+use super::unreachable_reply;
+use crate::command::{CommandOrigin, CommandRequest, approval_responder_for};
+use crate::command_action::{ActionOutcome, CommandAction, reply_only};
+use crate::core::Engine;
+use crate::error::Result;
+
+/// Commands that set something a session keeps: it is made for them.
+const SETTING_COMMANDS: [&str; 5] = ["agent", "model", "session", "focus", "subagents"];
+const APPROVAL_COMMANDS: [&str; 2] = ["approve", "deny"];
+
+impl Engine {
+    /// What a command comes to; `None` if the letter is a message.
+    pub(super) async fn inbound_command_action(
+        &self,
+        letter: &InboundMessage,
+        place: &BindingRoute,
+    ) -> Result<Option<CommandAction>> {
+        if let Some(line) = parse(&letter.text) {
+            let order = self.build_command_request(letter, place, line);
+            let concerned = self.command_targets(letter, place, &order).await?;
+            return self.run_on_targets(letter, place, (concerned, &order)).await.map(Some);
+        }
+        let Some((named, line)) = self.find_named_command(letter, place).await? else { return Ok(None) };
+        let order = self.build_command_request(letter, place, line);
+        if !self.can_reach_agent(&order.reachable, &named.agent).await? {
+            return Ok(Some(reply_only(unreachable_reply(&named.agent))));
+        }
+        let concerned = vec![RouteTarget::new(named.key.clone(), named.agent.clone())];
+        self.run_on_targets(letter, &named, (concerned, &order)).await.map(Some)
+    }
+
+    fn build_command_request<'a>(
+        &self,
+        letter: &'a InboundMessage,
+        place: &BindingRoute,
+        (command, rest): (&'static ChatCommand, &'a str),
+    ) -> CommandRequest<'a> {
+        let speaker = self.settings().inbound.caller_role(&letter.context);
+        let given = CommandOrigin { address: &letter.address, platform_id: Some(&letter.platform_id) };
+        let by = approval_responder_for(speaker, &letter.address);
+        let reachable = self.reachable_agents(letter, place);
+        let authority = self.settings().inbound.sender_authority(&letter.context);
+        CommandRequest { command, rest, speaker, by, origin: Some(given), reachable, authority }
+    }
+
+    /// The sessions a command without a name in front concerns.
+    async fn command_targets(
+        &self,
+        letter: &InboundMessage,
+        place: &BindingRoute,
+        order: &CommandRequest<'_>,
+    ) -> Result<Vec<RouteTarget>> {
+        let name = order.command.name;
+        let here = RouteTarget::new(conversation_session(place, name), place.agent.clone());
+        if order.command.is_general {
+            return Ok(vec![here]);
+        }
+        let several = broadcast_targets(&self.settings().inbound, &letter.context);
+        if APPROVAL_COMMANDS.contains(&name) {
+            let asked = self.find_answered_approval(order.rest).await?;
+            return Ok(approval_targets(order, asked, (here, several)));
+        }
+        let is_begun = several.is_some() || place.session.is_some();
+        let mut targets = several.unwrap_or_else(|| vec![here]);
+        let own: Vec<_> = targets.iter().map(|target| target.session.clone()).collect();
+        // Who is focused on another session begins that one anew, and nothing else.
+        let is_focused = place.session.as_ref().is_some_and(|session| session.focus.is_some());
+        let beside = match name == "new" && is_focused {
+            true => Vec::new(),
+            false => self.other_command_targets(name, letter, &own).await?,
+        };
+        if !is_begun && !beside.is_empty() {
+            // Nothing was said in the session the conversation would have: there is nothing to tell of it.
+            targets.clear();
+        }
+        targets.extend(beside);
+        Ok(targets)
+    }
+
+    /// The deeds on all sessions a command concerns, as one.
+    async fn run_on_targets(
+        &self,
+        letter: &InboundMessage,
+        place: &BindingRoute,
+        (concerned, order): (Vec<RouteTarget>, &CommandRequest<'_>),
+    ) -> Result<CommandAction> {
+        let (command, speaker) = (order.command, order.speaker);
+        tracing::info!(command = command.name, session.key = %place.key, ?speaker, "a command came");
+        let mut deeds = Vec::new();
+        for target in concerned {
+            deeds.push((self.resolve_command_action(&target.session, order).await?, target));
+        }
+        let deed = join_actions(deeds);
+        let reach = command.required_role_for(order.rest);
+        let is_setting = SETTING_COMMANDS.contains(&command.name)
+            && reach != RequiredRole::Anyone
+            && speaker.may_run(reach);
+        Ok(if is_setting { self.with_new_session(letter, place, deed) } else { deed })
+    }
+
+    /// A deed in a conversation in which nothing was said yet: its session is made for it.
+    fn with_new_session(
+        &self,
+        letter: &InboundMessage,
+        place: &BindingRoute,
+        deed: CommandAction,
+    ) -> CommandAction {
+        let id = SessionId::new(self.next_id());
+        let begun = Session::new_for_person(place.key.clone(), id, place.agent.clone(), self.now());
+        let session = Session { address: Some(letter.address.clone()), ..begun };
+        Box::new(move |tx| {
+            sessions::ensure(tx, &session)?;
+            deed(tx)
+        })
+    }
+}
+
+/// The session whose question is answered: the one that sent it to this very address, whichever agent's it is. What is
+/// asked of owners they answer wherever they are. Of any other question it is one of the conversation's own sessions, and
+/// the answer is judged there.
+fn approval_targets(
+    order: &CommandRequest<'_>,
+    asked: Option<StoredApproval>,
+    own: (RouteTarget, Option<Vec<RouteTarget>>),
+) -> Vec<RouteTarget> {
+    let (here, several) = own;
+    let mut targets = several.unwrap_or_else(|| vec![here.clone()]);
+    if let Some(asked) = asked {
+        let is_here = match &asked.origin {
+            Some(origin) => order.origin.is_some_and(|place| place.address == origin),
+            None => order.speaker == CallerRole::Owner,
+        };
+        if is_here {
+            let agent = asked.session.agent_id().unwrap_or(here.agent);
+            return vec![RouteTarget::new(asked.session, agent)];
+        }
+        if targets.len() > 1 {
+            targets.retain(|target| target.session == asked.session);
+        }
+    }
+    targets.truncate(1);
+    targets
+}
+
+/// One deed as it is; of several, each is told under the name of its agent.
+fn join_actions(mut deeds: Vec<(CommandAction, RouteTarget)>) -> CommandAction {
+    match deeds.len() {
+        0 => reply_only("This was not asked here."),
+        1 => deeds.remove(0).0,
+        _ => Box::new(move |tx| {
+            let (mut lines, mut after) = (Vec::new(), Vec::new());
+            for (deed, target) in &deeds {
+                let done = deed(tx)?;
+                lines.push(format!("{}: {}", target.agent, done.reply_text()));
+                after.extend(done.effects);
+            }
+            Ok(ActionOutcome { reply: Ok(lines.join("\n")), effects: after })
+        }),
+    }
+}

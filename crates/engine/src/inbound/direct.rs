@@ -1,0 +1,251 @@
+//! What is said in a session that is named with it: on the page, in the terminal, by the API and by webhooks. The order
+//! is that of every chat, several agents before one that is named in front; only who writes is known already.
+
+use polyclaw_domain::channel::{ChatAddress, WEBHOOK_CHANNEL};
+use polyclaw_domain::hex::digest_words;
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::inbound::{ChatPeer, InboundContext, PeerKind};
+use polyclaw_domain::message::MessageOrigin;
+use polyclaw_domain::route::BindingTier;
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_store::broadcasts::{self, Broadcast, TargetOutcome};
+
+use super::reachable_agents::ReachableAgents;
+use super::route::RouteTarget;
+use crate::core::Engine;
+use crate::error::{Error, Result};
+use crate::ingress::{AcceptedMessage, IngressMessage};
+use crate::reply_once::InboundReceipt;
+
+/// As the bindings see a message that comes by no platform.
+fn spoken_at(channel: &str, account: &str, peer: &str) -> InboundContext {
+    InboundContext {
+        channel: channel.to_owned(),
+        account: account.to_owned(),
+        peer: ChatPeer { kind: PeerKind::Dm, id: peer.to_owned() },
+        parent: None,
+        thread: None,
+        guild: None,
+        team: None,
+        roles: Vec::new(),
+        sender: peer.to_owned(),
+    }
+}
+
+impl Engine {
+    /// Who answers somebody there where nothing but bindings decides.
+    pub fn agent_by_bindings(&self, channel: &str, account: &str, peer: &str) -> AgentId {
+        self.settings().inbound.router.choose_agent(&spoken_at(channel, account, peer)).agent.clone()
+    }
+
+    /// What somebody who is no owner reaches by name there.
+    pub(crate) fn reachable_from(&self, address: &ChatAddress, agent: &AgentId) -> ReachableAgents {
+        let arrival = spoken_at(&address.channel, &address.account, &address.peer);
+        let is_bound = self.settings().inbound.router.choose_agent(&arrival).tier != BindingTier::Default;
+        ReachableAgents::From { routed: agent.clone(), named: Vec::new(), is_bound }
+    }
+
+    /// The message as the agent named in front of it gets it; any other goes where its conversation does. Where people read a session itself,
+    /// the agent answers there; what is sent on to somewhere belongs into a session of its own. Where it is settled who
+    /// answers, words change nothing about it.
+    pub async fn resolve_addressee(&self, inbound: IngressMessage) -> Result<IngressMessage> {
+        let is_spoken =
+            matches!(inbound.origin, MessageOrigin::User | MessageOrigin::Hook) && inbound.relay.is_none();
+        if !is_spoken || inbound.by.is_some() {
+            return Ok(inbound);
+        }
+        if let Some(unknown) = self.find_unknown_command(&inbound.text).await? {
+            return Err(Error::UnknownCommand(unknown));
+        }
+        if self.broadcast_targets_for(&inbound).is_some() {
+            return Ok(inbound);
+        }
+        let Some((agent, rest)) = self.split_agent_prefix(&inbound.text).await? else {
+            return self.apply_focus(inbound).await;
+        };
+        let reachable = match inbound.origin {
+            // Whoever signs for a hook is no owner.
+            MessageOrigin::Hook => self.reachable_from(&inbound.address, &inbound.agent),
+            _ => ReachableAgents::Every,
+        };
+        if !self.can_reach_agent(&reachable, &agent).await? {
+            return Err(Error::AgentNotAllowed(agent));
+        }
+        if rest.is_empty() && inbound.parts.is_empty() {
+            return Err(Error::OnlyAName(agent));
+        }
+        let own = inbound.session.with_agent(&agent).filter(|_| !inbound.address.is_pull_channel());
+        let text = rest.to_owned();
+        Ok(match own {
+            Some(session) => {
+                IngressMessage { session, agent: agent.clone(), by: Some(agent), text, ..inbound }
+            }
+            None => IngressMessage { by: Some(agent), text, ..inbound },
+        })
+    }
+
+    /// The message where its conversation goes on: in the session that somebody named with `/focus`, if one did. Results
+    /// of calls belong to the turn that made them, and who signs for a hook does not follow what a person said.
+    async fn apply_focus(&self, inbound: IngressMessage) -> Result<IngressMessage> {
+        if inbound.origin != MessageOrigin::User || !inbound.tool_results.is_empty() {
+            return Ok(inbound);
+        }
+        let there = self.session_and_focus(&inbound.session).await?.and_then(|session| session.focus);
+        Ok(match there {
+            Some(session) => IngressMessage { session, ..inbound },
+            None => inbound,
+        })
+    }
+
+    /// Takes a message for whoever is to answer it. Of several, what comes back is about the one whose session was
+    /// named, or about the first.
+    pub async fn submit_message(&self, inbound: IngressMessage) -> Result<AcceptedMessage> {
+        match self.broadcast_targets_for(&inbound) {
+            None => self.accept_message(inbound).await,
+            Some(targets) => self.submit_broadcast(inbound, targets).await,
+        }
+    }
+
+    /// The agents that all answer there, each in its own session; none where it is settled who does.
+    pub(super) fn broadcast_targets_for(&self, inbound: &IngressMessage) -> Option<Vec<RouteTarget>> {
+        if inbound.by.is_some() {
+            return None;
+        }
+        let settings = self.settings();
+        let listed =
+            settings.inbound.broadcast_agents_by_peer(&inbound.address.channel, &inbound.address.peer)?;
+        let target = |agent: &AgentId| {
+            let session = inbound.session.with_agent(agent)?;
+            Some(RouteTarget { by: Some(agent.clone()), ..RouteTarget::new(session, agent.clone()) })
+        };
+        listed.iter().map(target).collect()
+    }
+
+    async fn submit_broadcast(
+        &self,
+        inbound: IngressMessage,
+        targets: Vec<RouteTarget>,
+    ) -> Result<AcceptedMessage> {
+        self.check_message(&inbound)?;
+        let (own, id) = (inbound.session.clone(), self.broadcast_id(&inbound));
+        let is_new = self.find_broadcast(&id).await?.is_none()
+            && self.start_broadcast_once(inbound, targets, &id).await?;
+        let round = self.find_broadcast(&id).await?.ok_or(Error::Deleted)?;
+        let nobody = || Error::InvalidState("none of the agents here could take it".to_owned());
+        let at = answering_target(&round, &own).ok_or_else(nobody)?;
+        // Its key makes this the same message, whether it is there already or comes with this.
+        let accepted = self.accept_message(target_message(&round, at)).await?;
+        Ok(AcceptedMessage { duplicate: !is_new, ..accepted })
+    }
+
+    async fn find_broadcast(&self, id: &str) -> Result<Option<Broadcast>> {
+        let wanted = id.to_owned();
+        Ok(self.db().read(move |tx| broadcasts::get(tx, &wanted)).await?)
+    }
+
+    /// Begins the round; false where the same message has just begun it.
+    async fn start_broadcast_once(
+        &self,
+        inbound: IngressMessage,
+        targets: Vec<RouteTarget>,
+        id: &str,
+    ) -> Result<bool> {
+        let receipt = InboundReceipt::from_message(&inbound);
+        match self.start_broadcast(inbound, targets, (id.to_owned(), &receipt)).await {
+            Ok(()) => Ok(true),
+            Err(Error::Store(polyclaw_store::Error::Conflict(_)))
+                if self.find_broadcast(id).await?.is_some() =>
+            {
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Named after what its sender calls it, so that the same message finds its round again.
+    fn broadcast_id(&self, inbound: &IngressMessage) -> String {
+        let Some(key) = inbound.idempotency_key.as_ref().or(inbound.platform_id.as_ref()) else {
+            return self.next_id();
+        };
+        digest_words(&[inbound.session.as_str(), &inbound.address.channel, key])
+    }
+}
+
+/// Whose answer is told of: the one whose session was named, else the first that has the message. Where none has it yet
+/// it is the first that will: a round that waits is answered all the same.
+fn answering_target(round: &Broadcast, own: &SessionKey) -> Option<usize> {
+    let is_taken = |at: &usize| matches!(round.targets[*at].outcome, Some(TargetOutcome::Turn(_)));
+    let taken: Vec<usize> = (0..round.targets.len()).filter(is_taken).collect();
+    let own = taken.iter().copied().find(|at| round.targets[*at].session == *own);
+    own.or(taken.first().copied()).or_else(|| round.targets.iter().position(|seat| seat.outcome.is_none()))
+}
+
+/// One agent's copy of the message. The key makes a second one impossible.
+pub(super) fn target_message(round: &Broadcast, at: usize) -> IngressMessage {
+    let seat = &round.targets[at];
+    let mut meta = round.meta.clone().unwrap_or_else(|| serde_json::json!({}));
+    meta["round"] = serde_json::json!({ "id": round.id, "seat": at });
+    let origin =
+        if round.address.channel == WEBHOOK_CHANNEL { MessageOrigin::Hook } else { MessageOrigin::User };
+    let (session, address) = (seat.session.clone(), round.address.clone());
+    IngressMessage {
+        by: Some(seat.agent.clone()),
+        origin,
+        parts: round.parts.clone(),
+        idempotency_key: Some(format!("round-{}", round.id)),
+        priority: round.priority,
+        meta: Some(meta),
+        ..IngressMessage::from_person(session, seat.agent.clone(), address, round.text.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use polyclaw_domain::channel::ChatAddress;
+    use polyclaw_domain::id::TurnId;
+    use polyclaw_domain::job::JobPriority;
+    use polyclaw_domain::time::Millis;
+    use polyclaw_store::broadcasts::BroadcastTarget;
+
+    use super::*;
+
+    fn key(at: usize) -> SessionKey {
+        SessionKey::from_parts(&AgentId::main(), &["web", "dm", &at.to_string()])
+    }
+
+    fn round(seats: &[Option<TargetOutcome>]) -> Broadcast {
+        let seat = |(at, turn): (usize, &Option<TargetOutcome>)| BroadcastTarget {
+            agent: AgentId::main(),
+            session: key(at),
+            outcome: turn.clone(),
+        };
+        Broadcast {
+            id: "r".into(),
+            text: "hello".into(),
+            parts: Vec::new(),
+            address: ChatAddress::internal(),
+            meta: None,
+            priority: JobPriority::Direct,
+            in_turn: true,
+            see_previous: false,
+            targets: seats.iter().enumerate().map(seat).collect(),
+            created_at: Millis(0),
+        }
+    }
+
+    #[test]
+    fn a_round_that_waits_is_told_of_as_one_that_goes_and_only_refusals_as_none() {
+        let taken = || Some(TargetOutcome::Turn(TurnId::new("t")));
+        let refused = || Some(TargetOutcome::Refused);
+        for (seats, own, expected) in [
+            (vec![taken(), taken()], 1, Some(1)),
+            (vec![refused(), taken(), None], 0, Some(1)),
+            (vec![taken(), None], 1, Some(0)),
+            (vec![refused(), None, None], 2, Some(1)),
+            (vec![None, None], 1, Some(0)),
+            (vec![refused(), refused()], 0, None),
+        ] {
+            assert_eq!(answering_target(&round(&seats), &key(own)), expected, "{seats:?}");
+        }
+    }
+}

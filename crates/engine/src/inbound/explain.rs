@@ -1,0 +1,199 @@
+//! `route explain`: who would answer a letter and why, by the code that decides. Nothing is changed and no model asked.
+
+use polyclaw_domain::admission::SenderAdmission;
+use polyclaw_domain::channel::InboundMessage;
+use polyclaw_domain::command::parse;
+use polyclaw_domain::id::{AgentId, SessionId};
+use polyclaw_domain::provider::ModelRef;
+use polyclaw_domain::route::{self, BindingTier};
+use polyclaw_domain::session::Session;
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_store::sessions;
+
+use super::route::{RouteDecision, RouteLayer, RouteTarget};
+use crate::agent::ToolExplanation;
+use crate::core::Engine;
+use crate::error::{Error, Result};
+use crate::ingress::IngressMessage;
+
+/// What would become of a letter.
+#[derive(Clone, Debug)]
+pub struct InboundExplanation {
+    /// `admitted`, `pair`, or why it is ignored.
+    pub admission: &'static str,
+    /// What decided; `None` where nobody is asked: a command, or an agent's name alone.
+    pub layer: Option<RouteLayer>,
+    /// It is this command.
+    pub command: Option<&'static str>,
+    /// What bindings say, whoever answers in the end.
+    pub bindings: route::BindingExplanation,
+    /// A model would be asked whether another agent fits better.
+    pub asks_classifier: bool,
+    pub answers: Vec<AnsweringAgent>,
+}
+
+/// One agent that would answer, with what it would have.
+#[derive(Clone, Debug)]
+pub struct AnsweringAgent {
+    pub agent: AgentId,
+    pub session: SessionKey,
+    pub model: Option<ModelRef>,
+    pub tools: Vec<ToolExplanation>,
+}
+
+/// Who answers what is posted to a hook, and where.
+#[derive(Clone, Debug)]
+pub struct HookRoute {
+    pub agent: AgentId,
+    pub session: SessionKey,
+    /// The hook names its agent; else the bindings were asked.
+    pub is_named: bool,
+    /// Its text comes out of foreign words: it is no command.
+    pub is_mapped: bool,
+}
+
+impl HookRoute {
+    /// Who answers whatever is posted. Foreign words choose no agent, nor do any where the hook names one.
+    pub fn fixed_agent(&self) -> Option<AgentId> {
+        (self.is_named || self.is_mapped).then(|| self.agent.clone())
+    }
+
+    /// Whether a text may be a command: not among foreign words, nor to replace the agent that the hook names.
+    pub fn accepts_command(&self, text: &str) -> bool {
+        let changes_agent = || parse(text).is_some_and(|(command, _)| command.name == "agent");
+        !(self.is_mapped || self.is_named && changes_agent())
+    }
+}
+
+impl Engine {
+    pub async fn explain_route(&self, letter: &InboundMessage) -> Result<InboundExplanation> {
+        let (arrival, settings) = (&letter.context, self.settings());
+        let admission = self.admission_name(letter).await?;
+        if settings.inbound.account_access(arrival).is_none() && !letter.address.is_pull_channel() {
+            return Ok(self.unanswered_explanation(letter, admission));
+        }
+        let place = self.match_bindings(arrival).await?;
+        let named = self.find_named_command(letter, &place).await?.map(|(_, line)| line);
+        let command = parse(&letter.text).or(named).map(|(command, _)| command.name);
+        let routed = match command {
+            Some(_) => None,
+            None => Some(self.route_without_classifier(letter, place).await?),
+        };
+        let (layer, targets) = match routed {
+            Some(RouteDecision::Several(targets)) => (Some(RouteLayer::Broadcast), targets),
+            Some(RouteDecision::One { target, layer, .. }) => (Some(layer), vec![target]),
+            Some(RouteDecision::Usage(_)) | None => (None, Vec::new()),
+        };
+        let mut answers = Vec::new();
+        for target in targets {
+            answers.push(self.explain_answerer(target, letter).await?);
+        }
+        Ok(InboundExplanation {
+            admission,
+            command,
+            layer,
+            bindings: settings.inbound.router.explain_route(arrival),
+            asks_classifier: layer == Some(RouteLayer::Default)
+                && settings.inbound.classifier.model.is_some(),
+            answers,
+        })
+    }
+
+    /// The same for what is posted to a hook, whose sessions are named after the hook.
+    pub async fn explain_hook(
+        &self,
+        hook: &HookRoute,
+        letter: &InboundMessage,
+    ) -> Result<InboundExplanation> {
+        let command = match hook.accepts_command(&letter.text) {
+            true => parse(&letter.text).map(|(command, _)| command.name),
+            false => None,
+        };
+        let mut told = InboundExplanation { command, ..self.unanswered_explanation(letter, "admitted") };
+        if command.is_some() {
+            return Ok(told);
+        }
+        let (layer, targets) = self.route_hook(hook, letter, told.bindings.tier).await?;
+        told.layer = layer;
+        for target in targets {
+            told.answers.push(self.explain_answerer(target, letter).await?);
+        }
+        Ok(told)
+    }
+
+    async fn route_hook(
+        &self,
+        hook: &HookRoute,
+        letter: &InboundMessage,
+        tier: BindingTier,
+    ) -> Result<(Option<RouteLayer>, Vec<RouteTarget>)> {
+        let layer = match (hook.is_named, tier) {
+            (true, _) => RouteLayer::Hook,
+            (false, BindingTier::Default) => RouteLayer::Default,
+            (false, _) => RouteLayer::Binding,
+        };
+        let (key, address) = (hook.session.clone(), letter.address.clone());
+        let own = RouteTarget { by: hook.fixed_agent(), ..RouteTarget::new(key.clone(), hook.agent.clone()) };
+        if own.by.is_some() {
+            return Ok((Some(layer), vec![own]));
+        }
+        let said = IngressMessage::from_person(key, hook.agent.clone(), address, letter.text.clone());
+        if let Some(targets) = self.broadcast_targets_for(&said) {
+            return Ok((Some(RouteLayer::Broadcast), targets));
+        }
+        let named = match self.resolve_addressee(said).await {
+            Err(Error::OnlyAName(_) | Error::UnknownCommand(_)) => return Ok((None, Vec::new())),
+            named => named?,
+        };
+        if let Some(agent) = named.by {
+            let target = RouteTarget { by: Some(agent.clone()), ..RouteTarget::new(named.session, agent) };
+            return Ok((Some(RouteLayer::Prefix), vec![target]));
+        }
+        Ok((Some(layer), vec![own]))
+    }
+
+    /// Nobody answers it.
+    fn unanswered_explanation(&self, letter: &InboundMessage, admission: &'static str) -> InboundExplanation {
+        InboundExplanation {
+            admission,
+            layer: None,
+            command: None,
+            bindings: self.settings().inbound.router.explain_route(&letter.context),
+            asks_classifier: false,
+            answers: Vec::new(),
+        }
+    }
+
+    async fn admission_name(&self, letter: &InboundMessage) -> Result<&'static str> {
+        if letter.address.is_pull_channel() {
+            // Whoever holds the token is let in by the door itself.
+            return Ok("admitted");
+        }
+        Ok(match self.admit_sender(letter).await? {
+            SenderAdmission::Admitted => "admitted",
+            SenderAdmission::Pair => "pair",
+            SenderAdmission::Ignored(reason) => reason.as_str(),
+        })
+    }
+
+    /// Looks at the session as it is, or as it would be begun.
+    async fn explain_answerer(&self, target: RouteTarget, letter: &InboundMessage) -> Result<AnsweringAgent> {
+        let wanted = target.session.clone();
+        let stored = self.db().read(move |tx| sessions::get(tx, &wanted)).await?;
+        let begun = || Session {
+            address: Some(letter.address.clone()),
+            ..Session::new_for_person(
+                target.session.clone(),
+                SessionId::new(""),
+                target.agent.clone(),
+                self.now(),
+            )
+        };
+        let session = stored.unwrap_or_else(begun);
+        let agent = target.by.as_ref().unwrap_or(&session.active_agent).clone();
+        let spec = self.load_agent(&agent).await?.spec;
+        let model = session.model_override.clone().or_else(|| self.settings().agent_model(&spec));
+        let tools = self.explain_tools_in_session(&agent, Some(&session)).await?;
+        Ok(AnsweringAgent { agent, session: target.session, model, tools })
+    }
+}

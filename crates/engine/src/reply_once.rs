@@ -1,0 +1,121 @@
+//! What a letter comes to that is no message: a command's answer, a code, a refusal. Its platform's id is remembered
+//! together with what is sent back, so that the same letter comes to nothing a second time.
+
+use polyclaw_domain::channel::ChatAddress;
+use polyclaw_domain::delivery::{DeliveryPolicy, apply_gate};
+use polyclaw_domain::id::{MessageId, TurnId};
+use polyclaw_domain::kill_points::KillPoint;
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::time::Millis;
+use polyclaw_store::{Tx, ingress, outbox};
+
+use crate::command_action::{ActionOutcome, CommandAction, reply_only};
+use crate::core::Engine;
+use crate::delivery::{OutboxKey, build_outbox_messages};
+use crate::error::Result;
+use crate::ingress::{IngressMessage, MAX_KEY_BYTES};
+
+/// What is said to a letter that comes again.
+pub(crate) const ALREADY_ACCEPTED_TEXT: &str = "This was taken before.";
+
+/// Which letter, and where its answer goes.
+#[derive(Clone, Debug)]
+pub(crate) struct InboundReceipt {
+    /// The conversation in whose order the answer leaves.
+    pub session: SessionKey,
+    pub address: ChatAddress,
+    pub platform_id: Option<String>,
+    /// Whoever wrote wants to be answered there.
+    pub deliver: bool,
+}
+
+impl InboundReceipt {
+    pub fn from_message(inbound: &IngressMessage) -> Self {
+        Self {
+            session: inbound.session.clone(),
+            address: inbound.address.clone(),
+            platform_id: inbound.platform_id.clone(),
+            deliver: inbound.deliver,
+        }
+    }
+
+    /// The id, if it is one that can be stored.
+    fn id(&self) -> Option<&str> {
+        self.platform_id.as_deref().filter(|id| id.len() <= MAX_KEY_BYTES)
+    }
+}
+
+impl Engine {
+    /// The letter was taken before, whatever it came to.
+    pub(crate) async fn is_already_accepted(&self, receipt: &InboundReceipt) -> Result<bool> {
+        let Some(id) = receipt.id().map(str::to_owned) else { return Ok(false) };
+        let address = receipt.address.clone();
+        Ok(self.db().read(move |tx| ingress::find_duplicate(tx, &address, &id)).await?.is_some())
+    }
+
+    /// Answers a letter for good.
+    pub(crate) async fn reply_once(&self, receipt: &InboundReceipt, text: &str) -> Result<()> {
+        self.run_action_once(receipt, reply_only(text)).await.map(drop)
+    }
+
+    /// Does what a letter asks for and answers it, in one transaction: the same letter finds all of it or nothing.
+    /// Returns what was said.
+    pub(crate) async fn run_action_once(
+        &self,
+        receipt: &InboundReceipt,
+        deed: CommandAction,
+    ) -> Result<String> {
+        let done = self.commit_once(receipt, move |tx| deed(tx).map(Some)).await?;
+        let said = done.as_ref().map(ActionOutcome::reply_text).unwrap_or_default();
+        self.apply_effects(done.map(|done| done.effects).unwrap_or_default());
+        Ok(said)
+    }
+
+    /// The same for what may come to nothing: then nothing stands. Another copy of the letter that was first is what
+    /// this one comes to.
+    pub(crate) async fn commit_once<F>(
+        &self,
+        receipt: &InboundReceipt,
+        act: F,
+    ) -> Result<Option<ActionOutcome>>
+    where
+        F: Fn(&mut Tx<'_>) -> polyclaw_store::Result<Option<ActionOutcome>> + Send + 'static,
+    {
+        let (engine, own, id, now) = (self.clone(), receipt.clone(), self.next_id(), self.now());
+        let write = move |tx: &mut Tx<'_>| {
+            let Some(done) = act(tx)? else { return Ok(None) };
+            if let Some(platform_id) = own.id() {
+                ingress::record_platform_id(tx, &own.address, platform_id, &MessageId::new(id.clone()), now)?;
+            }
+            let sent = engine.build_reply_messages(&own, &done.reply_text(), (&id, now));
+            sent.iter().try_for_each(|parcel| outbox::push(tx, parcel))?;
+            Ok(Some(done))
+        };
+        self.hit_kill_point(KillPoint::ReplyOnceBefore).await;
+        let stored = match self.db().write(write).await {
+            Err(polyclaw_store::Error::Conflict(_)) if self.is_already_accepted(receipt).await? => {
+                return Ok(Some(ActionOutcome::with_reply(ALREADY_ACCEPTED_TEXT)));
+            }
+            stored => stored?,
+        };
+        self.hit_kill_point(KillPoint::ReplyOnceCommitted).await;
+        self.outbox_wake.notify_one();
+        Ok(stored)
+    }
+
+    /// What is sent back, if anybody waits for it.
+    fn build_reply_messages(
+        &self,
+        receipt: &InboundReceipt,
+        text: &str,
+        (id, now): (&str, Millis),
+    ) -> Vec<outbox::OutboxMessage> {
+        let (turn, key) = (TurnId::new(id), format!("answer-{id}"));
+        let label = OutboxKey { session: &receipt.session, turn: &turn, key: &key, first: 0, now };
+        let policy = DeliveryPolicy { requested: receipt.deliver, ..DeliveryPolicy::ALLOW_ALL };
+        let text = self.redactor().redact_text(text).into_owned();
+        let outgoing = apply_gate(Some(receipt.address.clone()), policy, text).ok();
+        let outgoing = outgoing.filter(|outgoing| !outgoing.address().is_pull_channel());
+        outgoing.map(|outgoing| build_outbox_messages(self, outgoing, &label)).unwrap_or_default()
+    }
+}

@@ -1,0 +1,71 @@
+//! What a child leaves behind: the files it wrote, as its calls name them, and the commit its workspace moved on to.
+
+use std::collections::HashSet;
+
+use polyclaw_domain::message::{MessagePart, tool_calls};
+use polyclaw_domain::run::{Artifact, COMMIT, SubagentRun};
+use polyclaw_domain::sanitize;
+use polyclaw_domain::tool::ToolCall;
+use polyclaw_store::messages::SessionMessage;
+use polyclaw_store::{Tx, messages, runs, sessions};
+
+/// The end of a long child is looked at, and no more files are named than an owner can look at.
+const MAX_SCANNED_MESSAGES: usize = 200;
+const MAX_ARTIFACTS: usize = 20;
+const MAX_PATH_CHARS: usize = 300;
+/// How a patch names the files that are there after it.
+const PATCH_FILE_HEADINGS: [&str; 2] = ["*** Add File:", "*** Update File:"];
+
+pub(super) fn collect_artifacts(
+    tx: &mut Tx<'_>,
+    run: &SubagentRun,
+    commit: Option<&str>,
+) -> polyclaw_store::Result<Vec<Artifact>> {
+    let Some(session) = sessions::get(tx, &run.child)? else { return Ok(Vec::new()) };
+    let mut stored = messages::list_newest(tx, &run.child, &session.id, MAX_SCANNED_MESSAGES)?;
+    stored.retain(|message| message.created_at >= run.created_at);
+    let mut found = written_files(&stored);
+    let before = runs::get_commit_before(tx, &run.id)?;
+    // The runtime has seen that the workspace moved on: a child's words are no proof.
+    if let Some(commit) = commit.filter(|commit| before.is_some_and(|before| before != *commit)) {
+        found.push(Artifact { kind: COMMIT.to_owned(), path: commit.to_owned() });
+    }
+    Ok(found)
+}
+
+/// Each file once, in the order in which they were first written.
+fn written_files(stored: &[SessionMessage]) -> Vec<Artifact> {
+    // A call that failed wrote nothing.
+    let done: HashSet<&str> =
+        stored.iter().flat_map(|message| &message.parts).filter_map(succeeded_call_id).collect();
+    let written = stored.iter().flat_map(|message| tool_calls(&message.parts));
+    let mut files: Vec<Artifact> = Vec::new();
+    for path in written.filter(|call| done.contains(call.id.as_str())).flat_map(paths_in_call) {
+        let file = Artifact { kind: "file".to_owned(), path: sanitize::to_single_line(path, MAX_PATH_CHARS) };
+        if files.len() < MAX_ARTIFACTS && !files.contains(&file) {
+            files.push(file);
+        }
+    }
+    files
+}
+
+fn succeeded_call_id(part: &MessagePart) -> Option<&str> {
+    match part {
+        MessagePart::ToolResult { call_id, is_error: false, .. } => Some(call_id),
+        _ => None,
+    }
+}
+
+fn paths_in_call(call: &ToolCall) -> Vec<&str> {
+    let given = |name: &str| call.arguments.get(name).and_then(|value| value.as_str());
+    match call.name.as_str() {
+        "write_file" | "edit_file" => given("path").into_iter().collect(),
+        "apply_patch" => {
+            let lines = given("patch").unwrap_or_default().lines();
+            let named =
+                |line| PATCH_FILE_HEADINGS.iter().find_map(|heading| str::strip_prefix(line, heading));
+            lines.filter_map(named).map(str::trim).collect()
+        }
+        _ => Vec::new(),
+    }
+}

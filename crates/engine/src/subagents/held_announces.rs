@@ -1,0 +1,164 @@
+//! Announces that wait for a person: they are listed, taken up when one writes, or dismissed by one. None is dropped.
+
+use polyclaw_domain::delivery::{DeliveryPolicy, apply_gate};
+use polyclaw_domain::event::{EventKind, NewEvent};
+use polyclaw_domain::id::{RunId, TurnId};
+use polyclaw_domain::relay;
+use polyclaw_domain::run::{self, SubagentRun};
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::time::Millis;
+use polyclaw_store::outbox::{self, OutboxMessage};
+use polyclaw_store::{Tx, backlog, events, ingress, jobs, messages, runs, sessions};
+use serde_json::{Value, json};
+
+use crate::core::Engine;
+use crate::error::{Error, Result};
+use crate::hub::FrameKind;
+use crate::settings::EngineSettings;
+
+/// More sessions are never above one another.
+const MAX_OWNER_DEPTH: usize = 16;
+
+/// What the people of a conversation are told of an announce that waits for them.
+#[derive(Clone, Debug)]
+pub(crate) struct HeldNotice {
+    pub session: SessionKey,
+    pub turn: TurnId,
+    pub text: String,
+}
+
+pub(super) fn announce_event(kind: EventKind, run: &SubagentRun, data: Value) -> NewEvent {
+    NewEvent {
+        kind,
+        session: Some(run.owner.clone()),
+        turn: None,
+        agent: Some(run.agent.clone()),
+        trace: Some(run.trace.clone()),
+        data,
+    }
+}
+
+/// Tells the people who wait for the owner's answer that it waits for them. What they stopped themselves, and what
+/// stands behind something they were told of, needs no word.
+pub(super) fn held_notice(
+    tx: &mut Tx<'_>,
+    (run, name): (&SubagentRun, &str),
+    (turn, code): (&TurnId, &str),
+    settings: &EngineSettings,
+    now: Millis,
+) -> polyclaw_store::Result<Option<HeldNotice>> {
+    let why = match code {
+        relay::TOO_MANY_HOPS => "it has gone through too many agents",
+        relay::BUDGET_SPENT => "agents have answered each other often enough without a person",
+        _ => return Ok(None),
+    };
+    // People are where the first of its line was asked for; an owner that is itself a child has none.
+    let first = find_top_run(tx, run)?;
+    let Some(owner) = sessions::get(tx, &first.owner)? else { return Ok(None) };
+    let policy =
+        DeliveryPolicy { requested: true, session_delivers: owner.delivers, session_sends: owner.sends };
+    let text = format!("The result of {name} waits: {why}. Write anything, and it is taken up.");
+    for (n, address) in first.reply_to.iter().filter(|address| !address.is_pull_channel()).enumerate() {
+        if let Ok(outgoing) = apply_gate(Some(address.clone()), policy, text.clone()) {
+            let about = (&first.owner, turn);
+            outbox::push(
+                tx,
+                &OutboxMessage::new_notice(about, n, &outgoing, (now, settings.delivery_ttl_ms)),
+            )?;
+        }
+    }
+    Ok(Some(HeldNotice { session: first.owner, turn: turn.clone(), text }))
+}
+
+/// The run at the top, which a session of people asked for.
+fn find_top_run(tx: &mut Tx<'_>, run: &SubagentRun) -> polyclaw_store::Result<SubagentRun> {
+    let mut first = run.clone();
+    for _ in 0..MAX_OWNER_DEPTH {
+        match runs::find_running_by_child(tx, &first.owner)? {
+            Some(above) => first = above,
+            None => break,
+        }
+    }
+    Ok(first)
+}
+
+/// A person wrote in a session: whatever waits for one below it goes on, and each run there may go on for as long as if
+/// the person had just begun it. True if a turn is ready now.
+pub(crate) fn release_held_below(
+    tx: &mut Tx<'_>,
+    session: &SessionKey,
+    now: Millis,
+) -> polyclaw_store::Result<bool> {
+    let (mut is_ready, mut owners) = (false, vec![session.clone()]);
+    while let Some(owner) = owners.pop() {
+        for run in runs::list_running_by_owner(tx, &owner)? {
+            ingress::reset_automatic_turns(tx, &run.trace)?;
+            let load = jobs::session_load(tx, &run.child)?;
+            if let Some(turn) = &load.queued
+                && jobs::resume_held(tx, turn, load.running.is_some())?
+            {
+                runs::release_all_announces(tx, &run.child)?;
+                runs::restart_deadline(tx, &run.id, now)?;
+                is_ready |= load.running.is_none();
+            }
+            owners.push(run.child);
+        }
+    }
+    if is_ready {
+        tx.notify_nodes("jobs")?;
+    }
+    Ok(is_ready)
+}
+
+impl Engine {
+    /// Runs whose announce waits for a person, the oldest first.
+    pub async fn list_held_announces(&self, limit: usize) -> Result<Vec<SubagentRun>> {
+        Ok(self.db().read(move |tx| runs::list_held_announces(tx, limit)).await?)
+    }
+
+    /// A person has read a held announce: it stays as a line, and no turn is begun for it.
+    pub async fn dismiss_announce(&self, id: &RunId) -> Result<SubagentRun> {
+        let run = self.find_run(id).await?;
+        let (wanted, now) = (run.clone(), self.now());
+        let write = move |tx: &mut Tx<'_>| {
+            sessions::allocate_tickets(tx, &wanted.owner, 0, now)?;
+            if !runs::release_announce(tx, &wanted.id)? {
+                return Ok(false);
+            }
+            if let Some((message, turn)) = messages::find_by_key(tx, &wanted.owner, &wanted.announce_key())? {
+                if let Some(mut meta) = messages::get(tx, &message)?.and_then(|message| message.meta) {
+                    run::dismiss_announce(&mut meta);
+                    messages::set_meta(tx, &message, &meta)?;
+                }
+                remove_announce_from_turn(tx, &wanted.owner, &turn, now)?;
+            }
+            let data = json!({ "run_id": wanted.id, "code": wanted.held });
+            events::record(tx, &announce_event(EventKind::AnnounceDismissed, &wanted, data), now)?;
+            Ok(true)
+        };
+        if !self.db().write(write).await? {
+            return Err(Error::InvalidState("its announce does not wait for a person".to_owned()));
+        }
+        self.hub.publish(&run.owner, FrameKind::Changed);
+        Ok(SubagentRun { held: None, ..run })
+    }
+}
+
+/// Takes the announce out of the turn that waits. A turn with nothing left to answer is over, unless a task that was
+/// interrupted waits for it.
+fn remove_announce_from_turn(
+    tx: &mut Tx<'_>,
+    owner: &SessionKey,
+    turn: &TurnId,
+    now: Millis,
+) -> polyclaw_store::Result<()> {
+    if jobs::remove_input(tx, turn)? != Some(0) {
+        return Ok(());
+    }
+    if backlog::has_waiting(tx, owner)? {
+        let is_behind = jobs::session_load(tx, owner)?.running.is_some();
+        return jobs::resume_held(tx, turn, is_behind).map(drop);
+    }
+    jobs::cancel_queued(tx, owner, now)?;
+    messages::move_to_end(tx, owner, turn, now)
+}

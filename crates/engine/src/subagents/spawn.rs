@@ -1,0 +1,447 @@
+//! Beginning a run: limits, the child, the run and its first message, all or nothing.
+
+use std::sync::Arc;
+
+use polyclaw_domain::agent::AgentSpec;
+use polyclaw_domain::authority::Authority;
+use polyclaw_domain::channel::{ChatAddress, INTERNAL_CHANNEL};
+use polyclaw_domain::event::{EventKind, NewEvent};
+use polyclaw_domain::id::{AgentId, RunId, TraceId, TurnId};
+use polyclaw_domain::job::JobLane;
+use polyclaw_domain::policy::InheritedTools;
+use polyclaw_domain::provider::{ModelRef, ReasoningEffort};
+use polyclaw_domain::relay::{self, RelayRequest};
+use polyclaw_domain::run::{
+    RunAudience, RunKind, RunStatus, RunTask, SpawnLimitExceeded, SpawnLimits, SubagentRun,
+};
+use polyclaw_domain::session::Session;
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::time::Millis;
+use polyclaw_domain::tool::ToolScope;
+use polyclaw_store::{Tx, agents, jobs, runs, sessions};
+use serde_json::json;
+
+use super::git_head::read_head_commit;
+use crate::core::Engine;
+use crate::error::{Error, Result};
+use crate::ingress::{self, InternalMessage, MessageProvenance, NewIds, NodeContext, RelayInfo, RelayKind};
+use crate::prompt;
+use crate::team;
+
+/// No chain of runs is longer.
+const MAX_RUN_CHAIN: usize = 32;
+
+/// What one session asks of another that is to begin.
+#[derive(Clone, Debug)]
+pub(crate) struct SpawnRequest {
+    /// Names the run for ever: the same wish, made again after a crash, is the same run.
+    pub id: RunId,
+    pub kind: RunKind,
+    pub owner: SessionKey,
+    pub requester: RunRequester,
+    pub agent: AgentId,
+    pub task: RunTask,
+    pub model: Option<ModelRef>,
+    pub thinking: Option<ReasoningEffort>,
+    pub timeout_ms: i64,
+    pub is_deleted_after: bool,
+    /// The turn waits for the end.
+    pub is_awaited: bool,
+    /// The people of the turn see what is said meanwhile.
+    pub is_streamed: bool,
+}
+
+/// Who asks for a run.
+#[derive(Clone, Debug)]
+pub(crate) enum RunRequester {
+    Turn(TurnId),
+    /// A person of this authority, by a command; the owner's answer to its announce goes there.
+    Person(Option<ChatAddress>, Authority),
+}
+
+impl RunRequester {
+    fn turn_id(&self) -> Option<&TurnId> {
+        match self {
+            Self::Turn(turn) => Some(turn),
+            Self::Person(..) => None,
+        }
+    }
+}
+
+/// What a run takes over from whoever asks.
+struct RequesterContext {
+    agent: AgentId,
+    hop: u32,
+    trace: TraceId,
+    reply_to: Vec<ChatAddress>,
+    asked_by: Vec<String>,
+}
+
+/// What is new about a child.
+struct NewChild {
+    uuid: String,
+    /// What a sub-agent is lent by the turn that asks.
+    inherited_tools: Option<InheritedTools>,
+    /// The commit at which its workspace stands; empty where there is none.
+    commit: String,
+}
+
+type SpawnResult = std::result::Result<(SubagentRun, Option<ingress::StoredIngress>), Error>;
+
+impl Engine {
+    /// Begins what is wished for, or finds that it was begun before.
+    pub(crate) async fn spawn_subagent(&self, mut wish: SpawnRequest) -> Result<SubagentRun> {
+        if self.is_draining() {
+            return Err(Error::Draining);
+        }
+        self.redactor().redact_in_place(&mut wish.task.prompt);
+        self.redactor().redact_in_place(&mut wish.task.label);
+        let lent = match wish.kind {
+            RunKind::Subagent => {
+                Some(self.inherited_tools_from(&wish.owner, wish.requester.turn_id()).await?)
+            }
+            // Work is given to an agent as it is: whom an agent may give it to is a setting of its own. It has no
+            // more than its owner only where that was lent something itself.
+            RunKind::Delegate => None,
+        };
+        let commit = self.workspace_commit(&wish.agent).await;
+        let begun = NewChild { uuid: self.nonce().to_lowercase(), inherited_tools: lent, commit };
+        let (fresh, here) = (NewIds::new(self, None), Arc::new(NodeContext::from_engine(self)));
+        let mut refused = spawn_refused_event(&wish);
+        let write = move |tx: &mut Tx<'_>| spawn_run(tx, &wish, &begun, &fresh, &here);
+        let (run, stored) = match self.db().write(write).await? {
+            Ok(begun) => begun,
+            Err(error) => {
+                refused.data["code"] = error.code().into();
+                self.record_event(refused).await;
+                return Err(error);
+            }
+        };
+        if let Some((accepted, inbound, begun)) = stored {
+            self.publish_accepted(&accepted, inbound);
+            self.start_or_wake_turn(&accepted, begun);
+            self.run_started.notify_one();
+        }
+        Ok(run)
+    }
+}
+
+impl Engine {
+    async fn workspace_commit(&self, agent: &AgentId) -> String {
+        let Ok(stored) = self.load_agent(agent).await else { return String::new() };
+        let key = SessionKey::main(agent);
+        let scope = ToolScope::for_session(&stored.spec, key, &self.settings().workspace, false);
+        read_head_commit(&scope.workspace).unwrap_or_default()
+    }
+}
+
+fn spawn_run(
+    tx: &mut Tx<'_>,
+    wish: &SpawnRequest,
+    new: &NewChild,
+    fresh: &NewIds,
+    here: &NodeContext,
+) -> polyclaw_store::Result<SpawnResult> {
+    if let Some(run) = runs::get(tx, &wish.id)? {
+        return Ok(Ok((run, None)));
+    }
+    // Its row first: two wishes at once are counted one after the other.
+    sessions::allocate_tickets(tx, &wish.owner, 0, fresh.now)?;
+    let Some(owner) = sessions::get(tx, &wish.owner)? else {
+        return Ok(Err(Error::UnknownSession(wish.owner.to_string())));
+    };
+    let asker = match resolve_requester(tx, wish, &owner, fresh)? {
+        Ok(asker) => asker,
+        Err(refused) => return Ok(Err(refused)),
+    };
+    let sent = RelayRequest { from: wish.owner.clone(), hop: asker.hop + 1, automatic_turns: 0 };
+    if let Err(refusal) =
+        relay::check_relay(&sent, &SessionKey::from_parts(&wish.agent, &[&new.uuid]), u32::MAX)
+    {
+        return Ok(Err(Error::Relay(refusal)));
+    }
+    let own = agents::get(tx, &asker.agent)?.map(|stored| stored.spec);
+    let own = own.unwrap_or_else(|| AgentSpec::with_id(asker.agent.clone()));
+    let Some(target) = agents::get(tx, &wish.agent)?.map(|stored| stored.spec) else {
+        return Ok(Err(Error::UnknownAgent(wish.agent.to_string())));
+    };
+    let at_work =
+        runs::list_running_by_owner(tx, &wish.owner)?.iter().filter(|run| run.kind == wish.kind).count();
+    if let Err(refused) =
+        check_spawn_allowed(wish, &owner, (&own, &target), u32::try_from(at_work).unwrap_or(u32::MAX))
+    {
+        return Ok(Err(refused));
+    }
+    if let Err(refused) = check_concurrency(tx, wish.kind, &own)? {
+        return Ok(Err(Error::TooMany(wish.kind, refused)));
+    }
+    if wish.kind == RunKind::Delegate
+        && let Err(refused) = check_chain_depth(tx, &wish.owner)?
+    {
+        return Ok(Err(Error::TooMany(wish.kind, refused)));
+    }
+    let audience = resolve_audience(tx, wish, &asker.reply_to)?;
+    let child_key = SessionKey::from_parts(&wish.agent, &[wish.kind.as_str(), &new.uuid]);
+    let run = SubagentRun { audience, ..build_run(wish, asker, &own, child_key, fresh.now) };
+    // What the owner was lent itself holds for an agent it gives work to, too: nobody gives away what was not theirs.
+    let lent = new.inherited_tools.clone().or(owner.inherited.clone());
+    sessions::ensure(tx, &Session { inherited: lent, ..build_child_session(&run, &owner, wish, fresh) })?;
+    runs::insert(tx, &run)?;
+    runs::set_commit_before(tx, &run.id, &new.commit)?;
+    let first = first_child_message(&run);
+    let fresh = NewIds { trace: run.trace.clone(), ..fresh.clone() };
+    match ingress::inject_in_tx(tx, (&run.child, &run.task.prompt), first, &fresh, here)? {
+        (Ok((accepted, begun)), inbound) => Ok(Ok((run, Some((accepted, inbound, begun))))),
+        // Nothing of this transaction stands.
+        (Err(refused), _) => Err(polyclaw_store::Error::Conflict(ingress::refusal_text(&refused))),
+    }
+}
+
+fn resolve_requester(
+    tx: &mut Tx<'_>,
+    wish: &SpawnRequest,
+    owner: &Session,
+    fresh: &NewIds,
+) -> polyclaw_store::Result<std::result::Result<RequesterContext, Error>> {
+    let turn = match &wish.requester {
+        RunRequester::Turn(turn) => turn,
+        RunRequester::Person(address, authority) => {
+            let agent = owner.active_agent.clone();
+            let reply_to: Vec<ChatAddress> = address.iter().cloned().collect();
+            let asked_by =
+                reply_to.iter().map(ChatAddress::sender_key).chain(authority.sender_mark()).collect();
+            return Ok(Ok(RequesterContext {
+                agent,
+                hop: 0,
+                trace: fresh.trace.clone(),
+                reply_to,
+                asked_by,
+            }));
+        }
+    };
+    let Some(job) = jobs::get(tx, turn)? else { return Ok(Err(Error::UnknownTurn(turn.to_string()))) };
+    if job.cancel {
+        return Ok(Err(Error::Subagent("its turn is being stopped".to_owned())));
+    }
+    let (reply_to, asked_by) = (reply_addresses(tx, turn)?, requesters_of_turn(tx, &wish.owner, turn)?);
+    Ok(Ok(RequesterContext { agent: job.agent, hop: job.hop, trace: job.trace, reply_to, asked_by }))
+}
+
+fn build_run(
+    wish: &SpawnRequest,
+    asker: RequesterContext,
+    own: &AgentSpec,
+    child: SessionKey,
+    now: Millis,
+) -> SubagentRun {
+    let archive_after_ms = Some(i64::from(own.subagents.archive_after_minutes) * 60_000);
+    SubagentRun {
+        id: wish.id.clone(),
+        kind: wish.kind,
+        child,
+        agent: wish.agent.clone(),
+        owner: wish.owner.clone(),
+        caller: asker.agent,
+        owner_turn: wish.requester.turn_id().cloned(),
+        trace: asker.trace,
+        hop: asker.hop + 1,
+        task: RunTask { asked_by: asker.asked_by, ..wish.task.clone() },
+        reply_to: asker.reply_to,
+        awaited_by: wish.requester.turn_id().filter(|_| wish.is_awaited).cloned(),
+        audience: None,
+        deadline: Some(now.plus(wish.timeout_ms)),
+        is_deleted_after: wish.is_deleted_after,
+        archive_after_ms: archive_after_ms.filter(|after| *after > 0),
+        held: None,
+        status: RunStatus::Running,
+        result: None,
+        created_at: now,
+        ended_at: None,
+    }
+}
+
+/// What the child is told: by the agent that asks, or by the person who does.
+fn first_child_message(run: &SubagentRun) -> InternalMessage {
+    let relayed =
+        RelayInfo { from: run.owner.clone(), hop: run.hop, trace: run.trace.clone(), kind: RelayKind::Begin };
+    let between = InternalMessage::from_session(run.caller.clone(), relayed, run.id.to_string());
+    match run.owner_turn {
+        Some(_) => between,
+        None => InternalMessage { provenance: MessageProvenance::Person(run.agent.clone()), ..between },
+    }
+}
+
+fn check_spawn_allowed(
+    wish: &SpawnRequest,
+    owner: &Session,
+    (own, target): (&AgentSpec, &AgentSpec),
+    at_work: u32,
+) -> std::result::Result<(), Error> {
+    check_sandbox_mode(owner, own, target)?;
+    let (depth, limits) = match wish.kind {
+        RunKind::Subagent if !own.subagents.allows_agent(&own.agent_id, &wish.agent) => {
+            return Err(Error::Subagent(format!(
+                "'{}' may not begin sub-agents that are '{}'; add it to subagents.allow_agents",
+                own.agent_id, wish.agent
+            )));
+        }
+        RunKind::Subagent => (owner.spawn_depth + 1, own.subagents.spawn_limits()),
+        RunKind::Delegate => (owner.delegation_depth + 1, delegation_limits(own, &wish.agent)?),
+    };
+    limits.check_spawn(depth, at_work).map_err(|refused| Error::TooMany(wish.kind, refused))
+}
+
+/// What an agent has at work is counted over all of its sessions.
+fn check_concurrency(
+    tx: &mut Tx<'_>,
+    kind: RunKind,
+    own: &AgentSpec,
+) -> polyclaw_store::Result<std::result::Result<(), SpawnLimitExceeded>> {
+    let most = match (kind, &own.delegation) {
+        (RunKind::Subagent, _) => own.subagents.max_concurrent,
+        (RunKind::Delegate, Some(rules)) => rules.max_concurrent,
+        (RunKind::Delegate, None) => 0,
+    };
+    let at_work = runs::count_running_by_caller(tx, &own.agent_id, kind)?;
+    Ok(if at_work < most { Ok(()) } else { Err(SpawnLimitExceeded::Concurrent(at_work, most)) })
+}
+
+/// Each agent above in the chain bounds how far the work it gave away is given on.
+fn check_chain_depth(
+    tx: &mut Tx<'_>,
+    owner: &SessionKey,
+) -> polyclaw_store::Result<std::result::Result<(), SpawnLimitExceeded>> {
+    let (mut at, mut depth) = (owner.clone(), 1);
+    for _ in 0..MAX_RUN_CHAIN {
+        let Some(run) = runs::find_running_by_child(tx, &at)? else { break };
+        if run.kind == RunKind::Delegate {
+            depth += 1;
+            let spec = agents::get(tx, &run.caller)?.map(|stored| stored.spec);
+            let most = spec.and_then(|spec| spec.delegation).map_or(0, |rules| rules.max_depth);
+            if depth > most {
+                return Ok(Err(SpawnLimitExceeded::Depth(depth, most)));
+            }
+        }
+        at = run.owner;
+    }
+    Ok(Ok(()))
+}
+
+/// A session begins none that reaches further than its own programs do.
+pub(crate) fn check_sandbox_mode(
+    owner: &Session,
+    own: &AgentSpec,
+    target: &AgentSpec,
+) -> std::result::Result<(), Error> {
+    let lent = owner.inherited.as_ref().map_or(own.sandbox.mode, |lent| lent.sandbox);
+    match target.sandbox.mode < own.sandbox.mode.max(lent) {
+        true => {
+            let why = "a confined agent cannot begin one that is less confined (sandbox.mode)";
+            Err(Error::Subagent(why.to_owned()))
+        }
+        false => Ok(()),
+    }
+}
+
+fn delegation_limits(own: &AgentSpec, target: &AgentId) -> std::result::Result<SpawnLimits, Error> {
+    let allowed =
+        own.delegation.as_ref().filter(|rules| rules.allows_agent(target) && own.agent_id != *target);
+    // How many at once is counted for the agent, not for one of its sessions.
+    let limits = allowed.map(|rules| SpawnLimits { depth: rules.max_depth, children: u32::MAX });
+    limits.ok_or_else(|| Error::DelegationDenied(own.agent_id.to_string(), target.to_string()))
+}
+
+/// Tells that a run was not begun.
+fn spawn_refused_event(wish: &SpawnRequest) -> NewEvent {
+    NewEvent {
+        kind: EventKind::RunRefused,
+        session: Some(wish.owner.clone()),
+        turn: wish.requester.turn_id().cloned(),
+        agent: None,
+        trace: None,
+        data: json!({ "kind": wish.kind, "agent_id": wish.agent }),
+    }
+}
+
+/// Nothing it says leaves by itself: its owner is told.
+fn build_child_session(run: &SubagentRun, owner: &Session, wish: &SpawnRequest, fresh: &NewIds) -> Session {
+    let begun =
+        Session::new_for_person(run.child.clone(), fresh.session.clone(), run.agent.clone(), fresh.now);
+    Session {
+        owner: Some(run.owner.clone()),
+        lane: JobLane::Subagent,
+        spawn_depth: owner.spawn_depth + 1,
+        delegation_depth: owner.delegation_depth + u32::from(run.kind == RunKind::Delegate),
+        delivers: false,
+        sends: false,
+        model_override: wish.model.clone(),
+        thinking: wish.thinking,
+        address: Some(ChatAddress::internal()),
+        title: Some(run.task.label.clone()).filter(|label| !label.is_empty()),
+        ..begun
+    }
+}
+
+/// The conversation of the turn that asks, where its people are to see what is said. One that is itself shown in
+/// another hands its words on to that.
+fn resolve_audience(
+    tx: &mut Tx<'_>,
+    wish: &SpawnRequest,
+    reply_to: &[ChatAddress],
+) -> polyclaw_store::Result<Option<RunAudience>> {
+    let Some(turn) = wish.requester.turn_id().filter(|_| wish.is_streamed) else { return Ok(None) };
+    let own = runs::find_running_by_child(tx, &wish.owner)?.and_then(|run| run.audience);
+    Ok(Some(own.unwrap_or_else(|| RunAudience {
+        session_key: wish.owner.clone(),
+        turn_id: turn.clone(),
+        addresses: reply_to.to_vec(),
+    })))
+}
+
+impl Engine {
+    /// Where a turn answers, if anywhere.
+    pub async fn reply_address(&self, turn: &TurnId) -> Result<Option<ChatAddress>> {
+        let turn = turn.clone();
+        let places = self.db().read(move |tx: &mut Tx<'_>| reply_addresses(tx, &turn)).await?;
+        Ok(places.into_iter().next())
+    }
+}
+
+/// Where the turn that asks answers: people who wait for the end of the run wait there.
+pub(crate) fn reply_addresses(tx: &mut Tx<'_>, turn: &TurnId) -> polyclaw_store::Result<Vec<ChatAddress>> {
+    let mut places: Vec<ChatAddress> = Vec::new();
+    for message in prompt::load_answered_inputs(tx, turn)? {
+        let own = message.address.filter(|address| message.deliver && address.channel != INTERNAL_CHANNEL);
+        let carried = message.meta.as_ref().map(polyclaw_domain::run::reply_addresses).unwrap_or_default();
+        for address in own.into_iter().chain(carried) {
+            if !places.contains(&address) {
+                places.push(address);
+            }
+        }
+    }
+    Ok(places)
+}
+
+/// For whom a turn of a session works: whoever wrote to it, and whoever those work for who did.
+pub(crate) fn requesters_of_turn(
+    tx: &mut Tx<'_>,
+    session: &SessionKey,
+    turn: &TurnId,
+) -> polyclaw_store::Result<Vec<String>> {
+    let run = runs::find_running_by_child(tx, session)?;
+    let asked = prompt::load_answered_inputs(tx, turn)?;
+    let mut senders = prompt::collect_senders(&asked.iter().collect::<Vec<_>>(), run.as_ref());
+    senders.extend(team::authority_of_teams(tx, session, turn)?.sender_mark());
+    Ok(senders)
+}
+
+/// The least authority of those a turn of a session works for.
+pub(crate) fn authority_in(
+    tx: &mut Tx<'_>,
+    session: &SessionKey,
+    turn: &TurnId,
+) -> polyclaw_store::Result<Authority> {
+    let own = Authority::lowest_of_senders(&requesters_of_turn(tx, session, turn)?);
+    let lent = sessions::get(tx, session)?.and_then(|session| session.inherited?.authority);
+    Ok(lent.map_or(own, |above| above.min(own)))
+}

@@ -1,0 +1,357 @@
+//! Mail: a letter is stored with the turn that its recipient needs to read it, in one transaction.
+
+use std::sync::Arc;
+
+use polyclaw_domain::event::{EventKind, NewEvent};
+use polyclaw_domain::id::TeamMessageId;
+use polyclaw_domain::job::JobLane;
+use polyclaw_domain::kill_points::KillPoint;
+use polyclaw_domain::redact::quote_safely;
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::team::{LEAD_NAME, MemberState, Team, TeamMember, TeamRefusal};
+use polyclaw_domain::team_message::{self, TeamMessage, TeamMessageKind, TeamMessageState};
+use polyclaw_domain::time::Millis;
+use polyclaw_store::{Tx, events, sessions, team_messages, teams};
+use serde::Serialize;
+use serde_json::json;
+
+use super::actor::{TeamActor, TeamCaller};
+use super::create::has_lost_lead;
+use super::team_event;
+use super::wake::wake_session;
+use crate::core::Engine;
+use crate::error::Result;
+use crate::hub::FrameKind;
+use crate::ingress::NewIds;
+use crate::settings::EngineSettings;
+
+/// What somebody wants to say.
+#[derive(Clone, Debug)]
+pub struct OutgoingTeamMessage {
+    pub kind: TeamMessageKind,
+    /// A name or a session key; none where it goes to all.
+    pub to: Option<String>,
+    pub content: String,
+    pub summary: Option<String>,
+    pub request_id: Option<String>,
+    pub approve: Option<bool>,
+    pub reason: Option<String>,
+}
+
+/// What became of it, for whoever sent it. Its state can be asked for by its id.
+#[derive(Clone, Debug, Serialize)]
+pub struct TeamMessageReceipt {
+    pub message_ids: Vec<TeamMessageId>,
+    pub recipients: Vec<String>,
+    pub request_id: Option<String>,
+    /// Those of them whose sessions are gone: it waits for whoever takes their places.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<String>,
+}
+
+/// A letter on its way, with what its recipient's turn would be made of.
+#[derive(Clone)]
+pub(super) struct PreparedTeamMessage {
+    pub message: TeamMessage,
+    pub fresh: NewIds,
+    /// It waits until something else wakes its recipient.
+    pub is_quiet: bool,
+}
+
+impl Engine {
+    pub(super) fn new_team_message(
+        &self,
+        team: &Team,
+        from: &str,
+        to: &str,
+        kind: TeamMessageKind,
+        content: String,
+    ) -> TeamMessage {
+        let mut content = content;
+        self.redactor().redact_in_place(&mut content);
+        TeamMessage {
+            id: TeamMessageId::new(self.next_id()),
+            team: team.id.clone(),
+            from: from.to_owned(),
+            to: to.to_owned(),
+            kind,
+            summary: team_message::summarize_message(None, &content),
+            content,
+            request_id: None,
+            approve: None,
+            reason: None,
+            state: TeamMessageState::Queued,
+            turn: None,
+            created_at: self.now(),
+            read_at: None,
+        }
+    }
+
+    pub(super) fn prepare_message(&self, letter: TeamMessage) -> PreparedTeamMessage {
+        PreparedTeamMessage { message: letter, fresh: NewIds::new(self, None), is_quiet: false }
+    }
+
+    /// Sends what a member, the lead or a person has to say. Answers to requests are heard, too.
+    pub async fn send_team_message(
+        &self,
+        actor: &TeamActor,
+        team: &str,
+        outgoing: OutgoingTeamMessage,
+    ) -> Result<TeamMessageReceipt> {
+        let insider = self.find_team_caller(actor, team).await?;
+        self.check_team_message(&outgoing)?;
+        match outgoing.kind {
+            TeamMessageKind::ShutdownResponse => {
+                return self.answer_shutdown(actor, &insider, outgoing).await;
+            }
+            TeamMessageKind::PlanApprovalRequest => return self.submit_plan(actor, &insider, outgoing).await,
+            TeamMessageKind::PlanApprovalResponse => {
+                return self.answer_plan(actor, &insider, outgoing).await;
+            }
+            TeamMessageKind::ShutdownRequest => insider.require_lead()?,
+            _ => {}
+        }
+        let recipients = self.resolve_recipients(&insider, &outgoing).await?;
+        let mut posts = Vec::with_capacity(recipients.len());
+        for name in &recipients {
+            let mut letter = self.message_to(actor, &insider, &outgoing, name);
+            if outgoing.kind == TeamMessageKind::ShutdownRequest {
+                letter.request_id = Some(
+                    self.request_member_shutdown(
+                        actor,
+                        &insider.team,
+                        (name, outgoing.request_id.as_deref()),
+                    )
+                    .await?,
+                );
+            }
+            posts.push(self.prepare_message(letter));
+        }
+        let request_id = posts.first().and_then(|post| post.message.request_id.clone());
+        let message_ids = posts.iter().map(|post| post.message.id.clone()).collect();
+        let lost = self.lost_recipients(&insider.team, &recipients).await?;
+        self.deliver_team_messages(&insider.team, posts).await?;
+        Ok(TeamMessageReceipt { message_ids, recipients, lost, request_id })
+    }
+
+    async fn lost_recipients(&self, team: &Team, names: &[String]) -> Result<Vec<String>> {
+        let (team, names) = (team.clone(), names.to_vec());
+        let read = move |tx: &mut Tx<'_>| {
+            let mut lost = names.clone();
+            let members = teams::list_members(tx, &team.id)?;
+            let is_lead_lost = has_lost_lead(tx, &team)?;
+            lost.retain(|name| match name.as_str() {
+                LEAD_NAME => is_lead_lost,
+                _ => members.iter().any(|one| one.name == *name && one.state == MemberState::Lost),
+            });
+            Ok(lost)
+        };
+        Ok(self.db().read(read).await?)
+    }
+
+    fn check_team_message(&self, outgoing: &OutgoingTeamMessage) -> Result<()> {
+        self.check_length(&[&outgoing.content])?;
+        let beside = [&outgoing.reason, &outgoing.request_id].map(|text| text.as_deref().unwrap_or_default());
+        self.check_length(&beside)?;
+        let refusal = match outgoing {
+            OutgoingTeamMessage { kind: TeamMessageKind::Idle | TeamMessageKind::Task, .. } => {
+                TeamRefusal::Message("letters of this type are written by the runtime")
+            }
+            OutgoingTeamMessage { kind: TeamMessageKind::Message, content, .. }
+                if content.trim().is_empty() =>
+            {
+                TeamRefusal::Message("a message needs content")
+            }
+            OutgoingTeamMessage { kind: TeamMessageKind::Broadcast, content, .. }
+                if content.trim().is_empty() =>
+            {
+                TeamRefusal::Message("a message needs content")
+            }
+            OutgoingTeamMessage { kind: TeamMessageKind::PlanApprovalRequest, content, .. }
+                if content.trim().is_empty() =>
+            {
+                TeamRefusal::Message("content is missing: it is the plan")
+            }
+            OutgoingTeamMessage { kind: TeamMessageKind::Broadcast, to: Some(_), .. } => {
+                TeamRefusal::Message("a broadcast goes to everybody and has no recipient")
+            }
+            OutgoingTeamMessage {
+                kind: TeamMessageKind::Message | TeamMessageKind::ShutdownRequest,
+                to: None,
+                ..
+            } => TeamRefusal::Message("recipient is missing"),
+            _ => return Ok(()),
+        };
+        Err(refusal.into())
+    }
+
+    /// What is said in one letter is bounded.
+    pub(super) fn check_length(&self, texts: &[&str]) -> Result<()> {
+        let most = usize::try_from(self.settings().teams.max_message_bytes).unwrap_or(usize::MAX);
+        let length = texts.iter().map(|text| text.len()).sum();
+        if length > most { Err(TeamRefusal::TooLong(length, most).into()) } else { Ok(()) }
+    }
+
+    /// The names it goes to; whoever is not in the team gets nothing.
+    async fn resolve_recipients(
+        &self,
+        insider: &TeamCaller,
+        outgoing: &OutgoingTeamMessage,
+    ) -> Result<Vec<String>> {
+        let (id, lead) = (insider.team.id.clone(), insider.team.lead.clone());
+        let members = self.db().read(move |tx| teams::list_members(tx, &id)).await?;
+        // Mail for one that is lost waits for whoever bears the name next.
+        let there = members.into_iter().filter(|member| member.state != MemberState::Closed);
+        let mut all: Vec<(String, SessionKey)> =
+            there.map(|TeamMember { name, session, .. }| (name, session)).collect();
+        all.push((LEAD_NAME.to_owned(), lead));
+        if outgoing.to.as_ref().is_some_and(|to| *to == insider.worker.name) {
+            return Err(TeamRefusal::Message("the recipient is you: nobody writes to themselves").into());
+        }
+        all.retain(|(name, _)| *name != insider.worker.name);
+        match (&outgoing.to, outgoing.kind) {
+            (_, TeamMessageKind::Broadcast) => Ok(all.into_iter().map(|(name, _)| name).collect()),
+            (Some(to), _) => {
+                let found = all.into_iter().find(|(name, key)| name == to || key.as_str() == to);
+                let unknown = || TeamRefusal::NotAMember(quote_safely(to));
+                Ok(vec![found.map(|(name, _)| name).ok_or_else(unknown)?])
+            }
+            (None, _) => Err(TeamRefusal::Message("recipient is missing").into()),
+        }
+    }
+
+    /// The same call to the same name is the same letter.
+    pub(super) fn message_to(
+        &self,
+        actor: &TeamActor,
+        insider: &TeamCaller,
+        outgoing: &OutgoingTeamMessage,
+        to: &str,
+    ) -> TeamMessage {
+        let letter = self.new_team_message(
+            &insider.team,
+            &insider.worker.name,
+            to,
+            outgoing.kind,
+            outgoing.content.clone(),
+        );
+        let redacted = |text: &Option<String>| {
+            text.clone().map(|mut text| {
+                self.redactor().redact_in_place(&mut text);
+                text
+            })
+        };
+        TeamMessage {
+            id: TeamMessageId::new(format!("{}-{to}", actor.call_id())),
+            summary: team_message::summarize_message(redacted(&outgoing.summary).as_deref(), &letter.content),
+            request_id: outgoing.request_id.clone(),
+            approve: outgoing.approve,
+            reason: redacted(&outgoing.reason),
+            ..letter
+        }
+    }
+
+    /// Stores letters and wakes whom they are for.
+    pub(super) async fn deliver_team_messages(
+        &self,
+        team: &Team,
+        posts: Vec<PreparedTeamMessage>,
+    ) -> Result<()> {
+        let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
+        let copies: Vec<TeamMessage> = posts.iter().map(|post| post.message.clone()).collect();
+        let posts = Arc::new(posts);
+        let write = move |tx: &mut Tx<'_>| store_messages(tx, &wanted, &posts, &settings, now);
+        let ready = self.write_with_retry(write).await?;
+        self.hit_kill_point(KillPoint::TeamMessageStored).await;
+        self.wake_recipients(team, ready, copies).await;
+        Ok(())
+    }
+
+    /// Wakes the readers of letters that are stored, and shows the letters to whoever watches the team.
+    pub(super) async fn wake_recipients(&self, team: &Team, ready: Vec<JobLane>, letters: Vec<TeamMessage>) {
+        ready.into_iter().for_each(|lane| self.lanes.wake(lane));
+        for letter in &letters {
+            self.hub.publish(&team.lead, FrameKind::Team { change: message_sent_event(team, letter).data });
+        }
+        self.copy_messages_to_inbox(team).await;
+    }
+}
+
+/// Stores letters, each once; returns the lanes in which their readers are ready.
+pub(super) fn store_messages(
+    tx: &mut Tx<'_>,
+    team: &Team,
+    posts: &[PreparedTeamMessage],
+    settings: &EngineSettings,
+    now: Millis,
+) -> polyclaw_store::Result<Vec<JobLane>> {
+    let mut ready = Vec::new();
+    for post in posts {
+        let Some(session) = recipient_session(tx, team, &post.message.to)? else { continue };
+        if !team_messages::insert_once(tx, &post.message)? {
+            continue;
+        }
+        events::record(tx, &message_sent_event(team, &post.message), now)?;
+        if !post.is_quiet {
+            ready.extend(wake_session(tx, team, &session, &post.fresh, settings)?);
+        }
+    }
+    Ok(ready)
+}
+
+/// Takes the rows of those who are to read something. They come before the team's, as everywhere.
+pub(super) fn lock_recipients(
+    tx: &mut Tx<'_>,
+    team: &Team,
+    posts: &[PreparedTeamMessage],
+) -> polyclaw_store::Result<()> {
+    for post in posts {
+        if let Some(session) = recipient_session(tx, team, &post.message.to)? {
+            sessions::lock(tx, &session)?;
+        }
+    }
+    Ok(())
+}
+
+/// The session that bears a name now.
+pub(super) fn recipient_session(
+    tx: &mut Tx<'_>,
+    team: &Team,
+    name: &str,
+) -> polyclaw_store::Result<Option<SessionKey>> {
+    if name == LEAD_NAME {
+        return Ok(Some(team.lead.clone()));
+    }
+    let found = teams::get_member(tx, &team.id, name)?;
+    let active = found.filter(|member| member.state != MemberState::Closed);
+    Ok(active.map(|member| member.session))
+}
+
+/// Nobody will read a letter any more: whoever wrote it can see so.
+pub(super) fn mark_undeliverable(
+    tx: &mut Tx<'_>,
+    team: &Team,
+    letters: &[TeamMessage],
+    now: Millis,
+) -> polyclaw_store::Result<()> {
+    for letter in letters {
+        let writer = teams::get_member(tx, &team.id, &letter.from)?.map(|member| member.session);
+        let told = message_sent_event(team, letter);
+        let told = NewEvent { kind: EventKind::MailUndeliverable, session: writer.or(told.session), ..told };
+        events::record(tx, &told, now)?;
+    }
+    Ok(())
+}
+
+/// What others see of a letter is its summary.
+fn message_sent_event(team: &Team, letter: &TeamMessage) -> NewEvent {
+    let data = json!({
+        "team": team.name,
+        "message_id": letter.id,
+        "from": letter.from,
+        "to": letter.to,
+        "type": letter.kind,
+        "summary": letter.summary,
+    });
+    team_event(EventKind::MailSent, team, data)
+}

@@ -1,0 +1,103 @@
+//! The budget of turns that a team may have without a person. When it is spent the team waits, and people are told so.
+
+use polyclaw_domain::delivery::{DeliveryPolicy, apply_gate};
+use polyclaw_domain::event::EventKind;
+use polyclaw_domain::id::{TeamMessageId, TurnId};
+use polyclaw_domain::team::{LEAD_NAME, RUNTIME_NAME, Team};
+use polyclaw_domain::team_message::{TeamMessage, TeamMessageKind};
+use polyclaw_store::outbox::{self, OutboxMessage};
+use polyclaw_store::{Tx, events, ingress, sessions, team_messages, teams};
+use serde::Serialize;
+use serde_json::json;
+
+use super::team_event;
+use crate::core::Engine;
+use crate::error::Result;
+use crate::hub::FrameKind;
+
+/// How many turns a team has had since a person last wrote to its lead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TurnBudget {
+    pub used: u32,
+    pub limit: u32,
+    /// A turn of the team waits for a person.
+    pub is_waiting: bool,
+}
+
+impl TurnBudget {
+    pub fn is_spent(self) -> bool {
+        self.used >= self.limit
+    }
+
+    /// What people read of a budget that is spent. `None`: it is not.
+    pub fn spent_notice(self) -> Option<String> {
+        let waits = if self.is_waiting { " It waits: write to its lead, and it goes on." } else { "" };
+        self.is_spent().then(|| format!("All {} automatic turns are used.{waits}", self.limit))
+    }
+}
+
+pub(super) fn load_turn_budget(
+    tx: &mut Tx<'_>,
+    team: &Team,
+    limit: u32,
+) -> polyclaw_store::Result<TurnBudget> {
+    let used = ingress::get_automatic_turns(tx, &team.trace)?;
+    Ok(TurnBudget { used, limit, is_waiting: teams::find_waiting_turn(tx, team)?.is_some() })
+}
+
+impl Engine {
+    /// Tells the lead and its people, once for each budget, that the team waits for them.
+    pub(super) async fn notify_budget_spent(&self, team: &Team) -> Result<()> {
+        let (wanted, limit) = (team.clone(), self.settings().teams.automatic_turns);
+        let id = TeamMessageId::new(format!("{}-spent-{}", team.id, team.trace));
+        let known = id.clone();
+        let read = move |tx: &mut Tx<'_>| {
+            let is_known = team_messages::get(tx, &known)?.is_some();
+            let budget = load_turn_budget(tx, &wanted, limit)?;
+            Ok((!is_known && budget.is_spent()).then_some(teams::find_waiting_turn(tx, &wanted)?).flatten())
+        };
+        let Some(turn) = self.db().read(read).await? else { return Ok(()) };
+        let text = format!(
+            "Team '{}' has used its {limit} automatic turns and waits. Write to its lead, and it goes on.",
+            team.name
+        );
+        let letter =
+            self.new_team_message(team, RUNTIME_NAME, LEAD_NAME, TeamMessageKind::Task, text.clone());
+        let letter = TeamMessage { id, ..letter };
+        let (engine, wanted, about, said) = (self.clone(), team.clone(), turn.clone(), text.clone());
+        let write = move |tx: &mut Tx<'_>| {
+            if !team_messages::insert_once(tx, &letter)? {
+                return Ok(false);
+            }
+            let data = json!({ "team": wanted.name, "change": "turn_budget_spent", "limit": limit });
+            events::record(tx, &team_event(EventKind::TeamChanged, &wanted, data), engine.now())?;
+            send_to_people(tx, &engine, (&wanted, &about), &said)?;
+            Ok(true)
+        };
+        if self.write_with_retry(write).await? {
+            let change = json!({ "team": team.name, "change": "turn_budget_spent", "limit": limit });
+            self.hub.publish(&team.lead, FrameKind::Notice { turn_id: turn, text });
+            self.hub.publish(&team.lead, FrameKind::Team { change });
+            self.outbox_wake.notify_one();
+        }
+        Ok(())
+    }
+}
+
+fn send_to_people(
+    tx: &mut Tx<'_>,
+    engine: &Engine,
+    (team, turn): (&Team, &TurnId),
+    text: &str,
+) -> polyclaw_store::Result<()> {
+    let Some(lead) = sessions::get(tx, &team.lead)? else { return Ok(()) };
+    let policy =
+        DeliveryPolicy { requested: true, session_delivers: lead.delivers, session_sends: lead.sends };
+    for (n, address) in team.reply_to.iter().filter(|address| !address.is_pull_channel()).enumerate() {
+        if let Ok(outgoing) = apply_gate(Some(address.clone()), policy, text.to_owned()) {
+            let times = (engine.now(), engine.settings().delivery_ttl_ms);
+            outbox::push(tx, &OutboxMessage::new_notice((&team.lead, turn), n, &outgoing, times))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,116 @@
+//! `agent_create` and `agent_update`. A person is shown what the agent may do and must agree, whatever is set.
+
+use polyclaw_domain::agent::{
+    AgentSpec, ModelChoice, SkillPolicy, ToolPolicy, describe_change, describe_spec,
+};
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::patch::apply_patch;
+use polyclaw_domain::policy::ToolProfile;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{ToolCallResult, ToolRefusal};
+use crate::agent::same_name;
+use crate::core::Engine;
+use crate::error::Error;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AgentCreateArguments {
+    /// A lower-case word: letters, digits, - and _.
+    agent_id: AgentId,
+    /// The name people see. The id if left out.
+    name: Option<String>,
+    /// What it is for, in a sentence.
+    description: String,
+    /// What it is told about its task.
+    system_prompt: Option<String>,
+    /// provider/model; the instance's default if left out.
+    model: Option<String>,
+    /// The tools to start from.
+    profile: Option<ToolProfile>,
+    /// Tools it may use: names, groups such as group:fs, patterns with *. All of low risk if left out.
+    allow_tools: Option<Vec<String>>,
+    /// Tools it never has.
+    deny_tools: Option<Vec<String>>,
+    /// Skills it is told of; all if left out.
+    allow_skills: Option<Vec<String>>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AgentUpdateArguments {
+    /// Which agent.
+    agent_id: AgentId,
+    /// A JSON merge patch of its spec, for example {"description": "…", "policy": {"tools": {"deny": ["shell"]}}}.
+    patch: Map<String, Value>,
+}
+
+impl AgentCreateArguments {
+    fn into_spec(self, engine: &Engine) -> std::result::Result<AgentSpec, ToolRefusal> {
+        let model: Option<ModelChoice> = match self.model {
+            Some(text) => Some(serde_json::from_value(Value::String(text))?),
+            None => None,
+        };
+        let mut spec = engine.default_agent_spec(self.agent_id);
+        spec.name = self.name.unwrap_or(spec.name);
+        spec.description = self.description;
+        spec.defaults.system_prompt = self.system_prompt;
+        spec.defaults.model = model.map(|choice| choice.model);
+        spec.policy.tools = ToolPolicy {
+            profile: self.profile,
+            allow: self.allow_tools.unwrap_or_default(),
+            deny: self.deny_tools.unwrap_or_default(),
+            ..ToolPolicy::default()
+        };
+        spec.policy.skills = SkillPolicy { allow: self.allow_skills.unwrap_or_default(), deny: Vec::new() };
+        Ok(spec)
+    }
+}
+
+pub(super) async fn create_question(
+    engine: &Engine,
+    draft: AgentCreateArguments,
+) -> std::result::Result<String, ToolRefusal> {
+    let spec = draft.into_spec(engine)?;
+    engine.validate_agent_spec(&spec)?;
+    let known = engine.list_agents().await?;
+    if known.iter().any(|known| known.spec.agent_id == spec.agent_id) {
+        return Err(Error::AgentExists(spec.agent_id.to_string()).into());
+    }
+    if let Some(refused) = same_name(&known, &spec) {
+        return Err(refused.into());
+    }
+    Ok(format!("Make a new agent:\n{}", describe_spec(&spec, &engine.settings().default_agent)))
+}
+
+pub(super) async fn create_agent(engine: &Engine, draft: AgentCreateArguments) -> ToolCallResult {
+    let stored = engine.create_agent(draft.into_spec(engine)?).await?;
+    Ok(format!("The agent {} is there; session_set_agent lets it answer.", stored.spec.agent_id))
+}
+
+async fn patched_spec(
+    engine: &Engine,
+    update: AgentUpdateArguments,
+) -> std::result::Result<(AgentSpec, AgentSpec), ToolRefusal> {
+    let old = engine.load_editable_agent(&update.agent_id).await?.spec;
+    let new = apply_patch(&old, "agent_id", Value::Object(update.patch)).map_err(Error::InvalidAgent)?;
+    engine.validate_agent_spec(&new)?;
+    engine.check_allowed_agents(&new, Some(&old)).await?;
+    Ok((old, new))
+}
+
+pub(super) async fn update_question(
+    engine: &Engine,
+    update: AgentUpdateArguments,
+) -> std::result::Result<String, ToolRefusal> {
+    let (old, new) = patched_spec(engine, update).await?;
+    Ok(describe_change(&old, &new, &engine.settings().default_agent))
+}
+
+pub(super) async fn update_agent(engine: &Engine, update: AgentUpdateArguments) -> ToolCallResult {
+    let (_, new) = patched_spec(engine, update).await?;
+    let stored = engine.update_agent(new).await?;
+    Ok(format!("The agent {} is changed from its next turn on.", stored.spec.agent_id))
+}

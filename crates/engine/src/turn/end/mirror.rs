@@ -1,0 +1,95 @@
+//! What an audience is left with: of a run that spoke there, and of the turn that let it.
+
+use polyclaw_domain::channel::ChatAddress;
+use polyclaw_domain::delivery::{DeliveryPolicy, apply_gate, is_silence};
+use polyclaw_store::outbox::OutboxMessage;
+use polyclaw_store::{Tx, drafts, outbox};
+
+use super::{FinalCommit, pass_gate};
+use crate::core::Engine;
+use crate::delivery::{self, OutboxKey};
+use crate::draft::DraftMessage;
+use crate::hub::FrameKind;
+use crate::prompt::TurnContext;
+use crate::turn::{TurnResult, check_claim, or_lost};
+use crate::worker::RunningTurn;
+
+/// What the conversation is left with in which a run was shown: its answer, or what it had said and that it was cut
+/// short. Of one that failed before it said anything, its owner tells.
+pub(super) fn mirror_end(
+    engine: &Engine,
+    context: &TurnContext,
+    last: &mut FinalCommit,
+    (text, error): (&str, Option<&'static str>),
+) {
+    let Some(listeners) = &context.mirror else { return };
+    let said = error.map(|_| last.streamed_text.full_text(&context.stored)).unwrap_or_default();
+    let whole = match error {
+        None if is_silence(text) => return,
+        None => text.to_owned(),
+        Some(code) => format!("{said}\n\n{}", listeners.cut_short_notice(code, last.now)).trim().to_owned(),
+    };
+    for address in listeners.addresses() {
+        let draft = last.drafts.message_id_at(address);
+        if error.is_none() || draft.is_some() || !said.is_empty() {
+            pass_gate(
+                engine,
+                last,
+                (address.clone(), draft),
+                listeners.policy(),
+                &context.sign_reply(&whole),
+            );
+        }
+    }
+    let speaker = listeners.speaker(&context.spec.agent_id, &context.spec.name);
+    last.mirror_frame = Some(FrameKind::DelegateEnded { speaker, text: whole, is_whole: error.is_none() });
+}
+
+/// Before another agent is shown in this conversation: what this turn has shown there is not written over by its
+/// answer, which comes after the other's words.
+pub(in crate::turn) async fn release_drafts(
+    engine: &Engine,
+    running: &RunningTurn,
+    context: &TurnContext,
+) -> TurnResult<()> {
+    let released = running.drafts.release_sent();
+    if released.is_empty() {
+        return Ok(());
+    }
+    let claim = running.claim.clone();
+    let last_words: Vec<_> =
+        released.into_iter().map(|draft| finalize_draft(engine, running, context, draft)).collect();
+    let write = move |tx: &mut Tx<'_>| {
+        check_claim(tx, &claim)?;
+        for (address, parcels) in &last_words {
+            drafts::delete(tx, &claim.turn, address)?;
+            parcels.iter().try_for_each(|parcel| outbox::push(tx, parcel))?;
+        }
+        Ok(())
+    };
+    or_lost(engine.write_with_retry(write).await)?;
+    engine.outbox_wake.notify_one();
+    Ok(())
+}
+
+/// A draft as it is to stand: with all that was said in the step, which the draft may be behind of.
+fn finalize_draft(
+    engine: &Engine,
+    running: &RunningTurn,
+    context: &TurnContext,
+    draft: DraftMessage,
+) -> (ChatAddress, Vec<OutboxMessage>) {
+    let claim = &running.claim;
+    let said = context.last_step().map(|step| step.text.as_str()).filter(|text| !text.is_empty());
+    let text = said.map_or(draft.text, |said| context.sign_reply(said));
+    let key = format!("{}-said-{}", claim.turn, engine.next_id());
+    let session = context.mirror.as_ref().map_or(&claim.session, |listeners| listeners.session());
+    let label = OutboxKey { session, turn: &claim.turn, key: &key, first: 0, now: engine.now() };
+    let outgoing = apply_gate(Some(draft.address.clone()), DeliveryPolicy::ALLOW_ALL, text);
+    let mut parcels = outgoing
+        .map_or_else(|_| Vec::new(), |passed| delivery::build_outbox_messages(engine, passed, &label));
+    if let Some(first) = parcels.first_mut() {
+        first.platform_id = draft.platform_id;
+    }
+    (draft.address, parcels)
+}

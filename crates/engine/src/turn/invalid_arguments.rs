@@ -1,0 +1,48 @@
+//! Calls whose arguments are not what a tool can be given. They are stored as the model wrote them, and it is told what is
+//! wrong with them, so that it can try again.
+
+use polyclaw_domain::tool::ToolCall;
+use serde_json::Value;
+
+/// Its arguments can not be given to a tool.
+pub(crate) fn has_invalid_arguments(call: &ToolCall) -> bool {
+    !matches!(call.arguments, Value::Object(_) | Value::Null)
+}
+
+/// What a model is told of a call it wrote wrongly.
+pub(crate) fn invalid_arguments_message(call: &ToolCall) -> Option<String> {
+    has_invalid_arguments(call).then(|| {
+        format!("Not run: the arguments {}. Call it again with one JSON object.", json_fault(&call.arguments))
+    })
+}
+
+fn json_fault(arguments: &Value) -> String {
+    let Value::String(text) = arguments else { return "are no JSON object".to_owned() };
+    match serde_json::from_str::<Value>(text) {
+        Ok(_) => "are no JSON object".to_owned(),
+        Err(error) => format!("are not valid JSON ({error})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_place_of_the_fault_is_said_and_nothing_of_what_stands_there() {
+        let told = |arguments: Value| {
+            invalid_arguments_message(&ToolCall { id: "c".into(), name: "f".into(), arguments })
+                .unwrap_or_default()
+        };
+        assert_eq!(told(json!({ "a": 1 })), "");
+        assert_eq!(told(Value::Null), "");
+        let broken = "Not run: the arguments are not valid JSON (EOF while parsing a value at line 1 column 11). \
+                      Call it again with one JSON object.";
+        assert_eq!(told(json!("{\"sk-key\": ")), broken);
+        let other = "Not run: the arguments are no JSON object. Call it again with one JSON object.";
+        assert_eq!(told(json!("[1]")), other);
+        assert_eq!(told(json!([1])), other);
+    }
+}

@@ -1,0 +1,243 @@
+//! A model that asks to slow down is waited for, and a call that failed by chance is made again, within bounds: the work
+//! of a turn is not given up for a busy minute or a broken connection. Fallbacks come first: only what is left when
+//! nobody answered is waited for.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclaw_domain::id::TurnId;
+use polyclaw_domain::provider::{ErrorClass, ProviderError};
+use polyclaw_store::jobs::{self, TurnJobKind};
+use tokio::time::{Instant, sleep};
+
+use crate::core::Engine;
+use crate::draft::DraftStream;
+use crate::hub::FrameKind;
+use crate::live_reply;
+use crate::prompt::TurnContext;
+use crate::turn::{TurnAbort, TurnResult};
+use crate::worker::RunningTurn;
+
+/// How often models are asked again for one answer.
+const MAX_RATE_LIMIT_WAITS: u32 = 3;
+/// The first wait where the provider does not say how long; each is twice the one before.
+const INITIAL_RATE_LIMIT_BACKOFF: Duration = Duration::from_secs(2);
+/// How often a call that failed by chance is made again. With a quarter of all calls failing, one answer in four
+/// thousand is still missed.
+const MAX_TRANSIENT_RETRIES: u32 = 5;
+/// A model that has nothing to say is asked again less often: it was paid each time.
+const MAX_EMPTY_RETRIES: u32 = 2;
+/// The pause before the first retry; each is twice the one before.
+const INITIAL_RETRY_BACKOFF: Duration = Duration::from_millis(250);
+/// Nobody is asked again at once, whatever they say.
+const MIN_RETRY_WAIT: Duration = Duration::from_millis(500);
+/// Who asks for a longer rest than this is not waited for.
+const MAX_RETRY_WAIT: Duration = Duration::from_secs(60);
+/// Whoever watches is told of a wait from this on.
+const MIN_ANNOUNCED_WAIT: Duration = Duration::from_secs(5);
+/// Between two signs of life.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_millis(250);
+/// Between two looks for a newer message, in breaths.
+const KEEPALIVES_PER_STEER_CHECK: u32 = 4;
+
+/// What a turn bears for one answer.
+#[derive(Default)]
+pub(crate) struct ModelRetryPolicy {
+    waits: u32,
+    retries: u32,
+}
+
+/// When a model is asked again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RetryDecision {
+    /// It asked to slow down.
+    After(Duration),
+    /// The call failed by chance.
+    Retry(Duration),
+}
+
+impl ModelRetryPolicy {
+    /// Waits until the model may be asked again, or gives the failure back as the end of the turn.
+    pub async fn wait_or_fail(
+        &mut self,
+        engine: &Engine,
+        running: &Arc<RunningTurn>,
+        context: &TurnContext,
+        error: ProviderError,
+    ) -> TurnResult<()> {
+        let Some(again) = self.next_decision(&error, &running.claim.turn) else { return Err(error.into()) };
+        // One that broke off in the middle begins anew.
+        live_reply::retract_streamed(engine, running, context);
+        let (RetryDecision::After(wait) | RetryDecision::Retry(wait)) = again;
+        tracing::info!(model = %error.model, class = error.class.as_str(), wait_ms = wait.as_millis(),
+            "a model is asked again");
+        if let Some(frame) = self.retry_frame(again, &error, running) {
+            engine.hub.publish(&running.claim.session, frame);
+        }
+        // Shows on platforms that somebody is at work.
+        let drafting = DraftStream::start(engine, running, context);
+        let rested = sleep_with_keepalive(engine, running, (context, wait)).await;
+        if let Some(drafting) = drafting {
+            drafting.finish().await;
+        }
+        rested
+    }
+
+    /// What whoever watches is told of the wait.
+    fn retry_frame(
+        &self,
+        again: RetryDecision,
+        error: &ProviderError,
+        running: &RunningTurn,
+    ) -> Option<FrameKind> {
+        let turn_id = running.claim.turn.clone();
+        match again {
+            RetryDecision::Retry(wait) => Some(FrameKind::Retrying {
+                turn_id,
+                model: error.model.clone(),
+                reason: error.class.as_str(),
+                attempt: self.retries,
+                wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+            }),
+            RetryDecision::After(wait) if wait >= MIN_ANNOUNCED_WAIT => {
+                let seconds = wait.as_millis().div_ceil(1_000);
+                let text = format!("{} asks to slow down. I ask again in {seconds} seconds.", error.model);
+                Some(FrameKind::Notice { turn_id, text })
+            }
+            RetryDecision::After(_) => None,
+        }
+    }
+
+    /// When to ask again; `None` where it is no use.
+    fn next_decision(&mut self, error: &ProviderError, turn: &TurnId) -> Option<RetryDecision> {
+        match (error.class, error.retry_after_ms) {
+            (ErrorClass::Overload, Some(_)) => self.rate_limit_wait(error, turn).map(RetryDecision::After),
+            (class, _) if class.is_transient() => {
+                self.transient_backoff(class, turn).map(RetryDecision::Retry)
+            }
+            _ => self.rate_limit_wait(error, turn).map(RetryDecision::After),
+        }
+    }
+
+    fn transient_backoff(&mut self, class: ErrorClass, turn: &TurnId) -> Option<Duration> {
+        let most = if class == ErrorClass::Empty { MAX_EMPTY_RETRIES } else { MAX_TRANSIENT_RETRIES };
+        if self.retries >= most {
+            return None;
+        }
+        let pause = INITIAL_RETRY_BACKOFF * 2_u32.pow(self.retries);
+        self.retries += 1;
+        Some(add_jitter(pause, (turn, "retry", self.retries)))
+    }
+
+    fn rate_limit_wait(&mut self, error: &ProviderError, turn: &TurnId) -> Option<Duration> {
+        let asked = match (error.class, error.retry_after_ms) {
+            (ErrorClass::RateLimit | ErrorClass::Overload, Some(ms)) => Duration::from_millis(ms),
+            (ErrorClass::RateLimit, None) => INITIAL_RATE_LIMIT_BACKOFF * 2_u32.pow(self.waits),
+            _ => return None,
+        };
+        if self.waits == MAX_RATE_LIMIT_WAITS || asked > MAX_RETRY_WAIT {
+            return None;
+        }
+        self.waits += 1;
+        Some(add_jitter(asked.max(MIN_RETRY_WAIT), (turn, self.waits)))
+    }
+}
+
+/// Up to a quarter more, another share for each turn: those that were refused together do not come back together.
+fn add_jitter(wait: Duration, by: impl Hash) -> Duration {
+    let mut hasher = DefaultHasher::new();
+    by.hash(&mut hasher);
+    let share = u32::try_from(hasher.finish() % 256).unwrap_or_default();
+    wait + wait / 4 * share / 256
+}
+
+/// No silence that would be a stall; an engine that drains leaves the rest to whoever goes on; and a newer message goes
+/// first where results are stored that the task goes on from.
+async fn sleep_with_keepalive(
+    engine: &Engine,
+    running: &RunningTurn,
+    (context, wait): (&TurnContext, Duration),
+) -> TurnResult<()> {
+    let may_give_way = running.claim.kind == TurnJobKind::Turn && context.last_step().is_some();
+    let until = Instant::now() + wait;
+    for breath in 0_u32.. {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        if engine.is_draining() {
+            return Err(TurnAbort::HandedBack);
+        }
+        if may_give_way && breath % KEEPALIVES_PER_STEER_CHECK == 0 && is_steered(engine, running).await? {
+            return Err(TurnAbort::Steered);
+        }
+        running.note_progress();
+        sleep(left.min(KEEPALIVE_INTERVAL)).await;
+    }
+    Ok(())
+}
+
+async fn is_steered(engine: &Engine, running: &RunningTurn) -> TurnResult<bool> {
+    let session = running.claim.session.clone();
+    let read = engine.db().read(move |tx| jobs::is_steered(tx, &session));
+    read.await.map_err(|error| TurnAbort::Lost(error.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(class: ErrorClass, retry_after_ms: Option<u64>) -> ProviderError {
+        ProviderError { class, model: "a/b".into(), message: "slow down".into(), retry_after_ms }
+    }
+
+    /// The waits of one turn that fails in the same way again and again.
+    fn waits(class: ErrorClass, retry_after_ms: Option<u64>) -> Vec<Duration> {
+        let (mut patience, turn) = (ModelRetryPolicy::default(), TurnId::new("t"));
+        let next = || patience.next_decision(&error(class, retry_after_ms), &turn);
+        std::iter::from_fn(next)
+            .map(|(RetryDecision::After(wait) | RetryDecision::Retry(wait))| wait)
+            .collect()
+    }
+
+    #[test]
+    fn waits_are_what_the_provider_asks_for_or_grow_and_end() {
+        let asked = waits(ErrorClass::RateLimit, Some(20_000));
+        assert_eq!(asked.len(), 3);
+        assert!(asked.iter().all(|wait| (20..=25).contains(&wait.as_secs())), "{asked:?}");
+        let own = waits(ErrorClass::RateLimit, None);
+        for (wait, least) in own.iter().zip([2, 4, 8]) {
+            let least = Duration::from_secs(least);
+            assert!((least..=least + least / 4).contains(wait), "{own:?}");
+        }
+        assert_eq!(own.len(), 3);
+        assert!(waits(ErrorClass::RateLimit, Some(0)).iter().all(|wait| *wait >= MIN_RETRY_WAIT));
+    }
+
+    #[test]
+    fn who_asks_for_an_hour_or_does_not_say_when_it_will_work_again_is_not_waited_for() {
+        assert!(waits(ErrorClass::RateLimit, Some(3_600_000)).is_empty());
+        assert_eq!(waits(ErrorClass::Overload, Some(1_000)).len(), 3);
+        assert!(waits(ErrorClass::Quota, Some(1_000)).is_empty());
+    }
+
+    #[test]
+    fn a_call_that_failed_by_chance_is_made_again_soon_and_within_seconds() {
+        for class in [ErrorClass::Overload, ErrorClass::Unreachable, ErrorClass::Malformed] {
+            let waits = waits(class, None);
+            assert_eq!(waits.len(), 5);
+            assert!(waits[0] < Duration::from_millis(400), "{waits:?}");
+            assert!(waits.iter().sum::<Duration>() < Duration::from_secs(10), "{waits:?}");
+        }
+        assert_eq!(waits(ErrorClass::Empty, None).len(), 2);
+        assert!(waits(ErrorClass::BadRequest, None).is_empty() && waits(ErrorClass::Auth, None).is_empty());
+    }
+
+    #[test]
+    fn turns_that_were_refused_together_come_back_one_after_the_other() {
+        let waits: std::collections::HashSet<_> =
+            (0..100).map(|n| add_jitter(INITIAL_RATE_LIMIT_BACKOFF, TurnId::new(format!("t{n}")))).collect();
+        assert!(waits.len() > 50, "{}", waits.len());
+    }
+}

@@ -1,0 +1,217 @@
+//! A turn at work: what this node remembers of it beside the database.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use polyclaw_domain::id::MessageId;
+use polyclaw_domain::session_key::SessionKey;
+use polyclaw_domain::time::Millis;
+use polyclaw_store::jobs::TurnClaim;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::{ClaimWithRows, StreamedText};
+use crate::budget::UnstoredModelCall;
+use crate::draft::TurnDrafts;
+use crate::hub::Hub;
+use crate::lanes::{LaneScheduler, LaneSlot};
+use crate::prompt::TurnRows;
+
+/// A turn this node is driving.
+pub(crate) struct RunningTurn {
+    pub claim: TurnClaim,
+    pub cancelled: AtomicBool,
+    pub cancel: Notify,
+    began: Instant,
+    /// Milliseconds from `began` to when it last did something: a token, tool output, a stored step. Not by the
+    /// clock on the wall: one that is set would end turns, or never.
+    progress: AtomicU64,
+    /// What was read with the claim, for the first look.
+    rows: Mutex<Option<TurnRows>>,
+    /// The model call that is under way, or not stored yet.
+    model_call: Mutex<Option<UnstoredModelCall>>,
+    /// Its end is being stored.
+    ending: AtomicBool,
+    /// The turn that was claimed as this one ended, for its slot.
+    next: Mutex<Option<ClaimWithRows>>,
+    /// The slot it runs in. It has none while it waits.
+    slot: Mutex<Option<LaneSlot>>,
+    waits: Mutex<TurnWaitTime>,
+    /// What platforms show of its answer already.
+    pub drafts: Arc<TurnDrafts>,
+    /// It has waited for runs.
+    waited: AtomicBool,
+    /// How far its answer has come.
+    streamed_text: Mutex<StreamedText>,
+    /// Something of the call under way was shown: words, or thoughts.
+    shown: AtomicBool,
+    /// The conversation in which it is heard beside its own, and the frame there with which its last answer begins.
+    mirror_position: Mutex<Option<(SessionKey, u64)>>,
+}
+
+/// Time spent waiting for a person or another agent, which is not the turn's own.
+#[derive(Default)]
+struct TurnWaitTime {
+    since: Option<Instant>,
+    over: Duration,
+}
+
+impl RunningTurn {
+    pub fn new(claim: TurnClaim, rows: Option<TurnRows>) -> Arc<Self> {
+        Arc::new(Self {
+            cancelled: AtomicBool::new(claim.stopping),
+            claim,
+            cancel: Notify::new(),
+            began: Instant::now(),
+            progress: AtomicU64::new(0),
+            rows: Mutex::new(rows),
+            model_call: Mutex::default(),
+            ending: AtomicBool::new(false),
+            next: Mutex::default(),
+            slot: Mutex::default(),
+            waits: Mutex::default(),
+            drafts: Arc::default(),
+            waited: AtomicBool::new(false),
+            streamed_text: Mutex::default(),
+            shown: AtomicBool::new(false),
+            mirror_position: Mutex::default(),
+        })
+    }
+
+    /// When it began, by the clock that is now at this.
+    pub fn started_at(&self, now: Millis) -> Millis {
+        now.plus(-i64::try_from(self.age_ms()).unwrap_or(0))
+    }
+
+    pub fn begin_streamed_text(&self) {
+        self.streamed_text.lock().unwrap_or_else(PoisonError::into_inner).begin_call();
+    }
+
+    pub fn append_streamed_text(&self, text: &str) {
+        self.streamed_text.lock().unwrap_or_else(PoisonError::into_inner).append(text);
+    }
+
+    /// What it said last is about to be stored as this step.
+    pub fn set_streamed_step(&self, step: MessageId) {
+        self.streamed_text.lock().unwrap_or_else(PoisonError::into_inner).set_step(step);
+    }
+
+    pub fn streamed_text(&self) -> StreamedText {
+        self.streamed_text.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Says whether it was so before.
+    pub fn swap_shown(&self, shown: bool) -> bool {
+        self.shown.swap(shown, Ordering::Relaxed)
+    }
+
+    pub fn set_mirror_position(&self, begun: Option<(SessionKey, u64)>) {
+        *self.mirror_position.lock().unwrap_or_else(PoisonError::into_inner) = begun;
+    }
+
+    /// Nobody here drives it any more: what it was just saying is not told to those who come.
+    pub(super) fn drop_hub_text(&self, hub: &Hub) {
+        hub.drop_turn_text(&self.claim.session, &self.claim.turn);
+        let elsewhere = self.mirror_position.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((session, first)) = elsewhere {
+            hub.drop_text_from(&session, first);
+        }
+    }
+
+    pub fn has_waited(&self) -> bool {
+        self.waited.load(Ordering::Relaxed)
+    }
+
+    pub fn mark_waited(&self) {
+        self.waited.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_slot(&self, slot: LaneSlot) {
+        *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(slot);
+    }
+
+    pub(super) fn release_slot(&self) -> Option<LaneSlot> {
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// From here on it waits for a person or another agent: its slot is free for others, and its time stands still. Nor
+    /// is it silent meanwhile: who is waited for has a limit of their own.
+    pub fn begin_wait(self: &Arc<Self>, lanes: &Arc<LaneScheduler>) -> TurnWaitGuard {
+        drop(self.release_slot());
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner).since = Some(Instant::now());
+        TurnWaitGuard { running: Arc::clone(self), lanes: Arc::clone(lanes) }
+    }
+
+    /// How long it has worked.
+    pub fn worked_time(&self) -> Duration {
+        let waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = waits.over + waits.since.map_or(Duration::ZERO, |since| since.elapsed());
+        self.began.elapsed().saturating_sub(waited)
+    }
+
+    pub fn take_rows(&self) -> Option<TurnRows> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Notes a call, or that it is stored.
+    pub fn set_model_call(&self, spent: Option<UnstoredModelCall>) {
+        *self.model_call.lock().unwrap_or_else(PoisonError::into_inner) = spent;
+    }
+
+    pub fn model_call(&self) -> Option<UnstoredModelCall> {
+        self.model_call.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn set_ending(&self, ending: bool) {
+        self.ending.store(ending, Ordering::SeqCst);
+    }
+
+    pub fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::SeqCst)
+    }
+
+    pub fn set_next_turn(&self, next: Option<ClaimWithRows>) {
+        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = next;
+    }
+
+    pub(super) fn take_next(&self) -> Option<ClaimWithRows> {
+        self.next.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    pub fn note_progress(&self) {
+        self.progress.store(self.age_ms(), Ordering::Relaxed);
+    }
+
+    pub fn silent_ms(&self) -> u64 {
+        if self.waits.lock().unwrap_or_else(PoisonError::into_inner).since.is_some() {
+            return 0;
+        }
+        self.age_ms().saturating_sub(self.progress.load(Ordering::Relaxed))
+    }
+
+    pub fn age_ms(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    pub fn stop(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+        self.cancel.notify_one();
+    }
+}
+
+/// A turn's wait for a person or another agent; over when dropped. Its turn runs already, so it is not made to wait for a slot.
+pub(crate) struct TurnWaitGuard {
+    running: Arc<RunningTurn>,
+    lanes: Arc<LaneScheduler>,
+}
+
+impl Drop for TurnWaitGuard {
+    fn drop(&mut self) {
+        self.running.note_progress();
+        self.running.set_slot(self.lanes.add_slot(self.running.claim.lane));
+        let mut waits = self.running.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = waits.since.take();
+        waits.over += since.map_or(Duration::ZERO, |since| since.elapsed());
+    }
+}

@@ -1,0 +1,130 @@
+//! What a turn has said: the steps that are stored of it, and beside them the words of the call that is under way.
+
+use polyclaw_domain::id::MessageId;
+use polyclaw_domain::message::MessageRole;
+use polyclaw_store::messages::SessionMessage;
+
+/// The words of a model call, for whoever wants to know how far it came.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StreamedText {
+    text: String,
+    /// What was said by a call or a model that failed. It counts until somebody says something else.
+    before: String,
+    /// The step that the words are about to be, or are, stored as.
+    step: Option<MessageId>,
+}
+
+impl StreamedText {
+    /// Another call begins, or another model.
+    pub fn begin_call(&mut self) {
+        let text = std::mem::take(&mut self.text);
+        match self.step.take() {
+            Some(_) => self.before.clear(),
+            None if text.trim().is_empty() => {}
+            None => self.before = text,
+        }
+    }
+
+    pub fn append(&mut self, text: &str) {
+        self.text.push_str(text);
+    }
+
+    /// Noted before the step is stored: one that is stopped meanwhile may find it there, or not.
+    pub fn set_step(&mut self, step: MessageId) {
+        self.step = Some(step);
+    }
+
+    /// All of it, each word once. The line that says why a turn ended early is none of its words.
+    pub fn full_text(&self, stored: &[SessionMessage]) -> String {
+        let is_said = |message: &&SessionMessage| {
+            message.role == MessageRole::Assistant
+                && message.meta.as_ref().is_none_or(|meta| meta["error"].is_null())
+        };
+        let steps = stored.iter().filter(is_said).map(|message| message.text.as_str());
+        let words = steps.chain([self.unstored_text(stored)]).filter(|text| !text.trim().is_empty());
+        words.collect::<Vec<_>>().join("\n")
+    }
+
+    /// What none of the stored steps has.
+    pub fn unstored_text(&self, stored: &[SessionMessage]) -> &str {
+        let is_stored = |step: &MessageId| stored.iter().any(|message| message.id == *step);
+        match &self.step {
+            Some(step) if is_stored(step) => "",
+            _ if self.text.trim().is_empty() => &self.before,
+            _ => &self.text,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use polyclaw_domain::id::{AgentId, NodeId, SessionId, TraceId, TurnId};
+    use polyclaw_domain::job::JobLane;
+    use polyclaw_domain::session_key::SessionKey;
+    use polyclaw_domain::time::Millis;
+    use polyclaw_store::jobs::{TurnClaim, TurnJobKind};
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Clone, Copy)]
+    enum Act {
+        Begin,
+        Say(&'static str),
+        Store(&'static str),
+    }
+
+    use Act::{Begin, Say, Store};
+
+    fn step(id: &str, text: &str) -> SessionMessage {
+        let claim = TurnClaim {
+            turn: TurnId::new("t"),
+            session: SessionKey::from_parts(&AgentId::main(), &["x"]),
+            agent: AgentId::main(),
+            kind: TurnJobKind::Turn,
+            lane: JobLane::Main,
+            node: NodeId::new("n"),
+            attempt: 1,
+            blamed_deaths: 0,
+            trace: TraceId::new("trace"),
+            hop: 0,
+            inputs: 1,
+            was_held: false,
+            has_person: true,
+            stopping: false,
+        };
+        let message =
+            SessionMessage::new_internal(MessageId::new(id), &claim, SessionId::new("s"), Millis(1));
+        SessionMessage { role: MessageRole::Assistant, text: text.to_owned(), ..message }
+    }
+
+    #[test]
+    fn each_word_is_said_once_wherever_the_turn_is_cut_off() {
+        let cases: [(&[Act], &[&str], &str); 7] = [
+            (&[Begin, Say("half")], &[], "half"),
+            (&[Begin, Say("a"), Store("1")], &["1"], "a"),
+            (&[Begin, Say("a"), Store("1")], &[], "a"),
+            (&[Begin, Say("a"), Store("1"), Begin], &["1"], "a"),
+            (&[Begin, Say("a"), Store("1"), Begin, Say("b")], &["1"], "a\nb"),
+            (&[Begin, Say("a"), Begin, Begin], &[], "a"),
+            (&[Begin, Say("a"), Begin, Say("b")], &[], "b"),
+        ];
+        for (acts, stored, whole) in cases {
+            let mut said = StreamedText::default();
+            for act in acts {
+                match act {
+                    Begin => said.begin_call(),
+                    Say(text) => said.append(text),
+                    Store(id) => said.set_step(MessageId::new(*id)),
+                }
+            }
+            let mut stored: Vec<SessionMessage> = stored.iter().map(|id| step(id, "a")).collect();
+            assert_eq!(said.full_text(&stored), whole);
+            stored.push(SessionMessage {
+                meta: Some(json!({ "error": "stopped" })),
+                ..step("end", "Stopped.")
+            });
+            assert_eq!(said.full_text(&stored), whole, "why it ended is none of its words");
+        }
+    }
+}
