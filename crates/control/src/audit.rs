@@ -7,20 +7,20 @@ use polyclaw_domain::audit::{AuditChain, AuditChainBreak, AuditEntry, AuditHead,
 use polyclaw_store::Tx;
 use polyclaw_store::registry::audit;
 
-use crate::access::Caller;
+use crate::access::ControlCaller;
 use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::file;
 
 /// Entries read at a time while a chain is followed.
-const STRIDE: usize = 1000;
+const VERIFY_BATCH_SIZE: usize = 1000;
 
-pub(crate) fn note(tx: &mut Tx<'_>, entry: Option<&AuditEntry>) -> polyclaw_store::Result<()> {
+pub(crate) fn append_optional(tx: &mut Tx<'_>, entry: Option<&AuditEntry>) -> polyclaw_store::Result<()> {
     entry.map_or(Ok(()), |entry| audit::append(tx, entry))
 }
 
 impl Control {
-    pub(crate) fn entry(&self, by: &Caller, action: &str, target: impl ToString) -> AuditEntry {
+    pub(crate) fn audit_entry(&self, by: &ControlCaller, action: &str, target: impl ToString) -> AuditEntry {
         AuditEntry {
             who: by.who.clone(),
             action: action.to_owned(),
@@ -32,12 +32,12 @@ impl Control {
         }
     }
 
-    pub(crate) async fn record(&self, entry: AuditEntry) -> Result<()> {
+    pub(crate) async fn record_audit(&self, entry: AuditEntry) -> Result<()> {
         Ok(self.db.write(move |tx| audit::append(tx, &entry)).await?)
     }
 
     /// The newest entries first, before a number.
-    pub async fn audit(&self, before: Option<i64>, limit: usize) -> Result<Vec<AuditRecord>> {
+    pub async fn list_audit(&self, before: Option<i64>, limit: usize) -> Result<Vec<AuditRecord>> {
         let before = before.unwrap_or(i64::MAX);
         Ok(self.db.read(move |tx: &mut Tx<'_>| audit::list_latest(tx, before, limit)).await?)
     }
@@ -51,40 +51,41 @@ impl Control {
                 Some(AuditChainBreak { seq: 0, why: "how far the record had come was taken out" }),
             ));
         };
-        let heads: Vec<AuditHead> = self.noted_head().into_iter().chain([head]).collect();
+        let heads: Vec<AuditHead> = self.read_audit_head_file().into_iter().chain([head]).collect();
         loop {
             let seq = chain.len();
-            let links = self.db.read(move |tx: &mut Tx<'_>| audit::list_after(tx, seq, STRIDE)).await?;
+            let links =
+                self.db.read(move |tx: &mut Tx<'_>| audit::list_after(tx, seq, VERIFY_BATCH_SIZE)).await?;
             if links.is_empty() {
                 break;
             }
-            if let Err(broken) = links.iter().try_for_each(|link| step(&mut chain, link, &heads)) {
+            if let Err(broken) = links.iter().try_for_each(|link| verify_link(&mut chain, link, &heads)) {
                 return Ok((chain, Some(broken)));
             }
         }
         let missing = heads.iter().find_map(|head| chain.find_missing_entry(head));
         let broken = match missing {
-            None => self.db.read(audit::get_head).await?.and_then(|head| behind(&chain, &head)),
+            None => self.db.read(audit::get_head).await?.and_then(|head| find_appended_rows(&chain, &head)),
             missing => missing,
         };
         Ok((chain, broken))
     }
 
-    fn head_file(&self) -> PathBuf {
+    fn audit_head_path(&self) -> PathBuf {
         self.home.join("cp/audit.head")
     }
 
     /// Written outside of the database: who cuts both has to know of both.
-    fn noted_head(&self) -> Option<AuditHead> {
-        let text = std::fs::read_to_string(self.head_file()).ok()?;
+    fn read_audit_head_file(&self) -> Option<AuditHead> {
+        let text = std::fs::read_to_string(self.audit_head_path()).ok()?;
         let (entries, hash) = text.trim().split_once(' ')?;
         Some(AuditHead { entries: entries.parse().ok()?, hash: hash.to_owned() })
     }
 
     /// Notes how far the record has come. A note that does not fit the record stays: it is what shows that.
-    pub(crate) async fn note_head(&self) -> Result<()> {
+    pub(crate) async fn update_audit_head_file(&self) -> Result<()> {
         let Some(head) = self.db.read(audit::get_head).await? else { return Ok(()) };
-        let noted = self.noted_head();
+        let noted = self.read_audit_head_file();
         if noted.as_ref() == Some(&head) {
             return Ok(());
         }
@@ -100,12 +101,12 @@ impl Control {
                 return Ok(());
             }
         }
-        let (path, text) = (self.head_file(), format!("{} {}\n", head.entries, head.hash));
-        file::write(&path, text.as_bytes()).map_err(|error| Error::files(path, &error))
+        let (path, text) = (self.audit_head_path(), format!("{} {}\n", head.entries, head.hash));
+        file::write_atomically(&path, text.as_bytes()).map_err(|error| Error::from_io(path, &error))
     }
 }
 
-fn step(
+fn verify_link(
     chain: &mut AuditChain,
     link: &AuditRecord,
     heads: &[AuditHead],
@@ -118,7 +119,7 @@ fn step(
 }
 
 /// Rows that were put behind the last entry there is.
-fn behind(chain: &AuditChain, head: &AuditHead) -> Option<AuditChainBreak> {
+fn find_appended_rows(chain: &AuditChain, head: &AuditHead) -> Option<AuditChainBreak> {
     let why = "it was put there behind the control plane's back";
     (chain.len() > head.entries).then_some(AuditChainBreak { seq: head.entries + 1, why })
 }

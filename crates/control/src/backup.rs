@@ -1,7 +1,7 @@
 //! A copy of a whole home, made while its instances run: config, secrets as they lie, files, databases and the registry.
 //! It is a folder with a list of what is in it. It is there whole or not at all, and so is what is restored from it.
 
-mod list;
+mod manifest;
 mod walk;
 
 use std::fs;
@@ -12,16 +12,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::file;
-use list::LIST;
-pub use list::{Entry, List};
-use walk::Walk;
+use manifest::MANIFEST_FILE;
+pub use manifest::{BackupEntry, BackupManifest};
+use walk::BackupWalk;
 
 /// What is being made has this behind its name; what a crash left under it is made anew.
-const UNFINISHED: &str = "unfinished";
+const UNFINISHED_SUFFIX: &str = "unfinished";
 
 /// What is in a backup, in numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sum {
+pub struct BackupTotals {
     pub files: usize,
     pub databases: usize,
     pub bytes: u64,
@@ -37,72 +37,77 @@ pub enum SecretKeys {
 }
 
 /// The file with the key of an instance's stored secrets.
-const SECRETS_KEY: &str = "secrets.key";
-const SECRETS: &str = "secrets.json";
+const SECRETS_KEY_FILE: &str = "secrets.key";
+const SECRETS_FILE: &str = "secrets.json";
 
 /// Where stored secrets are without their key, by the path that the key belongs at.
-pub fn missing_keys(list: &List) -> Vec<String> {
+pub fn find_missing_keys(list: &BackupManifest) -> Vec<String> {
     let paths = list.entries.iter().map(|entry| Path::new(&entry.path));
-    let stored = paths.filter(|path| path.file_name().is_some_and(|name| name == SECRETS));
-    let keys = stored.map(|path| path.with_file_name(SECRETS_KEY).to_string_lossy().into_owned());
+    let stored = paths.filter(|path| path.file_name().is_some_and(|name| name == SECRETS_FILE));
+    let keys = stored.map(|path| path.with_file_name(SECRETS_KEY_FILE).to_string_lossy().into_owned());
     keys.filter(|key| !list.entries.iter().any(|entry| entry.path == *key)).collect()
 }
 
 /// Copies a home to a folder that is not there yet. Blocks.
-pub fn backup(home: &Path, to: &Path, (version, now): (&str, Millis), keys: SecretKeys) -> Result<List> {
+pub fn create_backup(
+    home: &Path,
+    to: &Path,
+    (version, now): (&str, Millis),
+    keys: SecretKeys,
+) -> Result<BackupManifest> {
     if !home.join("config.toml").exists() && !home.join("cp").exists() {
         return Err(Error::NoBackup(home.display().to_string()));
     }
-    let partial = begin(to)?;
-    let mut walk = Walk::new(home, &partial, keys);
-    let made = walk.home().and_then(|()| {
-        let list = List::new(version, now, walk.entries);
+    let partial = make_partial_folder(to)?;
+    let mut walk = BackupWalk::new(home, &partial, keys);
+    let made = walk.copy_home().and_then(|()| {
+        let list = BackupManifest::new(version, now, walk.entries);
         list.write(&partial)?;
         Ok(list)
     });
-    finish(made, &partial, to)
+    finish_or_discard(made, &partial, to)
 }
 
 /// Whether everything a backup lists is there as it was. Blocks.
-pub fn check(from: &Path) -> Result<List> {
-    let list = List::read(from)?;
-    list.compare(&walk::listed(from)?)?;
+pub fn check_backup(from: &Path) -> Result<BackupManifest> {
+    let list = BackupManifest::read(from)?;
+    list.check_entries(&walk::list_entries(from)?)?;
     Ok(list)
 }
 
 /// Makes a home of a backup. There must be none. Blocks.
-pub fn restore(from: &Path, home: &Path) -> Result<List> {
-    let list = check(from)?;
-    let partial = begin(home)?;
-    let copied = file::copy_folder(from, &partial, &[]).map_err(|error| Error::files(from, &error));
+pub fn restore_backup(from: &Path, home: &Path) -> Result<BackupManifest> {
+    let list = check_backup(from)?;
+    let partial = make_partial_folder(home)?;
+    let copied = file::copy_folder(from, &partial, &[]).map_err(|error| Error::from_io(from, &error));
     let made = copied.and_then(|()| {
         // The copy is looked at, not only what it was made from.
-        list.compare(&walk::listed(&partial)?)?;
-        fs::remove_file(partial.join(LIST)).map_err(|error| Error::files(&partial, &error))?;
+        list.check_entries(&walk::list_entries(&partial)?)?;
+        fs::remove_file(partial.join(MANIFEST_FILE)).map_err(|error| Error::from_io(&partial, &error))?;
         Ok(list)
     });
-    finish(made, &partial, home)
+    finish_or_discard(made, &partial, home)
 }
 
 /// The folder to work in. Nothing may be where it goes in the end.
-fn begin(to: &Path) -> Result<PathBuf> {
+fn make_partial_folder(to: &Path) -> Result<PathBuf> {
     let taken = to.exists() && fs::read_dir(to).map_or(true, |mut entries| entries.next().is_some());
     if taken {
-        return Err(Error::InTheWay(to.display().to_string()));
+        return Err(Error::TargetExists(to.display().to_string()));
     }
     let mut name = to.file_name().unwrap_or_default().to_owned();
     name.push(".");
-    name.push(UNFINISHED);
+    name.push(UNFINISHED_SUFFIX);
     let partial = to.with_file_name(name);
     let cleared = if partial.exists() { fs::remove_dir_all(&partial) } else { Ok(()) };
     let made = cleared.and_then(|()| file::make_private(&partial));
-    made.map_err(|error| Error::files(&partial, &error))?;
+    made.map_err(|error| Error::from_io(&partial, &error))?;
     Ok(partial)
 }
 
-fn finish(made: Result<List>, partial: &Path, to: &Path) -> Result<List> {
-    let put = |list: List| {
-        file::sync(partial)?;
+fn finish_or_discard(made: Result<BackupManifest>, partial: &Path, to: &Path) -> Result<BackupManifest> {
+    let put = |list: BackupManifest| {
+        file::sync_filesystem(partial)?;
         if to.exists() {
             fs::remove_dir(to)?;
         }
@@ -111,7 +116,7 @@ fn finish(made: Result<List>, partial: &Path, to: &Path) -> Result<List> {
         fs::File::open(above)?.sync_all()?;
         Ok(list)
     };
-    let done = made.and_then(|list| put(list).map_err(|error: std::io::Error| Error::files(to, &error)));
+    let done = made.and_then(|list| put(list).map_err(|error: std::io::Error| Error::from_io(to, &error)));
     if done.is_err() {
         let _ = fs::remove_dir_all(partial);
     }

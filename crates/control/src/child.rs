@@ -16,11 +16,11 @@ use tokio::sync::watch;
 use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::file::FILE_MODE;
+use crate::instance_paths::InstancePaths;
 use crate::log;
-use crate::place::Place;
 
 /// Of our own environment instances get nothing that means this process.
-const OURS: [&str; 9] = [
+const CONTROL_PLANE_VARIABLES: [&str; 9] = [
     "POLYCLAW_TOKEN",
     "POLYCLAW_URL",
     "POLYCLAW_CP_ALLOWED_HOSTS",
@@ -32,13 +32,13 @@ const OURS: [&str; 9] = [
     "POLYCLAW_CP_TOKEN",
 ];
 
-pub(crate) struct Child {
+pub(crate) struct ChildProcess {
     pub number: i32,
     /// How it ended, once it has.
     ended: watch::Receiver<Option<ExitStatus>>,
 }
 
-impl Child {
+impl ChildProcess {
     /// Returns when it has ended.
     pub async fn wait(&mut self) -> Option<ExitStatus> {
         // An error means that whoever reaps is gone, which happens with the server only.
@@ -47,57 +47,61 @@ impl Child {
 }
 
 #[derive(Default)]
-pub(crate) struct Children(Mutex<HashMap<InstanceId, Known>>);
+pub(crate) struct ChildProcesses(Mutex<HashMap<InstanceId, ChildState>>);
 
-enum Known {
+enum ChildState {
     Running(i32),
     /// It ended and nobody has asked how.
     Ended(i32, ExitStatus),
 }
 
-impl Children {
-    fn set(&self, id: &InstanceId, known: Known) {
+impl ChildProcesses {
+    fn set_state(&self, id: &InstanceId, known: ChildState) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), known);
     }
 
     /// How the process with this number ended, once. `None` where it was no child of this server: an end of another
     /// process says nothing about it.
-    pub fn take_end(&self, id: &InstanceId, number: Option<i32>) -> Option<ExitStatus> {
+    pub fn take_exit_status(&self, id: &InstanceId, number: Option<i32>) -> Option<ExitStatus> {
         let mut children = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(Known::Ended(ended, status)) = children.get(id) else { return None };
+        let Some(ChildState::Ended(ended, status)) = children.get(id) else { return None };
         let found = (number == Some(*ended)).then_some(*status);
         children.remove(id);
         found
     }
 
     /// Those this server started that have not ended.
-    pub fn running(&self) -> Vec<InstanceId> {
+    pub fn list_running(&self) -> Vec<InstanceId> {
         let children = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         children
             .iter()
-            .filter(|(_, known)| matches!(known, Known::Running(_)))
+            .filter(|(_, known)| matches!(known, ChildState::Running(_)))
             .map(|(id, _)| id.clone())
             .collect()
     }
 
-    fn end(&self, id: &InstanceId, number: i32, status: ExitStatus) {
+    fn record_exit(&self, id: &InstanceId, number: i32, status: ExitStatus) {
         let mut children = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Another may run by now.
-        if matches!(children.get(id), Some(Known::Running(running)) if *running == number) {
-            children.insert(id.clone(), Known::Ended(number, status));
+        if matches!(children.get(id), Some(ChildState::Running(running)) if *running == number) {
+            children.insert(id.clone(), ChildState::Ended(number, status));
         }
     }
 }
 
 impl Control {
     /// Starts the daemon of an instance in a process group of its own, with its log as stdout and stderr.
-    pub(crate) async fn spawn(&self, one: &InstanceRecord, place: &Place) -> Result<Child> {
-        let own = self.instance_token(&one.id).await?;
+    pub(crate) async fn spawn_daemon(
+        &self,
+        one: &InstanceRecord,
+        place: &InstancePaths,
+    ) -> Result<ChildProcess> {
+        let own = self.create_instance_token(&one.id).await?;
         let failed = |why: String| Error::StartFailed { name: one.name.to_string(), why, lines: Vec::new() };
         let (out, err) = open_log(place)?;
         let mut command = Command::new(&self.program);
         command.arg("daemon").args(["--port", &one.port.to_string()]);
-        for name in OURS {
+        for name in CONTROL_PLANE_VARIABLES {
             command.env_remove(name);
         }
         command
@@ -105,9 +109,9 @@ impl Control {
             .env("POLYCLAW_HOME", place.path())
             .env("POLYCLAW_INSTANCE_ID", one.id.as_str())
             .env("POLYCLAW_CP_TOKEN", own)
-            .env(log::VARIABLE, place.log())
-            .envs(self.stated_token(one).map(|token| ("POLYCLAW_TOKEN", token)))
-            .envs(self.url().map(|url| ("POLYCLAW_CP_URL", url)))
+            .env(log::LOG_FILE_VARIABLE, place.log_file())
+            .envs(self.home_instance_token(one).map(|token| ("POLYCLAW_TOKEN", token)))
+            .envs(self.listen_url().map(|url| ("POLYCLAW_CP_URL", url)))
             .stdin(Stdio::null())
             .stdout(out)
             .stderr(err)
@@ -115,31 +119,31 @@ impl Control {
         let mut process = command.spawn().map_err(|error| failed(error.to_string()))?;
         let number = process.id().and_then(|pid| i32::try_from(pid).ok());
         let number = number.ok_or_else(|| failed("it ended at once".to_owned()))?;
-        self.children.set(&one.id, Known::Running(number));
+        self.children.set_state(&one.id, ChildState::Running(number));
         let ends = self.ends_children.load(Ordering::Relaxed);
-        if let Err(error) = place.note_ending(ends.then_some(number)) {
+        if let Err(error) = place.write_ending_pid(ends.then_some(number)) {
             tracing::warn!(instance = %one.name, %error, "it would outlive this server if that were killed");
         }
         let (tell, ended) = watch::channel(None);
         let (control, id) = (self.clone(), one.id.clone());
         tokio::spawn(async move {
             if let Ok(status) = process.wait().await {
-                control.children.end(&id, number, status);
+                control.children.record_exit(&id, number, status);
                 let _ = tell.send(Some(status));
-                control.look.notify_one();
+                control.wake_supervisor.notify_one();
             }
         });
-        Ok(Child { number, ended })
+        Ok(ChildProcess { number, ended })
     }
 }
 
-fn open_log(place: &Place) -> Result<(std::fs::File, std::fs::File)> {
-    let path = place.log();
+fn open_log(place: &InstancePaths) -> Result<(std::fs::File, std::fs::File)> {
+    let path = place.log_file();
     let opened = || {
-        crate::file::make_private(&place.logs())?;
+        crate::file::make_private(&place.log_folder())?;
         log::rotate_if_full(&path)?;
         let file = OpenOptions::new().create(true).append(true).mode(FILE_MODE).open(&path)?;
         Ok((file.try_clone()?, file))
     };
-    opened().map_err(|error: std::io::Error| Error::files(&path, &error))
+    opened().map_err(|error: std::io::Error| Error::from_io(&path, &error))
 }

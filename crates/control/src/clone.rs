@@ -5,61 +5,61 @@ use std::fs;
 use polyclaw_domain::instance::InstanceName;
 use serde_json::json;
 
-use crate::access::Caller;
+use crate::access::ControlCaller;
 use crate::config::edit;
 use crate::control::Control;
-use crate::create::{lay_out, write};
+use crate::create::{make_instance_folders, write_file};
 use crate::error::{Error, Result};
 use crate::file;
-use crate::place::Place;
-use crate::view::{Change, View};
+use crate::instance_paths::InstancePaths;
+use crate::view::{InstanceChange, InstanceSnapshot};
 
 /// What a clone has of the other, besides the config.
-const COPIED: [&str; 3] = ["workspace", "workspaces", "skills"];
+const COPIED_FOLDERS: [&str; 3] = ["workspace", "workspaces", "skills"];
 /// The config may refer to what is kept in these.
-const SECRETS: [&str; 2] = ["secrets.json", "secrets.key"];
+const SECRET_FILES: [&str; 2] = ["secrets.json", "secrets.key"];
 
 impl Control {
     /// Nothing may be done to the other meanwhile; whether it runs does not matter.
     pub async fn clone_instance(
         &self,
-        by: &Caller,
+        by: &ControlCaller,
         word: &str,
         name: &str,
         port: Option<u16>,
-    ) -> Result<View> {
+    ) -> Result<InstanceSnapshot> {
         let name = InstanceName::parse(name)?;
-        let other = self.row(word).await?;
-        let _held = self.hold(&other).await?;
-        let _turn = self.making.lock().await;
+        let other = self.find_instance(word).await?;
+        let _held = self.lock_instance(&other).await?;
+        let _turn = self.creation_lock.lock().await;
         let port = self.choose_port(&name, port).await?;
-        let one = self.fresh(name, port, other.restart);
-        let (from, to) = (self.place(&other), self.place(&one));
-        let text = file::read_text(&from.config(), file::LARGEST_CONFIG)
+        let one = self.new_instance(name, port, other.restart);
+        let (from, to) = (self.instance_paths(&other), self.instance_paths(&one));
+        let text = file::read_text(&from.config_file(), file::MAX_CONFIG_BYTES)
             .map_err(|_| Error::NoConfig(other.name.to_string()))?;
-        let text = edit::merge(&text, &json!({ "gateway": { "port": port } }))?;
-        self.settle(by, "instance.clone", &one, || {
-            lay_out(&to)?;
-            copy(&from, &to)?;
+        let text = edit::merge_patch(&text, &json!({ "gateway": { "port": port } }))?;
+        self.commit_instance(by, "instance.clone", &one, || {
+            make_instance_folders(&to)?;
+            copy_contents(&from, &to)?;
             (self.load)(to.path(), &text).map_err(Error::BadConfig)?;
-            write(&to.config(), text.as_bytes())
+            write_file(&to.config_file(), text.as_bytes())
         })
         .await?;
-        self.announce(&one.id, |instance| Change::InstanceCreated { instance }).await
+        self.publish_change(&one.id, |instance| InstanceChange::InstanceCreated { instance }).await
     }
 }
 
-fn copy(from: &Place, to: &Place) -> Result<()> {
-    for name in COPIED {
+fn copy_contents(from: &InstancePaths, to: &InstancePaths) -> Result<()> {
+    for name in COPIED_FOLDERS {
         let (source, target) = (from.path().join(name), to.path().join(name));
         if source.is_dir() {
-            file::copy_folder(&source, &target, &[]).map_err(|error| Error::files(&source, &error))?;
+            file::copy_folder(&source, &target, &[]).map_err(|error| Error::from_io(&source, &error))?;
         }
     }
-    for name in SECRETS {
+    for name in SECRET_FILES {
         let source = from.path().join(name);
         if let Ok(bytes) = fs::read(&source) {
-            write(&to.path().join(name), &bytes)?;
+            write_file(&to.path().join(name), &bytes)?;
         }
     }
     Ok(())

@@ -16,16 +16,16 @@ use polyclaw_store::registry::{self, InstanceRecord};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::access::Caller;
-use crate::control::{Control, to_its_end};
+use crate::access::ControlCaller;
+use crate::control::{Control, run_to_completion};
 use crate::error::{Error, Result};
 use crate::file;
-use crate::place::Place;
-use crate::view::Live;
-use mask::Shown;
+use crate::instance_paths::InstancePaths;
+use crate::view::InstanceProcess;
+use mask::MaskedSecret;
 
 /// How long an instance gets to take a config up.
-const TAKE_UP: Duration = Duration::from_secs(20);
+const RELOAD_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How long the secrets that a config refers to may take to be found.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -36,7 +36,7 @@ pub(crate) const MAX_LOADS: usize = 2;
 
 /// What becomes of the references of a config.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum References {
+pub enum ReferenceMode {
     /// Files, variables and stored secrets are read.
     Resolved,
     /// Each is taken to be there: whoever asks learns nothing about what is.
@@ -44,22 +44,22 @@ pub enum References {
 }
 
 /// The section of the listener.
-const GATEWAY: &str = "gateway";
+const GATEWAY_SECTION: &str = "gateway";
 
 /// A config as it may be seen.
 #[derive(Clone, Debug)]
-pub struct Read {
+pub struct MaskedConfig {
     pub etag: String,
     /// The file with its secrets masked.
     pub toml: String,
     pub config: Value,
-    pub secrets: Vec<Shown>,
+    pub secrets: Vec<MaskedSecret>,
     /// Why the file can not be read. Where its secrets stand is not known then, so nothing of it is shown.
     pub broken: Option<String>,
 }
 
-impl Read {
-    fn broken(etag: String, error: &Error) -> Self {
+impl MaskedConfig {
+    fn from_error(etag: String, error: &Error) -> Self {
         let config = Value::Object(Map::new());
         Self { etag, toml: String::new(), config, secrets: Vec::new(), broken: Some(error.to_string()) }
     }
@@ -67,7 +67,7 @@ impl Read {
 
 /// What somebody wants a config to be.
 #[derive(Clone, Debug)]
-pub enum Edit {
+pub enum ConfigEdit {
     /// The whole file.
     Whole(String),
     /// A JSON merge patch.
@@ -76,7 +76,7 @@ pub enum Edit {
 
 /// The terms of a change.
 #[derive(Clone, Debug, Default)]
-pub struct Terms {
+pub struct WritePrecondition {
     /// The version that was read.
     pub etag: Option<String>,
     /// Secrets may be other than they were.
@@ -86,7 +86,7 @@ pub struct Terms {
 /// What became of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum ConfigWriteOutcome {
     /// It does not run: it begins with the new config.
     Saved,
     /// The running instance works with it.
@@ -96,40 +96,40 @@ pub enum Outcome {
 }
 
 #[derive(Clone, Debug)]
-pub struct Written {
+pub struct WrittenConfig {
     pub etag: String,
-    pub outcome: Outcome,
+    pub outcome: ConfigWriteOutcome,
 }
 
 /// One value that would be another.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Difference {
+pub struct ConfigDifference {
     pub path: String,
     pub before: Option<Value>,
     pub after: Option<Value>,
 }
 
 impl Control {
-    pub async fn read_config(&self, word: &str) -> Result<Read> {
-        let one = self.row(word).await?;
-        let text = self.config_text(&one)?;
+    pub async fn read_config(&self, word: &str) -> Result<MaskedConfig> {
+        let one = self.find_instance(word).await?;
+        let text = self.read_config_text(&one)?;
         let etag = content_hash(text.as_bytes());
         let mut document = match edit::parse(&text) {
             Ok(document) => document,
-            Err(error) => return Ok(Read::broken(etag, &error)),
+            Err(error) => return Ok(MaskedConfig::from_error(etag, &error)),
         };
-        let secrets = mask::hide(&mut document);
+        let secrets = mask::mask_document(&mut document);
         // A comment may hold what was a secret once, an address a password.
         let redactor = Redactor::default();
         let mut config = edit::to_json(document.as_item());
         redactor.redact_json(&mut config);
         let toml = redactor.redact_text(&document.to_string()).into_owned();
-        Ok(Read { etag, toml, config, secrets, broken: None })
+        Ok(MaskedConfig { etag, toml, config, secrets, broken: None })
     }
 
-    pub(crate) fn config_text(&self, one: &InstanceRecord) -> Result<String> {
-        let path = self.place(one).config();
-        match file::read_text(&path, file::LARGEST_CONFIG) {
+    pub(crate) fn read_config_text(&self, one: &InstanceRecord) -> Result<String> {
+        let path = self.instance_paths(one).config_file();
+        match file::read_text(&path, file::MAX_CONFIG_BYTES) {
             Ok(text) => Ok(text),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 Err(Error::NoConfig(one.name.to_string()))
@@ -142,13 +142,13 @@ impl Control {
     /// waits for it, and nobody for ever.
     pub(crate) async fn load_config(
         &self,
-        place: &Place,
+        place: &InstancePaths,
         text: String,
-        references: References,
+        references: ReferenceMode,
     ) -> Result<Config> {
         let load = match references {
-            References::Resolved => Arc::clone(&self.load),
-            References::Assumed => Arc::clone(&self.check),
+            ReferenceMode::Resolved => Arc::clone(&self.load),
+            ReferenceMode::Assumed => Arc::clone(&self.check),
         };
         let folder = place.path().to_owned();
         let deadline = tokio::time::Instant::now() + LOAD_TIMEOUT;
@@ -162,7 +162,7 @@ impl Control {
         match tokio::time::timeout_at(deadline, loading).await {
             Ok(Ok(loaded)) => loaded.map_err(Error::BadConfig),
             Ok(Err(error)) => Err(Error::Failed(error.to_string())),
-            Err(_) => Err(Error::files(place.config(), &std::io::ErrorKind::TimedOut.into())),
+            Err(_) => Err(Error::from_io(place.config_file(), &std::io::ErrorKind::TimedOut.into())),
         }
     }
 
@@ -171,15 +171,15 @@ impl Control {
     pub async fn check_config(
         &self,
         word: &str,
-        edit: &Edit,
-        references: References,
+        edit: &ConfigEdit,
+        references: ReferenceMode,
     ) -> Result<Option<ConfigErrors>> {
-        let one = self.row(word).await?;
-        let before = self.config_text(&one)?;
-        let mut errors = match self.drafted(&one, &before, (edit, true), references).await {
+        let one = self.find_instance(word).await?;
+        let before = self.read_config_text(&one)?;
+        let mut errors = match self.draft_config(&one, &before, (edit, true), references).await {
             Ok(_) => return Ok(None),
             Err(Error::BadConfig(errors)) => errors,
-            Err(Error::NotToml { line: Some(line), why }) => self.fault(&one, line, why),
+            Err(Error::NotToml { line: Some(line), why }) => self.toml_error_at(&one, line, why),
             Err(error) => return Err(error),
         };
         let redactor = self.redactor();
@@ -193,22 +193,26 @@ impl Control {
         Ok(Some(errors))
     }
 
-    fn fault(&self, one: &InstanceRecord, line: usize, message: String) -> ConfigErrors {
-        let file = self.place(one).config().display().to_string();
+    fn toml_error_at(&self, one: &InstanceRecord, line: usize, message: String) -> ConfigErrors {
+        let file = self.instance_paths(one).config_file().display().to_string();
         ConfigErrors(vec![ConfigError { file, line: Some(line), path: String::new(), message, hint: None }])
     }
 
     /// What a change would change, and how many values it leaves as they are.
-    pub async fn compare_config(&self, word: &str, edit: &Edit) -> Result<(Vec<Difference>, usize)> {
-        let one = self.row(word).await?;
-        let before = self.config_text(&one)?;
-        let after = draft(&before, edit, true)?;
-        let given = given_secrets(edit)?;
+    pub async fn compare_config(
+        &self,
+        word: &str,
+        edit: &ConfigEdit,
+    ) -> Result<(Vec<ConfigDifference>, usize)> {
+        let one = self.find_instance(word).await?;
+        let before = self.read_config_text(&one)?;
+        let after = draft_text(&before, edit, true)?;
+        let given = find_given_secrets(edit)?;
         // A secret that is given is a change, be it the stored one or another: whoever guesses learns nothing.
         let hidden = |text: &str, stand_in: &dyn Fn(&str) -> String| -> Result<Value> {
             let mut document = edit::parse(text)?;
-            for path in mask::paths(&edit::to_json(document.as_item())) {
-                edit::set_text(&mut document, &path, &stand_in(&mask::written(&path)));
+            for path in mask::find_secret_paths(&edit::to_json(document.as_item())) {
+                edit::set_text(&mut document, &path, &stand_in(&mask::format_path(&path)));
             }
             Ok(edit::to_json(document.as_item()))
         };
@@ -218,66 +222,79 @@ impl Control {
             false => mask::MASK.to_owned(),
         })?;
         let (mut found, mut same) = (Vec::new(), 0);
-        compare(String::new(), Some(&old), Some(&new), &mut found, &mut same);
+        compare_values(String::new(), Some(&old), Some(&new), &mut found, &mut same);
         Ok((found, same))
     }
 
     /// Changes a config. The version it changes is looked at twice: before anything, and again under the lock.
-    pub async fn write_config(&self, by: &Caller, word: &str, edit: &Edit, terms: &Terms) -> Result<Written> {
+    pub async fn write_config(
+        &self,
+        by: &ControlCaller,
+        word: &str,
+        edit: &ConfigEdit,
+        terms: &WritePrecondition,
+    ) -> Result<WrittenConfig> {
         let (control, by, word) = (self.clone(), by.clone(), word.to_owned());
         let (edit, terms) = (edit.clone(), terms.clone());
-        to_its_end(async move { control.change_config(&by, &word, &edit, &terms).await }).await
+        run_to_completion(async move { control.change_config(&by, &word, &edit, &terms).await }).await
     }
 
-    async fn change_config(&self, by: &Caller, word: &str, edit: &Edit, terms: &Terms) -> Result<Written> {
-        let one = self.active(word).await?;
+    async fn change_config(
+        &self,
+        by: &ControlCaller,
+        word: &str,
+        edit: &ConfigEdit,
+        terms: &WritePrecondition,
+    ) -> Result<WrittenConfig> {
+        let one = self.find_active(word).await?;
         let wanted = terms.etag.clone().filter(|etag| !etag.is_empty()).ok_or(Error::EtagMissing)?;
-        current(&self.config_text(&one)?, &wanted)?;
+        check_etag(&self.read_config_text(&one)?, &wanted)?;
         // Writers of one instance come one after the other, so that they are told about versions and not about locks.
-        let turn = self.editing(&one.id);
+        let turn = self.config_lock(&one.id);
         let _turn = turn.lock().await;
-        let _held = self.hold(&one).await?;
-        let before = self.config_text(&one)?;
-        current(&before, &wanted)?;
+        let _held = self.lock_instance(&one).await?;
+        let before = self.read_config_text(&one)?;
+        check_etag(&before, &wanted)?;
         let found = content_hash(before.as_bytes());
         let change = (edit, terms.may_write_secrets);
-        let (after, config) = self.drafted(&one, &before, change, References::Resolved).await?;
+        let (after, config) = self.draft_config(&one, &before, change, ReferenceMode::Resolved).await?;
         self.check_port(&one, &before, &config).await?;
         let etag = content_hash(after.as_bytes());
         let entry = AuditEntry {
             before: Some(found),
             after: Some(etag.clone()),
             detail: one.name.to_string(),
-            ..self.entry(by, "config.write", &one.id)
+            ..self.audit_entry(by, "config.write", &one.id)
         };
-        self.record(entry).await?;
-        let place = self.place(&one);
-        put(&place, &after)?;
-        match self.take_up(&one, &place, config.gateway.port).await {
-            Ok(outcome) => Ok(Written { etag, outcome }),
+        self.record_audit(entry).await?;
+        let place = self.instance_paths(&one);
+        write_config_file(&place, &after)?;
+        match self.reload_instance(&one, &place, config.gateway.port).await {
+            Ok(outcome) => Ok(WrittenConfig { etag, outcome }),
             Err(error) => {
-                put(&place, &before)?;
-                let entry = self.entry(by, "config.rollback", &one.id);
-                self.record(AuditEntry { before: Some(etag), detail: one.name.to_string(), ..entry }).await?;
+                write_config_file(&place, &before)?;
+                let entry = self.audit_entry(by, "config.rollback", &one.id);
+                self.record_audit(AuditEntry { before: Some(etag), detail: one.name.to_string(), ..entry })
+                    .await?;
                 Err(error)
             }
         }
     }
 
-    fn editing(&self, id: &InstanceId) -> Arc<tokio::sync::Mutex<()>> {
-        let mut turns = self.editing.lock().unwrap_or_else(PoisonError::into_inner);
+    fn config_lock(&self, id: &InstanceId) -> Arc<tokio::sync::Mutex<()>> {
+        let mut turns = self.config_locks.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(turns.entry(id.clone()).or_default())
     }
 
     /// A change as a text and as what the daemon would read.
-    async fn drafted(
+    async fn draft_config(
         &self,
         one: &InstanceRecord,
         before: &str,
-        (edit, may_write): (&Edit, bool),
-        references: References,
+        (edit, may_write): (&ConfigEdit, bool),
+        references: ReferenceMode,
     ) -> Result<(String, Config)> {
-        let (after, place) = (draft(before, edit, may_write)?, self.place(one));
+        let (after, place) = (draft_text(before, edit, may_write)?, self.instance_paths(one));
         let config = self.load_config(&place, after.clone(), references).await?;
         // What was so before is not this change's to mend.
         let was = self.load_config(&place, before.to_owned(), references).await;
@@ -291,97 +308,114 @@ impl Control {
     /// A port it does not have yet must be one it could have been made with.
     async fn check_port(&self, one: &InstanceRecord, before: &str, config: &Config) -> Result<()> {
         let port = config.gateway.port;
-        let was = self.load_config(&self.place(one), before.to_owned(), References::Assumed).await;
+        let was =
+            self.load_config(&self.instance_paths(one), before.to_owned(), ReferenceMode::Assumed).await;
         let was = was.map(|config| config.gateway.port);
         if port == one.port || was.is_ok_and(|was| was == port) {
             return Ok(());
         }
         let rows = self.db.read(registry::list).await?;
         let others = rows.iter().filter(|other| other.id != one.id && other.archived_at.is_none());
-        self.vet_port(port, &others.map(|other| other.port).collect())
+        self.check_port_available(port, &others.map(|other| other.port).collect())
     }
 
     /// One that does not run listens there when it is started: nobody else is given the port meanwhile.
-    async fn note_port(&self, one: &InstanceRecord, port: u16) -> Result<()> {
+    async fn store_port(&self, one: &InstanceRecord, port: u16) -> Result<()> {
         if port == one.port || self.overridden_port(&one.id).is_some() {
             return Ok(());
         }
         let id = one.id.clone();
         match self.db.write(move |tx| registry::set_port(tx, &id, port)).await? {
-            true => self.refresh(&one.id).await.map(drop),
+            true => self.refresh_instance(&one.id).await.map(drop),
             false => Err(Error::PortTaken(port)),
         }
     }
 
     /// Asks a running instance to work with the config that is there now. Its port was stated to it when it was started,
     /// so it can not tell that another waits: that is known here.
-    async fn take_up(&self, one: &InstanceRecord, place: &Place, port: u16) -> Result<Outcome> {
-        if Live::of(one, place).process != ProcessState::Ours {
-            self.note_port(one, port).await?;
-            return Ok(Outcome::Saved);
+    async fn reload_instance(
+        &self,
+        one: &InstanceRecord,
+        place: &InstancePaths,
+        port: u16,
+    ) -> Result<ConfigWriteOutcome> {
+        if InstanceProcess::for_instance(one, place).process != ProcessState::Ours {
+            self.store_port(one, port).await?;
+            return Ok(ConfigWriteOutcome::Saved);
         }
-        let answered = self.ask(one, Method::POST, "/api/v1/config/reload", TAKE_UP).await;
+        let answered =
+            self.request_instance(one, Method::POST, "/api/v1/config/reload", RELOAD_TIMEOUT).await;
         let (status, body) = answered?;
         if status != 200 {
             let why = body["error"]["message"].as_str().unwrap_or("it did not say why");
-            return Err(Error::NotTakenUp(why.to_owned()));
+            return Err(Error::ReloadRejected(why.to_owned()));
         }
         let sections = body["restart_required"].as_array().into_iter().flatten();
         let mut sections: Vec<String> = sections.filter_map(Value::as_str).map(str::to_owned).collect();
         let moves = port != one.port && self.overridden_port(&one.id).is_none();
-        if moves && !sections.iter().any(|section| section == GATEWAY) {
-            sections.insert(0, GATEWAY.to_owned());
+        if moves && !sections.iter().any(|section| section == GATEWAY_SECTION) {
+            sections.insert(0, GATEWAY_SECTION.to_owned());
         }
-        Ok(if sections.is_empty() { Outcome::Reloaded } else { Outcome::RestartRequired(sections) })
+        Ok(if sections.is_empty() {
+            ConfigWriteOutcome::Reloaded
+        } else {
+            ConfigWriteOutcome::RestartRequired(sections)
+        })
     }
 }
 
 /// `*` is whatever is there.
-fn current(text: &str, wanted: &str) -> Result<()> {
+fn check_etag(text: &str, wanted: &str) -> Result<()> {
     let current = content_hash(text.as_bytes());
     if current == wanted || wanted == "*" { Ok(()) } else { Err(Error::EtagStale { current }) }
 }
 
-pub(crate) fn put(place: &Place, text: &str) -> Result<()> {
-    let path = place.config();
-    file::replace(&path, text.as_bytes(), &place.config_backup()).map_err(|error| Error::files(path, &error))
+pub(crate) fn write_config_file(place: &InstancePaths, text: &str) -> Result<()> {
+    let path = place.config_file();
+    file::replace_with_backup(&path, text.as_bytes(), &place.config_backup())
+        .map_err(|error| Error::from_io(path, &error))
 }
 
-fn draft(before: &str, edit: &Edit, may_write: bool) -> Result<String> {
+fn draft_text(before: &str, edit: &ConfigEdit, may_write: bool) -> Result<String> {
     let stored = match (edit::parse(before), edit) {
         (Ok(document), _) => edit::to_json(document.as_item()),
         // A whole text takes the place of one that can not be read; nothing of that can be kept.
-        (Err(_), Edit::Whole(_)) => Value::Null,
-        (Err(error), Edit::Merge(_)) => return Err(error),
+        (Err(_), ConfigEdit::Whole(_)) => Value::Null,
+        (Err(error), ConfigEdit::Merge(_)) => return Err(error),
     };
     let text = match edit {
-        Edit::Whole(text) => text.clone(),
-        Edit::Merge(patch) => edit::merge(before, patch)?,
+        ConfigEdit::Whole(text) => text.clone(),
+        ConfigEdit::Merge(patch) => edit::merge_patch(before, patch)?,
     };
     // What was taken out of a text that was read can not be put back: it must not be written in its place.
     if text.contains(REDACTION_MARK) && !before.contains(REDACTION_MARK) {
-        return Err(Error::MaskedNothing(vec![REDACTION_MARK.to_owned()]));
+        return Err(Error::MaskWithoutSecret(vec![REDACTION_MARK.to_owned()]));
     }
     let mut document = edit::parse(&text)?;
-    mask::restore(&mut document, &stored, may_write)?;
+    mask::restore_masks(&mut document, &stored, may_write)?;
     Ok(document.to_string())
 }
 
 /// Where an edit itself gives a secret, and no mask.
-fn given_secrets(edit: &Edit) -> Result<Vec<String>> {
+fn find_given_secrets(edit: &ConfigEdit) -> Result<Vec<String>> {
     let value = match edit {
-        Edit::Merge(patch) => patch.clone(),
-        Edit::Whole(text) => edit::to_json(edit::parse(text)?.as_item()),
+        ConfigEdit::Merge(patch) => patch.clone(),
+        ConfigEdit::Whole(text) => edit::to_json(edit::parse(text)?.as_item()),
     };
-    let is_given = |path: &Vec<edit::Step>| mask::find(&value, path).is_some_and(|one| one != mask::MASK);
-    Ok(mask::paths(&value).iter().filter(|path| is_given(path)).map(|path| mask::written(path)).collect())
+    let is_given =
+        |path: &Vec<edit::PathStep>| mask::value_at(&value, path).is_some_and(|one| one != mask::MASK);
+    Ok(mask::find_secret_paths(&value)
+        .iter()
+        .filter(|path| is_given(path))
+        .map(|path| mask::format_path(path))
+        .collect())
 }
 
-fn compare(
+fn compare_values(
     path: String,
     before: Option<&Value>,
     after: Option<&Value>,
-    found: &mut Vec<Difference>,
+    found: &mut Vec<ConfigDifference>,
     same: &mut usize,
 ) {
     // A table that is not there is one with nothing in it.
@@ -395,12 +429,12 @@ fn compare(
     if let Some((old, new)) = tables {
         for key in old.keys().chain(new.keys().filter(|key| !old.contains_key(*key))) {
             let below = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-            compare(below, old.get(key), new.get(key), found, same);
+            compare_values(below, old.get(key), new.get(key), found, same);
         }
     } else if before == after {
         *same += 1;
     } else {
-        found.push(Difference { path, before: before.cloned(), after: after.cloned() });
+        found.push(ConfigDifference { path, before: before.cloned(), after: after.cloned() });
     }
 }
 
@@ -416,7 +450,7 @@ mod tests {
     use polyclaw_domain::time::Millis;
 
     use super::*;
-    use crate::control::{Loader, Setup};
+    use crate::control::{ConfigLoader, ControlDependencies};
 
     struct Fixed;
 
@@ -436,8 +470,8 @@ mod tests {
         }
     }
 
-    fn control(home: &std::path::Path, load: Loader) -> Control {
-        Control::open(Setup {
+    fn control(home: &std::path::Path, load: ConfigLoader) -> Control {
+        Control::open(ControlDependencies {
             home: home.to_owned(),
             clock: Arc::new(Fixed),
             ids: Arc::new(Fixed),
@@ -446,7 +480,7 @@ mod tests {
             load,
             environment: Vec::new(),
             home_token: None,
-            keep: Arc::new(|_, _, _| Ok(())),
+            keep_secret: Arc::new(|_, _, _| Ok(())),
             hung_after: None,
             user_home: None,
         })
@@ -467,8 +501,8 @@ mod tests {
                 load(text, "config.toml", &|_| Ok(String::new()))
             }),
         );
-        let place = Place::at(home.path().to_owned());
-        let read = || control.load_config(&place, String::new(), References::Assumed);
+        let place = InstancePaths::from_folder(home.path().to_owned());
+        let read = || control.load_config(&place, String::new(), ReferenceMode::Assumed);
         let all = tokio::join!(read(), read(), read(), read(), read());
         assert!(all.0.is_ok() && all.1.is_ok() && all.2.is_ok() && all.3.is_ok() && all.4.is_ok());
         assert_eq!(most.load(Ordering::SeqCst), MAX_LOADS);
@@ -476,7 +510,7 @@ mod tests {
         let turns = Arc::clone(&control.loads).acquire_many_owned(2).await.unwrap();
         tokio::time::pause();
         let refused = read().await.unwrap_err();
-        assert_eq!((refused.code(), refused.action()), ("configs_busy", crate::error::Action::Retry));
+        assert_eq!((refused.code(), refused.action()), ("configs_busy", crate::error::ErrorAction::Retry));
         drop(turns);
     }
 
@@ -485,7 +519,7 @@ mod tests {
         let (old, new) =
             (json!({ "a": { "b": 1, "c": 2 }, "d": [1] }), json!({ "a": { "b": 1, "c": 3 }, "e": 4 }));
         let (mut found, mut same) = (Vec::new(), 0);
-        compare(String::new(), Some(&old), Some(&new), &mut found, &mut same);
+        compare_values(String::new(), Some(&old), Some(&new), &mut found, &mut same);
         let paths: Vec<&str> = found.iter().map(|one| one.path.as_str()).collect();
         assert_eq!((paths, same), (vec!["a.c", "d", "e"], 1));
         assert_eq!((&found[1].before, &found[1].after), (&Some(json!([1])), &None));

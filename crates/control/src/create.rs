@@ -15,21 +15,21 @@ use polyclaw_store::Tx;
 use polyclaw_store::registry::imports::{self, ImportCompletion};
 use polyclaw_store::registry::{self, InstanceConflict, InstanceRecord};
 
-use crate::access::Caller;
+use crate::access::ControlCaller;
 use crate::audit;
 use crate::config::edit;
 use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::file;
-use crate::place::{HOME, Place};
-use crate::view::{Change, View};
+use crate::instance_paths::{HOME_FOLDER, InstancePaths};
+use crate::view::{InstanceChange, InstanceSnapshot};
 
 /// Where the folders of instances are, below the home.
-pub const FOLDER: &str = "cp/instances";
+pub const INSTANCES_FOLDER: &str = "cp/instances";
 
 /// What somebody wants a new instance to be.
 #[derive(Clone, Debug, Default)]
-pub struct Wish {
+pub struct NewInstanceSpec {
     pub name: String,
     pub port: Option<u16>,
     pub provider: Option<String>,
@@ -38,27 +38,36 @@ pub struct Wish {
 }
 
 impl Control {
-    pub async fn create(&self, by: &Caller, wish: &Wish) -> Result<View> {
+    pub async fn create_instance(
+        &self,
+        by: &ControlCaller,
+        wish: &NewInstanceSpec,
+    ) -> Result<InstanceSnapshot> {
         let name = InstanceName::parse(&wish.name)?;
-        let _turn = self.making.lock().await;
+        let _turn = self.creation_lock.lock().await;
         let port = self.choose_port(&name, wish.port).await?;
-        let one = self.fresh(name, port, wish.restart.unwrap_or_default());
-        let place = self.place(&one);
+        let one = self.new_instance(name, port, wish.restart.unwrap_or_default());
+        let place = self.instance_paths(&one);
         let text = first_config(wish, port)?;
-        self.settle(by, "instance.create", &one, || {
-            lay_out(&place)?;
+        self.commit_instance(by, "instance.create", &one, || {
+            make_instance_folders(&place)?;
             let config = (self.load)(place.path(), &text).map_err(Error::BadConfig)?;
             config.check_default_model("config.toml").map_err(Error::BadConfig)?;
-            write(&place.config(), text.as_bytes())
+            write_file(&place.config_file(), text.as_bytes())
         })
         .await?;
-        self.announce(&one.id, |instance| Change::InstanceCreated { instance }).await
+        self.publish_change(&one.id, |instance| InstanceChange::InstanceCreated { instance }).await
     }
 
-    pub(crate) fn fresh(&self, name: InstanceName, port: u16, restart: RestartPolicy) -> InstanceRecord {
-        let id = uuid(&self.ids.fresh_nonce());
+    pub(crate) fn new_instance(
+        &self,
+        name: InstanceName,
+        port: u16,
+        restart: RestartPolicy,
+    ) -> InstanceRecord {
+        let id = format_uuid(&self.ids.fresh_nonce());
         InstanceRecord {
-            folder: format!("{FOLDER}/{id}"),
+            folder: format!("{INSTANCES_FOLDER}/{id}"),
             id: InstanceId::new(id),
             name,
             port,
@@ -73,62 +82,62 @@ impl Control {
     }
 
     /// Makes the folder, then the row. Either both are there or neither.
-    pub(crate) async fn settle(
+    pub(crate) async fn commit_instance(
         &self,
-        by: &Caller,
+        by: &ControlCaller,
         action: &str,
         one: &InstanceRecord,
         make: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         let kept = match make() {
-            Ok(()) => self.register(by, action, one, None).await,
+            Ok(()) => self.register_instance(by, action, one, None).await,
             Err(error) => Err(error),
         };
-        self.tidy(one, kept)
+        self.clean_up_creation(one, kept)
     }
 
     /// The same for what was brought in: the run is done in the commit that makes the instance known.
-    pub(crate) async fn settle_import(
+    pub(crate) async fn commit_import(
         &self,
-        by: &Caller,
+        by: &ControlCaller,
         one: &InstanceRecord,
         made: Result<()>,
         done: ImportCompletion,
     ) -> Result<()> {
         let kept = match made {
-            Ok(()) => self.register(by, "instance.import", one, Some(done)).await,
+            Ok(()) => self.register_instance(by, "instance.import", one, Some(done)).await,
             Err(error) => Err(error),
         };
-        self.tidy(one, kept)
+        self.clean_up_creation(one, kept)
     }
 
-    fn tidy(&self, one: &InstanceRecord, kept: Result<()>) -> Result<()> {
-        let place = self.place(one);
+    fn clean_up_creation(&self, one: &InstanceRecord, kept: Result<()>) -> Result<()> {
+        let place = self.instance_paths(one);
         match &kept {
-            Ok(()) => drop(fs::remove_file(place.unfinished())),
+            Ok(()) => drop(fs::remove_file(place.creation_marker())),
             Err(_) => drop(fs::remove_dir_all(place.path())),
         }
         kept
     }
 
-    async fn register(
+    async fn register_instance(
         &self,
-        by: &Caller,
+        by: &ControlCaller,
         action: &str,
         one: &InstanceRecord,
         done: Option<ImportCompletion>,
     ) -> Result<()> {
         let detail = format!("{} on port {}", one.name, one.port);
-        let (row, entry) = (one.clone(), AuditEntry { detail, ..self.entry(by, action, &one.id) });
+        let (row, entry) = (one.clone(), AuditEntry { detail, ..self.audit_entry(by, action, &one.id) });
         let taken = self.db.write(move |tx| {
             let taken = registry::insert(tx, &row)?;
             if taken.is_none() {
-                audit::note(tx, Some(&entry))?;
+                audit::append_optional(tx, Some(&entry))?;
                 done.as_ref().map_or(Ok(()), |done| imports::finish_run(tx, done))?;
             }
             Ok(taken)
         });
-        refuse(taken.await?, one)
+        check_conflict(taken.await?, one)
     }
 
     /// The port asked for, or the first that no instance and nothing else has.
@@ -143,53 +152,53 @@ impl Control {
         }
         let used: HashSet<u16> = active().map(|one| one.port).chain(self.own_port()).collect();
         let Some(port) = asked else {
-            let mut free = ASSIGNABLE_PORTS.filter(|port| !used.contains(port) && is_free(*port));
+            let mut free = ASSIGNABLE_PORTS.filter(|port| !used.contains(port) && is_port_free(*port));
             return free.next().ok_or(Error::NoPortLeft);
         };
-        self.vet_port(port, &used).map(|()| port)
+        self.check_port_available(port, &used).map(|()| port)
     }
 
     /// Whether an instance can have a port it does not have yet. `used`: those of the others.
-    pub(crate) fn vet_port(&self, port: u16, used: &HashSet<u16>) -> Result<()> {
+    pub(crate) fn check_port_available(&self, port: u16, used: &HashSet<u16>) -> Result<()> {
         match port {
             port if !is_allowed_port(port) || self.own_port() == Some(port) => Err(Error::BadPort(port)),
             port if used.contains(&port) => Err(Error::PortTaken(port)),
-            port if !is_free(port) => Err(Error::PortInUse(port)),
+            port if !is_port_free(port) => Err(Error::PortInUse(port)),
             _ => Ok(()),
         }
     }
 
     /// The instance of the home itself, made known if it is not. What is in the home stays as it is.
-    pub async fn adopt_home(&self, by: &Caller, config: &Config) -> Result<View> {
+    pub async fn adopt_home(&self, by: &ControlCaller, config: &Config) -> Result<InstanceSnapshot> {
         let rows = self.db.read(registry::list).await?;
-        if let Some(one) = rows.into_iter().find(|one| one.folder == HOME) {
-            return self.view(one).await;
+        if let Some(one) = rows.into_iter().find(|one| one.folder == HOME_FOLDER) {
+            return self.build_view(one).await;
         }
-        let _turn = self.making.lock().await;
+        let _turn = self.creation_lock.lock().await;
         let name = InstanceName::parse("main")?;
         let one = InstanceRecord {
-            folder: HOME.to_owned(),
-            ..self.fresh(name, config.gateway.port, RestartPolicy::default())
+            folder: HOME_FOLDER.to_owned(),
+            ..self.new_instance(name, config.gateway.port, RestartPolicy::default())
         };
-        self.register(by, "instance.adopt", &one, None).await?;
-        self.announce(&one.id, |instance| Change::InstanceCreated { instance }).await
+        self.register_instance(by, "instance.adopt", &one, None).await?;
+        self.publish_change(&one.id, |instance| InstanceChange::InstanceCreated { instance }).await
     }
 
     /// Folders that were being made or removed when a server died.
-    pub(crate) async fn sweep(&self) -> Result<()> {
+    pub(crate) async fn sweep_unfinished(&self) -> Result<()> {
         let rows = self.db.read(|tx: &mut Tx<'_>| registry::list(tx)).await?;
-        let folder = self.home.join(FOLDER);
-        for entry in fs::read_dir(&folder).map_err(|error| Error::files(&folder, &error))?.flatten() {
+        let folder = self.home.join(INSTANCES_FOLDER);
+        for entry in fs::read_dir(&folder).map_err(|error| Error::from_io(&folder, &error))?.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            let removed = name.strip_prefix(crate::remove::ASIDE);
+            let removed = name.strip_prefix(crate::remove::REMOVED_PREFIX);
             let known = rows.iter().any(|one| one.id.as_str() == removed.unwrap_or(&name));
-            let place = Place::at(entry.path());
+            let place = InstancePaths::from_folder(entry.path());
             match (removed, known) {
                 (Some(id), true) => drop(fs::rename(entry.path(), folder.join(id))),
                 (Some(_), false) => drop(fs::remove_dir_all(entry.path())),
-                (None, true) => drop(fs::remove_file(place.unfinished())),
+                (None, true) => drop(fs::remove_file(place.creation_marker())),
                 // Without the mark it may be what somebody is putting back by hand.
-                (None, false) if place.unfinished().exists() => drop(fs::remove_dir_all(entry.path())),
+                (None, false) if place.creation_marker().exists() => drop(fs::remove_dir_all(entry.path())),
                 // Its maker died before the mark. This removes nothing that holds anything.
                 (None, false) if fs::remove_dir(entry.path()).is_ok() => {}
                 (None, false) => {
@@ -201,7 +210,7 @@ impl Control {
     }
 }
 
-pub(crate) fn refuse(taken: Option<InstanceConflict>, one: &InstanceRecord) -> Result<()> {
+pub(crate) fn check_conflict(taken: Option<InstanceConflict>, one: &InstanceRecord) -> Result<()> {
     match taken {
         None => Ok(()),
         Some(InstanceConflict::Name) => Err(Error::NameTaken(one.name.to_string())),
@@ -210,20 +219,21 @@ pub(crate) fn refuse(taken: Option<InstanceConflict>, one: &InstanceRecord) -> R
 }
 
 /// The folders of a new instance, marked until it is known: before there is anything else in it.
-pub(crate) fn lay_out(place: &Place) -> Result<()> {
-    let make = |folder: &Path| file::make_private(folder).map_err(|error| Error::files(folder, &error));
+pub(crate) fn make_instance_folders(place: &InstancePaths) -> Result<()> {
+    let make = |folder: &Path| file::make_private(folder).map_err(|error| Error::from_io(folder, &error));
     make(place.path())?;
     // Not by way of a file beside it: killed in between, that would be all there is, and a mark of nothing.
-    fs::File::create(place.unfinished()).map_err(|error| Error::files(place.unfinished(), &error))?;
-    place.folders().iter().try_for_each(|folder| make(folder))
+    fs::File::create(place.creation_marker())
+        .map_err(|error| Error::from_io(place.creation_marker(), &error))?;
+    place.initial_folders().iter().try_for_each(|folder| make(folder))
 }
 
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    file::write(path, bytes).map_err(|error| Error::files(path, &error))
+pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
+    file::write_atomically(path, bytes).map_err(|error| Error::from_io(path, &error))
 }
 
 /// The commented file of a first start, with what was wished for.
-fn first_config(wish: &Wish, port: u16) -> Result<String> {
+fn first_config(wish: &NewInstanceSpec, port: u16) -> Result<String> {
     let mut patch = serde_json::json!({ "gateway": { "port": port } });
     if let Some(provider) = &wish.provider {
         patch["providers"] = serde_json::json!({ provider: {} });
@@ -234,10 +244,10 @@ fn first_config(wish: &Wish, port: u16) -> Result<String> {
             wish.provider.as_ref().filter(|_| !model.contains('/')).map_or_else(|| model.clone(), named);
         patch["agents"] = serde_json::json!({ "defaults": { "model": model } });
     }
-    edit::merge(config::first_run_text(), &patch)
+    edit::merge_patch(config::first_run_text(), &patch)
 }
 
-fn is_free(port: u16) -> bool {
+fn is_port_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
@@ -249,7 +259,7 @@ fn is_uuid(name: &str) -> bool {
 }
 
 /// 32 random hexadecimal digits as a UUID of version 4.
-fn uuid(digits: &str) -> String {
+fn format_uuid(digits: &str) -> String {
     let variant = ["8", "9", "a", "b"][usize::from(digits.as_bytes()[16] % 4)];
     let (a, b, c) = (&digits[..8], &digits[8..12], &digits[13..16]);
     format!("{a}-{b}-4{c}-{variant}{}-{}", &digits[17..20], &digits[20..32])
@@ -261,7 +271,7 @@ mod tests {
 
     #[test]
     fn ids_are_uuids() {
-        let id = uuid("0123456789abcdef0123456789abcdef");
+        let id = format_uuid("0123456789abcdef0123456789abcdef");
         assert_eq!(id, "01234567-89ab-4def-8123-456789abcdef");
         assert!(is_uuid(&id) && is_uuid(&id.to_uppercase()) && !is_uuid("main") && !is_uuid("a-b-c-d-e"));
     }
@@ -270,16 +280,20 @@ mod tests {
     #[test]
     fn a_folder_is_marked_without_another_file_in_between() {
         let dir = tempfile::tempdir().unwrap();
-        let place = Place::at(dir.path().join("one"));
+        let place = InstancePaths::from_folder(dir.path().join("one"));
         // Where such a file would be written.
         fs::create_dir_all(place.path().join(".creating.writing")).unwrap();
-        lay_out(&place).unwrap();
-        assert!(place.unfinished().is_file());
+        make_instance_folders(&place).unwrap();
+        assert!(place.creation_marker().is_file());
     }
 
     #[test]
     fn a_new_config_keeps_its_comments_and_says_what_was_wished_for() {
-        let wish = Wish { provider: Some("openai".into()), model: Some("gpt-x".into()), ..Wish::default() };
+        let wish = NewInstanceSpec {
+            provider: Some("openai".into()),
+            model: Some("gpt-x".into()),
+            ..NewInstanceSpec::default()
+        };
         let text = first_config(&wish, 18805).unwrap();
         assert!(text.contains("# Who answers as a model."), "{text}");
         let config = config::load(&text, "config.toml", &|_| Ok("x".into())).unwrap();

@@ -74,9 +74,9 @@ pub enum Error {
     #[error("these are secrets: {}", .0.join(", "))]
     SecretWrite(Vec<String>),
     #[error("a mask stands where no secret is stored: {}", .0.join(", "))]
-    MaskedNothing(Vec<String>),
+    MaskWithoutSecret(Vec<String>),
     #[error("the instance did not take the config up, and the old one is back: {0}")]
-    NotTakenUp(String),
+    ReloadRejected(String),
     #[error("'{name}' can not be reached: {why}")]
     Unreachable { name: String, why: String },
     #[error("'{0}' runs and does not answer")]
@@ -112,7 +112,7 @@ pub enum Error {
     #[error("there is no backup, and nothing to back up, at {0}")]
     NoBackup(String),
     #[error("{0} is there already")]
-    InTheWay(String),
+    TargetExists(String),
     #[error("the backup is damaged: {what} {why}")]
     BadBackup { what: String, why: String },
     #[error("it went wrong inside: {0}")]
@@ -121,7 +121,7 @@ pub enum Error {
 
 /// What whoever called should do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum ErrorAction {
     Reject,
     NotFound,
     Conflict,
@@ -143,7 +143,7 @@ pub enum Action {
 }
 
 impl Error {
-    pub fn files(what: impl AsRef<std::path::Path>, error: &std::io::Error) -> Self {
+    pub fn from_io(what: impl AsRef<std::path::Path>, error: &std::io::Error) -> Self {
         Self::Files { what: what.as_ref().display().to_string(), why: error.to_string() }
     }
 
@@ -188,8 +188,8 @@ impl Error {
             Self::EtagMissing => "etag_missing",
             Self::EtagStale { .. } => "etag_stale",
             Self::SecretWrite(_) => "secret_write",
-            Self::MaskedNothing(_) => "masked_nothing",
-            Self::NotTakenUp(_) => "not_taken_up",
+            Self::MaskWithoutSecret(_) => "masked_nothing",
+            Self::ReloadRejected(_) => "not_taken_up",
             Self::Unreachable { .. } => "instance_unreachable",
             Self::Silent(_) => "instance_silent",
             Self::UnknownMessage(_) => "unknown_message",
@@ -207,40 +207,44 @@ impl Error {
             Self::BadImport { .. } => "import_unreadable",
             Self::OutsideImport { .. } => "import_outside",
             Self::NoBackup(_) => "backup_not_found",
-            Self::InTheWay(_) => "in_the_way",
+            Self::TargetExists(_) => "in_the_way",
             Self::BadBackup { .. } => "backup_damaged",
             Self::Failed(_) => "control_failed",
         }
     }
 
-    pub fn action(&self) -> Action {
+    pub fn action(&self) -> ErrorAction {
         match self {
-            Self::Store(error) if error.is_transient() => Action::Retry,
-            Self::Store(_) | Self::Files { .. } | Self::DidNotEnd { .. } | Self::Failed(_) => Action::Alarm,
-            Self::UnknownInstance(_) | Self::UnknownToken(_) | Self::NoConfig(_) => Action::NotFound,
-            Self::NoImport(_) | Self::NoBackup(_) => Action::NotFound,
-            Self::NameLikeId(_) => Action::Reject,
-            Self::UnreadableConfig { .. } | Self::FolderGone(_) => Action::Conflict,
-            Self::BadName(_) | Self::BadPort(_) | Self::BadConfig(_) | Self::NotToml { .. } => Action::Reject,
-            Self::SecretWrite(_) | Self::MaskedNothing(_) | Self::BadImport { .. } => Action::Reject,
-            Self::BadBackup { .. } | Self::OutsideImport { .. } => Action::Reject,
-            Self::InTheWay(_) => Action::Conflict,
-            Self::NameTaken(_) | Self::PortTaken(_) | Self::PortInUse(_) => Action::Conflict,
-            Self::AlreadyRunning { .. } | Self::NotRunning(_) | Self::NotOurs { .. } => Action::Conflict,
-            Self::Archived(_) | Self::NotArchived(_) | Self::NotInArchive(_) => Action::Conflict,
-            Self::Ambiguous { .. } | Self::NothingToStop(_) => Action::Conflict,
-            Self::HomeInstance(_) | Self::ServerRunning(_) | Self::NotTakenUp(_) => Action::Conflict,
-            Self::UnknownMessage(_) | Self::UnknownRule(_) => Action::NotFound,
-            Self::BadRule(_) | Self::BadMessage(_) => Action::Reject,
-            Self::RuleExists | Self::LeaseLost | Self::NotDeadLetter(_) => Action::Conflict,
-            Self::RouteDenied { .. } | Self::ForeignSender => Action::Forbid,
-            Self::PayloadTooLarge(_) => Action::TooLarge,
-            Self::MessageLoops(_) => Action::Unfit,
-            Self::EtagMissing => Action::Precondition,
-            Self::EtagStale { .. } => Action::Stale,
-            Self::Busy(_) | Self::ConfigsBusy | Self::NoPortLeft => Action::Retry,
-            Self::StartFailed { .. } | Self::Unreachable { .. } => Action::Gateway,
-            Self::Silent(_) => Action::GatewayTimeout,
+            Self::Store(error) if error.is_transient() => ErrorAction::Retry,
+            Self::Store(_) | Self::Files { .. } | Self::DidNotEnd { .. } | Self::Failed(_) => {
+                ErrorAction::Alarm
+            }
+            Self::UnknownInstance(_) | Self::UnknownToken(_) | Self::NoConfig(_) => ErrorAction::NotFound,
+            Self::NoImport(_) | Self::NoBackup(_) => ErrorAction::NotFound,
+            Self::NameLikeId(_) => ErrorAction::Reject,
+            Self::UnreadableConfig { .. } | Self::FolderGone(_) => ErrorAction::Conflict,
+            Self::BadName(_) | Self::BadPort(_) | Self::BadConfig(_) | Self::NotToml { .. } => {
+                ErrorAction::Reject
+            }
+            Self::SecretWrite(_) | Self::MaskWithoutSecret(_) | Self::BadImport { .. } => ErrorAction::Reject,
+            Self::BadBackup { .. } | Self::OutsideImport { .. } => ErrorAction::Reject,
+            Self::TargetExists(_) => ErrorAction::Conflict,
+            Self::NameTaken(_) | Self::PortTaken(_) | Self::PortInUse(_) => ErrorAction::Conflict,
+            Self::AlreadyRunning { .. } | Self::NotRunning(_) | Self::NotOurs { .. } => ErrorAction::Conflict,
+            Self::Archived(_) | Self::NotArchived(_) | Self::NotInArchive(_) => ErrorAction::Conflict,
+            Self::Ambiguous { .. } | Self::NothingToStop(_) => ErrorAction::Conflict,
+            Self::HomeInstance(_) | Self::ServerRunning(_) | Self::ReloadRejected(_) => ErrorAction::Conflict,
+            Self::UnknownMessage(_) | Self::UnknownRule(_) => ErrorAction::NotFound,
+            Self::BadRule(_) | Self::BadMessage(_) => ErrorAction::Reject,
+            Self::RuleExists | Self::LeaseLost | Self::NotDeadLetter(_) => ErrorAction::Conflict,
+            Self::RouteDenied { .. } | Self::ForeignSender => ErrorAction::Forbid,
+            Self::PayloadTooLarge(_) => ErrorAction::TooLarge,
+            Self::MessageLoops(_) => ErrorAction::Unfit,
+            Self::EtagMissing => ErrorAction::Precondition,
+            Self::EtagStale { .. } => ErrorAction::Stale,
+            Self::Busy(_) | Self::ConfigsBusy | Self::NoPortLeft => ErrorAction::Retry,
+            Self::StartFailed { .. } | Self::Unreachable { .. } => ErrorAction::Gateway,
+            Self::Silent(_) => ErrorAction::GatewayTimeout,
         }
     }
 
@@ -273,16 +277,18 @@ impl Error {
             Self::EtagMissing => "send If-Match with the ETag of the config you read",
             Self::EtagStale { .. } => "read it again, look at what changed, and send your change anew",
             Self::SecretWrite(_) => "send X-Allow-Secret-Write: true to change them, or leave their masks",
-            Self::MaskedNothing(_) => "write the secret itself, or a reference such as env:NAME",
+            Self::MaskWithoutSecret(_) => "write the secret itself, or a reference such as env:NAME",
             Self::Silent(_) => "its log may say what it hangs on; a restart ends it",
-            Self::NotTakenUp(_) => "the instance goes on with the old config",
+            Self::ReloadRejected(_) => "the instance goes on with the old config",
             Self::RouteDenied { .. } => "`polyclaw messages rules allow <from> <to> <type>` makes one",
             Self::PayloadTooLarge(_) => "send less, or say where the rest is",
             Self::MessageLoops(_) => "instances answer each other in circles: a person begins anew",
             Self::LeaseLost => "leave it: it is handed out again, or was taken up by another",
             Self::NotDeadLetter(_) => "only what was given up can be sent again",
             Self::NoBackup(_) => "name the folder that `polyclaw backup` made",
-            Self::InTheWay(_) => "nothing is overwritten: name a folder that is not there, or move it away",
+            Self::TargetExists(_) => {
+                "nothing is overwritten: name a folder that is not there, or move it away"
+            }
             Self::BadBackup { .. } => "nothing was restored; use another backup",
             Self::NoImport(_) => "name an openclaw.json, or the folder it is in",
             Self::OutsideImport { .. } => {

@@ -10,9 +10,9 @@ const FOLDER_MODE: u32 = 0o700;
 pub const FILE_MODE: u32 = 0o600;
 
 /// When a file was written, and its size: another file has another, as far as can be told without reading it.
-pub type Stamp = (SystemTime, u64);
+pub type FileStamp = (SystemTime, u64);
 
-pub fn stamp(path: &Path) -> Option<Stamp> {
+pub fn read_stamp(path: &Path) -> Option<FileStamp> {
     fs::metadata(path).and_then(|meta| Ok((meta.modified()?, meta.len()))).ok()
 }
 
@@ -22,9 +22,9 @@ pub fn make_private(folder: &Path) -> io::Result<()> {
 }
 
 /// Largest of the small files: secrets, tokens, notes of processes.
-pub const SMALL: u64 = 64 * 1024;
+pub const MAX_SMALL_FILE_BYTES: u64 = 64 * 1024;
 /// Largest config.
-pub const LARGEST_CONFIG: u64 = 4 * 1024 * 1024;
+pub const MAX_CONFIG_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The text of a regular file of at most so many bytes. A pipe, a device or a socket in its place is refused, and never
 /// waited for; a link to a file is one.
@@ -44,26 +44,26 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
 }
 
 /// Writes a file that only its owner reads. After a crash it is the old one or the new one, whole.
-pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let partial = beside(path, "writing");
-    put(&partial, bytes)?;
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let partial = path_with_suffix(path, "writing");
+    write_new_file(&partial, bytes)?;
     fs::rename(&partial, path)?;
     sync_folder(path)
 }
 
 /// The same, and what was there before stays under another name. Where a link stands there, the file it leads to is
 /// replaced, and the link stays.
-pub fn replace(path: &Path, bytes: &[u8], backup: &Path) -> io::Result<()> {
+pub fn replace_with_backup(path: &Path, bytes: &[u8], backup: &Path) -> io::Result<()> {
     let real = if path.is_symlink() { fs::canonicalize(path)? } else { path.to_owned() };
     if real != path {
         // The other file may be on another disk, where it has no second name here.
-        write(backup, &fs::read(&real)?)?;
-        return write(&real, bytes);
+        write_atomically(backup, &fs::read(&real)?)?;
+        return write_atomically(&real, bytes);
     }
-    let partial = beside(path, "writing");
-    put(&partial, bytes)?;
+    let partial = path_with_suffix(path, "writing");
+    write_new_file(&partial, bytes)?;
     // A second name for the old file: at no moment is there none under the first.
-    let kept = beside(backup, "keeping");
+    let kept = path_with_suffix(backup, "keeping");
     let _ = fs::remove_file(&kept);
     match fs::hard_link(path, &kept) {
         Ok(()) => fs::rename(&kept, backup)?,
@@ -74,7 +74,7 @@ pub fn replace(path: &Path, bytes: &[u8], backup: &Path) -> io::Result<()> {
     sync_folder(path)
 }
 
-fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_new_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     // What a crash left may be somebody else's to read: it is made anew.
     let _ = fs::remove_file(path);
     let mut file = OpenOptions::new().create_new(true).write(true).mode(FILE_MODE).open(path)?;
@@ -82,7 +82,7 @@ fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-fn beside(path: &Path, extension: &str) -> PathBuf {
+fn path_with_suffix(path: &Path, extension: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".");
     name.push(extension);
@@ -114,7 +114,7 @@ pub fn copy_folder(from: &Path, to: &Path, without: &[PathBuf]) -> io::Result<()
 }
 
 /// What was written below a folder is on the disk when this returns.
-pub fn sync(folder: &Path) -> io::Result<()> {
+pub fn sync_filesystem(folder: &Path) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     rustix::fs::syncfs(File::open(folder)?)?;
     #[cfg(not(target_os = "linux"))]
@@ -130,10 +130,10 @@ mod tests {
     fn the_file_before_is_kept_and_nothing_else_is_left() {
         let dir = tempfile::tempdir().unwrap();
         let (path, backup) = (dir.path().join("a.toml"), dir.path().join("a.toml.bak"));
-        replace(&path, b"1", &backup).unwrap();
+        replace_with_backup(&path, b"1", &backup).unwrap();
         assert!(!backup.exists(), "there was none before");
-        replace(&path, b"2", &backup).unwrap();
-        replace(&path, b"3", &backup).unwrap();
+        replace_with_backup(&path, b"2", &backup).unwrap();
+        replace_with_backup(&path, b"3", &backup).unwrap();
         assert_eq!((fs::read(&path).unwrap(), fs::read(&backup).unwrap()), (b"3".to_vec(), b"2".to_vec()));
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
     }
@@ -155,7 +155,10 @@ mod tests {
         )
         .unwrap();
         for no_file in [at("pipe"), dir.path().to_owned(), "/dev/zero".into()] {
-            assert_eq!(read_text(&no_file, SMALL).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+            assert_eq!(
+                read_text(&no_file, MAX_SMALL_FILE_BYTES).unwrap_err().kind(),
+                io::ErrorKind::InvalidInput
+            );
         }
     }
 
@@ -166,7 +169,7 @@ mod tests {
             (dir.path().join("real"), dir.path().join("link"), dir.path().join("backup"));
         fs::write(&real, "old").unwrap();
         std::os::unix::fs::symlink(&real, &link).unwrap();
-        replace(&link, b"new", &backup).unwrap();
+        replace_with_backup(&link, b"new", &backup).unwrap();
         assert!(link.is_symlink());
         assert_eq!([&real, &backup].map(|path| fs::read_to_string(path).unwrap()), ["new", "old"]);
     }

@@ -18,25 +18,25 @@ use polyclaw_store::registry::imports::{self, ImportCompletion, StoredImport};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::access::Caller;
+use crate::access::ControlCaller;
 use crate::config::edit;
-use crate::control::{Control, to_its_end};
-use crate::create::{lay_out, write};
+use crate::control::{Control, run_to_completion};
+use crate::create::{make_instance_folders, write_file};
 use crate::error::{Error, Result};
 use crate::file;
-use crate::place::Place;
-use crate::view::{Change, View};
-use history::Conversation;
-use source::Source;
-use workspace::{Folder, Outside};
+use crate::instance_paths::InstancePaths;
+use crate::view::{InstanceChange, InstanceSnapshot};
+use history::ImportedConversation;
+use source::OpenClawHome;
+use workspace::{OutsideWorkspaces, WorkspaceFolder};
 
 /// Keeps a secret of the instance in a folder.
-pub type Keeper =
+pub type SecretKeeper =
     Arc<dyn Fn(&std::path::Path, &str, &Secret) -> std::result::Result<(), String> + Send + Sync>;
 
 /// What is to be brought in, and how.
 #[derive(Clone, Debug)]
-pub struct Order {
+pub struct ImportRequest {
     /// A config file, or the folder it is in.
     pub path: PathBuf,
     /// What the instance is called; the folder's name if not given.
@@ -52,7 +52,7 @@ pub struct Order {
 
 /// What was found. There is no secret in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Report {
+pub struct HomeImportReport {
     pub name: String,
     pub agents: Vec<String>,
     pub providers: Vec<String>,
@@ -72,55 +72,59 @@ pub struct Report {
 }
 
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct ImportOutcome {
     /// `None` for a dry run.
     pub run: Option<String>,
-    pub instance: Option<View>,
+    pub instance: Option<InstanceSnapshot>,
     /// The same was brought in before: nothing was changed.
     pub already: bool,
-    pub report: Report,
+    pub report: HomeImportReport,
 }
 
 /// All that was read, and what is made of it. Nothing is written yet.
-struct Plan {
-    source: Source,
+struct ImportPlan {
+    source: OpenClawHome,
     name: InstanceName,
     config: Value,
     secrets: Vec<(String, Secret)>,
-    folders: Vec<Folder>,
-    conversations: Vec<Conversation>,
-    report: Report,
+    folders: Vec<WorkspaceFolder>,
+    conversations: Vec<ImportedConversation>,
+    report: HomeImportReport,
 }
 
 impl Control {
-    pub async fn import(&self, by: &Caller, order: Order) -> Result<Outcome> {
+    pub async fn import_home(&self, by: &ControlCaller, order: ImportRequest) -> Result<ImportOutcome> {
         let (control, by) = (self.clone(), by.clone());
-        to_its_end(async move { control.bring_in(&by, order).await }).await
+        run_to_completion(async move { control.run_import(&by, order).await }).await
     }
 
     /// The newest first, behind one: when it was begun, and its id.
-    pub async fn imports(&self, behind: Option<(Millis, String)>, limit: usize) -> Result<Vec<StoredImport>> {
+    pub async fn list_imports(
+        &self,
+        behind: Option<(Millis, String)>,
+        limit: usize,
+    ) -> Result<Vec<StoredImport>> {
         let read = move |tx: &mut Tx<'_>| imports::list(tx, behind.clone(), limit);
         Ok(self.db.read(read).await?)
     }
 
-    async fn bring_in(&self, by: &Caller, order: Order) -> Result<Outcome> {
+    async fn run_import(&self, by: &ControlCaller, order: ImportRequest) -> Result<ImportOutcome> {
         let reader = self.clone();
         let (plan, dry_run) = (order.clone(), order.dry_run);
-        let plan = unblocked(move || reader.plan(&plan)).await?;
-        if let Some(before) = self.before(&plan.source).await? {
+        let plan = run_blocking(move || reader.plan_import(&plan)).await?;
+        if let Some(before) = self.find_earlier_import(&plan.source).await? {
             return Ok(before);
         }
-        let _turn = self.making.lock().await;
+        let _turn = self.creation_lock.lock().await;
         let port = self.choose_port(&plan.name, order.port).await?;
         if dry_run {
-            return Ok(Outcome { run: None, instance: None, already: false, report: plan.report });
+            return Ok(ImportOutcome { run: None, instance: None, already: false, report: plan.report });
         }
         let run = self.ids.next_id();
-        let (id, source, digest) = (run.clone(), plan.source.place(), plan.source.digest.clone());
+        let (id, source, digest) = (run.clone(), plan.source.config_path(), plan.source.digest.clone());
         let now = self.now();
         self.db.write(move |tx| imports::insert_running(tx, &id, (&source, &digest), now)).await?;
-        let made = self.make(by, &run, plan, port).await;
+        let made = self.create_from_plan(by, &run, plan, port).await;
         if made.is_err() {
             let (id, now) = (run, self.now());
             self.db.write(move |tx| imports::roll_back(tx, &id, now)).await?;
@@ -129,29 +133,35 @@ impl Control {
     }
 
     /// The run that brought the same in, where its instance is still there.
-    async fn before(&self, source: &Source) -> Result<Option<Outcome>> {
-        let (place, digest) = (source.place(), source.digest.clone());
+    async fn find_earlier_import(&self, source: &OpenClawHome) -> Result<Option<ImportOutcome>> {
+        let (place, digest) = (source.config_path(), source.digest.clone());
         let run = self.db.read(move |tx: &mut Tx<'_>| imports::find_last_done(tx, &place, &digest)).await?;
         let Some(StoredImport { id, instance: Some(instance), report: Some(report), .. }) = run else {
             return Ok(None);
         };
         let report = serde_json::from_str(&report).unwrap_or_default();
         let instance = Some(self.get(instance.as_str()).await?);
-        Ok(Some(Outcome { run: Some(id), instance, already: true, report }))
+        Ok(Some(ImportOutcome { run: Some(id), instance, already: true, report }))
     }
 
-    async fn make(&self, by: &Caller, run: &str, plan: Plan, port: u16) -> Result<Outcome> {
-        let one = self.fresh(plan.name.clone(), port, RestartPolicy::default());
-        let place = self.place(&one);
-        let text = text_of(&plan.config, port)?;
+    async fn create_from_plan(
+        &self,
+        by: &ControlCaller,
+        run: &str,
+        plan: ImportPlan,
+        port: u16,
+    ) -> Result<ImportOutcome> {
+        let one = self.new_instance(plan.name.clone(), port, RestartPolicy::default());
+        let place = self.instance_paths(&one);
+        let text = format_config(&plan.config, port)?;
         let (maker, at, report) = (self.clone(), place.clone(), plan.report.clone());
         let (secrets, folders) = (plan.secrets, plan.folders);
-        let mut built = unblocked(move || maker.build(&at, &text, &secrets, &folders)).await;
+        let mut built = run_blocking(move || maker.build_folder(&at, &text, &secrets, &folders)).await;
         if built.is_ok() {
-            built = history::write(&place, &*self.ids, plan.conversations).await;
+            built = history::write_conversations(&place, &*self.ids, plan.conversations).await;
         }
         if built.is_ok() {
-            built = file::sync(place.path()).map_err(|error| Error::files(place.path(), &error));
+            built = file::sync_filesystem(place.path()).map_err(|error| Error::from_io(place.path(), &error));
         }
         let stored = serde_json::to_string(&report).map_err(|error| Error::Failed(error.to_string()))?;
         let done = ImportCompletion {
@@ -160,85 +170,88 @@ impl Control {
             report: stored,
             now: self.now(),
         };
-        self.settle_import(by, &one, built, done).await?;
-        let view = self.announce(&one.id, |instance| Change::InstanceCreated { instance }).await?;
-        Ok(Outcome { run: Some(run.to_owned()), instance: Some(view), already: false, report })
+        self.commit_import(by, &one, built, done).await?;
+        let view =
+            self.publish_change(&one.id, |instance| InstanceChange::InstanceCreated { instance }).await?;
+        Ok(ImportOutcome { run: Some(run.to_owned()), instance: Some(view), already: false, report })
     }
 
     /// Reads everything. Blocks.
-    fn plan(&self, order: &Order) -> Result<Plan> {
-        let source = Source::find(&order.path)?;
+    fn plan_import(&self, order: &ImportRequest) -> Result<ImportPlan> {
+        let source = OpenClawHome::open(&order.path)?;
         let name = InstanceName::parse(&order.name.clone().unwrap_or_else(|| source.name()))?;
         let is_set = |variable: &str| std::env::var_os(variable).is_some_and(|value| !value.is_empty());
         let mut notes = TranslationNotes::default();
         let translated = openclaw::translate_config(OpenclawInputs {
             config: source.config.clone(),
-            jobs: source.jobs(&mut notes),
-            variables: source.variables(),
-            paired: source.paired(&mut notes),
-            profiles: source.profiles(),
+            jobs: source.read_cron_jobs(&mut notes),
+            variables: source.read_variables(),
+            paired: source.read_paired(&mut notes),
+            profiles: source.read_profiles(),
             is_set: &is_set,
             with_secrets: order.with_secrets,
         });
         let OpenclawTranslation { config, secrets, agents, renamed, notes: more } = translated;
         notes.extend(more);
-        let outside = if order.allow_outside { Outside::Allowed } else { Outside::Refused };
+        let outside =
+            if order.allow_outside { OutsideWorkspaces::Allowed } else { OutsideWorkspaces::Refused };
         let (home, ours) = (self.user_home.as_deref(), (self.home.as_path(), outside));
-        let folders = workspace::find(&source.root, home, &agents, ours, &mut notes)?;
+        let folders = workspace::find_workspaces(&source.root, home, &agents, ours, &mut notes)?;
         let redactor = Redactor::new(secrets.values().map(Secret::expose));
-        let conversations = history::read(&source.root, &agents, &renamed, (&redactor, &mut notes));
-        let config = checked(config, &mut notes)?;
-        let report = Report {
+        let conversations =
+            history::read_conversations(&source.root, &agents, &renamed, (&redactor, &mut notes));
+        let config = check_translated_config(config, &mut notes)?;
+        let report = HomeImportReport {
             name: name.to_string(),
             agents: agents.iter().map(|files| files.id.to_string()).collect(),
-            providers: keys(&config["providers"]),
-            channels: accounts(&config["channels"]),
+            providers: table_keys(&config["providers"]),
+            channels: list_accounts(&config["channels"]),
             bindings: config["bindings"].as_array().map_or(0, Vec::len),
             schedules: config["cron"].as_array().map_or(0, Vec::len),
             workspaces: folders.len(),
-            folders: folders.iter().map(Folder::named).collect(),
+            folders: folders.iter().map(WorkspaceFolder::describe_copy).collect(),
             sessions: conversations.len(),
-            messages: conversations.iter().map(|one| one.said.len()).sum(),
+            messages: conversations.iter().map(|one| one.messages.len()).sum(),
             secrets: secrets.keys().cloned().collect(),
             notes,
         };
         let secrets = secrets.into_iter().collect();
-        Ok(Plan { source, name, config, secrets, folders, conversations, report })
+        Ok(ImportPlan { source, name, config, secrets, folders, conversations, report })
     }
 
     /// The folder with all that is in it but what was said. Blocks.
-    fn build(
+    fn build_folder(
         &self,
-        place: &Place,
+        place: &InstancePaths,
         text: &str,
         secrets: &[(String, Secret)],
-        folders: &[Folder],
+        folders: &[WorkspaceFolder],
     ) -> Result<()> {
-        lay_out(place)?;
+        make_instance_folders(place)?;
         for (name, value) in secrets {
-            (self.keep)(place.path(), name, value).map_err(Error::Failed)?;
+            (self.keep_secret)(place.path(), name, value).map_err(Error::Failed)?;
         }
-        folders.iter().try_for_each(|folder| folder.copy(&place.workspace()))?;
+        folders.iter().try_for_each(|folder| folder.copy_to(&place.workspace_folder()))?;
         (self.load)(place.path(), text).map_err(Error::BadConfig)?;
-        write(&place.config(), text.as_bytes())
+        write_file(&place.config_file(), text.as_bytes())
     }
 }
 
-async fn unblocked<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|error| Err(Error::Failed(error.to_string())))
 }
 
-fn text_of(config: &Value, port: u16) -> Result<String> {
-    let with_port = edit::merge(config::first_run_text(), &json!({ "gateway": { "port": port } }))?;
-    edit::merge(&with_port, config)
+fn format_config(config: &Value, port: u16) -> Result<String> {
+    let with_port = edit::merge_patch(config::first_run_text(), &json!({ "gateway": { "port": port } }))?;
+    edit::merge_patch(&with_port, config)
 }
 
 /// The config as a daemon could load it. Where people would share a conversation without having been told, each gets
 /// one of their own.
-fn checked(mut config: Value, notes: &mut TranslationNotes) -> Result<Value> {
+fn check_translated_config(mut config: Value, notes: &mut TranslationNotes) -> Result<Value> {
     let is_shared = |errors: &ConfigErrors| errors.0.iter().all(|error| error.path == "session.dm_scope");
-    match load(&config) {
+    match load_translated_config(&config) {
         Ok(loaded)
             if loaded.session.dm_scope.is_none()
                 && loaded.session.effective_dm_scope(&loaded.channels, &loaded.bindings) != DmScope::Main =>
@@ -257,15 +270,15 @@ fn checked(mut config: Value, notes: &mut TranslationNotes) -> Result<Value> {
                 "session.dmScope",
                 "several people may write: each has a conversation of their own",
             );
-            load(&config).map(|_| config).map_err(Error::BadConfig)
+            load_translated_config(&config).map(|_| config).map_err(Error::BadConfig)
         }
         Err(errors) => Err(Error::BadConfig(errors)),
     }
 }
 
 /// As a daemon would, but that kept secrets are not there yet.
-fn load(config: &Value) -> std::result::Result<Config, ConfigErrors> {
-    let text = text_of(config, *polyclaw_domain::instance::ASSIGNABLE_PORTS.start());
+fn load_translated_config(config: &Value) -> std::result::Result<Config, ConfigErrors> {
+    let text = format_config(config, *polyclaw_domain::instance::ASSIGNABLE_PORTS.start());
     let look_up = |reference: Reference<'_>| match reference {
         Reference::Env(name) => std::env::var(name).map_err(|_| "is not set".to_owned()),
         // Each its own: two accounts are not taken for one.
@@ -276,14 +289,14 @@ fn load(config: &Value) -> std::result::Result<Config, ConfigErrors> {
     config::load(&text.unwrap_or_default(), "config.toml", &look_up)
 }
 
-fn keys(table: &Value) -> Vec<String> {
+fn table_keys(table: &Value) -> Vec<String> {
     table.as_object().map(|table| table.keys().cloned().collect()).unwrap_or_default()
 }
 
-fn accounts(channels: &Value) -> Vec<String> {
-    let each = keys(channels).into_iter();
+fn list_accounts(channels: &Value) -> Vec<String> {
+    let each = table_keys(channels).into_iter();
     let of = |channel: String| {
-        let names = keys(&channels[&channel]).into_iter();
+        let names = table_keys(&channels[&channel]).into_iter();
         names.map(|account| format!("{channel}:{account}")).collect::<Vec<_>>()
     };
     each.flat_map(of).collect()

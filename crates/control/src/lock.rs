@@ -10,12 +10,12 @@ use std::time::Duration;
 use crate::file::FILE_MODE;
 
 /// Whoever asks whether a lock is held has it for less than this.
-const PAUSE: Duration = Duration::from_millis(2);
-const TRIES: usize = 5;
+const LOCK_RETRY_AFTER: Duration = Duration::from_millis(2);
+const MAX_LOCK_TRIES: usize = 5;
 
 /// Held until it is dropped.
 #[derive(Debug)]
-pub struct Held(#[allow(dead_code, reason = "it is held, not used")] File);
+pub struct HeldLock(#[allow(dead_code, reason = "it is held, not used")] File);
 
 /// Whether somebody holds it. Only its owner can open it, so whoever does is the owner's.
 pub fn is_held(path: &Path) -> bool {
@@ -24,12 +24,12 @@ pub fn is_held(path: &Path) -> bool {
 }
 
 /// Takes a lock nobody has; `None` where somebody does.
-pub fn take(path: &Path) -> io::Result<Option<Held>> {
+pub fn try_acquire(path: &Path) -> io::Result<Option<HeldLock>> {
     let file = OpenOptions::new().create(true).append(true).mode(FILE_MODE).open(path)?;
-    for _ in 0..TRIES {
+    for _ in 0..MAX_LOCK_TRIES {
         match file.try_lock() {
-            Ok(()) => return Ok(Some(Held(file))),
-            Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
+            Ok(()) => return Ok(Some(HeldLock(file))),
+            Err(TryLockError::WouldBlock) => thread::sleep(LOCK_RETRY_AFTER),
             Err(TryLockError::Error(error)) => return Err(error),
         }
     }

@@ -3,28 +3,28 @@
 
 mod follow;
 mod page;
-mod roll;
+mod rotate;
 
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-pub use follow::{Follow, News};
-pub use page::{Page, page};
-pub use roll::{Rolling, rotate_if_full};
+pub use follow::{LogChunk, LogFollower};
+pub use page::{LogPage, read_page};
+pub use rotate::{RotatingLog, rotate_if_full};
 
 /// Names the log that a daemon's stderr is, and that it moves aside when it is full.
-pub const VARIABLE: &str = "POLYCLAW_LOG_FILE";
-pub const FULL: u64 = 10 << 20;
-pub const KEPT: usize = 5;
+pub const LOG_FILE_VARIABLE: &str = "POLYCLAW_LOG_FILE";
+pub const MAX_LOG_BYTES: u64 = 10 << 20;
+pub const RETAINED_LOGS: usize = 5;
 /// Most lines told at once.
-pub const MOST: usize = 10_000;
+pub const MAX_LOG_LINES: usize = 10_000;
 /// Most bytes looked at for them.
-const WINDOW: u64 = 4 << 20;
+const MAX_TAIL_BYTES: u64 = 4 << 20;
 
 /// A log that was moved aside; 0 is the one in use.
-pub(crate) fn aside(log: &Path, n: usize) -> PathBuf {
+pub(crate) fn rotated_path(log: &Path, n: usize) -> PathBuf {
     if n == 0 {
         return log.to_owned();
     }
@@ -34,17 +34,17 @@ pub(crate) fn aside(log: &Path, n: usize) -> PathBuf {
 }
 
 /// The files there are, the oldest first.
-pub fn files(log: &Path) -> Vec<PathBuf> {
-    (0..=KEPT).rev().map(|n| aside(log, n)).filter(|path| path.is_file()).collect()
+pub fn list_log_files(log: &Path) -> Vec<PathBuf> {
+    (0..=RETAINED_LOGS).rev().map(|n| rotated_path(log, n)).filter(|path| path.is_file()).collect()
 }
 
 /// The last lines, the oldest of them first. A log that is not there has none.
 pub fn tail(log: &Path, lines: usize) -> io::Result<Vec<String>> {
-    last_of(files(log).into_iter().rev(), lines)
+    tail_of_files(list_log_files(log).into_iter().rev(), lines)
 }
 
 /// The last lines of files that are given the newest first.
-fn last_of(files: impl Iterator<Item = PathBuf>, lines: usize) -> io::Result<Vec<String>> {
+fn tail_of_files(files: impl Iterator<Item = PathBuf>, lines: usize) -> io::Result<Vec<String>> {
     let mut found: Vec<String> = Vec::new();
     for path in files {
         if found.len() >= lines {
@@ -60,10 +60,10 @@ fn last_of(files: impl Iterator<Item = PathBuf>, lines: usize) -> io::Result<Vec
 fn last_lines(path: &Path, lines: usize) -> io::Result<Vec<String>> {
     let mut file = fs::File::open(path)?;
     let size = file.metadata()?.size();
-    let from = size.saturating_sub(WINDOW);
+    let from = size.saturating_sub(MAX_TAIL_BYTES);
     file.seek(SeekFrom::Start(from))?;
     let mut bytes = Vec::new();
-    file.take(WINDOW).read_to_end(&mut bytes)?;
+    file.take(MAX_TAIL_BYTES).read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
     // The first line of a window may be the end of one.
     let whole = text.lines().skip(usize::from(from > 0)).collect::<Vec<_>>();
@@ -79,8 +79,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("daemon.log");
         assert!(tail(&log, 3).unwrap().is_empty());
-        fs::write(aside(&log, 2), "1\n2\n").unwrap();
-        fs::write(aside(&log, 1), "3\n4\n").unwrap();
+        fs::write(rotated_path(&log, 2), "1\n2\n").unwrap();
+        fs::write(rotated_path(&log, 1), "3\n4\n").unwrap();
         fs::write(&log, "5\n").unwrap();
         assert_eq!(tail(&log, 3).unwrap(), ["3", "4", "5"]);
         assert_eq!(tail(&log, 99).unwrap(), ["1", "2", "3", "4", "5"]);

@@ -1,11 +1,11 @@
 //! The broker: messages between instances. All of them go through here: checked, kept, handed out under leases, tried
 //! again, given up, and told of to whoever watches. Nothing is remembered but what a restart can do without.
 
-mod keep;
 mod poll;
 mod rule;
 mod secret;
 mod send;
+mod sweep;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -19,57 +19,57 @@ use polyclaw_store::registry::envelopes::{
 };
 use tokio::sync::{Notify, broadcast};
 
-use crate::access::Caller;
+use crate::access::ControlCaller;
 use crate::audit;
 use crate::control::Control;
 use crate::error::{Error, Result};
 
-pub use poll::{LONGEST_WAIT, Wish};
-pub use rule::{NewRule, RuleChange};
-pub use send::{Letter, Sent};
+pub use poll::{MAX_POLL_WAIT, PollRequest};
+pub use rule::{NewRoutingRule, RoutingRuleChange};
+pub use send::{NewEnvelope, SentEnvelope};
 
 /// News on their way to readers; one that is further behind looks at everything again.
-const BUFFER: usize = 256;
+const MESSAGE_EVENT_BUFFER_SIZE: usize = 256;
 /// How much of what happened a reader is shown first.
-const RECENT: usize = 100;
+const MAX_RECENT_EVENTS: usize = 100;
 
 /// What the broker has in memory: who waits, and who watches.
-pub(crate) struct Broker {
-    news: broadcast::Sender<Arc<EnvelopeEvent>>,
+pub(crate) struct MessageBroker {
+    events: broadcast::Sender<Arc<EnvelopeEvent>>,
     waiting: Mutex<HashMap<InstanceId, Arc<Notify>>>,
     /// Which life of each instance asked last.
-    lives: Mutex<HashMap<InstanceId, String>>,
+    epochs: Mutex<HashMap<InstanceId, String>>,
     /// A message came in whose rule lets it start its recipient.
     pub(crate) wake: Notify,
     redactor: OnceLock<Arc<Redactor>>,
     /// What each sender has that must not be in its messages.
-    senders: secret::Senders,
+    senders: secret::SenderRedactors,
 }
 
-impl Broker {
+impl MessageBroker {
     pub fn new() -> Self {
         Self {
-            news: broadcast::channel(BUFFER).0,
+            events: broadcast::channel(MESSAGE_EVENT_BUFFER_SIZE).0,
             waiting: Mutex::default(),
-            lives: Mutex::default(),
+            epochs: Mutex::default(),
             wake: Notify::new(),
             redactor: OnceLock::new(),
-            senders: secret::Senders::default(),
+            senders: secret::SenderRedactors::default(),
         }
     }
 
-    fn bell(&self, of: &InstanceId) -> Arc<Notify> {
+    fn recipient_notifier(&self, of: &InstanceId) -> Arc<Notify> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(waiting.entry(of.clone()).or_default())
     }
 
-    fn begin_life(&self, of: &InstanceId, life: &str) {
-        self.lives.lock().unwrap_or_else(PoisonError::into_inner).insert(of.clone(), life.to_owned());
+    fn set_process_epoch(&self, of: &InstanceId, life: &str) {
+        self.epochs.lock().unwrap_or_else(PoisonError::into_inner).insert(of.clone(), life.to_owned());
     }
 
     /// Whether a later life of the process asks by now: this one is dead, though its connection may not be known to be.
-    fn is_past(&self, of: &InstanceId, life: Option<&str>) -> bool {
-        let lives = self.lives.lock().unwrap_or_else(PoisonError::into_inner);
+    fn is_earlier_epoch(&self, of: &InstanceId, life: Option<&str>) -> bool {
+        let lives = self.epochs.lock().unwrap_or_else(PoisonError::into_inner);
         life.zip(lives.get(of)).is_some_and(|(life, last)| life != last)
     }
 
@@ -78,20 +78,20 @@ impl Broker {
     }
 
     /// Tells readers what was committed, and those who wait for a message that there may be one.
-    fn tell(&self, events: Vec<EnvelopeEvent>) {
+    fn publish_events(&self, events: Vec<EnvelopeEvent>) {
         for event in events {
             if matches!(event.state, EnvelopeState::Queued | EnvelopeState::Failed) {
-                self.bell(&event.envelope.to).notify_waiters();
+                self.recipient_notifier(&event.envelope.to).notify_waiters();
             }
             // Nobody may be listening.
-            let _ = self.news.send(Arc::new(event));
+            let _ = self.events.send(Arc::new(event));
         }
     }
 }
 
 impl Control {
     /// Knows what must not be in any message, beside what looks like a secret by itself.
-    pub fn hides(&self, redactor: Redactor) {
+    pub fn set_redactor(&self, redactor: Redactor) {
         let _ = self.broker.redactor.set(Arc::new(redactor));
     }
 
@@ -101,21 +101,24 @@ impl Control {
 
     /// What happens to messages from now on.
     pub fn watch_messages(&self) -> broadcast::Receiver<Arc<EnvelopeEvent>> {
-        self.broker.news.subscribe()
+        self.broker.events.subscribe()
     }
 
     /// What happened to them last, in order.
     pub async fn recent_messages(&self, reader: &EnvelopeEventFilter) -> Result<Vec<EnvelopeEvent>> {
         let reader = reader.clone();
-        Ok(self.db.read(move |tx: &mut Tx<'_>| envelopes::list_recent_events(tx, &reader, RECENT)).await?)
+        Ok(self
+            .db
+            .read(move |tx: &mut Tx<'_>| envelopes::list_recent_events(tx, &reader, MAX_RECENT_EVENTS))
+            .await?)
     }
 
-    pub async fn messages(&self, filter: EnvelopeFilter, limit: usize) -> Result<Vec<StoredEnvelope>> {
+    pub async fn list_messages(&self, filter: EnvelopeFilter, limit: usize) -> Result<Vec<StoredEnvelope>> {
         Ok(self.db.read(move |tx: &mut Tx<'_>| envelopes::search(tx, &filter, limit)).await?)
     }
 
     /// One message with all that happened to it.
-    pub async fn message(&self, id: &EnvelopeId) -> Result<(StoredEnvelope, Vec<EnvelopeEvent>)> {
+    pub async fn get_message(&self, id: &EnvelopeId) -> Result<(StoredEnvelope, Vec<EnvelopeEvent>)> {
         let wanted = id.clone();
         let found = self.db.read(move |tx: &mut Tx<'_>| {
             let Some(one) = envelopes::get(tx, &wanted)? else { return Ok(None) };
@@ -126,16 +129,16 @@ impl Control {
     }
 
     /// Sends a dead letter again, as if it were new.
-    pub async fn replay(&self, by: &Caller, id: &EnvelopeId) -> Result<StoredEnvelope> {
-        let (wanted, now, entry) = (id.clone(), self.now(), self.entry(by, "message.replay", id));
+    pub async fn replay_message(&self, by: &ControlCaller, id: &EnvelopeId) -> Result<StoredEnvelope> {
+        let (wanted, now, entry) = (id.clone(), self.now(), self.audit_entry(by, "message.replay", id));
         let replayed = self.db.write(move |tx| {
             let replayed = envelopes::replay_dead_letter(tx, &wanted, now)?;
-            audit::note(tx, Some(&entry).filter(|_| matches!(replayed, ReplayOutcome::Done(..))))?;
+            audit::append_optional(tx, Some(&entry).filter(|_| matches!(replayed, ReplayOutcome::Done(..))))?;
             Ok(replayed)
         });
         match replayed.await? {
             ReplayOutcome::Done(one, events) => {
-                self.broker.tell(events);
+                self.broker.publish_events(events);
                 self.broker.wake.notify_one();
                 Ok(*one)
             }

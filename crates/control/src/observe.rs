@@ -23,42 +23,42 @@ use crate::config::mask;
 use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::file;
-use crate::place::Place;
-use crate::view::View;
+use crate::instance_paths::InstancePaths;
+use crate::view::InstanceSnapshot;
 
 mod events;
-mod kept;
+mod instance_db;
 
-pub use events::{Happened, Interest, Places};
-pub(crate) use kept::Kept;
+pub use events::{EventPositions, InstanceEvent, InstanceEventFilter};
+pub(crate) use instance_db::InstanceDbCache;
 
-const PATIENCE: Duration = Duration::from_secs(3);
+const OBSERVE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// What is known, or why nothing is.
-pub type Told<T> = std::result::Result<T, String>;
+pub type ObservedResult<T> = std::result::Result<T, String>;
 
 /// A file that tells agents who they are.
 #[derive(Clone, Debug, Serialize)]
-pub struct Persona {
+pub struct BootstrapFile {
     /// Below the workspace, or absolute.
     pub file: String,
     pub bytes: u64,
 }
 
 #[derive(Clone, Debug)]
-pub struct Details {
-    pub instance: View,
+pub struct InstanceDetails {
+    pub instance: InstanceSnapshot,
     /// What the running daemon says of itself.
     pub health: Option<Value>,
     /// In force, secrets hidden; null where the file can not be read.
     pub config: Value,
     pub config_error: Option<String>,
-    pub persona: Vec<Persona>,
+    pub persona: Vec<BootstrapFile>,
 }
 
 /// What was used since a time; sums are of what is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Used {
+pub struct UsageSummary {
     pub requests: i64,
     pub unknown: i64,
     pub input: Option<i64>,
@@ -69,54 +69,62 @@ pub struct Used {
 }
 
 impl Control {
-    pub async fn details(&self, word: &str) -> Result<Details> {
-        let one = self.row(word).await?;
-        let instance = self.view(one.clone()).await?;
+    pub async fn get_details(&self, word: &str) -> Result<InstanceDetails> {
+        let one = self.find_instance(word).await?;
+        let instance = self.build_view(one.clone()).await?;
         let health = match instance.pid {
-            Some(_) => self.ask(&one, Method::GET, "/health", PATIENCE).await.ok().map(|(_, body)| body),
+            Some(_) => self
+                .request_instance(&one, Method::GET, "/health", OBSERVE_TIMEOUT)
+                .await
+                .ok()
+                .map(|(_, body)| body),
             None => None,
         };
-        let (control, place) = (self.clone(), self.place(&one));
+        let (control, place) = (self.clone(), self.instance_paths(&one));
         // A keyring that is asked for a secret takes its time.
         let read = move || {
-            let loaded = control.loaded(&place);
-            let own = loaded.as_ref().map(own_workspaces).unwrap_or_default();
-            (loaded, persona(&place.workspace(), own))
+            let loaded = control.try_load_config(&place);
+            let own = loaded.as_ref().map(agent_workspaces).unwrap_or_default();
+            (loaded, find_bootstrap_files(&place.workspace_folder(), own))
         };
         let read = tokio::task::spawn_blocking(read).await;
         let (loaded, persona) = read.map_err(|error| Error::Failed(error.to_string()))?;
         let (config, config_error) = match loaded {
-            Ok(config) => (masked(&config), None),
+            Ok(config) => (mask_config(&config), None),
             Err(why) => (Value::Null, Some(why)),
         };
-        Ok(Details { instance, health, config, config_error, persona })
+        Ok(InstanceDetails { instance, health, config, config_error, persona })
     }
 
     /// The instance's own word on how it is; `None` where it does not answer.
-    pub async fn health_of(&self, word: &str) -> Result<Option<Value>> {
-        let one = self.row(word).await?;
-        Ok(self.ask(&one, Method::GET, "/health", PATIENCE).await.ok().map(|(_, body)| body))
+    pub async fn get_health(&self, word: &str) -> Result<Option<Value>> {
+        let one = self.find_instance(word).await?;
+        Ok(self
+            .request_instance(&one, Method::GET, "/health", OBSERVE_TIMEOUT)
+            .await
+            .ok()
+            .map(|(_, body)| body))
     }
 
-    fn loaded(&self, place: &Place) -> std::result::Result<Config, String> {
-        let text =
-            file::read_text(&place.config(), file::LARGEST_CONFIG).map_err(|error| error.to_string())?;
+    fn try_load_config(&self, place: &InstancePaths) -> std::result::Result<Config, String> {
+        let text = file::read_text(&place.config_file(), file::MAX_CONFIG_BYTES)
+            .map_err(|error| error.to_string())?;
         (self.load)(place.path(), &text)
             .map_err(|errors| Redactor::default().redact_text(&errors.to_string()).into_owned())
     }
 
     /// What the instance itself says, where what it did is in no file of its own. `None`: it is in one.
-    pub async fn told(&self, word: &str, path: &str) -> Result<Option<Told<Value>>> {
-        let one = self.row(word).await?;
-        if self.has_file(&one).await {
+    pub async fn fetch_unless_local(&self, word: &str, path: &str) -> Result<Option<ObservedResult<Value>>> {
+        let one = self.find_instance(word).await?;
+        if self.has_db_file(&one).await {
             return Ok(None);
         }
-        Ok(Some(self.hear(&one, path).await))
+        Ok(Some(self.fetch_json(&one, path).await))
     }
 
     /// An answer of the instance's own API, or why there is none.
-    async fn hear(&self, one: &InstanceRecord, path: &str) -> Told<Value> {
-        match self.ask(one, Method::GET, path, PATIENCE).await {
+    async fn fetch_json(&self, one: &InstanceRecord, path: &str) -> ObservedResult<Value> {
+        match self.request_instance(one, Method::GET, path, OBSERVE_TIMEOUT).await {
             Ok((200, body)) => Ok(body),
             Ok((status, _)) => Err(format!("it answered {status}")),
             Err(Error::NotRunning(_)) => {
@@ -127,33 +135,39 @@ impl Control {
     }
 
     /// The newest turns first. `Err`: nothing can be known, and why.
-    pub async fn tasks(&self, word: &str, filter: PastTurnFilter) -> Result<Told<Vec<PastTurn>>> {
-        let one = self.row(word).await?;
-        self.look_into(&one, move |tx| list_past_turns(tx, &filter)).await
+    pub async fn list_turns(
+        &self,
+        word: &str,
+        filter: PastTurnFilter,
+    ) -> Result<ObservedResult<Vec<PastTurn>>> {
+        let one = self.find_instance(word).await?;
+        self.query_instance_db(&one, move |tx| list_past_turns(tx, &filter)).await
     }
 
     /// `path` is where the instance itself says it.
-    pub async fn usage(&self, word: &str, since: Millis, path: &str) -> Result<Used> {
-        let one = self.row(word).await?;
-        let found = match self.has_file(&one).await {
+    pub async fn summarize_usage(&self, word: &str, since: Millis, path: &str) -> Result<UsageSummary> {
+        let one = self.find_instance(word).await?;
+        let found = match self.has_db_file(&one).await {
             true => {
-                self.look_into(&one, move |tx| usage::sum_totals(tx, since, usage::UsageGroupKey::Agent))
-                    .await?
+                self.query_instance_db(&one, move |tx| {
+                    usage::sum_totals(tx, since, usage::UsageGroupKey::Agent)
+                })
+                .await?
             }
-            false => self.hear(&one, path).await.and_then(totals),
+            false => self.fetch_json(&one, path).await.and_then(parse_totals),
         };
         Ok(match found {
-            Ok(totals) => add_up(&totals),
-            Err(why) => Used { unavailable: Some(why), ..Used::default() },
+            Ok(totals) => sum_totals(&totals),
+            Err(why) => UsageSummary { unavailable: Some(why), ..UsageSummary::default() },
         })
     }
 
-    async fn look_into<T: Send + 'static>(
+    async fn query_instance_db<T: Send + 'static>(
         &self,
         one: &InstanceRecord,
         body: impl FnMut(&mut Tx<'_>) -> polyclaw_store::Result<T> + Send + 'static,
-    ) -> Result<Told<T>> {
-        let path = self.place(one).database();
+    ) -> Result<ObservedResult<T>> {
+        let path = self.instance_paths(one).database_file();
         if !path.exists() {
             return Ok(Err("it has not run yet".to_owned()));
         }
@@ -166,7 +180,7 @@ impl Control {
 
 /// What an agent took, as an instance tells it.
 #[derive(Deserialize)]
-struct Spent {
+struct ReportedUsage {
     group: String,
     calls: i64,
     unknown_calls: i64,
@@ -177,8 +191,8 @@ struct Spent {
     cost_usd: Option<f64>,
 }
 
-impl From<Spent> for GroupedUsage {
-    fn from(spent: Spent) -> Self {
+impl From<ReportedUsage> for GroupedUsage {
+    fn from(spent: ReportedUsage) -> Self {
         Self {
             group: spent.group,
             calls: spent.calls,
@@ -192,15 +206,15 @@ impl From<Spent> for GroupedUsage {
     }
 }
 
-fn totals(mut told: Value) -> Told<Vec<GroupedUsage>> {
-    let spent: Vec<Spent> = serde_json::from_value(told["totals"].take())
+fn parse_totals(mut told: Value) -> ObservedResult<Vec<GroupedUsage>> {
+    let spent: Vec<ReportedUsage> = serde_json::from_value(told["totals"].take())
         .map_err(|_| "it says it in a way that is not known here".to_owned())?;
     Ok(spent.into_iter().map(GroupedUsage::from).collect())
 }
 
-fn add_up(totals: &[GroupedUsage]) -> Used {
+fn sum_totals(totals: &[GroupedUsage]) -> UsageSummary {
     let sum = |part: fn(&GroupedUsage) -> Option<i64>| totals.iter().filter_map(part).reduce(|a, b| a + b);
-    Used {
+    UsageSummary {
         requests: totals.iter().map(|total| total.calls).sum(),
         unknown: totals.iter().map(|total| total.unknown_calls).sum(),
         input: sum(|total| total.input_tokens),
@@ -211,15 +225,15 @@ fn add_up(totals: &[GroupedUsage]) -> Used {
 }
 
 /// Its secrets masked as in its file; any other text may hold what a variable brought in.
-fn masked(config: &Config) -> Value {
+fn mask_config(config: &Config) -> Value {
     let mut value = serde_json::to_value(config).unwrap_or_else(|_| json!(null));
-    mask::hide_in(&mut value);
+    mask::mask_value(&mut value);
     Redactor::new(config.secrets.iter().map(|secret| secret.expose().to_owned())).redact_json(&mut value);
     value
 }
 
 /// The folders that agents of the config have for themselves, as they are written there.
-fn own_workspaces(config: &Config) -> Vec<String> {
+fn agent_workspaces(config: &Config) -> Vec<String> {
     let config = serde_json::to_value(config).unwrap_or_default();
     let agents = config["agents"]["list"].as_array().into_iter().flatten();
     let dirs = agents.filter_map(|agent| {
@@ -233,7 +247,7 @@ fn own_workspaces(config: &Config) -> Vec<String> {
 }
 
 /// The files that are there: those of all agents, then those of one, then those in folders of their own.
-fn persona(workspace: &Path, own_workspaces: Vec<String>) -> Vec<Persona> {
+fn find_bootstrap_files(workspace: &Path, own_workspaces: Vec<String>) -> Vec<BootstrapFile> {
     let agents = fs::read_dir(workspace.join("agents")).into_iter().flatten().flatten();
     let mut own: Vec<String> =
         agents.map(|entry| format!("agents/{}/", entry.file_name().to_string_lossy())).collect();
@@ -242,7 +256,7 @@ fn persona(workspace: &Path, own_workspaces: Vec<String>) -> Vec<Persona> {
     let files = places.flat_map(|place| briefing::BRIEFING_FILES.map(|file| format!("{place}{file}")));
     let there = |file: String| {
         let meta = fs::symlink_metadata(workspace.join(&file)).ok().filter(fs::Metadata::is_file)?;
-        Some(Persona { file, bytes: meta.len() })
+        Some(BootstrapFile { file, bytes: meta.len() })
     };
     files.filter_map(there).collect()
 }

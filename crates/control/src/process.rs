@@ -16,12 +16,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// How a daemon is told from other programs that work on its home.
-const ROLE: &[u8] = b"daemon";
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const DAEMON_ARGUMENT: &[u8] = b"daemon";
+const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// What a pid is now. `started`: when the process with this number began, where that was written down.
-pub fn look(number: i32, started: Option<i64>, home: &Path) -> ProcessState {
-    let Some(stat) = Stat::of(number) else { return unseen(number) };
+pub fn inspect_process(number: i32, started: Option<i64>, home: &Path) -> ProcessState {
+    let Some(stat) = ProcessStat::for_pid(number) else { return inspect_hidden(number) };
     if stat.is_dead() {
         return ProcessState::Gone;
     }
@@ -29,7 +29,7 @@ pub fn look(number: i32, started: Option<i64>, home: &Path) -> ProcessState {
         return ProcessState::Foreign;
     }
     match fs::read(format!("/proc/{number}/environ")) {
-        Ok(environment) if works_on(&environment, home) && is_daemon(number) => ProcessState::Ours,
+        Ok(environment) if works_on_home(&environment, home) && is_daemon(number) => ProcessState::Ours,
         Ok(_) => ProcessState::Foreign,
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => ProcessState::Hidden,
         // It ended between the two looks.
@@ -38,7 +38,7 @@ pub fn look(number: i32, started: Option<i64>, home: &Path) -> ProcessState {
 }
 
 /// Where others' processes are hidden, one that may not be signalled is there all the same.
-fn unseen(number: i32) -> ProcessState {
+fn inspect_hidden(number: i32) -> ProcessState {
     let pid = rustix::process::Pid::from_raw(number);
     match pid.map(rustix::process::test_kill_process) {
         Some(Err(rustix::io::Errno::PERM)) => ProcessState::Hidden,
@@ -47,17 +47,17 @@ fn unseen(number: i32) -> ProcessState {
 }
 
 /// When the process with this number began.
-pub fn started(number: i32) -> Option<i64> {
-    Stat::of(number).filter(|stat| !stat.is_dead()).map(|stat| stat.started)
+pub fn start_time(number: i32) -> Option<i64> {
+    ProcessStat::for_pid(number).filter(|stat| !stat.is_dead()).map(|stat| stat.started)
 }
 
-struct Stat {
+struct ProcessStat {
     state: char,
     started: i64,
 }
 
-impl Stat {
-    fn of(number: i32) -> Option<Self> {
+impl ProcessStat {
+    fn for_pid(number: i32) -> Option<Self> {
         Self::parse(&fs::read_to_string(format!("/proc/{number}/stat")).ok()?)
     }
 
@@ -75,7 +75,7 @@ impl Stat {
 }
 
 /// Without `POLYCLAW_HOME` a daemon works on `~/.polyclaw`.
-fn works_on(environment: &[u8], home: &Path) -> bool {
+fn works_on_home(environment: &[u8], home: &Path) -> bool {
     let value = |name: &[u8]| {
         let mut entries = environment.split(|byte| *byte == 0);
         entries.find_map(|entry| entry.strip_prefix(name)?.strip_prefix(b"="))
@@ -90,11 +90,11 @@ fn works_on(environment: &[u8], home: &Path) -> bool {
 
 fn is_daemon(number: i32) -> bool {
     let line = fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
-    line.split(|byte| *byte == 0).skip(1).any(|argument| argument == ROLE)
+    line.split(|byte| *byte == 0).skip(1).any(|argument| argument == DAEMON_ARGUMENT)
 }
 
 /// Whether the process itself listens there, or everywhere on that port.
-pub fn listens(number: i32, address: SocketAddr) -> bool {
+pub fn listens_on(number: i32, address: SocketAddr) -> bool {
     let sockets: HashSet<String> = fs::read_dir(format!("/proc/{number}/fd"))
         .into_iter()
         .flatten()
@@ -104,7 +104,7 @@ pub fn listens(number: i32, address: SocketAddr) -> bool {
         .collect();
     let tables = ["tcp", "tcp6"].map(|name| fs::read_to_string(format!("/proc/{number}/net/{name}")));
     tables.iter().flatten().flat_map(|table| table.lines().skip(1)).any(|line| {
-        listener(line).is_some_and(|(ip, port, inode)| {
+        parse_listener(line).is_some_and(|(ip, port, inode)| {
             let serves = ip == address.ip() || ip.is_unspecified();
             serves && port == address.port() && sockets.contains(inode)
         })
@@ -112,11 +112,11 @@ pub fn listens(number: i32, address: SocketAddr) -> bool {
 }
 
 /// The address and the inode of a socket that listens, of a line of `/proc/net/tcp` or `tcp6`.
-fn listener(line: &str) -> Option<(IpAddr, u16, &str)> {
-    const LISTENS: &str = "0A";
+fn parse_listener(line: &str) -> Option<(IpAddr, u16, &str)> {
+    const LISTEN_STATE: &str = "0A";
     let mut fields = line.split_whitespace();
     let (ip, port) = fields.nth(1)?.split_once(':')?;
-    if fields.nth(1)? != LISTENS {
+    if fields.nth(1)? != LISTEN_STATE {
         return None;
     }
     // Each group of four bytes is a number as this machine writes it.
@@ -133,42 +133,42 @@ fn listener(line: &str) -> Option<(IpAddr, u16, &str)> {
 }
 
 /// A process that was found to be ours.
-pub struct Handle {
+pub struct ProcessHandle {
     pub number: i32,
     descriptor: OwnedFd,
 }
 
-impl Handle {
+impl ProcessHandle {
     /// `None` where it is not ours, or not any more.
     pub fn open(pid: ProcessId, home: &Path) -> Option<Self> {
         let number = rustix::process::Pid::from_raw(pid.number)?;
         let descriptor = pidfd_open(number, PidfdFlags::empty()).ok()?;
-        let ours = look(pid.number, Some(pid.started), home) == ProcessState::Ours;
+        let ours = inspect_process(pid.number, Some(pid.started), home) == ProcessState::Ours;
         ours.then_some(Self { number: pid.number, descriptor })
     }
 
     pub fn terminate(&self) {
-        self.signal(Signal::TERM);
+        self.send_signal(Signal::TERM);
     }
 
     pub fn kill(&self) {
-        self.signal(Signal::KILL);
+        self.send_signal(Signal::KILL);
     }
 
-    fn signal(&self, signal: Signal) {
+    fn send_signal(&self, signal: Signal) {
         if let Err(error) = pidfd_send_signal(&self.descriptor, signal) {
             tracing::debug!(pid = self.number, %error, "it had ended already");
         }
     }
 
     /// Whether it ended in time.
-    pub async fn ends_within(&self, patience: Duration) -> bool {
+    pub async fn wait_for_exit(&self, patience: Duration) -> bool {
         let began = Instant::now();
         while !self.has_ended() {
             if began.elapsed() >= patience {
                 return false;
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(EXIT_POLL_INTERVAL).await;
         }
         true
     }
@@ -190,9 +190,9 @@ mod tests {
     fn the_line_of_a_process_is_read_whatever_it_is_called() {
         let line =
             format!("7 (a) b) S 1 {} 4242 0", (0..17).map(|n| n.to_string()).collect::<Vec<_>>().join(" "));
-        let stat = Stat::parse(&line).unwrap();
+        let stat = ProcessStat::parse(&line).unwrap();
         assert_eq!((stat.state, stat.started, stat.is_dead()), ('S', 4242, false));
-        assert!(Stat::parse("7 (a) Z").is_none());
+        assert!(ProcessStat::parse("7 (a) Z").is_none());
     }
 
     #[test]
@@ -206,7 +206,7 @@ mod tests {
             ("NOT_POLYCLAW_HOME=/home/ada/.polyclaw\0", false),
             ("", false),
         ] {
-            assert_eq!(works_on(environment.as_bytes(), home), expected, "{environment:?}");
+            assert_eq!(works_on_home(environment.as_bytes(), home), expected, "{environment:?}");
         }
     }
 
@@ -215,12 +215,12 @@ mod tests {
         let mut child = Command::new("true").spawn().unwrap();
         let number = i32::try_from(child.id()).unwrap();
         let began = std::time::Instant::now();
-        while Stat::of(number).is_some_and(|stat| !stat.is_dead()) {
+        while ProcessStat::for_pid(number).is_some_and(|stat| !stat.is_dead()) {
             assert!(began.elapsed() < Duration::from_secs(5), "it did not end");
             std::thread::sleep(Duration::from_millis(5));
         }
-        assert!(Stat::of(number).is_some(), "it is a zombie now");
-        assert_eq!(look(number, None, Path::new("/")), ProcessState::Gone);
+        assert!(ProcessStat::for_pid(number).is_some(), "it is a zombie now");
+        assert_eq!(inspect_process(number, None, Path::new("/")), ProcessState::Gone);
         child.wait().unwrap();
     }
 
@@ -236,21 +236,21 @@ mod tests {
             };
             let port = listener.local_addr().unwrap().port();
             let asked = SocketAddr::new(asked.parse().unwrap(), port);
-            assert!(listens(own, asked), "{bind}");
-            assert!(!listens(1, asked), "it is not of another process");
+            assert!(listens_on(own, asked), "{bind}");
+            assert!(!listens_on(1, asked), "it is not of another process");
             let elsewhere = SocketAddr::new("127.0.0.9".parse().unwrap(), port);
-            assert_eq!(listens(own, elsewhere), bind == "0.0.0.0", "{bind}");
+            assert_eq!(listens_on(own, elsewhere), bind == "0.0.0.0", "{bind}");
             drop(listener);
-            assert!(!listens(own, asked), "{bind} is closed");
+            assert!(!listens_on(own, asked), "{bind} is closed");
         }
     }
 
     #[test]
     fn others_are_foreign_and_a_number_that_is_used_again_is_too() {
         let own = i32::try_from(std::process::id()).unwrap();
-        let since = started(own).unwrap();
-        assert_eq!(look(own, Some(since), Path::new("/nowhere")), ProcessState::Foreign);
-        assert_eq!(look(own, Some(since - 1), Path::new("/nowhere")), ProcessState::Foreign);
-        assert_eq!(look(i32::MAX, None, Path::new("/")), ProcessState::Gone);
+        let since = start_time(own).unwrap();
+        assert_eq!(inspect_process(own, Some(since), Path::new("/nowhere")), ProcessState::Foreign);
+        assert_eq!(inspect_process(own, Some(since - 1), Path::new("/nowhere")), ProcessState::Foreign);
+        assert_eq!(inspect_process(i32::MAX, None, Path::new("/")), ProcessState::Gone);
     }
 }

@@ -7,116 +7,133 @@ use polyclaw_domain::audit::AuditEntry;
 use polyclaw_domain::instance::{InstanceStatus, RestartPolicy};
 use polyclaw_store::registry::{self, InstanceRecord};
 
-use crate::access::Caller;
+use crate::access::ControlCaller;
 use crate::audit;
-use crate::config::{edit, put};
-use crate::control::{Control, to_its_end};
-use crate::create::refuse;
+use crate::config::{edit, write_config_file};
+use crate::control::{Control, run_to_completion};
+use crate::create::check_conflict;
 use crate::error::{Error, Result};
 use crate::file;
-use crate::lock::Held;
-use crate::place::HOME;
-use crate::view::{Change, Live, View};
+use crate::instance_paths::HOME_FOLDER;
+use crate::lock::HeldLock;
+use crate::view::{InstanceChange, InstanceProcess, InstanceSnapshot};
 
 /// How a folder is called whose row is about to go.
-pub(crate) const ASIDE: &str = ".removed-";
+pub(crate) const REMOVED_PREFIX: &str = ".removed-";
 
 impl Control {
     /// Stops it first, under the same lock.
-    pub async fn archive(&self, by: &Caller, word: &str, patience: Duration) -> Result<View> {
+    pub async fn archive_instance(
+        &self,
+        by: &ControlCaller,
+        word: &str,
+        patience: Duration,
+    ) -> Result<InstanceSnapshot> {
         let (control, by, word) = (self.clone(), by.clone(), word.to_owned());
-        to_its_end(async move { control.put_away(&by, &word, patience).await }).await
+        run_to_completion(async move { control.run_archive(&by, &word, patience).await }).await
     }
 
-    async fn put_away(&self, by: &Caller, word: &str, patience: Duration) -> Result<View> {
-        let one = self.active(word).await?;
-        let _held = self.hold_even_if_gone(&one).await?;
-        let one = self.active(one.id.as_str()).await?;
-        let live = Live::of(&one, &self.place(&one));
+    async fn run_archive(
+        &self,
+        by: &ControlCaller,
+        word: &str,
+        patience: Duration,
+    ) -> Result<InstanceSnapshot> {
+        let one = self.find_active(word).await?;
+        let _held = self.lock_even_if_gone(&one).await?;
+        let one = self.find_active(one.id.as_str()).await?;
+        let live = InstanceProcess::for_instance(&one, &self.instance_paths(&one));
         if live.status(&one) == InstanceStatus::Unknown {
             return Err(Error::NotOurs { pid: live.pid.map(|pid| pid.number).unwrap_or_default() });
         }
-        self.end(&one, &live, patience).await?;
-        let (id, now, entry) = (one.id.clone(), self.now(), self.about(by, "instance.archive", &one));
+        self.end_process(&one, &live, patience).await?;
+        let (id, now, entry) = (one.id.clone(), self.now(), self.named_entry(by, "instance.archive", &one));
         let archived = self.db.write(move |tx| {
             registry::archive(tx, &id, now)?;
-            audit::note(tx, Some(&entry))
+            audit::append_optional(tx, Some(&entry))
         });
         archived.await?;
-        self.announce(&one.id, |instance| Change::InstanceArchived { instance }).await
+        self.publish_change(&one.id, |instance| InstanceChange::InstanceArchived { instance }).await
     }
 
     /// The right to act on an instance whose folder somebody may have removed by hand.
-    async fn hold_even_if_gone(&self, one: &InstanceRecord) -> Result<Held> {
-        let place = self.place(one);
-        file::make_private(place.path()).map_err(|error| Error::files(place.path(), &error))?;
-        self.hold(one).await
+    async fn lock_even_if_gone(&self, one: &InstanceRecord) -> Result<HeldLock> {
+        let place = self.instance_paths(one);
+        file::make_private(place.path()).map_err(|error| Error::from_io(place.path(), &error))?;
+        self.lock_instance(one).await
     }
 
     /// On this port; else on the one it had, or on another that is free where that is taken by now.
-    pub async fn unarchive(&self, by: &Caller, word: &str, port: Option<u16>) -> Result<View> {
-        let Some(one) = self.archived(word).await? else {
-            return Err(Error::NotInArchive(self.row(word).await?.name.to_string()));
+    pub async fn unarchive_instance(
+        &self,
+        by: &ControlCaller,
+        word: &str,
+        port: Option<u16>,
+    ) -> Result<InstanceSnapshot> {
+        let Some(one) = self.find_archived(word).await? else {
+            return Err(Error::NotInArchive(self.find_instance(word).await?.name.to_string()));
         };
-        let _held = self.hold_even_if_gone(&one).await?;
-        let _turn = self.making.lock().await;
-        let one = InstanceRecord { port: self.port_to_return_to(&one, port).await?, ..one };
-        let (row, entry) = (one.clone(), self.about(by, "instance.unarchive", &one));
+        let _held = self.lock_even_if_gone(&one).await?;
+        let _turn = self.creation_lock.lock().await;
+        let one = InstanceRecord { port: self.choose_returning_port(&one, port).await?, ..one };
+        let (row, entry) = (one.clone(), self.named_entry(by, "instance.unarchive", &one));
         let taken = self.db.write(move |tx| {
             let taken = registry::unarchive(tx, &row)?;
-            audit::note(tx, Some(&entry).filter(|_| taken.is_none()))?;
+            audit::append_optional(tx, Some(&entry).filter(|_| taken.is_none()))?;
             Ok(taken)
         });
-        refuse(taken.await?, &one)?;
-        self.announce(&one.id, |instance| Change::InstanceUnarchived { instance }).await
+        check_conflict(taken.await?, &one)?;
+        self.publish_change(&one.id, |instance| InstanceChange::InstanceUnarchived { instance }).await
     }
 
-    async fn port_to_return_to(&self, one: &InstanceRecord, asked: Option<u16>) -> Result<u16> {
+    async fn choose_returning_port(&self, one: &InstanceRecord, asked: Option<u16>) -> Result<u16> {
         let rows = self.db.read(registry::list).await?;
         let is_used = rows.iter().any(|other| other.archived_at.is_none() && other.port == one.port);
         if asked.is_none_or(|port| port == one.port) && !is_used {
             return Ok(one.port);
         }
         let port = self.choose_port(&one.name, asked).await?;
-        let place = self.place(one);
+        let place = self.instance_paths(one);
         // Where somebody removed its config there is none to change: it is not started without one.
-        if let Ok(text) = self.config_text(one) {
-            let text = edit::merge(&text, &serde_json::json!({ "gateway": { "port": port } }))?;
-            put(&place, &text)?;
+        if let Ok(text) = self.read_config_text(one) {
+            let text = edit::merge_patch(&text, &serde_json::json!({ "gateway": { "port": port } }))?;
+            write_config_file(&place, &text)?;
         }
         Ok(port)
     }
 
     /// Its folder, tokens and crashes go with it; messages and the audit stay.
-    pub async fn delete(&self, by: &Caller, word: &str) -> Result<()> {
+    pub async fn delete_instance(&self, by: &ControlCaller, word: &str) -> Result<()> {
         let not_archived = |one: InstanceRecord| Error::NotArchived(one.name.to_string());
-        let named = self.row(word).await?;
+        let named = self.find_instance(word).await?;
         // An active one of that name is the one that is meant, and is not deleted.
-        let archived = if named.archived_at.is_some() { self.archived(word).await? } else { None };
+        let archived = if named.archived_at.is_some() { self.find_archived(word).await? } else { None };
         let one = archived.ok_or_else(|| not_archived(named))?;
-        if one.folder == HOME {
+        if one.folder == HOME_FOLDER {
             return Err(Error::HomeInstance(one.name.to_string()));
         }
-        let held = self.hold_even_if_gone(&one).await?;
-        let view = self.view(one.clone()).await?;
-        let (folder, aside) =
-            (self.place(&one), self.home.join(crate::create::FOLDER).join(format!("{ASIDE}{}", one.id)));
+        let held = self.lock_even_if_gone(&one).await?;
+        let view = self.build_view(one.clone()).await?;
+        let (folder, aside) = (
+            self.instance_paths(&one),
+            self.home.join(crate::create::INSTANCES_FOLDER).join(format!("{REMOVED_PREFIX}{}", one.id)),
+        );
         match fs::rename(folder.path(), &aside) {
             // Somebody removed it by hand.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            moved => moved.map_err(|error| Error::files(folder.path(), &error))?,
+            moved => moved.map_err(|error| Error::from_io(folder.path(), &error))?,
         }
-        let (id, entry) = (one.id.clone(), self.about(by, "instance.delete", &one));
+        let (id, entry) = (one.id.clone(), self.named_entry(by, "instance.delete", &one));
         let removed = self.db.write(move |tx| {
             registry::remove(tx, &id)?;
-            audit::note(tx, Some(&entry))
+            audit::append_optional(tx, Some(&entry))
         });
         if let Err(error) = removed.await {
             let _ = fs::rename(&aside, folder.path());
             return Err(error.into());
         }
         drop(held);
-        self.announce_end(view);
+        self.publish_deleted(view);
         // What can not be removed now is swept away at the next start.
         if let Err(error) = fs::remove_dir_all(&aside)
             && aside.exists()
@@ -126,21 +143,28 @@ impl Control {
         Ok(())
     }
 
-    pub async fn set_restart(&self, by: &Caller, word: &str, restart: RestartPolicy) -> Result<View> {
-        let one = self.row(word).await?;
+    pub async fn set_restart_policy(
+        &self,
+        by: &ControlCaller,
+        word: &str,
+        restart: RestartPolicy,
+    ) -> Result<InstanceSnapshot> {
+        let one = self.find_instance(word).await?;
         let detail = format!("{}: {}", one.name, restart.as_str());
-        let (id, entry) =
-            (one.id.clone(), AuditEntry { detail, ..self.entry(by, "instance.restart_policy", &one.id) });
+        let (id, entry) = (
+            one.id.clone(),
+            AuditEntry { detail, ..self.audit_entry(by, "instance.restart_policy", &one.id) },
+        );
         let set = self.db.write(move |tx| {
             registry::set_restart_policy(tx, &id, restart)?;
-            audit::note(tx, Some(&entry))
+            audit::append_optional(tx, Some(&entry))
         });
         set.await?;
-        self.announce(&one.id, |instance| Change::StatusChanged { instance }).await
+        self.publish_change(&one.id, |instance| InstanceChange::StatusChanged { instance }).await
     }
 
     /// The archived instance of this id, or the only one of this name.
-    async fn archived(&self, word: &str) -> Result<Option<InstanceRecord>> {
+    async fn find_archived(&self, word: &str) -> Result<Option<InstanceRecord>> {
         let mut rows = self.db.read(registry::list).await?;
         rows.retain(|one| one.archived_at.is_some());
         if let Some(at) = rows.iter().position(|one| one.id.as_str() == word) {
@@ -153,7 +177,7 @@ impl Control {
         Ok(rows.pop())
     }
 
-    fn about(&self, by: &Caller, action: &str, one: &InstanceRecord) -> AuditEntry {
-        AuditEntry { detail: one.name.to_string(), ..self.entry(by, action, &one.id) }
+    fn named_entry(&self, by: &ControlCaller, action: &str, one: &InstanceRecord) -> AuditEntry {
+        AuditEntry { detail: one.name.to_string(), ..self.audit_entry(by, action, &one.id) }
     }
 }

@@ -16,14 +16,14 @@ use tokio::sync::broadcast;
 
 use crate::control::Control;
 use crate::error::{Error, Result};
-use crate::place::Place;
+use crate::instance_paths::InstancePaths;
 use crate::process;
 
 /// News on their way to readers; one that is further behind looks at everything again.
-const BUFFER: usize = 256;
+const CHANGE_BUFFER_SIZE: usize = 256;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct View {
+pub struct InstanceSnapshot {
     pub id: InstanceId,
     pub name: InstanceName,
     pub status: InstanceStatus,
@@ -40,68 +40,70 @@ pub struct View {
 /// Something that happened to an instance.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Change {
-    StatusChanged { instance: View },
-    InstanceCreated { instance: View },
-    InstanceArchived { instance: View },
-    InstanceUnarchived { instance: View },
-    InstanceDeleted { instance: View },
+pub enum InstanceChange {
+    StatusChanged { instance: InstanceSnapshot },
+    InstanceCreated { instance: InstanceSnapshot },
+    InstanceArchived { instance: InstanceSnapshot },
+    InstanceUnarchived { instance: InstanceSnapshot },
+    InstanceDeleted { instance: InstanceSnapshot },
 }
 
 /// Of an instance: what it is, its pid, and what is wrong with it.
-type Told = (InstanceStatus, Option<i32>, Option<String>);
+type ReportedStatus = (InstanceStatus, Option<i32>, Option<String>);
 
 /// Tells readers what is new.
-pub(crate) struct Feed {
-    news: broadcast::Sender<Arc<Change>>,
+pub(crate) struct InstanceFeed {
+    changes: broadcast::Sender<Arc<InstanceChange>>,
     /// What readers were told last.
-    told: Mutex<HashMap<InstanceId, Told>>,
+    reported: Mutex<HashMap<InstanceId, ReportedStatus>>,
 }
 
-impl Feed {
+impl InstanceFeed {
     pub fn new() -> Self {
-        Self { news: broadcast::channel(BUFFER).0, told: Mutex::default() }
+        Self { changes: broadcast::channel(CHANGE_BUFFER_SIZE).0, reported: Mutex::default() }
     }
 
-    fn tell(&self, change: Change) {
+    fn publish(&self, change: InstanceChange) {
         // Nobody may be listening.
-        let _ = self.news.send(Arc::new(change));
+        let _ = self.changes.send(Arc::new(change));
     }
 
     /// Whether this is not what was told last; it is from now on.
-    fn is_new(&self, view: &View) -> bool {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+    fn is_new(&self, view: &InstanceSnapshot) -> bool {
+        let mut told = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
         let now = (view.status, view.pid, view.error.clone());
         told.insert(view.id.clone(), now.clone()) != Some(now)
     }
 
-    fn forget(&self, id: &InstanceId) {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+    fn forget_instance(&self, id: &InstanceId) {
+        self.reported.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
     }
 }
 
 /// An instance with what the process table says of it.
-pub(crate) struct Live {
+pub(crate) struct InstanceProcess {
     pub process: ProcessState,
     pub pid: Option<ProcessId>,
     /// The daemon's own note of its pid is there.
-    pub pid_left: bool,
+    pub has_pid_file: bool,
 }
 
-impl Live {
-    pub fn of(one: &InstanceRecord, place: &Place) -> Self {
-        let written = place.pid();
+impl InstanceProcess {
+    pub fn for_instance(one: &InstanceRecord, place: &InstancePaths) -> Self {
+        let written = place.read_pid();
         let number = written.or(one.pid.map(|pid| pid.number));
-        let pid_left = written.is_some();
-        let Some(number) = number else { return Self { process: ProcessState::Gone, pid: None, pid_left } };
+        let has_pid_file = written.is_some();
+        let Some(number) = number else {
+            return Self { process: ProcessState::Gone, pid: None, has_pid_file };
+        };
         let recorded = one.pid.filter(|pid| pid.number == number).map(|pid| pid.started);
-        let process = match process::look(number, recorded, place.path()) {
+        let process = match process::inspect_process(number, recorded, place.path()) {
             // The daemon took its own note away: whoever has its number now is nobody's concern.
-            ProcessState::Foreign if !pid_left => ProcessState::Gone,
+            ProcessState::Foreign if !has_pid_file => ProcessState::Gone,
             found => found,
         };
-        let started = recorded.or_else(|| process::started(number)).unwrap_or_default();
-        Self { process, pid: Some(ProcessId { number, started }), pid_left }
+        let started = recorded.or_else(|| process::start_time(number)).unwrap_or_default();
+        Self { process, pid: Some(ProcessId { number, started }), has_pid_file }
     }
 
     pub fn status(&self, one: &InstanceRecord) -> InstanceStatus {
@@ -109,7 +111,7 @@ impl Live {
             archived: one.archived_at.is_some(),
             desired: one.desired_state,
             broken: one.broken.is_some(),
-            pid_left: self.pid_left,
+            pid_left: self.has_pid_file,
             restarting: one.restarting,
         };
         derive_status(known, self.process)
@@ -118,35 +120,35 @@ impl Live {
 
 impl Control {
     /// The row of an instance, by id or name.
-    pub(crate) async fn row(&self, word: &str) -> Result<InstanceRecord> {
+    pub(crate) async fn find_instance(&self, word: &str) -> Result<InstanceRecord> {
         let wanted = word.to_owned();
         let found = self.db.read(move |tx: &mut Tx<'_>| registry::find_by_id_or_name(tx, &wanted)).await?;
         found.ok_or_else(|| Error::UnknownInstance(quote_safely(word)))
     }
 
-    pub fn place(&self, one: &InstanceRecord) -> Place {
-        Place::of(&self.home, one)
+    pub fn instance_paths(&self, one: &InstanceRecord) -> InstancePaths {
+        InstancePaths::for_instance(&self.home, one)
     }
 
-    pub async fn get(&self, word: &str) -> Result<View> {
-        let one = self.row(word).await?;
-        self.view(one).await
+    pub async fn get(&self, word: &str) -> Result<InstanceSnapshot> {
+        let one = self.find_instance(word).await?;
+        self.build_view(one).await
     }
 
     /// Active ones first.
-    pub async fn list(&self, with_archived: bool) -> Result<Vec<View>> {
+    pub async fn list_instances(&self, with_archived: bool) -> Result<Vec<InstanceSnapshot>> {
         let rows = self.db.read(registry::list).await?;
         let mut views = Vec::with_capacity(rows.len());
         for one in rows.into_iter().filter(|one| with_archived || one.archived_at.is_none()) {
-            views.push(self.view(one).await?);
+            views.push(self.build_view(one).await?);
         }
         Ok(views)
     }
 
-    pub(crate) async fn view(&self, one: InstanceRecord) -> Result<View> {
-        let live = Live::of(&one, &self.place(&one));
+    pub(crate) async fn build_view(&self, one: InstanceRecord) -> Result<InstanceSnapshot> {
+        let live = InstanceProcess::for_instance(&one, &self.instance_paths(&one));
         let status = match live.status(&one) {
-            InstanceStatus::Running if self.pulses.is_silent(&one.id) => InstanceStatus::Unresponsive,
+            InstanceStatus::Running if self.liveness.is_unresponsive(&one.id) => InstanceStatus::Unresponsive,
             InstanceStatus::Crashed if self.is_starting(&one.id) => InstanceStatus::Starting,
             status => status,
         };
@@ -169,7 +171,7 @@ impl Control {
                 | InstanceStatus::Unknown
         );
         let pid = live.pid.filter(|_| has_process);
-        Ok(View {
+        Ok(InstanceSnapshot {
             id: one.id,
             name: one.name,
             status,
@@ -184,28 +186,32 @@ impl Control {
     }
 
     /// What happens from now on.
-    pub fn watch(&self) -> broadcast::Receiver<Arc<Change>> {
-        self.feed.news.subscribe()
+    pub fn subscribe_changes(&self) -> broadcast::Receiver<Arc<InstanceChange>> {
+        self.feed.changes.subscribe()
     }
 
     /// Looks at an instance, and tells readers if it is not what they were told last.
-    pub(crate) async fn refresh(&self, id: &InstanceId) -> Result<View> {
+    pub(crate) async fn refresh_instance(&self, id: &InstanceId) -> Result<InstanceSnapshot> {
         let view = self.get(id.as_str()).await?;
         if self.feed.is_new(&view) {
-            self.feed.tell(Change::StatusChanged { instance: view.clone() });
+            self.feed.publish(InstanceChange::StatusChanged { instance: view.clone() });
         }
         Ok(view)
     }
 
-    pub(crate) async fn announce(&self, id: &InstanceId, change: fn(View) -> Change) -> Result<View> {
+    pub(crate) async fn publish_change(
+        &self,
+        id: &InstanceId,
+        change: fn(InstanceSnapshot) -> InstanceChange,
+    ) -> Result<InstanceSnapshot> {
         let view = self.get(id.as_str()).await?;
         self.feed.is_new(&view);
-        self.feed.tell(change(view.clone()));
+        self.feed.publish(change(view.clone()));
         Ok(view)
     }
 
-    pub(crate) fn announce_end(&self, view: View) {
-        self.feed.forget(&view.id);
-        self.feed.tell(Change::InstanceDeleted { instance: view });
+    pub(crate) fn publish_deleted(&self, view: InstanceSnapshot) {
+        self.feed.forget_instance(&view.id);
+        self.feed.publish(InstanceChange::InstanceDeleted { instance: view });
     }
 }

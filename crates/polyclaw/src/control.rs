@@ -8,13 +8,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use polyclaw_control::{Caller, Control, DRAIN, LOCK, Setup, lock};
+use polyclaw_control::{Control, ControlCaller, ControlDependencies, DRAIN_TIMEOUT, LOCK_FILE, lock};
 use polyclaw_domain::config::{self, GatewayConfig, ObservabilityConfig};
 use polyclaw_domain::port::{BoxFuture, WallClock};
 use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::safety::{self, InstanceExposure};
-use polyclaw_server::control::{ControlSetup, ControlState, router};
-use polyclaw_server::{Auth, Guest, Logins};
+use polyclaw_server::control::{ControlSetup, ControlState, control_router};
+use polyclaw_server::{AuthMode, BrowserPrincipal, LoginCodes};
 
 use crate::client::base_url;
 use crate::clock::SystemClock;
@@ -133,7 +133,7 @@ impl Notes {
 
     /// Where it listens. A note of one that was killed is none: whoever has its port now is somebody else.
     pub fn url(&self) -> Option<String> {
-        self.read("control.url").filter(|_| lock::is_held(&self.0.join(LOCK)))
+        self.read("control.url").filter(|_| lock::is_held(&self.0.join(LOCK_FILE)))
     }
 
     pub fn pid(&self) -> Option<u32> {
@@ -180,7 +180,7 @@ pub fn open(home: &Home) -> Result<Control, Failure> {
     let clock: Arc<dyn WallClock> = Arc::new(SystemClock);
     let program =
         std::env::current_exe().map_err(|error| Failure::failed("no_program", error.to_string()))?;
-    let setup = Setup {
+    let setup = ControlDependencies {
         home: home.path().to_owned(),
         ids: Arc::new(SortableIds::new(Arc::clone(&clock))),
         clock,
@@ -190,7 +190,7 @@ pub fn open(home: &Home) -> Result<Control, Failure> {
         check: Arc::new(|folder, text| Home::at(folder.to_owned()).check(text)),
         environment: vec![(MODELS.into(), home.models().into()), (FOLDER.into(), home.control().into())],
         home_token: home::stated_token(),
-        keep: Arc::new(|folder, name, value| {
+        keep_secret: Arc::new(|folder, name, value| {
             Secrets::of(&Home::at(folder.to_owned())).set(name, value).map_err(|failure| failure.message)
         }),
         user_home: std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from),
@@ -219,7 +219,7 @@ pub fn run(home: &Home, plan: &Plan, ready: Ready) -> anyhow::Result<()> {
     let control = open(home)?;
     let token = Notes::of(home).ensure_token()?;
     let redactor = || Redactor::new([token.clone()].into_iter().chain(home.token()));
-    control.hides(redactor());
+    control.set_redactor(redactor());
     let redactor = Arc::new(Current::new(redactor()));
     log::start(&ObservabilityConfig::default(), plan.quiet, CleanLog::new(redactor));
     log::catch_panics();
@@ -244,22 +244,22 @@ async fn serve(
     let mut stops = Stops::with_terminal()?;
     let port = listener.local_addr()?.port();
     let url = base_url(&plan.gateway(port));
-    control.listens_at(url.clone(), port);
+    control.set_listen_address(url.clone(), port);
     if plan.stops_instances {
-        control.ends_what_it_starts();
+        control.set_ends_children();
     }
     control.recover().await.map_err(Failure::from)?;
     adopt(home, &control).await?;
-    let logins = Logins::default();
+    let logins = LoginCodes::default();
     let mut server = start(plan, &control, token, port, &logins, listener)?;
     Notes::of(home).write(&url)?;
     tracing::info!(%url, pid = std::process::id(), "the control plane is ready");
     warn_of_exposure(plan);
     let (looking, keeping) = (control.clone(), control.clone());
-    let supervisor = tokio::spawn(async move { looking.supervise().await });
-    let keeper = tokio::spawn(async move { keeping.keep_messages().await });
+    let supervisor = tokio::spawn(async move { looking.run_supervisor().await });
+    let keeper = tokio::spawn(async move { keeping.run_message_sweeper().await });
     let code = control.nonce();
-    logins.open(code.clone(), Guest::Owner, control.now());
+    logins.open_code(code.clone(), BrowserPrincipal::Owner, control.now());
     let link = format!("{url}{}", polyclaw_server::login_path(&code));
     let work = async {
         ready(control.clone(), link).await?;
@@ -276,7 +276,7 @@ async fn serve(
     let _ = tokio::time::timeout(LAST_WORDS, server.stop()).await;
     if plan.stops_instances {
         tokio::select! {
-            () = control.stop_children(DRAIN) => {}
+            () = control.stop_children(DRAIN_TIMEOUT) => {}
             () = stops.recv() => tracing::warn!("a second signal: instances are left running"),
         }
     }
@@ -293,7 +293,7 @@ fn warn_of_exposure(plan: &Plan) {
 
 async fn adopt(home: &Home, control: &Control) -> Result<(), Failure> {
     if home.config().exists() {
-        control.adopt_home(&Caller::operator(), &home.read_config().unwrap_or_default()).await?;
+        control.adopt_home(&ControlCaller::operator(), &home.read_config().unwrap_or_default()).await?;
     }
     Ok(())
 }
@@ -303,18 +303,18 @@ fn start(
     control: &Control,
     token: String,
     port: u16,
-    logins: &Logins,
+    logins: &LoginCodes,
     listener: TcpListener,
 ) -> io::Result<Server> {
     let setup = ControlSetup {
         control: control.clone(),
-        auth: if plan.asks_for_token { Auth::Token(token) } else { Auth::Off },
+        auth: if plan.asks_for_token { AuthMode::Token(token) } else { AuthMode::Off },
         allowed_hosts: own_name(plan.bind).into_iter().chain(plan.allowed_hosts.iter().cloned()).collect(),
         allowed_origins: Vec::new(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         port,
         logins: logins.clone(),
-        silence: plan.idle,
+        socket_idle_timeout: plan.idle,
     };
-    Server::of(router(ControlState::new(setup)), listener)
+    Server::of(control_router(ControlState::new(setup)), listener)
 }

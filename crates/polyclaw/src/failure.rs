@@ -70,13 +70,15 @@ impl std::error::Error for Failure {}
 
 impl From<polyclaw_control::Error> for Failure {
     fn from(error: polyclaw_control::Error) -> Self {
-        use polyclaw_control::{Action, Error};
+        use polyclaw_control::{Error, ErrorAction};
         let exit = match error.action() {
-            Action::Reject | Action::Precondition | Action::TooLarge | Action::Unfit => Exit::Usage,
-            Action::NotFound => Exit::NotFound,
-            Action::Conflict | Action::Stale => Exit::Conflict,
-            Action::Retry | Action::Gateway | Action::GatewayTimeout => Exit::Unavailable,
-            Action::Alarm | Action::Forbid => Exit::Failed,
+            ErrorAction::Reject | ErrorAction::Precondition | ErrorAction::TooLarge | ErrorAction::Unfit => {
+                Exit::Usage
+            }
+            ErrorAction::NotFound => Exit::NotFound,
+            ErrorAction::Conflict | ErrorAction::Stale => Exit::Conflict,
+            ErrorAction::Retry | ErrorAction::Gateway | ErrorAction::GatewayTimeout => Exit::Unavailable,
+            ErrorAction::Alarm | ErrorAction::Forbid => Exit::Failed,
         };
         let mut failure = Self::new(exit, error.code(), error.to_string());
         failure.hint = error.hint().map(str::to_owned);

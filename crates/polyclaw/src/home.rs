@@ -6,7 +6,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use polyclaw_control::{Place, file, lock};
+use polyclaw_control::{InstancePaths, file, lock};
 use polyclaw_domain::config::{self, Config, ConfigErrors, ExternalReference};
 use polyclaw_domain::hex::encode_hex;
 
@@ -45,7 +45,7 @@ impl Home {
     }
 
     pub fn config(&self) -> PathBuf {
-        Place::at(self.0.clone()).config()
+        InstancePaths::from_folder(self.0.clone()).config_file()
     }
 
     pub fn token_file(&self) -> PathBuf {
@@ -142,7 +142,8 @@ impl Home {
     /// Makes this process the only daemon of the home until the lock is dropped or the process dies.
     pub fn lock(&self) -> Result<Lock, Failure> {
         let path = self.lock_file();
-        let held = lock::take(&path).map_err(|error| refused(&path, &error))?.ok_or_else(|| self.taken())?;
+        let held =
+            lock::try_acquire(&path).map_err(|error| refused(&path, &error))?.ok_or_else(|| self.taken())?;
         let pid = self.pid_file();
         write_note(&pid, &format!("{}\n", std::process::id())).map_err(|error| refused(&pid, &error))?;
         Ok(Lock { _held: held, left: vec![pid, self.url_file()] })
@@ -210,11 +211,11 @@ impl Home {
 
     fn read_config_text(&self) -> Result<String, Failure> {
         let path = self.config();
-        if let [one, other, ..] = &*Place::at(self.0.clone()).configs() {
+        if let [one, other, ..] = &*InstancePaths::from_folder(self.0.clone()).list_config_files() {
             let what = format!("there are two configs: {} and {}", one.display(), other.display());
             return Err(Failure::failed("bad_config", what).hint("keep one of them, and take the other away"));
         }
-        match file::read_text(&path, file::LARGEST_CONFIG) {
+        match file::read_text(&path, file::MAX_CONFIG_BYTES) {
             Ok(text) => Ok(text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
@@ -270,7 +271,7 @@ const UNRESOLVED_TOKEN: &str = "1:unresolved";
 
 /// Held while the daemon runs. Dropping it takes away what tells clients where the daemon is.
 pub struct Lock {
-    _held: lock::Held,
+    _held: lock::HeldLock,
     left: Vec<PathBuf>,
 }
 
@@ -298,7 +299,7 @@ pub fn make_private(folder: &Path) -> Result<(), Failure> {
 
 /// Writes a file that only its owner reads, whole or not at all.
 pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    file::write(path, text.as_bytes())
+    file::write_atomically(path, text.as_bytes())
 }
 
 /// A token nobody can guess, in a file of its own.
@@ -322,7 +323,7 @@ fn look_up(source: ExternalReference<'_>) -> Result<String, String> {
     match source {
         ExternalReference::Env(name) => std::env::var(name).map_err(|_| "is not set".to_owned()),
         ExternalReference::File(path) => {
-            file::read_text(Path::new(path), file::SMALL).map_err(|error| error.to_string())
+            file::read_text(Path::new(path), file::MAX_SMALL_FILE_BYTES).map_err(|error| error.to_string())
         }
         ExternalReference::Keyring(name) => {
             keyring::find(name)?.ok_or_else(|| "there is no such entry".to_owned())

@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 
 use polyclaw_domain::config::{self, Config};
-use polyclaw_server::{AppState, Auth, Hook, Setup, router, serve};
+use polyclaw_server::{AppSetup, AppState, AuthMode, SignedHook, instance_router, serve};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -21,7 +21,7 @@ pub struct Server {
 
 impl Server {
     pub fn start(instance: &Arc<Instance>, listener: TcpListener) -> io::Result<Self> {
-        Self::of(router(AppState::new(setup(instance))), listener)
+        Self::of(instance_router(AppState::new(setup(instance))), listener)
     }
 
     pub fn of(router: axum::Router, listener: TcpListener) -> io::Result<Self> {
@@ -54,15 +54,15 @@ impl Server {
     }
 }
 
-fn setup(instance: &Arc<Instance>) -> Setup {
+fn setup(instance: &Arc<Instance>) -> AppSetup {
     let gateway = &instance.config.gateway;
     let mut allowed_hosts = gateway.allowed_hosts.clone();
     allowed_hosts.extend(own_name(gateway.bind));
-    Setup {
+    AppSetup {
         engine: instance.engine.clone(),
         auth: match gateway.auth {
-            config::GatewayAuth::Token => Auth::Token(instance.token.clone()),
-            config::GatewayAuth::Off => Auth::Off,
+            config::GatewayAuth::Token => AuthMode::Token(instance.token.clone()),
+            config::GatewayAuth::Off => AuthMode::Off,
         },
         allowed_hosts,
         allowed_origins: gateway.allowed_origins.clone(),
@@ -85,8 +85,8 @@ pub fn own_name(bind: IpAddr) -> Option<String> {
     })
 }
 
-fn hooks(config: &Config) -> HashMap<String, Hook> {
-    let hook = |webhook: &config::WebhookConfig| Hook {
+fn hooks(config: &Config) -> HashMap<String, SignedHook> {
+    let hook = |webhook: &config::WebhookConfig| SignedHook {
         secret: webhook.secret.expose().to_owned(),
         agent: webhook.agent.clone(),
         map: webhook.map.clone(),

@@ -25,7 +25,7 @@ use polyclaw_engine::toolbox::memory::MemoryToolbox;
 use polyclaw_engine::{Engine, EnginePorts};
 use polyclaw_provider::ModelProviders;
 use polyclaw_provider::embedded::EmbeddedChat;
-use polyclaw_server::{Later, Logins, Reload};
+use polyclaw_server::{ConfigReloader, LoginCodes, RestartSections};
 use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_store::{Db, DbTarget, TeamDatabases, default_accounts};
 use polyclaw_tool::{FileBriefings, McpToolbox, SharedSkills};
@@ -67,7 +67,7 @@ pub struct Instance {
     pub token: String,
     pub engine: Engine,
     /// One-time links for browsers.
-    pub logins: Logins,
+    pub logins: LoginCodes,
     /// What must not be seen, for the log too.
     redactor: Arc<Current<Redactor>>,
     choice: Mutex<Choice>,
@@ -147,7 +147,7 @@ impl Instance {
         settings.telemetry = telemetry.clone();
         let engine = Engine::new(ports, settings, &home.node()?);
         let (choice, taken) = (Mutex::new(choice), Mutex::new(Arc::new(config.clone())));
-        let logins = Logins::default();
+        let logins = LoginCodes::default();
         Ok(Self {
             home,
             config,
@@ -338,7 +338,7 @@ impl Instance {
 
     /// Reads the config again. What can fail is done before anything is changed: a config that is not taken up leaves
     /// the old one in force, whole. Returns the sections that take effect at the next start.
-    pub async fn reload(&self) -> Result<Later, Failure> {
+    pub async fn reload(&self) -> Result<RestartSections, Failure> {
         let _turn = self.reloading.lock().await;
         let mut config = self.overrides.apply(self.home.read_config()?)?;
         self.settle_accounts(&mut config).await?;
@@ -394,14 +394,14 @@ impl Instance {
     }
 }
 
-impl Reload for Instance {
-    fn reload(&self) -> BoxFuture<'_, Result<Later, String>> {
+impl ConfigReloader for Instance {
+    fn reload_config(&self) -> BoxFuture<'_, Result<RestartSections, String>> {
         Box::pin(async move { self.reload().await.map_err(|failure| failure.cleaned().message) })
     }
 }
 
 /// The sections in which two configs differ and that are read at start only. Who may write to an account holds at once.
-fn later(running: &Config, config: &Config) -> Later {
+fn later(running: &Config, config: &Config) -> RestartSections {
     let differs = [
         ("gateway", running.gateway != config.gateway),
         ("store", running.store != config.store),

@@ -4,8 +4,8 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use polyclaw_control::lock::Held;
-use polyclaw_control::{Error, Place, file};
+use polyclaw_control::lock::HeldLock;
+use polyclaw_control::{Error, InstancePaths, file};
 use serde_json::{Value, json};
 
 use crate::cli::Context;
@@ -73,10 +73,10 @@ fn undo(context: &Context, (before, after): (&str, &str), failure: Failure) -> F
 }
 
 /// The control plane changes this file under the same lock.
-async fn alone(context: &Context) -> Result<Held, Failure> {
-    let (place, began) = (Place::at(context.home.path().to_owned()), Instant::now());
+async fn alone(context: &Context) -> Result<HeldLock, Failure> {
+    let (place, began) = (InstancePaths::from_folder(context.home.path().to_owned()), Instant::now());
     loop {
-        if let Some(held) = place.lock()? {
+        if let Some(held) = place.try_lock()? {
             return Ok(held);
         }
         if began.elapsed() > PATIENCE {
@@ -94,6 +94,6 @@ fn read(context: &Context) -> Result<String, Failure> {
 fn write(context: &Context, text: &str) -> Result<(), Failure> {
     let path = context.home.config();
     // What was there before stays beside it.
-    let before = Place::at(context.home.path().to_owned()).config_backup();
-    file::replace(&path, text.as_bytes(), &before).map_err(|error| refused(&path, &error))
+    let before = InstancePaths::from_folder(context.home.path().to_owned()).config_backup();
+    file::replace_with_backup(&path, text.as_bytes(), &before).map_err(|error| refused(&path, &error))
 }

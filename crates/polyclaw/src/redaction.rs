@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use polyclaw_control::log::{Rolling, VARIABLE};
+use polyclaw_control::log::{LOG_FILE_VARIABLE, RotatingLog};
 use polyclaw_domain::config::Config;
 use polyclaw_domain::redact::Redactor;
 use tracing_subscriber::fmt::MakeWriter;
@@ -43,13 +43,13 @@ fn is_secret(name: &str, value: &str) -> bool {
 #[derive(Clone)]
 pub struct CleanLog {
     redactor: Arc<Current<Redactor>>,
-    rolling: Option<Arc<Rolling>>,
+    rolling: Option<Arc<RotatingLog>>,
 }
 
 impl CleanLog {
     pub fn new(redactor: Arc<Current<Redactor>>) -> Self {
-        let kept = std::env::var_os(VARIABLE).filter(|path| !path.is_empty());
-        Self { redactor, rolling: kept.map(|path| Arc::new(Rolling::new(path.into()))) }
+        let kept = std::env::var_os(LOG_FILE_VARIABLE).filter(|path| !path.is_empty());
+        Self { redactor, rolling: kept.map(|path| Arc::new(RotatingLog::new(path.into()))) }
     }
 }
 
@@ -64,7 +64,7 @@ impl<'a> MakeWriter<'a> for CleanLog {
 /// One line; the subscriber writes each whole.
 pub struct Line {
     redactor: Arc<Redactor>,
-    rolling: Option<Arc<Rolling>>,
+    rolling: Option<Arc<RotatingLog>>,
 }
 
 impl Write for Line {
@@ -74,7 +74,7 @@ impl Write for Line {
         // Nobody reads a terminal that was closed, and whoever logs goes on.
         let _ = io::stderr().lock().write_all(clean.as_bytes());
         if let Some(rolling) = &self.rolling {
-            rolling.wrote(clean.len());
+            rolling.record_written(clean.len());
         }
         Ok(bytes.len())
     }

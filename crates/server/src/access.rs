@@ -10,13 +10,13 @@ use polyclaw_domain::authority::Authority;
 use polyclaw_domain::instance::TokenAccess;
 
 /// The scope of whoever is behind a call. It can only take away.
-pub const SCOPE: HeaderName = HeaderName::from_static("polyclaw-scope");
+pub const SCOPE_HEADER: HeaderName = HeaderName::from_static("polyclaw-scope");
 
 /// What the caller may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct May(pub TokenAccess);
+pub struct AccessLevel(pub TokenAccess);
 
-impl May {
+impl AccessLevel {
     /// What those may decide for whom a turn of this caller works.
     pub fn authority(self) -> Authority {
         match self.0 {
@@ -25,8 +25,8 @@ impl May {
         }
     }
 
-    pub fn of(headers: &HeaderMap) -> Self {
-        let said = headers.get_all(SCOPE).iter();
+    pub fn from_headers(headers: &HeaderMap) -> Self {
+        let said = headers.get_all(SCOPE_HEADER).iter();
         // Of several the least counts, and a word that is not known is the least there is.
         let said =
             said.map(|word| word.to_str().ok().and_then(TokenAccess::parse).unwrap_or(TokenAccess::Read));
@@ -34,11 +34,11 @@ impl May {
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for May {
+impl<S: Send + Sync> FromRequestParts<S> for AccessLevel {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self::of(&parts.headers))
+        Ok(Self::from_headers(&parts.headers))
     }
 }
 
@@ -56,8 +56,8 @@ mod tests {
             (&["owner"], TokenAccess::Read),
             (&[""], TokenAccess::Read),
         ] {
-            let headers = said.iter().map(|word| (SCOPE, word.parse().unwrap())).collect();
-            assert_eq!(May::of(&headers), May(expected), "{said:?}");
+            let headers = said.iter().map(|word| (SCOPE_HEADER, word.parse().unwrap())).collect();
+            assert_eq!(AccessLevel::from_headers(&headers), AccessLevel(expected), "{said:?}");
         }
     }
 }

@@ -14,54 +14,60 @@ use flate2::read::GzDecoder;
 use polyclaw_domain::redact::quote_safely;
 
 use crate::error::{Error, Result};
-use crate::page::POLICY;
+use crate::page::PAGE_SECURITY_POLICY;
 
 /// Path and gzip of each file; written by the build script, empty where the page was not built.
-type Files = &'static [(&'static str, &'static [u8])];
-const FILES: Files = include!(concat!(env!("OUT_DIR"), "/app.rs"));
+type PageFiles = &'static [(&'static str, &'static [u8])];
+const PAGE_FILES: PageFiles = include!(concat!(env!("OUT_DIR"), "/app.rs"));
 
-const INDEX: &str = "index.html";
+const INDEX_FILE: &str = "index.html";
 /// Where the page is.
-pub const FOLDER: &str = "/app/";
+pub const APP_PATH: &str = "/app/";
 /// Their names change with their contents.
-const HASHED: &str = "assets/";
-const NOT_BUILT: &str = "<!doctype html><title>Polyclaw</title><h1>The command center is not in this binary</h1>\
+const HASHED_ASSETS_PREFIX: &str = "assets/";
+const NOT_BUILT_PAGE: &str = "<!doctype html><title>Polyclaw</title><h1>The command center is not in this binary</h1>\
 <p>It was built without it. In the source folder run <code>make web</code>, then build again. \
 An instance has a small chat page at its own address; what the control plane can do is at \
 <a href=\"/api/docs\">/api/docs</a>.</p>";
 
 /// What the page's own addresses are relative to is the folder.
-pub async fn folder() -> Redirect {
-    Redirect::permanent(FOLDER)
+pub async fn redirect_to_app() -> Redirect {
+    Redirect::permanent(APP_PATH)
 }
 
 /// The page, for whichever server shows it. With `?code=…` it trades the code for a login itself.
-pub async fn index(headers: HeaderMap) -> Response {
-    match find(INDEX) {
-        Some(packed) => answer(INDEX, packed, &headers),
-        None => (StatusCode::SERVICE_UNAVAILABLE, [(CONTENT_TYPE, "text/html")], NOT_BUILT).into_response(),
+pub async fn serve_index(headers: HeaderMap) -> Response {
+    match find_file(INDEX_FILE) {
+        Some(packed) => file_response(INDEX_FILE, packed, &headers),
+        None => {
+            (StatusCode::SERVICE_UNAVAILABLE, [(CONTENT_TYPE, "text/html")], NOT_BUILT_PAGE).into_response()
+        }
     }
 }
 
-pub async fn file(Path(name): Path<String>, headers: HeaderMap) -> Result<Response> {
-    let packed = find(&name).ok_or_else(|| Error::UnknownRoute(quote_safely(&name)))?;
-    Ok(answer(&name, packed, &headers))
+pub async fn serve_file(Path(name): Path<String>, headers: HeaderMap) -> Result<Response> {
+    let packed = find_file(&name).ok_or_else(|| Error::UnknownRoute(quote_safely(&name)))?;
+    Ok(file_response(&name, packed, &headers))
 }
 
-fn find(name: &str) -> Option<&'static [u8]> {
-    FILES.iter().find(|(known, _)| *known == name).map(|(_, packed)| *packed)
+fn find_file(name: &str) -> Option<&'static [u8]> {
+    PAGE_FILES.iter().find(|(known, _)| *known == name).map(|(_, packed)| *packed)
 }
 
-fn answer(name: &str, packed: &'static [u8], asked: &HeaderMap) -> Response {
+fn file_response(name: &str, packed: &'static [u8], asked: &HeaderMap) -> Response {
     let mut response = match takes_gzip(asked) {
         true => ([(CONTENT_ENCODING, "gzip")], packed).into_response(),
-        false => unpacked(packed).into_response(),
+        false => decompress(packed).into_response(),
     };
-    let cache = if name.starts_with(HASHED) { "public, max-age=31536000, immutable" } else { "no-cache" };
+    let cache = if name.starts_with(HASHED_ASSETS_PREFIX) {
+        "public, max-age=31536000, immutable"
+    } else {
+        "no-cache"
+    };
     let headers = response.headers_mut();
     for (header, value) in [
-        (CONTENT_TYPE, kind(name)),
-        (CONTENT_SECURITY_POLICY, POLICY),
+        (CONTENT_TYPE, content_type(name)),
+        (CONTENT_SECURITY_POLICY, PAGE_SECURITY_POLICY),
         (REFERRER_POLICY, "no-referrer"),
         (CACHE_CONTROL, cache),
         (VARY, "accept-encoding"),
@@ -78,14 +84,14 @@ fn takes_gzip(asked: &HeaderMap) -> bool {
         .any(|one| one.split(';').next().is_some_and(|name| name.trim() == "gzip"))
 }
 
-fn unpacked(packed: &[u8]) -> Vec<u8> {
+fn decompress(packed: &[u8]) -> Vec<u8> {
     let mut plain = Vec::new();
     // What the build packed can be unpacked; memory has nothing to fail.
     let _ = GzDecoder::new(packed).read_to_end(&mut plain);
     plain
 }
 
-fn kind(name: &str) -> &'static str {
+fn content_type(name: &str) -> &'static str {
     match name.rsplit_once('.').map(|(_, ending)| ending) {
         Some("html") => "text/html; charset=utf-8",
         Some("js") => "text/javascript; charset=utf-8",

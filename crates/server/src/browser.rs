@@ -4,7 +4,7 @@
 
 use axum::http::header::{HeaderName, SEC_WEBSOCKET_PROTOCOL};
 use axum::http::{HeaderMap, Method, Uri};
-use polyclaw_control::{Stay, Stays};
+use polyclaw_control::{TokenLifetime, TokenLifetimes};
 use polyclaw_domain::audit::content_hash;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::Db;
@@ -12,7 +12,7 @@ use polyclaw_store::logins::{self, LoginHashes, LoginOwner, StoredLogin};
 use subtle::ConstantTimeEq;
 
 use crate::error::Result;
-use crate::guard::cookie;
+use crate::guard::find_cookie;
 
 /// How a page sends its key.
 pub const LOGIN_KEY: HeaderName = HeaderName::from_static("polyclaw-login");
@@ -22,11 +22,11 @@ pub const SOCKET_PROTOCOL: &str = "polyclaw";
 const KEY_PROTOCOL: &str = "polyclaw.login.";
 
 /// A browser has to log in again after this long.
-pub const LOGIN_LASTS_MS: i64 = 30 * 24 * 60 * 60_000;
+pub const LOGIN_LIFETIME_MS: i64 = 30 * 24 * 60 * 60_000;
 /// How exactly is known when a login was used last.
-const USE_NOTED_EVERY_MS: i64 = 10 * 60_000;
+const LAST_USED_UPDATE_INTERVAL_MS: i64 = 10 * 60_000;
 /// What is kept of the name a browser gives itself.
-const LONGEST_CLIENT: usize = 200;
+const MAX_CLIENT_NAME_LEN: usize = 200;
 
 /// What a request shows of a login.
 pub struct BrowserProof {
@@ -38,20 +38,20 @@ pub struct BrowserProof {
 }
 
 impl BrowserProof {
-    pub fn of(cookie_name: &str, method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<Self> {
-        let cookie = cookie(headers, cookie_name)?.to_owned();
+    pub fn from_request(cookie_name: &str, method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<Self> {
+        let cookie = find_cookie(headers, cookie_name)?.to_owned();
         let key = headers.get(LOGIN_KEY).and_then(|key| key.to_str().ok());
-        let key = key.or_else(|| protocols(headers).find_map(|name| name.strip_prefix(KEY_PROTOCOL)));
+        let key = key.or_else(|| socket_protocols(headers).find_map(|name| name.strip_prefix(KEY_PROTOCOL)));
         Some(Self { cookie, key: key.map(str::to_owned), is_image: *method == Method::GET && is_image(uri) })
     }
 }
 
 /// Whether a page of ours asks for a socket: it expects [`SOCKET_PROTOCOL`] to be chosen.
-pub fn names_protocol(headers: &HeaderMap) -> bool {
-    protocols(headers).any(|name| name == SOCKET_PROTOCOL)
+pub fn offers_our_protocol(headers: &HeaderMap) -> bool {
+    socket_protocols(headers).any(|name| name == SOCKET_PROTOCOL)
 }
 
-fn protocols(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+fn socket_protocols(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let lines = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).map(str::trim)
 }
@@ -70,7 +70,7 @@ pub struct LoginSecrets {
 }
 
 impl LoginSecrets {
-    fn hashes(&self) -> LoginHashes {
+    fn login_hashes(&self) -> LoginHashes {
         let hash = |secret: &str| content_hash(secret.as_bytes());
         LoginHashes { cookie: hash(&self.cookie), key: hash(&self.key) }
     }
@@ -82,30 +82,30 @@ pub struct CurrentLogin {
     pub id: String,
     pub owner: LoginOwner,
     /// Ends with the login.
-    pub stay: Stay,
+    pub token_lifetime: TokenLifetime,
 }
 
 /// The logins of a server.
 pub struct BrowserLogins {
     db: Db,
-    stays: Stays,
+    token_lifetimes: TokenLifetimes,
 }
 
 impl BrowserLogins {
     pub fn new(db: Db) -> Self {
-        Self { db, stays: Stays::default() }
+        Self { db, token_lifetimes: TokenLifetimes::default() }
     }
 
     /// Stores a new login; one that the same browser had before ends.
-    pub async fn start(
+    pub async fn start_login(
         &self,
         login: StoredLogin,
         secrets: &LoginSecrets,
         before: Option<&BrowserProof>,
     ) -> Result<()> {
-        let hashes = secrets.hashes();
+        let hashes = secrets.login_hashes();
         let replaced = before.map(|proof| content_hash(proof.cookie.as_bytes()));
-        let login = StoredLogin { client: login.client.chars().take(LONGEST_CLIENT).collect(), ..login };
+        let login = StoredLogin { client: login.client.chars().take(MAX_CLIENT_NAME_LEN).collect(), ..login };
         let stored = self.db.write(move |tx| {
             replaced.as_deref().map_or(Ok(()), |cookie| logins::remove_by_cookie(tx, cookie))?;
             logins::insert(tx, &login, &hashes)
@@ -114,7 +114,7 @@ impl BrowserLogins {
     }
 
     /// The login whose halves are shown.
-    pub async fn find(&self, proof: BrowserProof, now: Millis) -> Result<Option<CurrentLogin>> {
+    pub async fn find_login(&self, proof: BrowserProof, now: Millis) -> Result<Option<CurrentLogin>> {
         let cookie_hash = content_hash(proof.cookie.as_bytes());
         let found = self.db.read(move |tx| logins::find_by_cookie(tx, &cookie_hash, now)).await?;
         let Some((login, key_hash)) = found else { return Ok(None) };
@@ -122,33 +122,37 @@ impl BrowserLogins {
         if !proof.is_image && !bool::from(given.as_bytes().ct_eq(key_hash.as_bytes())) {
             return Ok(None);
         }
-        if now.0 - login.used_at.0 > USE_NOTED_EVERY_MS {
+        if now.0 - login.used_at.0 > LAST_USED_UPDATE_INTERVAL_MS {
             let id = login.id.clone();
             self.db.write(move |tx| logins::mark_used(tx, &id, now)).await?;
         }
-        Ok(Some(CurrentLogin { stay: self.stays.of(&login.id), id: login.id, owner: login.owner }))
+        Ok(Some(CurrentLogin {
+            token_lifetime: self.token_lifetimes.for_token(&login.id),
+            id: login.id,
+            owner: login.owner,
+        }))
     }
 
     /// Those of a token, or all.
-    pub async fn list(&self, token: Option<String>, now: Millis) -> Result<Vec<StoredLogin>> {
+    pub async fn list_logins(&self, token: Option<String>, now: Millis) -> Result<Vec<StoredLogin>> {
         Ok(self.db.read(move |tx| logins::list(tx, token.as_deref(), now)).await?)
     }
 
     /// Ends a login and what was opened with it; whether there was one, of this token where one is named.
-    pub async fn end(&self, id: &str, token: Option<String>) -> Result<bool> {
+    pub async fn end_login(&self, id: &str, token: Option<String>) -> Result<bool> {
         let wanted = id.to_owned();
         let removed = self.db.write(move |tx| logins::remove(tx, &wanted, token.as_deref())).await?;
         if removed {
-            self.stays.end(id);
+            self.token_lifetimes.end_token(id);
         }
         Ok(removed)
     }
 
     /// A token that is revoked takes its logins with it.
-    pub async fn end_of_token(&self, token: &str) -> Result<()> {
+    pub async fn end_logins_of_token(&self, token: &str) -> Result<()> {
         let token = token.to_owned();
         let ended = self.db.write(move |tx| logins::remove_by_token(tx, &token)).await?;
-        ended.iter().for_each(|id| self.stays.end(id));
+        ended.iter().for_each(|id| self.token_lifetimes.end_token(id));
         Ok(())
     }
 }
@@ -159,7 +163,7 @@ mod tests {
 
     fn shown(method: &Method, path: &str, headers: &[(HeaderName, &str)]) -> Option<BrowserProof> {
         let headers = headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
-        BrowserProof::of("polyclaw_1", method, &path.parse().unwrap(), &headers)
+        BrowserProof::from_request("polyclaw_1", method, &path.parse().unwrap(), &headers)
     }
 
     #[test]

@@ -2,9 +2,11 @@
 
 mod audit;
 mod configs;
+pub mod connection_lifetime;
 mod gateway;
 mod guard;
 mod health;
+mod idempotency;
 mod imports;
 mod instances;
 mod logs;
@@ -12,15 +14,13 @@ mod messages;
 mod observe;
 mod page;
 mod pending;
-mod repeat;
 mod router;
 mod rules;
 mod state;
 mod tokens;
 mod tunnel;
-pub mod until;
 mod ws;
 
 pub use imports::ImportResult;
-pub use router::{openapi, router};
+pub use router::{control_router, openapi};
 pub use state::{ControlSetup, ControlState};

@@ -10,7 +10,7 @@ use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 /// The answer to a browser that asks whether a page may call, if that is what it asks.
-pub fn preflight(request: &Request) -> Option<Response> {
+pub fn preflight_response(request: &Request) -> Option<Response> {
     let asks =
         request.method() == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
     if !asks {
@@ -27,7 +27,7 @@ pub fn preflight(request: &Request) -> Option<Response> {
 }
 
 /// Lets the page of an allowed origin read the answer.
-pub fn grant(response: &mut Response, origin: HeaderValue) {
+pub fn allow_origin(response: &mut Response, origin: HeaderValue) {
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(VARY, HeaderValue::from_static("origin"));

@@ -7,7 +7,7 @@ use polyclaw_engine::ErrorCategory;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::door::Setting;
+use crate::auth::NamesSource;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -34,15 +34,15 @@ pub enum Error {
     #[error("too many wrong tokens of late")]
     TooManyAttempts,
     #[error("the first call with this Idempotency-Key is still under way")]
-    RepeatUnderWay,
+    RequestInProgress,
     #[error("this Idempotency-Key was used for another call")]
     KeyUsedElsewhere,
     #[error("the config was not taken up: {0}")]
     ConfigRefused(String),
     #[error("the host '{0}' is not one of this server")]
-    HostNotAllowed(String, Setting),
+    HostNotAllowed(String, NamesSource),
     #[error("pages of '{0}' may not call this server")]
-    OriginNotAllowed(String, Setting),
+    OriginNotAllowed(String, NamesSource),
     #[error("there is nothing at {0}")]
     UnknownRoute(String),
     #[error("{0} is not possible here")]
@@ -70,7 +70,7 @@ pub enum Error {
     #[error("attachments of the type '{0}' are not taken")]
     AttachmentNotTaken(String),
     #[error("images are not fetched from elsewhere")]
-    ImageElsewhere,
+    RemoteImage,
     #[error("there is no image '{0}'")]
     UnknownMedia(String),
     #[error("too much is attached: {0}")]
@@ -107,12 +107,12 @@ pub enum Error {
 
 /// The body of every error.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct Problem {
-    pub error: Detail,
+pub struct ErrorBody {
+    pub error: ErrorBodyDetail,
 }
 
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct Detail {
+pub struct ErrorBodyDetail {
     /// Stable: programs may depend on it.
     pub code: String,
     pub message: String,
@@ -126,7 +126,7 @@ pub struct Detail {
 }
 
 impl Error {
-    pub fn invalid(name: &'static str, why: impl ToString) -> Self {
+    pub fn invalid_field(name: &'static str, why: impl ToString) -> Self {
         Self::InvalidParameter { name, why: why.to_string() }
     }
 
@@ -140,7 +140,7 @@ impl Error {
             Self::UnknownLogin(_) => "unknown_login",
             Self::Forbidden(_) | Self::NotToApprove { .. } => "wrong_scope",
             Self::TooManyAttempts => "too_many_attempts",
-            Self::RepeatUnderWay => "repeat_under_way",
+            Self::RequestInProgress => "repeat_under_way",
             Self::KeyUsedElsewhere => "idempotency_key_used",
             Self::ConfigRefused(_) => "config_refused",
             Self::HostNotAllowed(..) => "host_not_allowed",
@@ -158,7 +158,7 @@ impl Error {
             Self::EtagMissing => "etag_missing",
             Self::EtagStale => "etag_stale",
             Self::AttachmentNotTaken(_) => "attachment_not_taken",
-            Self::ImageElsewhere => "image_elsewhere",
+            Self::RemoteImage => "image_elsewhere",
             Self::UnknownMedia(_) => "unknown_media",
             Self::AttachmentTooLarge(_) => "attachment_too_large",
             Self::UnknownCommand(_) => "unknown_command",
@@ -177,7 +177,7 @@ impl Error {
     }
 
     /// For the health page, which names the state of the database alone.
-    pub(crate) fn code_of_store(&self) -> &'static str {
+    pub(crate) fn store_code(&self) -> &'static str {
         match self {
             Self::StoreNotReady { code, .. } => code,
             _ => "unavailable",
@@ -190,7 +190,7 @@ impl Error {
             Self::Control(error) => control_status(error),
             Self::Forbidden(_) | Self::NotToApprove { .. } => StatusCode::FORBIDDEN,
             Self::TooManyAttempts => StatusCode::TOO_MANY_REQUESTS,
-            Self::RepeatUnderWay | Self::ConfigRefused(_) => StatusCode::CONFLICT,
+            Self::RequestInProgress | Self::ConfigRefused(_) => StatusCode::CONFLICT,
             Self::KeyUsedElsewhere => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Unauthorized
             | Self::WrongToken
@@ -209,19 +209,19 @@ impl Error {
             Self::WrongContentType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::NotReady(_) | Self::StoreNotReady { .. } => StatusCode::SERVICE_UNAVAILABLE,
             // What OpenAI's clients know for money that is spent.
-            Self::TurnFailed { .. } if self.is_of_budget() => StatusCode::TOO_MANY_REQUESTS,
+            Self::TurnFailed { .. } if self.is_budget_exhausted() => StatusCode::TOO_MANY_REQUESTS,
             Self::TurnFailed { .. } => StatusCode::BAD_GATEWAY,
             Self::Panicked => StatusCode::INTERNAL_SERVER_ERROR,
             Self::BodyBroken | Self::InvalidUtf8 | Self::MalformedJson(_) => StatusCode::BAD_REQUEST,
             Self::InvalidBody(_) | Self::InvalidParameter { .. } => StatusCode::BAD_REQUEST,
             Self::UnknownCommand(_) | Self::UnknownMethod(_) => StatusCode::BAD_REQUEST,
             // What OpenAI's clients know for content a model does not take.
-            Self::AttachmentNotTaken(_) | Self::ImageElsewhere => StatusCode::BAD_REQUEST,
+            Self::AttachmentNotTaken(_) | Self::RemoteImage => StatusCode::BAD_REQUEST,
         }
     }
 
     /// A budget is exhausted: to ask again in a moment is of no use.
-    pub fn is_of_budget(&self) -> bool {
+    pub fn is_budget_exhausted(&self) -> bool {
         matches!(self, Self::TurnFailed { code, .. } if code == "budget_exhausted")
     }
 
@@ -244,12 +244,12 @@ impl Error {
                  `cp/token`; a browser gets in with the link of `polyclaw up`",
             ),
             Self::UsedCode => Some("`polyclaw up` prints another link"),
-            Self::HostNotAllowed(_, Setting::Config) => Some("name it in gateway.allowed_hosts"),
-            Self::HostNotAllowed(_, Setting::Command) => Some(
+            Self::HostNotAllowed(_, NamesSource::Config) => Some("name it in gateway.allowed_hosts"),
+            Self::HostNotAllowed(_, NamesSource::Command) => Some(
                 "start it with `polyclaw control serve --allow-host NAME`, or name it in POLYCLAW_CP_ALLOWED_HOSTS",
             ),
-            Self::OriginNotAllowed(_, Setting::Config) => Some("name it in gateway.allowed_origins"),
-            Self::OriginNotAllowed(_, Setting::Command) => {
+            Self::OriginNotAllowed(_, NamesSource::Config) => Some("name it in gateway.allowed_origins"),
+            Self::OriginNotAllowed(_, NamesSource::Command) => {
                 Some("only its own pages may call a control plane")
             }
             Self::UnknownRoute(_) => Some(
@@ -259,7 +259,7 @@ impl Error {
                 "models are shown text, and PNG, JPEG, GIF and WebP images that are sent as data; send what \
                  anything else says as text",
             ),
-            Self::ImageElsewhere => Some("send the image itself, as a data: URL"),
+            Self::RemoteImage => Some("send the image itself, as a data: URL"),
             Self::AttachmentTooLarge(_) => Some("send less, or in several messages"),
             Self::EtagMissing | Self::EtagStale => Some("read it again, and send its ETag"),
             Self::UnknownCommand(_) => Some("/help lists the commands"),
@@ -269,8 +269,8 @@ impl Error {
         }
     }
 
-    pub fn detail(&self) -> Detail {
-        Detail {
+    pub fn detail(&self) -> ErrorBodyDetail {
+        ErrorBodyDetail {
             code: self.code().to_owned(),
             message: self.message(),
             hint: self.hint().map(str::to_owned),
@@ -285,7 +285,7 @@ impl Error {
             Control::StartFailed { lines, .. } => serde_json::json!({ "log": lines }),
             Control::EtagStale { current } => serde_json::json!({ "current_etag": current }),
             Control::SecretWrite(fields) => serde_json::json!({ "blocked_fields": fields }),
-            Control::MaskedNothing(fields) => serde_json::json!({ "fields": fields }),
+            Control::MaskWithoutSecret(fields) => serde_json::json!({ "fields": fields }),
             Control::NameTaken(_) => serde_json::json!({ "conflict": "name" }),
             Control::PortTaken(_) | Control::PortInUse(_) => serde_json::json!({ "conflict": "port" }),
             _ => return None,
@@ -293,7 +293,7 @@ impl Error {
     }
 
     /// Writes a fault of ours to the log: whoever called is told that it is there, and nothing else.
-    pub fn log(&self) {
+    pub fn log_internal(&self) {
         if self.status() == StatusCode::INTERNAL_SERVER_ERROR {
             tracing::error!(error = %self, code = self.code(), "a call failed inside");
         }
@@ -303,7 +303,7 @@ impl Error {
     fn message(&self) -> String {
         match self {
             Self::Engine(error) if error.category() == ErrorCategory::Alarm => Self::Panicked.to_string(),
-            Self::Control(error) if error.action() == polyclaw_control::Action::Alarm => {
+            Self::Control(error) if error.action() == polyclaw_control::ErrorAction::Alarm => {
                 Self::Panicked.to_string()
             }
             _ => self.to_string(),
@@ -331,31 +331,31 @@ fn engine_status(error: &polyclaw_engine::Error) -> StatusCode {
 }
 
 fn control_status(error: &polyclaw_control::Error) -> StatusCode {
-    use polyclaw_control::Action;
+    use polyclaw_control::ErrorAction;
     match error.action() {
-        Action::Reject => StatusCode::BAD_REQUEST,
-        Action::NotFound => StatusCode::NOT_FOUND,
-        Action::Conflict => StatusCode::CONFLICT,
-        Action::Precondition => StatusCode::PRECONDITION_REQUIRED,
-        Action::Stale => StatusCode::PRECONDITION_FAILED,
-        Action::Forbid => StatusCode::FORBIDDEN,
-        Action::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-        Action::Unfit => StatusCode::UNPROCESSABLE_ENTITY,
-        Action::Retry => StatusCode::SERVICE_UNAVAILABLE,
-        Action::Gateway => StatusCode::BAD_GATEWAY,
-        Action::GatewayTimeout => StatusCode::GATEWAY_TIMEOUT,
-        Action::Alarm => StatusCode::INTERNAL_SERVER_ERROR,
+        ErrorAction::Reject => StatusCode::BAD_REQUEST,
+        ErrorAction::NotFound => StatusCode::NOT_FOUND,
+        ErrorAction::Conflict => StatusCode::CONFLICT,
+        ErrorAction::Precondition => StatusCode::PRECONDITION_REQUIRED,
+        ErrorAction::Stale => StatusCode::PRECONDITION_FAILED,
+        ErrorAction::Forbid => StatusCode::FORBIDDEN,
+        ErrorAction::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        ErrorAction::Unfit => StatusCode::UNPROCESSABLE_ENTITY,
+        ErrorAction::Retry => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorAction::Gateway => StatusCode::BAD_GATEWAY,
+        ErrorAction::GatewayTimeout => StatusCode::GATEWAY_TIMEOUT,
+        ErrorAction::Alarm => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
         let status = self.status();
-        self.log();
-        let mut response = (status, Json(Problem { error: self.detail() })).into_response();
+        self.log_internal();
+        let mut response = (status, Json(ErrorBody { error: self.detail() })).into_response();
         let headers = response.headers_mut();
         let is_passing = matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS);
-        if is_passing && !self.is_of_budget() {
+        if is_passing && !self.is_budget_exhausted() {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
         if matches!(self, Self::Unauthorized | Self::WrongToken) {

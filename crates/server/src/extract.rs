@@ -18,37 +18,37 @@ use serde_json::Value;
 use serde_json::error::Category;
 
 use crate::error::{Error, Result};
-use crate::refusal;
+use crate::serde_errors;
 
 /// Largest body taken.
-pub const MAX_BODY: usize = 2 * 1024 * 1024;
+pub const MAX_BODY_BYTES: usize = 2 * 1024 * 1024;
 /// Largest body of a message, which may bring images.
-pub const MAX_MESSAGE: usize = 32 * 1024 * 1024;
+pub const MAX_MESSAGE_BYTES: usize = 32 * 1024 * 1024;
 /// A body must be there after this long.
-const BODY_LIMIT: Duration = Duration::from_secs(30);
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A JSON body. An absent one counts as `{}`: what is missing is then said field by field. Where any field may be left
 /// out, in a patch, an absent one is refused: whoever sent it meant something else.
-pub struct Body<T, const MOST: usize = MAX_BODY>(pub T);
+pub struct JsonBody<T, const MOST: usize = MAX_BODY_BYTES>(pub T);
 
-impl<S: Send + Sync, T: DeserializeOwned, const MOST: usize> FromRequest<S> for Body<T, MOST> {
+impl<S: Send + Sync, T: DeserializeOwned, const MOST: usize> FromRequest<S> for JsonBody<T, MOST> {
     type Rejection = Error;
 
     async fn from_request(request: Request, _: &S) -> Result<Self> {
         let (is_json, is_patch) = (is_json(&request), request.method() == Method::PATCH);
-        let bytes = read_up_to(request, MOST).await?;
+        let bytes = read_body_up_to(request, MOST).await?;
         if bytes.is_empty() && is_patch {
             return Err(Error::InvalidBody(
                 "there is no body; send an object with what is to change".to_owned(),
             ));
         }
         if bytes.is_empty() {
-            return parse(b"{}").map(Self);
+            return parse_json(b"{}").map(Self);
         }
         if !is_json {
             return Err(Error::WrongContentType);
         }
-        let parsed = parse(&bytes)?;
+        let parsed = parse_json(&bytes)?;
         // A list would be taken for the fields of an object in their order, which nobody means.
         match bytes.trim_ascii_start().first() {
             Some(b'[') => Err(Error::InvalidBody("an object is expected, not a list".to_owned())),
@@ -65,73 +65,80 @@ fn is_json(request: &Request) -> bool {
     kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
 }
 
-pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+pub fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     let text = std::str::from_utf8(bytes).map_err(|_| Error::InvalidUtf8)?;
     serde_json::from_str(text).or_else(|error| match error.classify() {
         Category::Data => {
             let value = serde_json::from_str(text).ok();
-            value.and_then(with_whole_numbers).ok_or_else(|| unfit(&error.to_string()))
+            value.and_then(parse_with_integers).ok_or_else(|| invalid_body(&error.to_string()))
         }
         _ => Err(Error::MalformedJson(error.to_string())),
     })
 }
 
 /// The same for what was read as a value.
-pub fn fit<T: DeserializeOwned>(value: Value) -> Result<T> {
-    T::deserialize(&value).or_else(|error| with_whole_numbers(value).ok_or_else(|| unfit(&error.to_string())))
+pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T> {
+    T::deserialize(&value)
+        .or_else(|error| parse_with_integers(value).ok_or_else(|| invalid_body(&error.to_string())))
 }
 
 /// The thing after a merge patch, whose numbers are taken as those of a whole body are.
-pub fn patched<T: Serialize + DeserializeOwned>(thing: &T, name: &str, mut patch: Value) -> Result<T> {
+pub fn apply_merge_patch<T: Serialize + DeserializeOwned>(
+    thing: &T,
+    name: &str,
+    mut patch: Value,
+) -> Result<T> {
     patch::apply_patch(thing, name, patch.clone()).or_else(|said| {
-        let again = make_whole(&mut patch).then(|| patch::apply_patch(thing, name, patch).ok());
-        again.flatten().ok_or_else(|| unfit(&said))
+        let again = convert_to_integers(&mut patch).then(|| patch::apply_patch(thing, name, patch).ok());
+        again.flatten().ok_or_else(|| invalid_body(&said))
     })
 }
 
-fn unfit(said: &str) -> Error {
-    Error::InvalidBody(refusal::plain(said))
+fn invalid_body(said: &str) -> Error {
+    Error::InvalidBody(serde_errors::plain_message(said))
 }
 
 /// What JSON Schema calls an integer may be written `6.0`.
-fn with_whole_numbers<T: DeserializeOwned>(mut value: Value) -> Option<T> {
-    make_whole(&mut value).then(|| serde_json::from_value(value).ok())?
+fn parse_with_integers<T: DeserializeOwned>(mut value: Value) -> Option<T> {
+    convert_to_integers(&mut value).then(|| serde_json::from_value(value).ok())?
 }
 
 /// Whether there was such a number.
-fn make_whole(value: &mut Value) -> bool {
+fn convert_to_integers(value: &mut Value) -> bool {
     match value {
         Value::Number(number) => {
-            let whole = number.as_f64().filter(|_| number.is_f64()).and_then(whole);
+            let whole = number.as_f64().filter(|_| number.is_f64()).and_then(whole_number);
             whole.map(|whole| *value = whole.into()).is_some()
         }
-        Value::Array(items) => items.iter_mut().fold(false, |any, item| make_whole(item) | any),
-        Value::Object(fields) => fields.values_mut().fold(false, |any, field| make_whole(field) | any),
+        Value::Array(items) => items.iter_mut().fold(false, |any, item| convert_to_integers(item) | any),
+        Value::Object(fields) => {
+            fields.values_mut().fold(false, |any, field| convert_to_integers(field) | any)
+        }
         _ => false,
     }
 }
 
-fn whole(real: f64) -> Option<i64> {
+fn whole_number(real: f64) -> Option<i64> {
     /// Above this not every whole number has a float of its own.
-    const MOST: f64 = 9_007_199_254_740_992.0;
+    const MAX_EXACT_FLOAT: f64 = 9_007_199_254_740_992.0;
     #[expect(clippy::cast_possible_truncation, reason = "it is whole and in the range")]
-    (real.fract() == 0.0 && real.abs() <= MOST).then_some(real as i64)
+    (real.fract() == 0.0 && real.abs() <= MAX_EXACT_FLOAT).then_some(real as i64)
 }
 
 /// The raw body, no larger than we take and no slower than we wait.
-pub async fn read(request: Request) -> Result<Bytes> {
-    read_up_to(request, MAX_BODY).await
+pub async fn read_body(request: Request) -> Result<Bytes> {
+    read_body_up_to(request, MAX_BODY_BYTES).await
 }
 
 /// The same where less or more is taken.
-pub async fn read_up_to(request: Request, most: usize) -> Result<Bytes> {
-    match tokio::time::timeout(BODY_LIMIT, collect(request.into_body(), most)).await {
+pub async fn read_body_up_to(request: Request, most: usize) -> Result<Bytes> {
+    match tokio::time::timeout(BODY_TIMEOUT, collect_body(request.into_body(), most)).await {
         Ok(body) => body,
         Err(_) => Err(Error::BodyTimeout),
     }
 }
 
-async fn collect(mut body: axum::body::Body, most: usize) -> Result<Bytes> {
+async fn collect_body(mut body: axum::body::Body, most: usize) -> Result<Bytes> {
     if body.size_hint().upper().is_some_and(|size| size <= most as u64) {
         let collected = body.collect().await.map_err(|_| Error::BodyBroken)?;
         return Ok(collected.to_bytes());
@@ -151,9 +158,9 @@ async fn collect(mut body: axum::body::Body, most: usize) -> Result<Bytes> {
 }
 
 /// The query, each parameter known by name.
-pub struct Query<T>(pub T);
+pub struct QueryParams<T>(pub T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParams<T> {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self> {
@@ -164,26 +171,27 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
 
 fn invalid_query(rejection: &QueryRejection) -> Error {
     let said = rejection.body_text();
-    let (name, words) = refusal::named(said.rsplit_once("query string: ").map_or(&*said, |(_, said)| said));
-    Error::invalid("query", name.map_or(words.clone(), |name| format!("{name}: {words}")))
+    let (name, words) =
+        serde_errors::split_field(said.rsplit_once("query string: ").map_or(&*said, |(_, said)| said));
+    Error::invalid_field("query", name.map_or(words.clone(), |name| format!("{name}: {words}")))
 }
 
 /// The session key of the path.
-pub struct Key(pub SessionKey);
+pub struct SessionKeyPath(pub SessionKey);
 
-impl<S: Send + Sync> FromRequestParts<S> for Key {
+impl<S: Send + Sync> FromRequestParts<S> for SessionKeyPath {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self> {
-        let Id(text) = Id::from_request_parts(parts, state).await?;
-        SessionKey::parse(&text).map(Self).map_err(|error| Error::invalid("session_key", error))
+        let PathId(text) = PathId::from_request_parts(parts, state).await?;
+        SessionKey::parse(&text).map(Self).map_err(|error| Error::invalid_field("session_key", error))
     }
 }
 
 /// The one id of the path, as text.
-pub struct Id(pub String);
+pub struct PathId(pub String);
 
-impl<S: Send + Sync> FromRequestParts<S> for Id {
+impl<S: Send + Sync> FromRequestParts<S> for PathId {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self> {
@@ -193,9 +201,9 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
 }
 
 /// The ids of a path that has several.
-pub struct Ids<T>(pub T);
+pub struct PathIds<T>(pub T);
 
-impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Ids<T> {
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathIds<T> {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self> {
@@ -205,12 +213,12 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Ids<T> 
 }
 
 fn invalid_path(rejection: &PathRejection) -> Error {
-    Error::invalid("path", rejection.body_text())
+    Error::invalid_field("path", rejection.body_text())
 }
 
 /// A key made of what a caller sent, if it is short enough to be one.
-pub fn bounded(key: SessionKey, name: &'static str) -> Result<SessionKey> {
-    SessionKey::parse(key.as_str()).map_err(|_| Error::invalid(name, "too long to name a session"))
+pub fn bounded_key(key: SessionKey, name: &'static str) -> Result<SessionKey> {
+    SessionKey::parse(key.as_str()).map_err(|_| Error::invalid_field(name, "too long to name a session"))
 }
 
 #[cfg(test)]
@@ -224,7 +232,7 @@ mod tests {
             tries: u32,
             share: f64,
         }
-        let read = |text: &str| parse::<Wish>(text.as_bytes()).map_err(|error| error.code().to_owned());
+        let read = |text: &str| parse_json::<Wish>(text.as_bytes()).map_err(|error| error.code().to_owned());
         assert_eq!(read(r#"{"tries":6.0,"share":2.0}"#), Ok(Wish { tries: 6, share: 2.0 }));
         assert_eq!(read(r#"{"tries":6e0,"share":0.5}"#), Ok(Wish { tries: 6, share: 0.5 }));
         for wrong in ["6.5", "-1.0", "1e300", "\"6\""] {
@@ -232,6 +240,6 @@ mod tests {
             assert_eq!(refused, Err("invalid_body".to_owned()), "{wrong}");
         }
         let wish = serde_json::json!({ "tries": 6.0, "share": 2 });
-        assert_eq!(fit::<Wish>(wish).unwrap(), Wish { tries: 6, share: 2.0 });
+        assert_eq!(from_value::<Wish>(wish).unwrap(), Wish { tries: 6, share: 2.0 });
     }
 }

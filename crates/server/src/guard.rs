@@ -10,41 +10,45 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use polyclaw_domain::redact::quote_safely;
 
+use crate::auth::{BrowserAuth, BrowserPrincipal};
 use crate::browser::{BrowserProof, CurrentLogin};
 use crate::cors;
-use crate::door::{Door, Guest};
 use crate::error::{Error, Result};
 use crate::state::AppState;
 
 /// For every route: the host must be ours, and a page's origin ours or allowed.
-pub async fn place<S: AsRef<Door>>(State(app): State<S>, request: Request, next: Next) -> Response {
-    let foreign = match check_place(app.as_ref(), request.uri(), request.headers()) {
+pub async fn check_host_and_origin<S: AsRef<BrowserAuth>>(
+    State(app): State<S>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let foreign = match foreign_origin(app.as_ref(), request.uri(), request.headers()) {
         Ok(foreign) => foreign,
         Err(error) => return error.into_response(),
     };
     let Some(origin) = foreign else { return next.run(request).await };
-    let mut response = match cors::preflight(&request) {
+    let mut response = match cors::preflight_response(&request) {
         Some(response) => response,
         None => next.run(request).await,
     };
-    cors::grant(&mut response, origin);
+    cors::allow_origin(&mut response, origin);
     response
 }
 
 /// For every route that tells or does anything.
-pub async fn token(State(app): State<AppState>, mut request: Request, next: Next) -> Response {
-    if app.door.is_open() {
+pub async fn authenticate(State(app): State<AppState>, mut request: Request, next: Next) -> Response {
+    if app.auth.is_auth_off() {
         return next.run(request).await;
     }
-    let shown = match shown(&app, &request) {
-        Shown::Token => Ok(None),
-        Shown::Login(proof) => logged_in(&app, proof).await.map(Some),
-        Shown::Wrong(error) => Err(error),
+    let shown = match read_credentials(&app, &request) {
+        InstanceCredentials::Token => Ok(None),
+        InstanceCredentials::Login(proof) => find_current_login(&app, proof).await.map(Some),
+        InstanceCredentials::Wrong(error) => Err(error),
     };
     match shown {
         Ok(login) => {
             if let Some(login) = login {
-                request.extensions_mut().insert(login.stay.clone());
+                request.extensions_mut().insert(login.token_lifetime.clone());
                 request.extensions_mut().insert(login);
             }
             next.run(request).await
@@ -54,18 +58,18 @@ pub async fn token(State(app): State<AppState>, mut request: Request, next: Next
 }
 
 /// What a request shows of who sends it.
-enum Shown {
+enum InstanceCredentials {
     Token,
     Login(BrowserProof),
     Wrong(Error),
 }
 
 /// The origin of a page that is allowed and not our own.
-fn check_place(door: &Door, uri: &Uri, headers: &HeaderMap) -> Result<Option<HeaderValue>> {
+fn foreign_origin(door: &BrowserAuth, uri: &Uri, headers: &HeaderMap) -> Result<Option<HeaderValue>> {
     let setting = door.names.setting;
     // Of two, another program on the way may look at the other.
     if headers.get_all(header::HOST).iter().count() > 1 {
-        return Err(Error::invalid("Host", "a call has one"));
+        return Err(Error::invalid_field("Host", "a call has one"));
     }
     let named = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let host = named.or_else(|| uri.authority().map(Authority::as_str)).unwrap_or_default();
@@ -76,7 +80,7 @@ fn check_place(door: &Door, uri: &Uri, headers: &HeaderMap) -> Result<Option<Hea
     let origin = given.to_str().unwrap_or("null");
     match () {
         () if is_own_origin(origin, host) => Ok(None),
-        () if is_allowed(origin, &door.names.origins) => Ok(Some(given.clone())),
+        () if is_allowed_origin(origin, &door.names.origins) => Ok(Some(given.clone())),
         () => Err(Error::OriginNotAllowed(quote_safely(origin), setting)),
     }
 }
@@ -102,42 +106,42 @@ fn is_own_origin(origin: &str, host: &str) -> bool {
     place.is_some_and(|place| place.eq_ignore_ascii_case(host))
 }
 
-fn is_allowed(origin: &str, allowed: &[String]) -> bool {
+fn is_allowed_origin(origin: &str, allowed: &[String]) -> bool {
     allowed.iter().any(|known| known.eq_ignore_ascii_case(origin))
 }
 
-fn shown(app: &AppState, request: &Request) -> Shown {
+fn read_credentials(app: &AppState, request: &Request) -> InstanceCredentials {
     let headers = request.headers();
-    match bearer(headers) {
-        Some(given) if app.door.accepts_token(given) => return Shown::Token,
-        Some(_) => return Shown::Wrong(Error::WrongToken),
+    match bearer_token(headers) {
+        Some(given) if app.auth.accepts_token(given) => return InstanceCredentials::Token,
+        Some(_) => return InstanceCredentials::Wrong(Error::WrongToken),
         None => {}
     }
     // A page of another origin can not send a header with a socket or an event stream, nor our cookie.
     let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
     let streams = path.ends_with("/ws") || path.ends_with("/stream");
-    let code = code_in(request.uri()).filter(|_| streams);
-    if code.is_some_and(|code| app.door.logins.take(&code, app.engine.now()).is_some()) {
-        return Shown::Token;
+    let code = code_in_query(request.uri()).filter(|_| streams);
+    if code.is_some_and(|code| app.auth.logins.redeem_code(&code, app.engine.now()).is_some()) {
+        return InstanceCredentials::Token;
     }
-    let proof = BrowserProof::of(&app.door.cookie_name, request.method(), request.uri(), headers);
-    proof.map_or(Shown::Wrong(Error::Unauthorized), Shown::Login)
+    let proof = BrowserProof::from_request(&app.auth.cookie_name, request.method(), request.uri(), headers);
+    proof.map_or(InstanceCredentials::Wrong(Error::Unauthorized), InstanceCredentials::Login)
 }
 
-async fn logged_in(app: &AppState, proof: BrowserProof) -> Result<CurrentLogin> {
-    let login = app.browsers.find(proof, app.engine.now()).await?.ok_or(Error::Unauthorized)?;
-    match app.door.guest(&login.owner) {
-        Some(Guest::Owner) => Ok(login),
+async fn find_current_login(app: &AppState, proof: BrowserProof) -> Result<CurrentLogin> {
+    let login = app.browsers.find_login(proof, app.engine.now()).await?.ok_or(Error::Unauthorized)?;
+    match app.auth.principal_of(&login.owner) {
+        Some(BrowserPrincipal::Owner) => Ok(login),
         _ => Err(Error::Unauthorized),
     }
 }
 
-pub fn bearer(headers: &HeaderMap) -> Option<&str> {
+pub fn bearer_token(headers: &HeaderMap) -> Option<&str> {
     let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-pub fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+pub fn find_cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     cookies
         .flat_map(|line| line.split(';'))
@@ -150,7 +154,7 @@ struct CodeQuery {
 }
 
 /// The one-time code of a query. The token itself is never in an address.
-pub fn code_in(uri: &Uri) -> Option<String> {
+pub fn code_in_query(uri: &Uri) -> Option<String> {
     axum::extract::Query::<CodeQuery>::try_from_uri(uri).ok()?.0.code
 }
 
@@ -183,7 +187,8 @@ mod tests {
     #[test]
     fn an_origin_is_ours_if_it_is_the_host_or_named() {
         let allowed = ["https://chat.example.com".to_owned()];
-        let passes = |origin: &str| is_own_origin(origin, "127.0.0.1:1") || is_allowed(origin, &allowed);
+        let passes =
+            |origin: &str| is_own_origin(origin, "127.0.0.1:1") || is_allowed_origin(origin, &allowed);
         assert!(passes("http://127.0.0.1:1") && passes("https://chat.example.com"));
         for bad in ["null", "", "http://127.0.0.1:2", "https://evil.com", "http://127.0.0.1:1.evil.com"] {
             assert!(!passes(bad), "{bad}");

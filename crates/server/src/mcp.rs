@@ -2,8 +2,8 @@
 //! the API lets its caller do. `/mcp` speaks it over streamable HTTP, `polyclaw mcp serve` on stdin and stdout.
 
 mod api;
-mod inside;
-mod talk;
+mod conversations;
+mod in_process;
 mod tasks;
 mod tools;
 
@@ -16,11 +16,11 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 
-pub use api::{Api, Heard, Refusal, Verb};
-pub use inside::endpoint;
+pub use api::{ApiMethod, ApiRefusal, CallDelivery, InstanceApi};
+pub use in_process::mcp_endpoint;
 
 /// Characters of one answer.
-const LONGEST: usize = 200_000;
+const MAX_ANSWER_CHARS: usize = 200_000;
 
 /// The tools of an instance, whose API is reached somehow.
 #[derive(Clone)]
@@ -28,13 +28,13 @@ pub struct ToolServer<A> {
     api: A,
 }
 
-impl<A: Api> ToolServer<A> {
+impl<A: InstanceApi> ToolServer<A> {
     pub fn new(api: A) -> Self {
         Self { api }
     }
 }
 
-impl<A: Api> ServerHandler for ToolServer<A> {
+impl<A: InstanceApi> ServerHandler for ToolServer<A> {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().build();
         let mut config = ServerConfig::new(capabilities);
@@ -49,7 +49,7 @@ impl<A: Api> ServerHandler for ToolServer<A> {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(tools::list()))
+        Ok(ListToolsResult::with_all_items(tools::list_tools()))
     }
 
     async fn call_tool(
@@ -58,10 +58,11 @@ impl<A: Api> ServerHandler for ToolServer<A> {
         _: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = Value::Object(request.arguments.unwrap_or_default());
-        let result = match tools::call(&self.api, &request.name, arguments).await {
-            Ok(text) => {
-                CallToolResult::success(vec![ContentBlock::text(sanitize::limit_block(&text, LONGEST))])
-            }
+        let result = match tools::call_tool(&self.api, &request.name, arguments).await {
+            Ok(text) => CallToolResult::success(vec![ContentBlock::text(sanitize::limit_block(
+                &text,
+                MAX_ANSWER_CHARS,
+            ))]),
             Err(refusal) => CallToolResult::error(vec![ContentBlock::text(refusal.to_string())]),
         };
         Ok(result.into())

@@ -12,10 +12,14 @@ use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 
 use crate::error::Error;
-use crate::metrics::Metrics;
+use crate::metrics::HttpMetrics;
 use crate::openai;
 
-pub async fn observe(State(metrics): State<Arc<Metrics>>, request: Request, next: Next) -> Response {
+pub async fn observe_request(
+    State(metrics): State<Arc<HttpMetrics>>,
+    request: Request,
+    next: Next,
+) -> Response {
     let started = Instant::now();
     let path = request.extensions().get::<MatchedPath>().cloned();
     let method = request.method().clone();
@@ -26,16 +30,16 @@ pub async fn observe(State(metrics): State<Arc<Metrics>>, request: Request, next
         metrics.store_errors.fetch_add(1, Ordering::Relaxed);
     }
     if is_openai {
-        response = openai::reshape(response);
+        response = openai::reshape_error(response);
     }
-    harden(&mut response);
-    let route = metrics.route(path.as_ref().map(MatchedPath::as_str), &method);
-    route.count(response.status(), started.elapsed());
+    add_security_headers(&mut response);
+    let route = metrics.route_counters(path.as_ref().map(MatchedPath::as_str), &method);
+    route.count_response(response.status(), started.elapsed());
     response
 }
 
 /// Nothing here is to be guessed at or kept by a browser.
-fn harden(response: &mut Response) {
+fn add_security_headers(response: &mut Response) {
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
@@ -57,9 +61,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_an_error_like_any_other_and_tells_nothing() {
-        let metrics = Arc::new(Metrics::new(["/".to_owned()]));
-        let router =
-            Router::new().route("/", get(explode)).layer(from_fn_with_state(Arc::clone(&metrics), observe));
+        let metrics = Arc::new(HttpMetrics::new(["/".to_owned()]));
+        let router = Router::new()
+            .route("/", get(explode))
+            .layer(from_fn_with_state(Arc::clone(&metrics), observe_request));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let server = tokio::spawn(crate::serve(listener, router, std::future::pending()));

@@ -13,20 +13,20 @@ use serde_json::{Value, json};
 
 use crate::error::Error;
 
-mod ask;
 pub mod chat;
 mod content;
+mod idempotency;
 pub mod models;
-mod repeat;
+mod question;
 pub mod responses;
 
 /// What these clients call a budget that is spent; they do not try again.
-const QUOTA: &str = "insufficient_quota";
+const QUOTA_ERROR_CODE: &str = "insufficient_quota";
 
 /// Gives an error of ours the shape these clients read.
-pub fn reshape(response: Response) -> Response {
+pub fn reshape_error(response: Response) -> Response {
     let Some(error) = response.extensions().get::<Error>().cloned() else { return response };
-    let mut shaped = (response.status(), Json(json!({ "error": body(&error) }))).into_response();
+    let mut shaped = (response.status(), Json(json!({ "error": error_json(&error) }))).into_response();
     if let Some(after) = response.headers().get(header::RETRY_AFTER) {
         shaped.headers_mut().insert(header::RETRY_AFTER, after.clone());
     }
@@ -38,9 +38,9 @@ pub fn reshape(response: Response) -> Response {
     shaped
 }
 
-pub fn body(error: &Error) -> Value {
+pub fn error_json(error: &Error) -> Value {
     let kind = match error.status() {
-        _ if error.is_of_budget() => QUOTA,
+        _ if error.is_budget_exhausted() => QUOTA_ERROR_CODE,
         StatusCode::UNAUTHORIZED => "authentication_error",
         StatusCode::FORBIDDEN => "permission_error",
         StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
@@ -50,7 +50,7 @@ pub fn body(error: &Error) -> Value {
     let detail = error.detail();
     let code = match error {
         Error::UnknownModel(_) | Error::Engine(polyclaw_engine::Error::UnknownAgent(_)) => "model_not_found",
-        _ if error.is_of_budget() => QUOTA,
+        _ if error.is_budget_exhausted() => QUOTA_ERROR_CODE,
         _ => detail.code.as_str(),
     };
     json!({ "message": detail.message, "type": kind, "param": null, "code": code })
@@ -64,13 +64,13 @@ mod tests {
     #[test]
     fn a_spent_budget_is_not_asked_again() {
         let failed = |code: &str| Error::TurnFailed { code: code.to_owned(), sentence: "Spent.".to_owned() };
-        let spent = reshape(failed("budget_exhausted").into_response());
+        let spent = reshape_error(failed("budget_exhausted").into_response());
         assert_eq!(spent.status(), StatusCode::TOO_MANY_REQUESTS);
         assert_eq!(spent.headers()["x-should-retry"], "false");
         assert!(!spent.headers().contains_key(header::RETRY_AFTER));
-        let shown = body(&failed("budget_exhausted"));
-        assert_eq!((&shown["type"], &shown["code"]), (&json!(QUOTA), &json!(QUOTA)));
-        let other = reshape(failed("provider_failed").into_response());
+        let shown = error_json(&failed("budget_exhausted"));
+        assert_eq!((&shown["type"], &shown["code"]), (&json!(QUOTA_ERROR_CODE), &json!(QUOTA_ERROR_CODE)));
+        let other = reshape_error(failed("provider_failed").into_response());
         assert_eq!(other.status(), StatusCode::BAD_GATEWAY);
     }
 }

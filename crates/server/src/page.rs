@@ -4,31 +4,31 @@
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY};
 use axum::response::{IntoResponse, Response};
 
-const INDEX: &str = include_str!("../assets/index.html");
-const SCRIPT: &str = include_str!("../assets/chat.js");
-const STYLE: &str = include_str!("../assets/chat.css");
+const INDEX_HTML: &str = include_str!("../assets/index.html");
+const CHAT_SCRIPT: &str = include_str!("../assets/chat.js");
+const CHAT_STYLE: &str = include_str!("../assets/chat.css");
 
 /// For pages: nothing from elsewhere, no script or style that stands in the page itself.
-pub const POLICY: &str = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; \
+pub const PAGE_SECURITY_POLICY: &str = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; \
 form-action 'self'; frame-ancestors 'none'";
 
 /// With `?code=…` too: the page itself trades the code for a login, and takes it out of the address bar.
-pub async fn index() -> Response {
-    file("text/html; charset=utf-8", INDEX)
+pub async fn serve_index() -> Response {
+    static_response("text/html; charset=utf-8", INDEX_HTML)
 }
 
-pub async fn script() -> Response {
-    file("text/javascript; charset=utf-8", SCRIPT)
+pub async fn serve_script() -> Response {
+    static_response("text/javascript; charset=utf-8", CHAT_SCRIPT)
 }
 
-pub async fn style() -> Response {
-    file("text/css; charset=utf-8", STYLE)
+pub async fn serve_style() -> Response {
+    static_response("text/css; charset=utf-8", CHAT_STYLE)
 }
 
-pub fn file(kind: &'static str, text: &'static str) -> Response {
+pub fn static_response(kind: &'static str, text: &'static str) -> Response {
     let headers = [
         (CONTENT_TYPE, kind),
-        (CONTENT_SECURITY_POLICY, POLICY),
+        (CONTENT_SECURITY_POLICY, PAGE_SECURITY_POLICY),
         (REFERRER_POLICY, "no-referrer"),
         (CACHE_CONTROL, "no-store"),
     ];

@@ -9,11 +9,11 @@ use utoipa::IntoParams;
 use crate::error::{Error, Result};
 
 /// Most rows of one page.
-const MOST: usize = 1000;
+const MAX_PAGE_SIZE: usize = 1000;
 
 /// A place in a list: what it is ordered by, and the id that tells equals apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct PagePosition {
     pub at: i64,
     pub id: String,
 }
@@ -22,7 +22,7 @@ pub struct Place {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Page {
+pub struct PageQuery {
     /// At most 1000; 100 if not given.
     #[param(minimum = 1)]
     limit: Option<usize>,
@@ -30,99 +30,102 @@ pub struct Page {
     cursor: Option<String>,
 }
 
-impl Page {
-    pub fn of(&self, list: &'static str) -> Result<Paging> {
-        Paging::of(list, self.limit, self.cursor.as_deref())
+impl PageQuery {
+    pub fn to_request(&self, list: &'static str) -> Result<PageRequest> {
+        PageRequest::from_query(list, self.limit, self.cursor.as_deref())
     }
 }
 
 /// The page a reader wants.
 #[derive(Clone, Debug)]
-pub struct Paging {
+pub struct PageRequest {
     list: &'static str,
     pub limit: usize,
-    pub after: Option<Place>,
+    pub after: Option<PagePosition>,
 }
 
-impl Paging {
+impl PageRequest {
     /// `list` names the list, so that its cursors are told from those of others.
-    pub fn of(list: &'static str, limit: Option<usize>, cursor: Option<&str>) -> Result<Self> {
+    pub fn from_query(list: &'static str, limit: Option<usize>, cursor: Option<&str>) -> Result<Self> {
         let after = match cursor {
-            Some(cursor) => Some(read(list, cursor).ok_or_else(no_cursor)?),
+            Some(cursor) => Some(decode_cursor(list, cursor).ok_or_else(invalid_cursor)?),
             None => None,
         };
         Ok(Self { list, limit: page_size(limit, 100)?, after })
     }
 
     /// Rows to read: one more than are shown tells whether there is another page.
-    pub fn wanted(&self) -> usize {
+    pub fn row_limit(&self) -> usize {
         self.limit + 1
     }
 
     /// Cuts what was read down to the page, and returns the cursor of the next one.
-    pub fn cut<T>(&self, rows: &mut Vec<T>, place: impl Fn(&T) -> Place) -> Option<String> {
+    pub fn cut_page<T>(&self, rows: &mut Vec<T>, place: impl Fn(&T) -> PagePosition) -> Option<String> {
         let more = rows.len() > self.limit;
         rows.truncate(self.limit);
-        rows.last().filter(|_| more).map(|last| write(self.list, &place(last)))
+        rows.last().filter(|_| more).map(|last| encode_cursor(self.list, &place(last)))
     }
 }
 
-pub fn no_cursor() -> Error {
-    Error::invalid("cursor", "must be the next_cursor of a page of this list")
+pub fn invalid_cursor() -> Error {
+    Error::invalid_field("cursor", "must be the next_cursor of a page of this list")
 }
 
 /// How many rows a page has.
 pub fn page_size(limit: Option<usize>, usual: usize) -> Result<usize> {
     match limit {
-        Some(0) => Err(Error::invalid("limit", "must be at least 1")),
-        Some(n) => Ok(n.min(MOST)),
+        Some(0) => Err(Error::invalid_field("limit", "must be at least 1")),
+        Some(n) => Ok(n.min(MAX_PAGE_SIZE)),
         None => Ok(usual),
     }
 }
 
-fn write(list: &str, place: &Place) -> String {
+fn encode_cursor(list: &str, place: &PagePosition) -> String {
     encode_hex(format!("{list} {} {}", place.at, place.id).as_bytes())
 }
 
-fn read(list: &str, cursor: &str) -> Option<Place> {
+fn decode_cursor(list: &str, cursor: &str) -> Option<PagePosition> {
     let text = String::from_utf8(decode_hex(cursor)?).ok()?;
     let (at, id) = text.strip_prefix(list)?.strip_prefix(' ')?.split_once(' ')?;
-    Some(Place { at: at.parse().ok()?, id: id.to_owned() })
+    Some(PagePosition { at: at.parse().ok()?, id: id.to_owned() })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn place(at: i64, id: &str) -> Place {
-        Place { at, id: id.to_owned() }
+    fn place(at: i64, id: &str) -> PagePosition {
+        PagePosition { at, id: id.to_owned() }
     }
 
     #[test]
     fn a_cursor_leads_back_to_its_place_and_is_one_plain_word() {
-        for kept in [place(7, "agent:main:web:dm:a b%2f日本"), place(-1, ""), Place::default()] {
-            let cursor = write("sessions", &kept);
+        for kept in [place(7, "agent:main:web:dm:a b%2f日本"), place(-1, ""), PagePosition::default()] {
+            let cursor = encode_cursor("sessions", &kept);
             assert!(cursor.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{cursor}");
-            assert_eq!(Paging::of("sessions", None, Some(&cursor)).unwrap().after, Some(kept));
+            assert_eq!(PageRequest::from_query("sessions", None, Some(&cursor)).unwrap().after, Some(kept));
         }
     }
 
     #[test]
     fn what_is_no_cursor_of_this_list_is_refused() {
-        let of_turns = write("turns", &place(7, ""));
+        let of_turns = encode_cursor("turns", &place(7, ""));
         for wrong in [of_turns.as_str(), "", "zz", "7", "agent:main", "日"] {
-            assert_eq!(Paging::of("events", None, Some(wrong)).unwrap_err().code(), "invalid_parameter");
+            assert_eq!(
+                PageRequest::from_query("events", None, Some(wrong)).unwrap_err().code(),
+                "invalid_parameter"
+            );
         }
     }
 
     #[test]
     fn a_page_is_cut_to_its_size_and_only_a_full_one_has_a_next() {
-        let paging = Paging::of("turns", Some(2), None).unwrap();
+        let paging = PageRequest::from_query("turns", Some(2), None).unwrap();
         let mut rows = vec![1, 2, 3];
-        let next = paging.cut(&mut rows, |row| place(*row, "")).unwrap();
-        assert_eq!((rows.len(), read("turns", &next)), (2, Some(place(2, ""))));
-        assert_eq!(paging.cut(&mut rows, |row| place(*row, "")), None);
-        assert_eq!(Paging::of("turns", Some(9999), None).unwrap().limit, MOST);
-        assert!(Paging::of("turns", Some(0), None).is_err());
+        let next = paging.cut_page(&mut rows, |row| place(*row, "")).unwrap();
+        assert_eq!((rows.len(), decode_cursor("turns", &next)), (2, Some(place(2, ""))));
+        assert_eq!(paging.cut_page(&mut rows, |row| place(*row, "")), None);
+        assert_eq!(PageRequest::from_query("turns", Some(9999), None).unwrap().limit, MAX_PAGE_SIZE);
+        assert!(PageRequest::from_query("turns", Some(0), None).is_err());
     }
 }

@@ -16,24 +16,24 @@ use crate::error::Error;
 use crate::state::AppState;
 
 /// A server that knows what must not go out.
-pub trait Hides {
+pub trait HasRedactor {
     fn redactor(&self) -> Arc<Redactor>;
 }
 
-impl Hides for AppState {
+impl HasRedactor for AppState {
     fn redactor(&self) -> Arc<Redactor> {
         self.engine.redactor()
     }
 }
 
-impl Hides for ControlState {
+impl HasRedactor for ControlState {
     fn redactor(&self) -> Arc<Redactor> {
         self.control.redactor()
     }
 }
 
 /// Outside of whatever shapes errors, so that every shape is clean.
-pub async fn clean<S: Hides>(State(app): State<S>, request: Request, next: Next) -> Response {
+pub async fn redact_errors<S: HasRedactor>(State(app): State<S>, request: Request, next: Next) -> Response {
     let response = next.run(request).await;
     if response.extensions().get::<Error>().is_none() {
         return response;

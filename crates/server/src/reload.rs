@@ -3,9 +3,9 @@
 use polyclaw_domain::port::BoxFuture;
 
 /// The sections that take effect at the next start; everything else does now.
-pub type Later = Vec<&'static str>;
+pub type RestartSections = Vec<&'static str>;
 
-pub trait Reload: Send + Sync {
+pub trait ConfigReloader: Send + Sync {
     /// Either all of the new config holds from the next turn on, or the old one stays and this says why.
-    fn reload(&self) -> BoxFuture<'_, Result<Later, String>>;
+    fn reload_config(&self) -> BoxFuture<'_, Result<RestartSections, String>>;
 }

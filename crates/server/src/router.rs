@@ -12,134 +12,137 @@ use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::error::Error;
-use crate::http::document::Refusals;
+use crate::http::document::CommonRefusals;
 use crate::http::{
     agents, approvals, channels, cleanup, commands, config, context, cron, delegations, document, events,
     files, health, history, hooks, logins, mcp, media, memory, messages, models, monitor, outbox, pairing,
     route, runs, sessions, skills, status, stream, teams, tools, transcript, tree, turns, usage,
 };
-use crate::metrics::Metrics;
+use crate::metrics::HttpMetrics;
+use crate::route_table::{RouteTable, calls};
 use crate::state::AppState;
-use crate::table::{Table, calls};
 use crate::{a2a, app, guard, login, mcp as tool_server, observe, openai, page, redact, ws};
 
 /// Where all of the instance's own calls are.
-const API: &str = "/api/v1";
+const API_PREFIX: &str = "/api/v1";
 
 /// Calls that need the token.
-fn api() -> Table<AppState> {
-    Table::new([
-        calls!(sessions::list, sessions::create),
-        calls!(sessions::show, sessions::change, sessions::delete),
-        calls!(cleanup::run),
-        calls!(sessions::stop),
-        calls!(sessions::renew),
-        calls!(sessions::compact),
-        calls!(tree::show),
-        calls!(runs::list),
-        calls!(runs::show),
-        calls!(runs::dismiss),
-        calls!(delegations::list),
-        calls!(messages::send),
-        calls!(commands::run),
-        calls!(transcript::page),
-        calls!(transcript::backlog),
-        calls!(stream::frames),
-        calls!(turns::list),
-        calls!(turns::show),
-        calls!(history::list),
-        calls!(agents::list, agents::create),
-        calls!(agents::show, agents::change, agents::delete),
-        calls!(agents::tools),
-        calls!(files::show, files::write),
-        calls!(memory::list, memory::store, memory::forget_all),
-        calls!(memory::import),
-        calls!(memory::status),
-        calls!(memory::show, memory::forget),
-        calls!(context::show),
-        calls!(skills::list),
-        calls!(mcp::list),
-        calls!(models::list),
-        calls!(tools::list),
-        calls!(tools::explain),
-        calls!(usage::totals),
-        calls!(cron::list, cron::create),
-        calls!(cron::show, cron::change, cron::delete),
-        calls!(cron::run),
-        calls!(teams::list, teams::create),
-        calls!(teams::show),
-        calls!(teams::join),
-        calls!(teams::plan::show, teams::plan::answer),
-        calls!(teams::tasks, teams::add_task),
-        calls!(teams::work::claim),
-        calls!(teams::work::start),
-        calls!(teams::work::complete),
-        calls!(teams::work::release),
-        calls!(teams::work::assign),
-        calls!(teams::work::reopen),
-        calls!(teams::work::delete),
-        calls!(teams::letters, teams::send),
-        calls!(teams::log),
-        calls!(teams::lead),
-        calls!(teams::shutdown),
-        calls!(events::list),
-        calls!(outbox::list),
-        calls!(outbox::resend),
-        calls!(outbox::dismiss),
-        calls!(approvals::list),
-        calls!(approvals::show, approvals::decide),
-        calls!(pairing::list, pairing::approve, pairing::revoke),
-        calls!(route::explain),
-        calls!(channels::list),
-        calls!(config::reload),
-        calls!(logins::list, logins::create),
-        calls!(logins::end),
-        calls!(status::counts),
-        calls!(monitor::metrics),
-        calls!(document::openapi),
-        calls!(media::show),
-        calls!(ws::open),
+fn api_routes() -> RouteTable<AppState> {
+    RouteTable::new([
+        calls!(sessions::list_sessions, sessions::create_session),
+        calls!(sessions::show_session, sessions::update_session, sessions::delete_session),
+        calls!(cleanup::clean_up_sessions),
+        calls!(sessions::stop_session),
+        calls!(sessions::reset_session),
+        calls!(sessions::compact_session),
+        calls!(tree::show_tree),
+        calls!(runs::list_runs),
+        calls!(runs::show_run),
+        calls!(runs::dismiss_run),
+        calls!(delegations::list_delegations),
+        calls!(messages::send_message),
+        calls!(commands::run_command),
+        calls!(transcript::read_transcript),
+        calls!(transcript::show_backlog),
+        calls!(stream::stream_session),
+        calls!(turns::list_turns),
+        calls!(turns::show_turn),
+        calls!(history::list_history),
+        calls!(agents::list_agents, agents::create_agent),
+        calls!(agents::show_agent, agents::update_agent, agents::delete_agent),
+        calls!(agents::list_agent_tools),
+        calls!(files::show_agent_file, files::write_agent_file),
+        calls!(memory::list_memories, memory::store_memory, memory::forget_memories),
+        calls!(memory::import_memories),
+        calls!(memory::memory_status),
+        calls!(memory::show_memory, memory::forget_memory),
+        calls!(context::show_context),
+        calls!(skills::list_skills),
+        calls!(mcp::list_mcp_servers),
+        calls!(models::list_models),
+        calls!(tools::list_tools),
+        calls!(tools::explain_tool),
+        calls!(usage::show_usage),
+        calls!(cron::list_cron_jobs, cron::create_cron_job),
+        calls!(cron::show_cron_job, cron::update_cron_job, cron::delete_cron_job),
+        calls!(cron::run_cron_job),
+        calls!(teams::list_teams, teams::create_team),
+        calls!(teams::show_team),
+        calls!(teams::join_team),
+        calls!(teams::plan::show_plan, teams::plan::answer_plan),
+        calls!(teams::list_team_tasks, teams::add_task),
+        calls!(teams::tasks::claim_task),
+        calls!(teams::tasks::start_task),
+        calls!(teams::tasks::complete_task),
+        calls!(teams::tasks::release_task),
+        calls!(teams::tasks::assign_task),
+        calls!(teams::tasks::reopen_task),
+        calls!(teams::tasks::delete_task),
+        calls!(teams::list_team_messages, teams::send_team_message),
+        calls!(teams::read_task_log),
+        calls!(teams::set_lead),
+        calls!(teams::shut_down_team),
+        calls!(events::list_events),
+        calls!(outbox::list_outbox),
+        calls!(outbox::resend_outbox_message),
+        calls!(outbox::dismiss_outbox_message),
+        calls!(approvals::list_approvals),
+        calls!(approvals::show_approval, approvals::decide_approval),
+        calls!(pairing::list_pairings, pairing::approve_pairing, pairing::revoke_pairing),
+        calls!(route::explain_route),
+        calls!(channels::list_channels),
+        calls!(config::reload_config),
+        calls!(logins::list_logins, logins::create_login),
+        calls!(logins::end_login),
+        calls!(status::show_status),
+        calls!(monitor::show_metrics),
+        calls!(document::serve_openapi),
+        calls!(media::show_media),
+        calls!(ws::open_socket),
     ])
 }
 
 /// Calls anybody on an allowed host may make; they tell nothing secret.
-fn public() -> Table<AppState> {
-    Table::new([calls!(health::health), calls!(health::ready)])
+fn public_routes() -> RouteTable<AppState> {
+    RouteTable::new([calls!(health::show_health), calls!(health::show_readiness)])
 }
 
 /// The shapes of other people's clients.
 fn openai_api() -> Router<AppState> {
     Router::new()
-        .route("/v1/chat/completions", post(openai::chat::complete))
-        .route("/v1/responses", post(openai::responses::create))
-        .route("/v1/models", get(openai::models::list))
-        .route("/v1/models/{*id}", get(openai::models::show))
+        .route("/v1/chat/completions", post(openai::chat::create_completion))
+        .route("/v1/responses", post(openai::responses::create_response))
+        .route("/v1/models", get(openai::models::list_models))
+        .route("/v1/models/{*id}", get(openai::models::show_model))
 }
 
 fn a2a_api() -> Router<AppState> {
     Router::new()
-        .route("/.well-known/agent-card.json", get(a2a::card))
+        .route("/.well-known/agent-card.json", get(a2a::default_agent_card))
         .route("/a2a/{agent}/.well-known/agent-card.json", get(a2a::agent_card))
-        .route("/a2a/{agent}", post(a2a::call))
+        .route("/a2a/{agent}", post(a2a::handle_rpc))
 }
 
-fn rest() -> Router<AppState> {
+fn other_routes() -> Router<AppState> {
     Router::new()
-        .route("/hooks/{name}", post(hooks::receive))
-        .route("/channels/{channel}/{account}", get(channels::called).post(channels::called))
-        .route("/health", get(health::health))
-        .route("/ready", get(health::ready))
-        .route("/login", post(login::redeem::<AppState>))
-        .route("/", get(page::index))
-        .route("/chat.js", get(page::script))
-        .route("/chat.css", get(page::style))
-        .route("/app", get(app::folder))
-        .route(app::FOLDER, get(app::index))
-        .route("/app/{*file}", get(app::file))
+        .route("/hooks/{name}", post(hooks::receive_hook))
+        .route(
+            "/channels/{channel}/{account}",
+            get(channels::receive_webhook).post(channels::receive_webhook),
+        )
+        .route("/health", get(health::show_health))
+        .route("/ready", get(health::show_readiness))
+        .route("/login", post(login::redeem_login::<AppState>))
+        .route("/", get(page::serve_index))
+        .route("/chat.js", get(page::serve_script))
+        .route("/chat.css", get(page::serve_style))
+        .route("/app", get(app::redirect_to_app))
+        .route(app::APP_PATH, get(app::serve_index))
+        .route("/app/{*file}", get(app::serve_file))
 }
 
 /// Whoever asks too much of a session is told to wait.
-const REFUSALS: Refusals = Refusals { always: &[], changing: &[429] };
+const COMMON_REFUSALS: CommonRefusals = CommonRefusals { always: &[], changing: &[429] };
 
 const OTHER_ROUTES: [&str; 20] = [
     "/v1/chat/completions",
@@ -164,50 +167,54 @@ const OTHER_ROUTES: [&str; 20] = [
     "/app/{*file}",
 ];
 
-pub fn router(state: AppState) -> Router {
-    let protected = from_fn_with_state(state.clone(), guard::token);
-    let routes = api();
-    let paths =
-        routes.paths(API).into_iter().chain(public().paths(API)).chain(OTHER_ROUTES.map(str::to_owned));
-    let metrics = Arc::new(Metrics::new(paths));
-    let routes = routes.router(API);
-    let clean = from_fn_with_state(state.clone(), redact::clean::<AppState>);
+pub fn instance_router(state: AppState) -> Router {
+    let protected = from_fn_with_state(state.clone(), guard::authenticate);
+    let routes = api_routes();
+    let paths = routes
+        .full_paths(API_PREFIX)
+        .into_iter()
+        .chain(public_routes().full_paths(API_PREFIX))
+        .chain(OTHER_ROUTES.map(str::to_owned));
+    let metrics = Arc::new(HttpMetrics::new(paths));
+    let routes = routes.into_router(API_PREFIX);
+    let clean = from_fn_with_state(state.clone(), redact::redact_errors::<AppState>);
     let tools = routes.clone().layer(clean).with_state(state.clone());
-    let tools = tool_server::endpoint(tools, state.clone());
+    let tools = tool_server::mcp_endpoint(tools, state.clone());
     routes
         .merge(openai_api())
         .merge(a2a_api())
-        .route("/metrics", get(monitor::metrics))
+        .route("/metrics", get(monitor::show_metrics))
         .route("/mcp", tools)
         .route_layer(protected)
-        .merge(public().router(API))
-        .merge(rest())
+        .merge(public_routes().into_router(API_PREFIX))
+        .merge(other_routes())
         .method_not_allowed_fallback(wrong_method)
-        .fallback(unknown)
-        .layer(from_fn_with_state(state.clone(), guard::place::<AppState>))
-        .layer(Extension(document::Document::new(written)))
+        .fallback(unknown_route)
+        .layer(from_fn_with_state(state.clone(), guard::check_host_and_origin::<AppState>))
+        .layer(Extension(document::OpenApiDocument::new(openapi_bytes)))
         .layer(Extension(Arc::clone(&metrics)))
-        .layer(from_fn_with_state(metrics, observe::observe))
-        .layer(from_fn_with_state(state.clone(), redact::clean::<AppState>))
+        .layer(from_fn_with_state(metrics, observe::observe_request))
+        .layer(from_fn_with_state(state.clone(), redact::redact_errors::<AppState>))
         .with_state(state)
 }
 
 /// The OpenAPI document of `/api/v1`.
 pub fn openapi() -> OpenApi {
-    let described = OpenApiRouter::with_openapi(document::info());
-    let (_, mut document) = described.nest(API, api().and(public()).described()).split_for_parts();
-    document::finish(&mut document, &REFUSALS);
+    let described = OpenApiRouter::with_openapi(document::instance_document());
+    let (_, mut document) =
+        described.nest(API_PREFIX, api_routes().merge(public_routes()).openapi_router()).split_for_parts();
+    document::finish_document(&mut document, &COMMON_REFUSALS);
     document
 }
 
 /// As it is sent. Sockets have no place in the paths of a document: their frames stand beside the other schemas.
-fn written() -> Bytes {
+fn openapi_bytes() -> Bytes {
     let mut whole = serde_json::to_value(openapi()).unwrap_or_default();
-    whole["components"]["schemas"]["Frame"] = stream::schema();
+    whole["components"]["schemas"]["Frame"] = stream::frame_schema();
     whole.to_string().into()
 }
 
-pub async fn unknown(request: Request) -> Error {
+pub async fn unknown_route(request: Request) -> Error {
     Error::UnknownRoute(quote_safely(request.uri().path()))
 }
 

@@ -13,29 +13,29 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use crate::patience::Patient;
+use crate::idle_timeout::IdleTimeout;
 
 /// A client that has not sent its headers by then is let go.
-const HEADER_LIMIT: Duration = Duration::from_secs(10);
-const MAX_HEADERS: usize = 64 * 1024;
+const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+const MAX_HEADER_BYTES: usize = 64 * 1024;
 /// Calls that wait for an answer may end in peace for this long.
-const GRACE: Duration = Duration::from_secs(30);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 /// A client that takes nothing of what it is sent for this long is let go.
-const WRITE_LIMIT: Duration = Duration::from_secs(30);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Connections at once. Those beyond wait to be accepted; none of a stranger lives long.
-const MOST: usize = 8192;
+const MAX_CONNECTIONS: usize = 8192;
 /// How often the log says that nothing can be accepted.
-const SAY_AGAIN: Duration = Duration::from_secs(10);
+const ACCEPT_ERROR_LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-type Accepted = std::io::Result<(TcpStream, SocketAddr)>;
+type AcceptedConnection = std::io::Result<(TcpStream, SocketAddr)>;
 
 /// Tells streams, which never end by themselves, that the server goes down.
 #[derive(Clone)]
-pub struct Closing(watch::Receiver<bool>);
+pub struct ShutdownSignal(watch::Receiver<bool>);
 
-impl Closing {
+impl ShutdownSignal {
     /// Returns when the server goes down.
-    pub async fn wait(&mut self) {
+    pub async fn wait_for_shutdown(&mut self) {
         // An error means that the server is gone altogether.
         let _ = self.0.wait_for(|closing| *closing).await;
     }
@@ -48,22 +48,22 @@ pub async fn serve(
     shutdown: impl Future<Output = ()>,
 ) -> std::io::Result<()> {
     let (close, closing) = watch::channel(false);
-    let closing = Closing(closing);
+    let closing = ShutdownSignal(closing);
     let router = router.layer(Extension(closing.clone()));
     let mut shutdown = pin!(shutdown);
-    let mut trouble = Trouble::default();
-    let room = Arc::new(Semaphore::new(MOST));
+    let mut trouble = AcceptErrorLog::default();
+    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         tokio::select! {
-            (accepted, place) = accept(&listener, &room) => match accepted {
+            (accepted, place) = accept_connection(&listener, &room) => match accepted {
                 Ok((stream, _)) => {
-                    let talk = talk(stream, router.clone(), closing.clone());
+                    let talk = serve_connection(stream, router.clone(), closing.clone());
                     tokio::spawn(async move {
                         talk.await;
                         drop(place);
                     });
                 }
-                Err(error) => trouble.pause(&error).await,
+                Err(error) => trouble.log_and_pause(&error).await,
             },
             () = &mut shutdown => break,
         }
@@ -71,33 +71,39 @@ pub async fn serve(
     drop((listener, router, closing));
     let _ = close.send(true);
     // Every connection and stream holds the other end until it is done.
-    if tokio::time::timeout(GRACE, close.closed()).await.is_err() {
+    if tokio::time::timeout(SHUTDOWN_TIMEOUT, close.closed()).await.is_err() {
         tracing::warn!("some connections did not end in time and are cut");
     }
     Ok(())
 }
 
 /// The next connection, once there is a place for it.
-async fn accept(listener: &TcpListener, room: &Arc<Semaphore>) -> (Accepted, Option<OwnedSemaphorePermit>) {
+async fn accept_connection(
+    listener: &TcpListener,
+    room: &Arc<Semaphore>,
+) -> (AcceptedConnection, Option<OwnedSemaphorePermit>) {
     // It is never closed, so there is a place in the end.
     let place = Arc::clone(room).acquire_owned().await.ok();
     (listener.accept().await, place)
 }
 
-async fn talk(stream: TcpStream, router: Router, mut closing: Closing) {
+async fn serve_connection(stream: TcpStream, router: Router, mut closing: ShutdownSignal) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection ended at once");
     }
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_LIMIT)
-        .max_buf_size(MAX_HEADERS)
-        .serve_connection(TokioIo::new(Patient::new(stream, WRITE_LIMIT)), TowerToHyperService::new(router))
+        .header_read_timeout(HEADER_TIMEOUT)
+        .max_buf_size(MAX_HEADER_BYTES)
+        .serve_connection(
+            TokioIo::new(IdleTimeout::new(stream, WRITE_TIMEOUT)),
+            TowerToHyperService::new(router),
+        )
         .with_upgrades();
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        () = closing.wait() => {
+        () = closing.wait_for_shutdown() => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -109,19 +115,19 @@ async fn talk(stream: TcpStream, router: Router, mut closing: Closing) {
 
 /// Out of descriptors, for example: those in use come back, so the listener waits and goes on.
 #[derive(Default)]
-struct Trouble {
-    said: Option<Instant>,
+struct AcceptErrorLog {
+    last_logged: Option<Instant>,
 }
 
-impl Trouble {
-    async fn pause(&mut self, error: &std::io::Error) {
+impl AcceptErrorLog {
+    async fn log_and_pause(&mut self, error: &std::io::Error) {
         use std::io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
         if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
             return;
         }
         // Each try fails alike; a line for each would fill the disk next.
-        if self.said.is_none_or(|at| at.elapsed() > SAY_AGAIN) {
-            self.said = Some(Instant::now());
+        if self.last_logged.is_none_or(|at| at.elapsed() > ACCEPT_ERROR_LOG_INTERVAL) {
+            self.last_logged = Some(Instant::now());
             tracing::error!(%error, "no connection can be accepted");
         }
         tokio::time::sleep(Duration::from_millis(100)).await;

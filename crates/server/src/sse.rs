@@ -10,18 +10,18 @@ use futures_util::{StreamExt, stream};
 use serde::Serialize;
 
 /// A comment is sent after this much silence, so that nobody in between hangs up.
-pub const QUIET: Duration = Duration::from_secs(15);
-pub const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
-pub const DONE: Bytes = Bytes::from_static(b"data: [DONE]\n\n");
+pub const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
+pub const KEEP_ALIVE_COMMENT: Bytes = Bytes::from_static(b": keep-alive\n\n");
+pub const DONE_EVENT: Bytes = Bytes::from_static(b"data: [DONE]\n\n");
 
 /// Writes events; `None` after the last.
-pub trait Source: Send + 'static {
-    fn next(&mut self) -> impl Future<Output = Option<Bytes>> + Send;
+pub trait EventSource: Send + 'static {
+    fn next_bytes(&mut self) -> impl Future<Output = Option<Bytes>> + Send;
 }
 
-pub fn response(source: impl Source) -> Response {
+pub fn stream_response(source: impl EventSource) -> Response {
     let events = stream::unfold(source, |mut source| async move {
-        let bytes = source.next().await?;
+        let bytes = source.next_bytes().await?;
         Some((bytes, source))
     });
     let body = Body::from_stream(events.map(Ok::<_, std::convert::Infallible>));
@@ -35,18 +35,18 @@ pub fn response(source: impl Source) -> Response {
 }
 
 /// `data: <json>`, with what stands before it.
-pub fn event(before: &str, data: &impl Serialize) -> Bytes {
+pub fn encode_event(before: &str, data: &impl Serialize) -> Bytes {
     let mut out = Vec::with_capacity(256);
     out.extend_from_slice(before.as_bytes());
     out.extend_from_slice(b"data: ");
     if serde_json::to_writer(&mut out, data).is_err() {
         // Nothing we send can fail to be JSON; an event cut short would break the stream.
-        return KEEP_ALIVE;
+        return KEEP_ALIVE_COMMENT;
     }
     out.extend_from_slice(b"\n\n");
     out.into()
 }
 
-pub fn data(data: &impl Serialize) -> Bytes {
-    event("", data)
+pub fn encode_data(data: &impl Serialize) -> Bytes {
+    encode_event("", data)
 }

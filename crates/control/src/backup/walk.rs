@@ -12,18 +12,18 @@ use polyclaw_store::registry::InstanceRecord;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use super::list::{Entry, LIST, describe};
-use super::{SECRETS_KEY, SecretKeys};
+use super::manifest::{BackupEntry, MANIFEST_FILE, describe_file};
+use super::{SECRETS_KEY_FILE, SecretKeys};
 use crate::error::{Error, Result};
 use crate::file;
-use crate::place::HOME;
-use crate::remove::ASIDE;
+use crate::instance_paths::HOME_FOLDER;
+use crate::remove::REMOVED_PREFIX;
 
-const REGISTRY: &str = "cp/registry.db";
+const REGISTRY_PATH: &str = "cp/registry.db";
 /// Weights can be fetched again, logs and runs of programs are over.
-const LEFT_OUT: [&str; 4] = ["models", "tmp", "logs", "cp"];
+const EXCLUDED_FOLDERS: [&str; 4] = ["models", "tmp", "logs", "cp"];
 /// Notes of running processes, and what databases keep beside themselves.
-const PASSING: [&str; 11] = [
+const TRANSIENT_SUFFIXES: [&str; 11] = [
     ".lock",
     ".pid",
     ".url",
@@ -38,117 +38,117 @@ const PASSING: [&str; 11] = [
 ];
 /// A database of a team is copied before that of its sessions: what it tells twice is known there, what it took for
 /// told would be lost.
-const FIRST: &str = "teams";
+const FOLDER_COPIED_FIRST: &str = "teams";
 
-pub(super) struct Walk<'a> {
+pub(super) struct BackupWalk<'a> {
     home: &'a Path,
     to: &'a Path,
     keys: SecretKeys,
-    pub entries: Vec<Entry>,
+    pub entries: Vec<BackupEntry>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> BackupWalk<'a> {
     pub fn new(home: &'a Path, to: &'a Path, keys: SecretKeys) -> Self {
         Self { home, to, keys, entries: Vec::new() }
     }
 
     /// The registry first: what it knows is then copied, and an instance made meanwhile is not half in it.
-    pub fn home(&mut self) -> Result<()> {
-        let instances = self.registry()?;
-        self.instance(Path::new(""))?;
-        for one in instances.iter().filter(|one| one.folder != HOME) {
+    pub fn copy_home(&mut self) -> Result<()> {
+        let instances = self.copy_registry()?;
+        self.copy_instance(Path::new(""))?;
+        for one in instances.iter().filter(|one| one.folder != HOME_FOLDER) {
             let folder = Path::new(&one.folder);
             if !self.home.join(folder).is_dir() {
                 return Err(Error::Busy(one.name.to_string()));
             }
-            self.instance(folder)?;
+            self.copy_instance(folder)?;
         }
         for name in ["cp/token", "cp/node"] {
             if self.home.join(name).is_file() {
-                self.file(Path::new(name))?;
+                self.copy_file(Path::new(name))?;
             }
         }
         Ok(())
     }
 
-    fn registry(&mut self) -> Result<Vec<InstanceRecord>> {
-        let path = Path::new(REGISTRY);
+    fn copy_registry(&mut self) -> Result<Vec<InstanceRecord>> {
+        let path = Path::new(REGISTRY_PATH);
         if !self.home.join(path).exists() {
             return Ok(Vec::new());
         }
-        self.make(Path::new("cp"))?;
+        self.make_folder(Path::new("cp"))?;
         let instances = polyclaw_store::copy_registry(&self.home.join(path), &self.to.join(path))?;
-        self.note(path)?;
+        self.add_entry(path)?;
         Ok(instances)
     }
 
-    fn instance(&mut self, folder: &Path) -> Result<()> {
-        self.make(folder)?;
-        let mut names = self.names(folder)?;
-        names.sort_by_key(|name| (name != FIRST, name.clone()));
+    fn copy_instance(&mut self, folder: &Path) -> Result<()> {
+        self.make_folder(folder)?;
+        let mut names = self.list_names(folder)?;
+        names.sort_by_key(|name| (name != FOLDER_COPIED_FIRST, name.clone()));
         let leaves_out = |name: &OsStr| {
-            let is_key = name == SECRETS_KEY && self.keys == SecretKeys::LeftOut;
-            is_key || LEFT_OUT.contains(&name.to_string_lossy().as_ref())
+            let is_key = name == SECRETS_KEY_FILE && self.keys == SecretKeys::LeftOut;
+            is_key || EXCLUDED_FOLDERS.contains(&name.to_string_lossy().as_ref())
         };
         names.retain(|name| !leaves_out(name));
         for name in &names {
-            self.entry(&folder.join(name))?;
+            self.copy_entry(&folder.join(name))?;
         }
         Ok(())
     }
 
-    fn entry(&mut self, path: &Path) -> Result<()> {
+    fn copy_entry(&mut self, path: &Path) -> Result<()> {
         let from = self.home.join(path);
         let Ok(kind) = fs::symlink_metadata(&from).map(|found| found.file_type()) else {
             // Whoever made it took it away again.
             return Ok(());
         };
         if kind.is_dir() {
-            self.make(path)?;
-            return self.names(path)?.iter().try_for_each(|name| self.entry(&path.join(name)));
+            self.make_folder(path)?;
+            return self.list_names(path)?.iter().try_for_each(|name| self.copy_entry(&path.join(name)));
         }
-        if kind.is_file() || kind.is_symlink() { self.file(path) } else { Ok(()) }
+        if kind.is_file() || kind.is_symlink() { self.copy_file(path) } else { Ok(()) }
     }
 
-    fn names(&self, folder: &Path) -> Result<Vec<std::ffi::OsString>> {
+    fn list_names(&self, folder: &Path) -> Result<Vec<std::ffi::OsString>> {
         let at = self.home.join(folder);
-        let listed = fs::read_dir(&at).map_err(|error| Error::files(&at, &error))?;
+        let listed = fs::read_dir(&at).map_err(|error| Error::from_io(&at, &error))?;
         let names = listed.flatten().map(|entry| entry.file_name());
         let is_left_out =
-            |name: &OsStr| is_cache(folder, name) || (is_passing(name) && !is_of_servers(folder));
-        let mut names: Vec<_> = names.filter(|name| is_of_agents(folder) || !is_left_out(name)).collect();
+            |name: &OsStr| is_cache(folder, name) || (is_transient(name) && !is_of_servers(folder));
+        let mut names: Vec<_> = names.filter(|name| is_agent_content(folder) || !is_left_out(name)).collect();
         names.sort();
         Ok(names)
     }
 
-    fn make(&self, folder: &Path) -> Result<()> {
+    fn make_folder(&self, folder: &Path) -> Result<()> {
         let at = self.to.join(folder);
-        file::make_private(&at).map_err(|error| Error::files(&at, &error))
+        file::make_private(&at).map_err(|error| Error::from_io(&at, &error))
     }
 
-    fn file(&mut self, path: &Path) -> Result<()> {
+    fn copy_file(&mut self, path: &Path) -> Result<()> {
         let (from, to) = (self.home.join(path), self.to.join(path));
-        let is_ours = !is_of_agents(path) && !is_of_servers(path);
+        let is_ours = !is_agent_content(path) && !is_of_servers(path);
         if path.extension().is_some_and(|end| end == "db") && is_ours && is_database(&from) {
             polyclaw_store::copy_sqlite_file(&from, &to)?;
         } else {
-            match self.copy(path) {
+            match self.copy_without_links(path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-                copied => copied.map_err(|error| Error::files(&from, &error))?,
+                copied => copied.map_err(|error| Error::from_io(&from, &error))?,
             }
         }
-        self.note(path)
+        self.add_entry(path)
     }
 
     /// Copies what is there as it is opened: agents may put a link in its place, or in that of a folder above it, at
     /// any moment, and no link is followed.
-    fn copy(&self, path: &Path) -> io::Result<()> {
+    fn copy_without_links(&self, path: &Path) -> io::Result<()> {
         let parent = open_below(self.home, path.parent().unwrap_or(Path::new("")))?;
         let (name, to) = (path.file_name().ok_or(io::ErrorKind::NotFound)?, self.to.join(path));
         // A pipe must not be waited for.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         match rustix::fs::openat(&parent, name, flags, Mode::empty()) {
-            Ok(file) => copy_open(fs::File::from(file), &to),
+            Ok(file) => copy_from_open_file(fs::File::from(file), &to),
             Err(Errno::LOOP) => {
                 let link = rustix::fs::readlinkat(&parent, name, Vec::new())?;
                 std::os::unix::fs::symlink(OsStr::from_bytes(link.as_bytes()), to)
@@ -158,10 +158,10 @@ impl<'a> Walk<'a> {
     }
 
     /// What was copied is on the list from now on.
-    fn note(&mut self, path: &Path) -> Result<()> {
+    fn add_entry(&mut self, path: &Path) -> Result<()> {
         let to = self.to.join(path);
-        let entry = describe(path.to_string_lossy().into_owned(), &to);
-        self.entries.push(entry.map_err(|error| Error::files(&to, &error))?);
+        let entry = describe_file(path.to_string_lossy().into_owned(), &to);
+        self.entries.push(entry.map_err(|error| Error::from_io(&to, &error))?);
         Ok(())
     }
 }
@@ -180,7 +180,7 @@ fn open_below(root: &Path, folder: &Path) -> io::Result<OwnedFd> {
     }
 }
 
-fn copy_open(mut from: fs::File, to: &Path) -> io::Result<()> {
+fn copy_from_open_file(mut from: fs::File, to: &Path) -> io::Result<()> {
     let meta = from.metadata()?;
     if !meta.is_file() {
         return Err(io::ErrorKind::NotFound.into());
@@ -191,7 +191,7 @@ fn copy_open(mut from: fs::File, to: &Path) -> io::Result<()> {
 }
 
 /// What agents keep is theirs, whatever it is called and whether it is whole.
-fn is_of_agents(path: &Path) -> bool {
+fn is_agent_content(path: &Path) -> bool {
     path.iter().any(|part| part == "workspace" || part == "workspaces" || part == "skills")
 }
 
@@ -201,9 +201,11 @@ fn is_of_servers(path: &Path) -> bool {
     path.iter().any(|part| part == "mcp")
 }
 
-fn is_passing(name: &OsStr) -> bool {
+fn is_transient(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
-    name == LIST || name.starts_with(ASIDE) || PASSING.iter().any(|end| name.ends_with(end))
+    name == MANIFEST_FILE
+        || name.starts_with(REMOVED_PREFIX)
+        || TRANSIENT_SUFFIXES.iter().any(|end| name.ends_with(end))
 }
 
 /// What an MCP server has downloaded into its own folder can be fetched again.
@@ -222,23 +224,23 @@ fn is_database(path: &Path) -> bool {
 }
 
 /// Every file in a backup but the list itself.
-pub(super) fn listed(folder: &Path) -> Result<Vec<Entry>> {
+pub(super) fn list_entries(folder: &Path) -> Result<Vec<BackupEntry>> {
     let (mut found, mut open) = (Vec::new(), vec![PathBuf::new()]);
     while let Some(below) = open.pop() {
         let at = folder.join(&below);
-        for entry in fs::read_dir(&at).map_err(|error| Error::files(&at, &error))?.flatten() {
+        for entry in fs::read_dir(&at).map_err(|error| Error::from_io(&at, &error))?.flatten() {
             let path = below.join(entry.file_name());
             let at = folder.join(&path);
             match fs::symlink_metadata(&at) {
                 Ok(kind) if kind.is_dir() => open.push(path),
-                _ if path == Path::new(LIST) => {}
+                _ if path == Path::new(MANIFEST_FILE) => {}
                 _ => {
                     let what = path.to_string_lossy().into_owned();
-                    let entry = describe(what.clone(), &at).map_err(|error| match error.kind() {
+                    let entry = describe_file(what.clone(), &at).map_err(|error| match error.kind() {
                         io::ErrorKind::InvalidInput => {
                             Error::BadBackup { what, why: "is no file, folder or link".to_owned() }
                         }
-                        _ => Error::files(&at, &error),
+                        _ => Error::from_io(&at, &error),
                     });
                     found.push(entry?);
                 }
@@ -251,7 +253,7 @@ pub(super) fn listed(folder: &Path) -> Result<Vec<Entry>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::Place;
+    use crate::instance_paths::InstancePaths;
 
     /// What an agent does in the moment between the look and the copy: the copy must see it.
     #[test]
@@ -266,12 +268,12 @@ mod tests {
         fs::write(home.join("workspace/a/key"), "mine").unwrap();
         std::os::unix::fs::symlink(secret.join("key"), home.join("workspace/link")).unwrap();
         std::os::unix::fs::symlink(&secret, home.join("workspace/b")).unwrap();
-        let walk = Walk::new(&home, &to, SecretKeys::Included);
-        walk.copy(Path::new("workspace/a/key")).unwrap();
+        let walk = BackupWalk::new(&home, &to, SecretKeys::Included);
+        walk.copy_without_links(Path::new("workspace/a/key")).unwrap();
         assert_eq!(fs::read_to_string(to.join("workspace/a/key")).unwrap(), "mine");
-        walk.copy(Path::new("workspace/link")).unwrap();
+        walk.copy_without_links(Path::new("workspace/link")).unwrap();
         assert_eq!(fs::read_link(to.join("workspace/link")).unwrap(), secret.join("key"), "a link stays one");
-        let swapped = walk.copy(Path::new("workspace/b/key")).unwrap_err();
+        let swapped = walk.copy_without_links(Path::new("workspace/b/key")).unwrap_err();
         assert_eq!(swapped.kind(), io::ErrorKind::NotFound);
     }
 
@@ -299,9 +301,9 @@ mod tests {
         std::os::unix::fs::symlink(home.join("sessions.db"), home.join("mcp/lab/y.db")).unwrap();
         let (from, copy) = (home.clone(), to.clone());
         in_time(move || {
-            let mut walk = Walk::new(&from, &copy, SecretKeys::Included);
-            walk.make(Path::new("")).unwrap();
-            walk.entry(Path::new("mcp")).unwrap();
+            let mut walk = BackupWalk::new(&from, &copy, SecretKeys::Included);
+            walk.make_folder(Path::new("")).unwrap();
+            walk.copy_entry(Path::new("mcp")).unwrap();
             assert!(!is_database(&from.join("z.db")));
         });
         assert!(!to.join("mcp/lab/x.db").exists());
@@ -314,11 +316,11 @@ mod tests {
         let room = tempfile::tempdir().unwrap();
         let backup = room.path().to_owned();
         fifo(&backup.join("config.toml"));
-        let refused = in_time(move || listed(&backup)).unwrap_err();
+        let refused = in_time(move || list_entries(&backup)).unwrap_err();
         assert_eq!(refused.code(), "backup_damaged", "{refused}");
         let backup = room.path().to_owned();
-        fifo(&backup.join(LIST));
-        assert!(in_time(move || super::super::list::List::read(&backup)).is_err());
+        fifo(&backup.join(MANIFEST_FILE));
+        assert!(in_time(move || super::super::manifest::BackupManifest::read(&backup)).is_err());
     }
 
     #[test]
@@ -333,8 +335,8 @@ mod tests {
             ("catalog", false),
             ("sessions.db", false),
         ] {
-            assert_eq!(is_passing(OsStr::new(name)), passes, "{name}");
+            assert_eq!(is_transient(OsStr::new(name)), passes, "{name}");
         }
-        assert!(Place::at(PathBuf::from("x")).unfinished().ends_with(".creating"));
+        assert!(InstancePaths::from_folder(PathBuf::from("x")).creation_marker().ends_with(".creating"));
     }
 }

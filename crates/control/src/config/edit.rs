@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 
 /// A part of a path to a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum PathStep {
     Key(String),
     Index(usize),
 }
@@ -18,19 +18,19 @@ pub fn parse(text: &str) -> Result<DocumentMut> {
         .map_err(|deep| Error::NotToml { line: Some(deep.line), why: deep.to_string() })?;
     // Its message alone: all it would print besides is the line itself, with whatever secret stands there.
     text.parse().map_err(|error: toml_edit::TomlError| Error::NotToml {
-        line: line_of(text, &error),
+        line: error_line(text, &error),
         why: error.message().to_owned(),
     })
 }
 
 /// Counted from 1. Of a text in JSON no line is to blame.
-fn line_of(text: &str, error: &toml_edit::TomlError) -> Option<usize> {
+fn error_line(text: &str, error: &toml_edit::TomlError) -> Option<usize> {
     let before = text.get(..error.span()?.start).filter(|_| !text.trim_start().starts_with('{'))?;
     Some(1 + before.matches('\n').count())
 }
 
 /// A JSON merge patch, on the text: `null` takes out, a table goes into a table, a list is replaced whole.
-pub fn merge(text: &str, patch: &Json) -> Result<String> {
+pub fn merge_patch(text: &str, patch: &Json) -> Result<String> {
     let mut document = parse(text)?;
     match patch {
         Json::Object(patch) => merge_table(document.as_table_mut(), patch)?,
@@ -57,9 +57,9 @@ fn merge_table(table: &mut dyn TableLike, patch: &Map<String, Json>) -> Result<(
                 }
             }
             Json::Array(items) if !items.is_empty() && items.iter().all(Json::is_object) => {
-                table.insert(key, Item::ArrayOfTables(tables(items)?));
+                table.insert(key, Item::ArrayOfTables(to_array_of_tables(items)?));
             }
-            other => put(table, key, scalar(other)?),
+            other => set_value(table, key, to_toml_value(other)?),
         }
     }
     Ok(())
@@ -70,18 +70,18 @@ fn has_header(item: &Item) -> bool {
 }
 
 /// Adds an entry to the end of a list of tables, on lines of its own where the list has such.
-pub fn append(text: &str, list: &str, entry: &Json) -> Result<String> {
+pub fn append_entry(text: &str, list: &str, entry: &Json) -> Result<String> {
     let mut document = parse(text)?;
-    add(&mut document, list, entry)?;
+    add_entry(&mut document, list, entry)?;
     Ok(document.to_string())
 }
 
-fn add(document: &mut DocumentMut, list: &str, entry: &Json) -> Result<()> {
-    let there = list_at(document, list)?;
+fn add_entry(document: &mut DocumentMut, list: &str, entry: &Json) -> Result<()> {
+    let there = find_list(document, list)?;
     if there.is_none() {
         *there = Item::ArrayOfTables(ArrayOfTables::new());
     }
-    match (there, scalar(entry)?) {
+    match (there, to_toml_value(entry)?) {
         (Item::ArrayOfTables(tables), Value::InlineTable(entry)) => {
             tables.push(entry.into_table());
         }
@@ -92,12 +92,12 @@ fn add(document: &mut DocumentMut, list: &str, entry: &Json) -> Result<()> {
 }
 
 /// Takes entries out of a list, by their places, with the comments in front of them.
-pub fn remove(text: &str, list: &str, places: &[usize]) -> Result<String> {
+pub fn remove_entries(text: &str, list: &str, places: &[usize]) -> Result<String> {
     let mut document = parse(text)?;
     let mut places = places.to_vec();
     places.sort_unstable_by(|a, b| b.cmp(a));
     for at in places {
-        match list_at(&mut document, list)? {
+        match find_list(&mut document, list)? {
             Item::ArrayOfTables(tables) if at < tables.len() => drop(tables.remove(at)),
             Item::Value(Value::Array(items)) if at < items.len() => drop(items.remove(at)),
             _ => return Err(Error::not_toml(format!("{list} has no entry {at}"))),
@@ -111,7 +111,7 @@ pub fn merge_named(text: &str, list: &str, (key, name): (&str, &str), patch: &Js
     let mut document = parse(text)?;
     let is_named = |table: &dyn TableLike| table.get(key).and_then(Item::as_str) == Some(name);
     let Json::Object(fields) = patch else { return Err(Error::not_toml("a patch is a table")) };
-    let entry: Option<&mut dyn TableLike> = match list_at(&mut document, list)? {
+    let entry: Option<&mut dyn TableLike> = match find_list(&mut document, list)? {
         Item::ArrayOfTables(tables) => {
             tables.iter_mut().map(|table| table as &mut dyn TableLike).find(|table| is_named(&**table))
         }
@@ -126,14 +126,14 @@ pub fn merge_named(text: &str, list: &str, (key, name): (&str, &str), patch: &Js
         None => {
             let mut whole = Map::from_iter([(key.to_owned(), Json::from(name))]);
             whole.extend(fields.clone());
-            add(&mut document, list, &Json::Object(whole))?;
+            add_entry(&mut document, list, &Json::Object(whole))?;
         }
     }
     Ok(document.to_string())
 }
 
 /// Where a list is, such as `agents.list`; the tables above it are made where they are not there.
-fn list_at<'a>(document: &'a mut DocumentMut, list: &str) -> Result<&'a mut Item> {
+fn find_list<'a>(document: &'a mut DocumentMut, list: &str) -> Result<&'a mut Item> {
     let (above, key) = list.rsplit_once('.').unwrap_or(("", list));
     let mut table: &mut dyn TableLike = document.as_table_mut();
     for name in above.split('.').filter(|name| !name.is_empty()) {
@@ -156,7 +156,7 @@ fn new_table(there: Option<&Item>) -> Item {
 }
 
 /// The comment behind a value stays.
-fn put(table: &mut dyn TableLike, key: &str, mut value: Value) {
+fn set_value(table: &mut dyn TableLike, key: &str, mut value: Value) {
     match table.get_mut(key).and_then(Item::as_value_mut) {
         Some(old) => {
             *value.decor_mut() = old.decor().clone();
@@ -166,7 +166,7 @@ fn put(table: &mut dyn TableLike, key: &str, mut value: Value) {
     }
 }
 
-fn tables(items: &[Json]) -> Result<ArrayOfTables> {
+fn to_array_of_tables(items: &[Json]) -> Result<ArrayOfTables> {
     let mut list = ArrayOfTables::new();
     for item in items {
         let mut table = Table::new();
@@ -178,7 +178,7 @@ fn tables(items: &[Json]) -> Result<ArrayOfTables> {
     Ok(list)
 }
 
-fn scalar(value: &Json) -> Result<Value> {
+fn to_toml_value(value: &Json) -> Result<Value> {
     Ok(match value {
         Json::Bool(flag) => (*flag).into(),
         Json::Number(number) => match (number.as_i64(), number.as_f64()) {
@@ -187,11 +187,11 @@ fn scalar(value: &Json) -> Result<Value> {
             (None, None) => return Err(Error::not_toml(format!("{number} is too large"))),
         },
         Json::String(text) => text.as_str().into(),
-        Json::Array(items) => items.iter().map(scalar).collect::<Result<Array>>()?.into(),
+        Json::Array(items) => items.iter().map(to_toml_value).collect::<Result<Array>>()?.into(),
         Json::Object(map) => {
             let mut table = InlineTable::new();
             for (key, value) in map.iter().filter(|(_, value)| !value.is_null()) {
-                table.insert(key, scalar(value)?);
+                table.insert(key, to_toml_value(value)?);
             }
             table.into()
         }
@@ -226,12 +226,12 @@ fn value_to_json(value: &Value) -> Json {
 }
 
 /// Puts a text where something stands, whatever it is.
-pub fn set_text(document: &mut DocumentMut, path: &[Step], text: &str) {
+pub fn set_text(document: &mut DocumentMut, path: &[PathStep], text: &str) {
     let mut item = Some(document.as_item_mut());
     for step in path {
         item = item.and_then(|item| match step {
-            Step::Key(key) => item.get_mut(key.as_str()),
-            Step::Index(at) => item.get_mut(*at),
+            PathStep::Key(key) => item.get_mut(key.as_str()),
+            PathStep::Index(at) => item.get_mut(*at),
         });
     }
     match item {
@@ -256,8 +256,8 @@ mod tests {
     #[test]
     fn what_a_patch_does_not_name_stays_letter_by_letter() {
         let patch = json!({ "gateway": { "port": 18900 } });
-        assert_eq!(merge(TEXT, &patch).unwrap(), TEXT.replace("18801", "18900"));
-        assert_eq!(merge(TEXT, &json!({})).unwrap(), TEXT);
+        assert_eq!(merge_patch(TEXT, &patch).unwrap(), TEXT.replace("18801", "18900"));
+        assert_eq!(merge_patch(TEXT, &json!({})).unwrap(), TEXT);
     }
 
     #[test]
@@ -267,7 +267,7 @@ mod tests {
             "providers": { "lab": { "models": ["a", "b"], "base_url": "http://x" } },
             "agents": { "list": [{ "id": "ops" }], "defaults": { "model": "lab/a" } },
         });
-        let text = merge(TEXT, &patch).unwrap();
+        let text = merge_patch(TEXT, &patch).unwrap();
         let now = to_json(parse(&text).unwrap().as_item());
         assert_eq!(
             now,
@@ -283,21 +283,21 @@ mod tests {
     #[test]
     fn a_table_that_holds_only_tables_has_no_header_of_its_own() {
         let patch = json!({ "providers": { "lab": { "base_url": "http://x" }, "plain": {} } });
-        let text = merge("schema = 1\n", &patch).unwrap();
+        let text = merge_patch("schema = 1\n", &patch).unwrap();
         assert!(!text.contains("[providers]\n"), "{text}");
         let now = to_json(parse(&text).unwrap().as_item());
         assert_eq!(now["providers"], patch["providers"], "what is empty stays: {text}");
-        let without = merge(&text, &json!({ "providers": { "lab": null, "plain": null } })).unwrap();
+        let without = merge_patch(&text, &json!({ "providers": { "lab": null, "plain": null } })).unwrap();
         assert_eq!(without, "schema = 1\n");
     }
 
     #[test]
     fn a_text_is_put_where_one_stands_also_in_lists() {
         let mut document = parse("[[hooks]]\nsecret = \"a\" # mine\n").unwrap();
-        let path = [Step::Key("hooks".into()), Step::Index(0), Step::Key("secret".into())];
+        let path = [PathStep::Key("hooks".into()), PathStep::Index(0), PathStep::Key("secret".into())];
         set_text(&mut document, &path, "b");
         assert_eq!(document.to_string(), "[[hooks]]\nsecret = \"b\" # mine\n");
-        set_text(&mut document, &[Step::Key("nothing".into())], "c");
+        set_text(&mut document, &[PathStep::Key("nothing".into())], "c");
         assert_eq!(document.to_string(), "[[hooks]]\nsecret = \"b\" # mine\n");
     }
 
@@ -306,29 +306,29 @@ mod tests {
     #[test]
     fn an_entry_is_added_behind_the_others_and_all_else_stays() {
         let entry = json!({ "agent_id": "c", "match": { "channel": "z", "roles": ["r"] } });
-        let text = append(BOUND, "bindings", &entry).unwrap();
+        let text = append_entry(BOUND, "bindings", &entry).unwrap();
         let added = "[[bindings]]\nagent_id = \"c\"\nmatch = { channel = \"z\", roles = [\"r\"] }\n";
         assert_eq!(text.replace(added, "").replace("\n\n\n", "\n\n"), BOUND, "{text}");
         let now = to_json(parse(&text).unwrap().as_item());
         assert_eq!(now["bindings"][2], entry, "{text}");
-        let first = append("schema = 1\n", "bindings", &entry).unwrap();
+        let first = append_entry("schema = 1\n", "bindings", &entry).unwrap();
         assert_eq!(to_json(parse(&first).unwrap().as_item())["bindings"], json!([entry]), "{first}");
-        let inline = append(TEXT, "agents.list", &json!({ "id": "ops" })).unwrap();
+        let inline = append_entry(TEXT, "agents.list", &json!({ "id": "ops" })).unwrap();
         let now = to_json(parse(&inline).unwrap().as_item());
         assert_eq!(now["agents"]["list"], json!([{ "id": "main" }, { "id": "ops" }]), "{inline}");
-        assert!(append(TEXT, "schema", &entry).is_err());
+        assert!(append_entry(TEXT, "schema", &entry).is_err());
     }
 
     #[test]
     fn entries_are_taken_out_by_their_places() {
-        let text = remove(BOUND, "bindings", &[0]).unwrap();
+        let text = remove_entries(BOUND, "bindings", &[0]).unwrap();
         assert!(
             text.starts_with("\n# Second.\n[[bindings]]\nagent_id = \"b\"") && !text.contains("First"),
             "{text}"
         );
-        let none = remove(BOUND, "bindings", &[0, 1]).unwrap();
+        let none = remove_entries(BOUND, "bindings", &[0, 1]).unwrap();
         assert!(!none.contains("bindings") && none.contains("attempts = 2"), "{none}");
-        assert!(remove(BOUND, "bindings", &[2]).is_err());
+        assert!(remove_entries(BOUND, "bindings", &[2]).is_err());
     }
 
     #[test]

@@ -4,58 +4,64 @@
 use polyclaw_domain::{config, redact};
 use serde_json::Value;
 
-use super::edit::{Step, set_text, to_json};
+use super::edit::{PathStep, set_text, to_json};
 use crate::error::{Error, Result};
 
 pub const MASK: &str = "***MASKED***";
 /// Of a shorter secret its end would be too much of it.
-const LONG: usize = 16;
-const REFERENCES: [&str; 4] = ["env:", "file:", "keyring:", "secret:"];
+const MIN_SECRET_LEN_TO_SHOW_END: usize = 16;
+const REFERENCE_PREFIXES: [&str; 4] = ["env:", "file:", "keyring:", "secret:"];
 /// What tells the items of a list apart.
-const NAMES: [&str; 2] = ["id", "name"];
+const NAME_KEYS: [&str; 2] = ["id", "name"];
 
 /// A secret and where it stands. What is shown of it tells two apart and gives neither away.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Shown {
+pub struct MaskedSecret {
     pub path: String,
     pub fingerprint: String,
 }
 
 /// Where secrets stand in a config, whatever is there.
-pub fn paths(value: &Value) -> Vec<Vec<Step>> {
+pub fn find_secret_paths(value: &Value) -> Vec<Vec<PathStep>> {
     let schema = config::config_schema();
     let mut found = Vec::new();
-    walk(&schema, &schema, value, &mut Vec::new(), &mut found);
-    found.sort_by_key(|path| written(path));
+    collect_secret_paths(&schema, &schema, value, &mut Vec::new(), &mut found);
+    found.sort_by_key(|path| format_path(path));
     found.dedup();
     found
 }
 
-fn walk(root: &Value, schema: &Value, value: &Value, path: &mut Vec<Step>, found: &mut Vec<Vec<Step>>) {
+fn collect_secret_paths(
+    root: &Value,
+    schema: &Value,
+    value: &Value,
+    path: &mut Vec<PathStep>,
+    found: &mut Vec<Vec<PathStep>>,
+) {
     if let Some(name) = schema["$ref"].as_str().and_then(|name| name.strip_prefix("#/$defs/")) {
-        walk(root, &root["$defs"][name], value, path, found);
+        collect_secret_paths(root, &root["$defs"][name], value, path, found);
     }
     for list in ["anyOf", "oneOf", "allOf"] {
         for one in schema[list].as_array().into_iter().flatten() {
-            walk(root, one, value, path, found);
+            collect_secret_paths(root, one, value, path, found);
         }
     }
     match value {
         // Whatever stands there: what is no text is no secret the daemon would take, and may hold one all the same.
-        _ if schema["writeOnly"] == true || is_address(value) => found.push(path.clone()),
+        _ if schema["writeOnly"] == true || is_credential_url(value) => found.push(path.clone()),
         Value::Object(map) => {
             for (key, value) in map {
                 let known = &schema["properties"][key];
                 let schema = if known.is_null() { &schema["additionalProperties"] } else { known };
-                path.push(Step::Key(key.clone()));
-                walk(root, schema, value, path, found);
+                path.push(PathStep::Key(key.clone()));
+                collect_secret_paths(root, schema, value, path, found);
                 path.pop();
             }
         }
         Value::Array(items) => {
             for (at, value) in items.iter().enumerate() {
-                path.push(Step::Index(at));
-                walk(root, &schema["items"], value, path, found);
+                path.push(PathStep::Index(at));
+                collect_secret_paths(root, &schema["items"], value, path, found);
                 path.pop();
             }
         }
@@ -64,45 +70,48 @@ fn walk(root: &Value, schema: &Value, value: &Value, path: &mut Vec<Step>, found
 }
 
 /// Whether it is an address that lets in whoever has it: a secret as a whole, wherever it stands.
-fn is_address(value: &Value) -> bool {
+fn is_credential_url(value: &Value) -> bool {
     value.as_str().is_some_and(|text| !redact::url_credentials(text).is_empty())
 }
 
 /// A reference names a secret and is none.
 fn is_reference(text: &str) -> bool {
     let variable = text.starts_with("${") && text.ends_with('}') && text.matches('}').count() == 1;
-    variable || REFERENCES.iter().any(|kind| text.starts_with(kind))
+    variable || REFERENCE_PREFIXES.iter().any(|kind| text.starts_with(kind))
 }
 
-fn fingerprint(secret: &Value) -> String {
+fn secret_fingerprint(secret: &Value) -> String {
     let text = secret.as_str().unwrap_or_default();
     // The end of an address may be all there is of its key.
     let letters: Vec<char> = redact::url_credentials(text).last().unwrap_or(&text).chars().collect();
     match letters.len() {
-        LONG.. => format!("…{}", letters[letters.len() - 4..].iter().collect::<String>()),
+        MIN_SECRET_LEN_TO_SHOW_END.. => {
+            format!("…{}", letters[letters.len() - 4..].iter().collect::<String>())
+        }
         _ => "configured".to_owned(),
     }
 }
 
 /// Takes every secret out of a document. References stay: they say where a secret is, not what.
-pub fn hide(document: &mut toml_edit::DocumentMut) -> Vec<Shown> {
+pub fn mask_document(document: &mut toml_edit::DocumentMut) -> Vec<MaskedSecret> {
     let value = to_json(document.as_item());
     let mut hidden = Vec::new();
-    for path in paths(&value) {
-        let is_secret = |value: &&Value| is_address(value) || !value.as_str().is_some_and(is_reference);
-        let Some(secret) = find(&value, &path).filter(is_secret) else { continue };
-        hidden.push(Shown { path: written(&path), fingerprint: fingerprint(secret) });
+    for path in find_secret_paths(&value) {
+        let is_secret =
+            |value: &&Value| is_credential_url(value) || !value.as_str().is_some_and(is_reference);
+        let Some(secret) = value_at(&value, &path).filter(is_secret) else { continue };
+        hidden.push(MaskedSecret { path: format_path(&path), fingerprint: secret_fingerprint(secret) });
         set_text(document, &path, MASK);
     }
     hidden
 }
 
 /// Takes every secret out of a config in force. What is not set stays so.
-pub fn hide_in(config: &mut Value) {
-    for path in paths(config) {
+pub fn mask_value(config: &mut Value) {
+    for path in find_secret_paths(config) {
         let found = path.iter().try_fold(&mut *config, |value, step| match step {
-            Step::Key(key) => value.get_mut(key),
-            Step::Index(at) => value.get_mut(*at),
+            PathStep::Key(key) => value.get_mut(key),
+            PathStep::Index(at) => value.get_mut(*at),
         });
         if let Some(secret) = found.filter(|secret| !secret.is_null()) {
             *secret = MASK.into();
@@ -111,46 +120,47 @@ pub fn hide_in(config: &mut Value) {
 }
 
 /// Puts back what masks stand for. Secrets that are new or other than before are written only if that was said.
-pub fn restore(document: &mut toml_edit::DocumentMut, stored: &Value, may_write: bool) -> Result<()> {
+pub fn restore_masks(document: &mut toml_edit::DocumentMut, stored: &Value, may_write: bool) -> Result<()> {
     let value = to_json(document.as_item());
-    let secrets = places(&value, stored);
-    let (mut changed, mut dangling) = (Vec::new(), stray_masks(&value, &secrets));
+    let secrets = find_known_secret_paths(&value, stored);
+    let (mut changed, mut dangling) = (Vec::new(), find_stray_masks(&value, &secrets));
     for path in &secrets {
-        let Some(now) = find(&value, path) else { continue };
-        let before = find_same(stored, &value, path);
+        let Some(now) = value_at(&value, path) else { continue };
+        let before = find_same_value(stored, &value, path);
         match before {
             Some(Value::String(before)) if now == MASK => set_text(document, path, before),
-            _ if now == MASK => dangling.push(written(path)),
+            _ if now == MASK => dangling.push(format_path(path)),
             Some(before) if before == now => {}
-            _ => changed.push(written(path)),
+            _ => changed.push(format_path(path)),
         }
     }
-    changed.extend(removed(&value, stored));
+    changed.extend(find_removed_secrets(&value, stored));
     match () {
-        () if !dangling.is_empty() => Err(Error::MaskedNothing(dangling)),
+        () if !dangling.is_empty() => Err(Error::MaskWithoutSecret(dangling)),
         () if !changed.is_empty() && !may_write => Err(Error::SecretWrite(changed)),
         () => Ok(()),
     }
 }
 
 /// Secrets that were stored and are nowhere any more: to take one away is to write it, too.
-fn removed(value: &Value, stored: &Value) -> Vec<String> {
-    let is_secret = |secret: &Value| is_address(secret) || !secret.as_str().is_some_and(is_reference);
-    let is_gone = |path: &Vec<Step>| {
-        let Some(secret) = find(stored, path).filter(|secret| secret.is_string() && is_secret(secret)) else {
+fn find_removed_secrets(value: &Value, stored: &Value) -> Vec<String> {
+    let is_secret = |secret: &Value| is_credential_url(secret) || !secret.as_str().is_some_and(is_reference);
+    let is_gone = |path: &Vec<PathStep>| {
+        let Some(secret) = value_at(stored, path).filter(|secret| secret.is_string() && is_secret(secret))
+        else {
             return false;
         };
-        let is_same = |other: &Vec<Step>| find_same(stored, value, other) == Some(secret);
-        find(value, path).is_none() && !texts(value).iter().any(is_same)
+        let is_same = |other: &Vec<PathStep>| find_same_value(stored, value, other) == Some(secret);
+        value_at(value, path).is_none() && !find_text_paths(value).iter().any(is_same)
     };
-    paths(stored).iter().filter(|path| is_gone(path)).map(|path| written(path)).collect()
+    find_secret_paths(stored).iter().filter(|path| is_gone(path)).map(|path| format_path(path)).collect()
 }
 
 /// Where secrets stand, and where addresses with credentials stood: what is there now does not tell.
-fn places(value: &Value, stored: &Value) -> Vec<Vec<Step>> {
-    let mut found = paths(value);
-    for path in texts(value) {
-        if !found.contains(&path) && find_same(stored, value, &path).is_some_and(is_address) {
+fn find_known_secret_paths(value: &Value, stored: &Value) -> Vec<Vec<PathStep>> {
+    let mut found = find_secret_paths(value);
+    for path in find_text_paths(value) {
+        if !found.contains(&path) && find_same_value(stored, value, &path).is_some_and(is_credential_url) {
             found.push(path);
         }
     }
@@ -158,50 +168,51 @@ fn places(value: &Value, stored: &Value) -> Vec<Vec<Step>> {
 }
 
 /// Masks where no secret can be.
-fn stray_masks(value: &Value, secrets: &[Vec<Step>]) -> Vec<String> {
-    let is_stray =
-        |path: &Vec<Step>| find(value, path).is_some_and(|text| text == MASK) && !secrets.contains(path);
-    texts(value).iter().filter(|path| is_stray(path)).map(|path| written(path)).collect()
+fn find_stray_masks(value: &Value, secrets: &[Vec<PathStep>]) -> Vec<String> {
+    let is_stray = |path: &Vec<PathStep>| {
+        value_at(value, path).is_some_and(|text| text == MASK) && !secrets.contains(path)
+    };
+    find_text_paths(value).iter().filter(|path| is_stray(path)).map(|path| format_path(path)).collect()
 }
 
 /// Where texts stand.
-fn texts(value: &Value) -> Vec<Vec<Step>> {
-    fn look(value: &Value, path: &mut Vec<Step>, found: &mut Vec<Vec<Step>>) {
+fn find_text_paths(value: &Value) -> Vec<Vec<PathStep>> {
+    fn collect_text_paths(value: &Value, path: &mut Vec<PathStep>, found: &mut Vec<Vec<PathStep>>) {
         match value {
             Value::String(_) => found.push(path.clone()),
             Value::Object(map) => map.iter().for_each(|(key, value)| {
-                path.push(Step::Key(key.clone()));
-                look(value, path, found);
+                path.push(PathStep::Key(key.clone()));
+                collect_text_paths(value, path, found);
                 path.pop();
             }),
             Value::Array(items) => items.iter().enumerate().for_each(|(at, value)| {
-                path.push(Step::Index(at));
-                look(value, path, found);
+                path.push(PathStep::Index(at));
+                collect_text_paths(value, path, found);
                 path.pop();
             }),
             _ => {}
         }
     }
     let mut found = Vec::new();
-    look(value, &mut Vec::new(), &mut found);
+    collect_text_paths(value, &mut Vec::new(), &mut found);
     found
 }
 
-pub fn find<'a>(value: &'a Value, path: &[Step]) -> Option<&'a Value> {
+pub fn value_at<'a>(value: &'a Value, path: &[PathStep]) -> Option<&'a Value> {
     path.iter().try_fold(value, |value, step| match step {
-        Step::Key(key) => value.get(key),
-        Step::Index(at) => value.get(at),
+        PathStep::Key(key) => value.get(key),
+        PathStep::Index(at) => value.get(at),
     })
 }
 
 /// The value of the same thing in another version. Items of a list are the same if they are called the same, whatever
 /// their place; those without a name are the same by their place.
-fn find_same<'a>(stored: &'a Value, value: &Value, path: &[Step]) -> Option<&'a Value> {
+fn find_same_value<'a>(stored: &'a Value, value: &Value, path: &[PathStep]) -> Option<&'a Value> {
     let (mut here, mut there) = (value, stored);
     for step in path {
         (here, there) = match step {
-            Step::Key(key) => (here.get(key)?, there.get(key)?),
-            Step::Index(at) => {
+            PathStep::Key(key) => (here.get(key)?, there.get(key)?),
+            PathStep::Index(at) => {
                 let item = here.get(at)?;
                 (item, same_item(there, item, *at)?)
             }
@@ -211,7 +222,7 @@ fn find_same<'a>(stored: &'a Value, value: &Value, path: &[Step]) -> Option<&'a 
 }
 
 fn same_item<'a>(list: &'a Value, item: &Value, at: usize) -> Option<&'a Value> {
-    let name = |item: &Value| NAMES.iter().find_map(|name| item.get(name).cloned());
+    let name = |item: &Value| NAME_KEYS.iter().find_map(|name| item.get(name).cloned());
     match name(item) {
         Some(called) => list.as_array()?.iter().find(|other| name(other).as_ref() == Some(&called)),
         None => list.get(at).filter(|other| name(other).is_none()),
@@ -219,11 +230,11 @@ fn same_item<'a>(list: &'a Value, item: &Value, at: usize) -> Option<&'a Value> 
 }
 
 /// `hooks[0].secret`.
-pub fn written(path: &[Step]) -> String {
+pub fn format_path(path: &[PathStep]) -> String {
     path.iter().fold(String::new(), |text, step| match step {
-        Step::Key(key) if text.is_empty() => key.clone(),
-        Step::Key(key) => format!("{text}.{key}"),
-        Step::Index(at) => format!("{text}[{at}]"),
+        PathStep::Key(key) if text.is_empty() => key.clone(),
+        PathStep::Key(key) => format!("{text}.{key}"),
+        PathStep::Index(at) => format!("{text}[{at}]"),
     })
 }
 
@@ -241,7 +252,7 @@ mod tests {
     #[test]
     fn secrets_are_hidden_and_references_are_not() {
         let mut document = parse(STORED).unwrap();
-        let hidden = hide(&mut document);
+        let hidden = mask_document(&mut document);
         let text = document.to_string();
         assert!(!text.contains("sk-0") && !text.contains("kürz"), "{text}");
         assert!(text.contains("env:GROQ") && text.contains("# mine"), "{text}");
@@ -261,27 +272,27 @@ mod tests {
             "api_key = 734873",
         ] {
             let mut document = parse(&format!("[providers.openai]\n{wrong}\n")).unwrap();
-            assert_eq!(hide(&mut document).len(), 1, "{wrong}");
+            assert_eq!(mask_document(&mut document).len(), 1, "{wrong}");
             let text = document.to_string();
             assert!(text.contains(MASK) && !text.contains("hush") && !text.contains("734"), "{text}");
         }
         let mut document = parse("[providers.openai.api_key]\na = \"hush\"\n").unwrap();
-        hide(&mut document);
+        mask_document(&mut document);
         assert!(!document.to_string().contains("hush"), "{document}");
     }
 
     #[test]
     fn a_mask_that_comes_back_is_the_secret_again() {
         let mut document = parse(STORED).unwrap();
-        hide(&mut document);
-        restore(&mut document, &stored(), false).unwrap();
+        mask_document(&mut document);
+        restore_masks(&mut document, &stored(), false).unwrap();
         assert_eq!(document.to_string(), STORED);
     }
 
     #[test]
     fn a_mask_for_nothing_and_a_secret_without_leave_are_refused() {
         let refused = |text: &str, may_write| {
-            let outcome = restore(&mut parse(text).unwrap(), &stored(), may_write);
+            let outcome = restore_masks(&mut parse(text).unwrap(), &stored(), may_write);
             outcome.map_err(|error| error.code())
         };
         let mask = "[providers.xai]\napi_key = \"***MASKED***\"\n";
@@ -301,7 +312,7 @@ mod tests {
         const LAB: &str = "[providers.lab]\nbase_url = \"http://me:pw@h/v1?key=0123456789abcdefXYZW\" # mine\n[providers.short]\nbase_url = \"https://h/?key=abcd\"\n[providers.referred]\nbase_url = \"https://me:${PW}@h/?key=${KEY}\"\n[unknown]\nlist = [\"x\", \"env://me:pw@h\"]\n";
         let stored = to_json(parse(LAB).unwrap().as_item());
         let mut document = parse(LAB).unwrap();
-        let hidden = hide(&mut document);
+        let hidden = mask_document(&mut document);
         let shown: Vec<_> = hidden.iter().map(|one| (one.path.as_str(), one.fingerprint.as_str())).collect();
         let expected = [
             ("providers.lab.base_url", "…XYZW"),
@@ -314,7 +325,7 @@ mod tests {
             !text.contains("pw@") && !text.contains("abcd") && text.contains("${PW}@h/?key=${KEY}"),
             "{text}"
         );
-        restore(&mut document, &stored, false).unwrap();
+        restore_masks(&mut document, &stored, false).unwrap();
         assert_eq!(document.to_string(), LAB);
         for (address, may) in [
             ("http://me:pw@h/v1?key=another", Err("secret_write")),
@@ -325,12 +336,12 @@ mod tests {
                 // The others stay: to take one away would need the same leave.
                 let text = LAB.replace("http://me:pw@h/v1?key=0123456789abcdefXYZW", address);
                 let mut document = parse(&text).unwrap();
-                restore(&mut document, &stored, may_write).map_err(|error| error.code())
+                restore_masks(&mut document, &stored, may_write).map_err(|error| error.code())
             };
             assert_eq!((write(false), write(true)), (may, Ok(())), "{address}");
         }
         let stray = "[providers.referred]\nbase_url = \"***MASKED***\"\n";
-        let refused = restore(&mut parse(stray).unwrap(), &stored, true).map_err(|error| error.code());
+        let refused = restore_masks(&mut parse(stray).unwrap(), &stored, true).map_err(|error| error.code());
         assert_eq!(refused, Err("masked_nothing"));
     }
 
@@ -338,7 +349,7 @@ mod tests {
     fn items_of_a_list_are_known_by_name_not_by_place() {
         let stored = serde_json::json!([{ "name": "a", "secret": "1" }, { "name": "b", "secret": "2" }]);
         let moved = serde_json::json!([{ "name": "b", "secret": MASK }, { "name": "c", "secret": MASK }]);
-        let at = |n| find_same(&stored, &moved, &[Step::Index(n), Step::Key("secret".into())]);
+        let at = |n| find_same_value(&stored, &moved, &[PathStep::Index(n), PathStep::Key("secret".into())]);
         assert_eq!((at(0), at(1)), (Some(&Value::from("2")), None));
     }
 }

@@ -20,34 +20,34 @@ use serde_json::{Map, Value};
 
 use super::source;
 use crate::error::{Error, Result};
-use crate::place::Place;
+use crate::instance_paths::InstancePaths;
 
 /// All transcripts together; what is beyond stays where it is, and that is said.
-const MOST_BYTES: u64 = 256 * 1024 * 1024;
+const MAX_TRANSCRIPT_BYTES: u64 = 256 * 1024 * 1024;
 
 #[derive(Clone)]
-pub struct Conversation {
+pub struct ImportedConversation {
     key: SessionKey,
     agent: AgentId,
-    pub said: Vec<ImportedLine>,
+    pub messages: Vec<ImportedLine>,
     updated: Millis,
 }
 
 /// What reading a transcript needs and changes.
-struct Reading<'a> {
+struct TranscriptContext<'a> {
     left: u64,
     redactor: &'a Redactor,
     notes: &'a mut TranslationNotes,
 }
 
-pub fn read(
+pub fn read_conversations(
     root: &Path,
     agents: &[OpenclawAgentFiles],
     renamed: &AgentRenames,
     (redactor, notes): (&Redactor, &mut TranslationNotes),
-) -> Vec<Conversation> {
+) -> Vec<ImportedConversation> {
     let (mut found, mut known) = (Vec::new(), BTreeSet::new());
-    let mut reading = Reading { left: MOST_BYTES, redactor, notes };
+    let mut reading = TranscriptContext { left: MAX_TRANSCRIPT_BYTES, redactor, notes };
     for files in agents.iter().filter(|files| files.has_folder()) {
         let folder = root.join("agents").join(&files.called);
         let database = folder.join("agent/openclaw-agent.sqlite");
@@ -59,7 +59,7 @@ pub fn read(
         }
         let list = folder.join("sessions/sessions.json");
         let place = format!("agents/{}/sessions/sessions.json", files.called);
-        let listed = match list.exists().then(|| source::read(&list)) {
+        let listed = match list.exists().then(|| source::read_json5(&list)) {
             Some(Ok(Value::Object(listed))) => listed,
             Some(_) => {
                 reading.notes.note_ignored(&place, "it can not be read");
@@ -67,12 +67,12 @@ pub fn read(
             }
             None => Map::new(),
         };
-        for file in unlisted(&folder.join("sessions"), &listed) {
+        for file in list_unlisted_transcripts(&folder.join("sessions"), &listed) {
             let place = format!("agents/{}/sessions/{file}", files.called);
             reading.notes.note_ignored(&place, "no sessions.json says whose conversation it is");
         }
         for (name, entry) in listed {
-            let read = one(&folder, (&name, &entry), files, renamed, &mut reading);
+            let read = read_conversation(&folder, (&name, &entry), files, renamed, &mut reading);
             match read {
                 Ok(one) if known.insert(one.key.clone()) => found.push(one),
                 Ok(_) => {
@@ -89,7 +89,7 @@ pub fn read(
 }
 
 /// Transcripts that no conversation names.
-fn unlisted(folder: &Path, listed: &Map<String, Value>) -> Vec<String> {
+fn list_unlisted_transcripts(folder: &Path, listed: &Map<String, Value>) -> Vec<String> {
     let named: BTreeSet<String> =
         listed.values().filter_map(|entry| Some(format!("{}.jsonl", entry["sessionId"].as_str()?))).collect();
     let there = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -100,16 +100,16 @@ fn unlisted(folder: &Path, listed: &Map<String, Value>) -> Vec<String> {
     left
 }
 
-fn one(
+fn read_conversation(
     folder: &Path,
     (name, entry): (&str, &Value),
     files: &OpenclawAgentFiles,
     renamed: &AgentRenames,
-    reading: &mut Reading<'_>,
-) -> std::result::Result<Conversation, &'static str> {
+    reading: &mut TranscriptContext<'_>,
+) -> std::result::Result<ImportedConversation, &'static str> {
     let full = if name == "main" { format!("agent:{}:main", files.called) } else { name.to_owned() };
     let key = openclaw::translate_session_key(&full, renamed).ok_or("there is no such conversation here")?;
-    let id = entry["sessionId"].as_str().filter(|id| is_plain(id)).ok_or("it has no transcript")?;
+    let id = entry["sessionId"].as_str().filter(|id| is_plain_file_name(id)).ok_or("it has no transcript")?;
     let path = folder.join("sessions").join(format!("{id}.jsonl"));
     let size = fs::metadata(&path).map_err(|_| "its transcript is not there")?.len();
     reading.left = reading.left.checked_sub(size).ok_or("there is more than can be taken over at once")?;
@@ -134,35 +134,39 @@ fn one(
     }
     let stated = entry["updatedAt"].as_i64().map(Millis);
     let updated = said.iter().rev().find_map(|said| said.at).or(stated).unwrap_or(Millis(0));
-    Ok(Conversation { key, agent: files.id.clone(), said, updated })
+    Ok(ImportedConversation { key, agent: files.id.clone(), messages: said, updated })
 }
 
 /// A name that stays in its folder.
-fn is_plain(id: &str) -> bool {
+fn is_plain_file_name(id: &str) -> bool {
     !id.is_empty()
         && !id.starts_with('.')
         && id.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
 }
 
-pub async fn write(place: &Place, ids: &dyn IdGenerator, conversations: Vec<Conversation>) -> Result<()> {
+pub async fn write_conversations(
+    place: &InstancePaths,
+    ids: &dyn IdGenerator,
+    conversations: Vec<ImportedConversation>,
+) -> Result<()> {
     if conversations.is_empty() {
         return Ok(());
     }
-    let db = Db::open(&DbTarget::Sqlite(place.database())).map_err(Error::Store)?;
+    let db = Db::open(&DbTarget::Sqlite(place.database_file())).map_err(Error::Store)?;
     for one in conversations {
         let session = SessionId::new(ids.next_id());
-        let messages = one.messages(&session, ids);
-        db.write(move |tx| store(tx, &one, &session, &messages)).await?;
+        let messages = one.to_session_messages(&session, ids);
+        db.write(move |tx| store_conversation(tx, &one, &session, &messages)).await?;
     }
     Ok(())
 }
 
-impl Conversation {
+impl ImportedConversation {
     /// A turn is what a person said, with the answers to it.
-    fn messages(&self, session: &SessionId, ids: &dyn IdGenerator) -> Vec<SessionMessage> {
+    fn to_session_messages(&self, session: &SessionId, ids: &dyn IdGenerator) -> Vec<SessionMessage> {
         let mut turn = TurnId::new(ids.next_id());
-        let mut at = self.said.iter().find_map(|said| said.at).unwrap_or(self.updated);
-        let made = self.said.iter().map(|said| {
+        let mut at = self.messages.iter().find_map(|said| said.at).unwrap_or(self.updated);
+        let made = self.messages.iter().map(|said| {
             if said.role == MessageRole::User {
                 turn = TurnId::new(ids.next_id());
             }
@@ -194,9 +198,9 @@ impl Conversation {
     }
 }
 
-fn store(
+fn store_conversation(
     tx: &mut Tx<'_>,
-    one: &Conversation,
+    one: &ImportedConversation,
     session: &SessionId,
     messages: &[SessionMessage],
 ) -> polyclaw_store::Result<()> {

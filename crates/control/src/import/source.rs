@@ -10,15 +10,15 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 
 /// What the config is called, now and before.
-const NAMES: [&str; 3] = ["openclaw.json", "moltbot.json", "clawdbot.json"];
+const CONFIG_FILE_NAMES: [&str; 3] = ["openclaw.json", "moltbot.json", "clawdbot.json"];
 /// A config is small; anything larger is not one.
-const LARGEST: u64 = 4 * 1024 * 1024;
-const DEEPEST: usize = 10;
+const MAX_SOURCE_FILE_BYTES: u64 = 4 * 1024 * 1024;
+const MAX_INCLUDE_DEPTH: usize = 10;
 /// Files read for one import, the same file counted as often as it is included.
 const MAX_INCLUDES: usize = 200;
-const INCLUDE: &str = "$include";
+const INCLUDE_KEY: &str = "$include";
 
-pub struct Source {
+pub struct OpenClawHome {
     file: PathBuf,
     pub root: PathBuf,
     pub config: Value,
@@ -26,26 +26,31 @@ pub struct Source {
     pub digest: String,
 }
 
-impl Source {
-    pub fn find(path: &Path) -> Result<Self> {
+impl OpenClawHome {
+    pub fn open(path: &Path) -> Result<Self> {
         let missing = || Error::NoImport(path.display().to_string());
         let file = if path.is_dir() {
-            NAMES.iter().map(|name| path.join(name)).find(|file| file.is_file()).ok_or_else(missing)?
+            CONFIG_FILE_NAMES
+                .iter()
+                .map(|name| path.join(name))
+                .find(|file| file.is_file())
+                .ok_or_else(missing)?
         } else {
             path.to_owned()
         };
         // One file has one name, however it is reached: it is known again by it.
         let file = fs::canonicalize(&file).map_err(|_| missing())?;
         let root = file.parent().unwrap_or(Path::new("/")).to_owned();
-        let config = Includes { root: &root, left: MAX_INCLUDES }.whole(read(&file)?, DEEPEST)?;
+        let config = IncludeReader { root: &root, left: MAX_INCLUDES }
+            .resolve_includes(read_json5(&file)?, MAX_INCLUDE_DEPTH)?;
         if !config.is_object() {
-            return Err(bad(&file, "it is not a table"));
+            return Err(import_error(&file, "it is not a table"));
         }
         let digest = content_hash(config.to_string().as_bytes());
         Ok(Self { file, root, config, digest })
     }
 
-    pub fn place(&self) -> String {
+    pub fn config_path(&self) -> String {
         self.file.display().to_string()
     }
 
@@ -58,9 +63,9 @@ impl Source {
         if name.is_empty() { "openclaw".to_owned() } else { name }
     }
 
-    pub fn jobs(&self, notes: &mut TranslationNotes) -> Option<Value> {
+    pub fn read_cron_jobs(&self, notes: &mut TranslationNotes) -> Option<Value> {
         let file = self.root.join("cron/jobs.json");
-        match file.exists().then(|| read(&file)) {
+        match file.exists().then(|| read_json5(&file)) {
             Some(Ok(jobs)) => Some(jobs),
             Some(Err(_)) => {
                 notes.note_ignored("cron/jobs.json", "it can not be read");
@@ -71,15 +76,16 @@ impl Source {
     }
 
     /// What `.env` beside the config sets: `NAME=value` lines, with or without `export` and quotes.
-    pub fn variables(&self) -> Vec<(String, String)> {
+    pub fn read_variables(&self) -> Vec<(String, String)> {
         let file = self.root.join(".env");
-        let is_plain = fs::metadata(&file).is_ok_and(|found| found.is_file() && found.len() <= LARGEST);
+        let is_plain =
+            fs::metadata(&file).is_ok_and(|found| found.is_file() && found.len() <= MAX_SOURCE_FILE_BYTES);
         let text = if is_plain { fs::read_to_string(&file).unwrap_or_default() } else { String::new() };
-        text.lines().filter_map(variable).collect()
+        text.lines().filter_map(parse_variable).collect()
     }
 
     /// Who was let in by codes: `credentials/<channel>[-<account>]-allowFrom.json`.
-    pub fn paired(&self, notes: &mut TranslationNotes) -> Vec<PairedSenders> {
+    pub fn read_paired(&self, notes: &mut TranslationNotes) -> Vec<PairedSenders> {
         let folder = fs::read_dir(self.root.join("credentials")).into_iter().flatten().flatten();
         let mut names: Vec<String> =
             folder.filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -88,7 +94,7 @@ impl Source {
         for name in names {
             let Some(whose) = name.strip_suffix("-allowFrom.json") else { continue };
             let place = format!("credentials/{name}");
-            let listed = read(&self.root.join(&place)).ok().and_then(|value| {
+            let listed = read_json5(&self.root.join(&place)).ok().and_then(|value| {
                 let ids = value["allowFrom"].as_array()?.iter();
                 Some(
                     ids.filter_map(|id| {
@@ -110,20 +116,20 @@ impl Source {
     }
 
     /// Files of keys, by the name of their agent.
-    pub fn profiles(&self) -> Vec<(String, Value)> {
+    pub fn read_profiles(&self) -> Vec<(String, Value)> {
         let agents = fs::read_dir(self.root.join("agents")).into_iter().flatten().flatten();
         let mut agents: Vec<String> =
             agents.filter_map(|entry| entry.file_name().into_string().ok()).collect();
         agents.sort();
         let read = |agent: String| {
             let name = format!("agents/{agent}/agent/auth-profiles.json");
-            read(&self.root.join(&name)).ok().map(|value| (name, value))
+            read_json5(&self.root.join(&name)).ok().map(|value| (name, value))
         };
         agents.into_iter().filter_map(read).collect()
     }
 }
 
-fn variable(line: &str) -> Option<(String, String)> {
+fn parse_variable(line: &str) -> Option<(String, String)> {
     let line = line.trim();
     let (name, value) = line.strip_prefix("export ").unwrap_or(line).split_once('=')?;
     let (name, value) = (name.trim(), value.trim());
@@ -135,32 +141,32 @@ fn variable(line: &str) -> Option<(String, String)> {
 }
 
 /// A file of JSON5.
-pub fn read(file: &Path) -> Result<Value> {
-    let unreadable = |error: std::io::Error| bad(file, &error.to_string());
+pub fn read_json5(file: &Path) -> Result<Value> {
+    let unreadable = |error: std::io::Error| import_error(file, &error.to_string());
     let found = fs::metadata(file).map_err(unreadable)?;
-    if !found.is_file() || found.len() > LARGEST {
-        return Err(bad(file, "it is no file, or too large to be a config"));
+    if !found.is_file() || found.len() > MAX_SOURCE_FILE_BYTES {
+        return Err(import_error(file, "it is no file, or too large to be a config"));
     }
     let text = fs::read_to_string(file).map_err(unreadable)?;
-    openclaw::parse(&text).map_err(|broken| bad(file, &broken.to_string()))
+    openclaw::parse(&text).map_err(|broken| import_error(file, &broken.to_string()))
 }
 
-fn bad(file: &Path, why: &str) -> Error {
+fn import_error(file: &Path, why: &str) -> Error {
     Error::BadImport { what: file.display().to_string(), why: why.to_owned() }
 }
 
 /// Reads what a config includes. Only files of its own folder are read.
-struct Includes<'a> {
+struct IncludeReader<'a> {
     root: &'a Path,
     /// Files that may still be read.
     left: usize,
 }
 
-impl Includes<'_> {
+impl IncludeReader<'_> {
     /// What a table includes stands below what it says itself.
-    fn whole(&mut self, value: Value, depth: usize) -> Result<Value> {
+    fn resolve_includes(&mut self, value: Value, depth: usize) -> Result<Value> {
         let Value::Object(mut map) = value else { return Ok(value) };
-        let names = match map.shift_remove(INCLUDE) {
+        let names = match map.shift_remove(INCLUDE_KEY) {
             Some(Value::String(name)) => vec![name],
             Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
             _ => Vec::new(),
@@ -168,29 +174,28 @@ impl Includes<'_> {
         let mut base = Value::Object(serde_json::Map::new());
         for name in names {
             let named = self.root.join(&name);
-            let file = fs::canonicalize(&named).map_err(|error| bad(&named, &error.to_string()))?;
+            let file = fs::canonicalize(&named).map_err(|error| import_error(&named, &error.to_string()))?;
             if depth == 0 || !file.starts_with(self.root) {
-                return Err(bad(&file, "it is included from outside the folder, or too deeply"));
+                return Err(import_error(&file, "it is included from outside the folder, or too deeply"));
             }
-            self.left = self
-                .left
-                .checked_sub(1)
-                .ok_or_else(|| bad(&file, &format!("more than {MAX_INCLUDES} files are included")))?;
-            lay_over(&mut base, self.whole(read(&file)?, depth - 1)?);
+            self.left = self.left.checked_sub(1).ok_or_else(|| {
+                import_error(&file, &format!("more than {MAX_INCLUDES} files are included"))
+            })?;
+            merge_over(&mut base, self.resolve_includes(read_json5(&file)?, depth - 1)?);
         }
         for (key, value) in map {
-            lay_over(&mut base, serde_json::json!({ key: self.whole(value, depth)? }));
+            merge_over(&mut base, serde_json::json!({ key: self.resolve_includes(value, depth)? }));
         }
         Ok(base)
     }
 }
 
-fn lay_over(base: &mut Value, upper: Value) {
+fn merge_over(base: &mut Value, upper: Value) {
     match (base, upper) {
         (Value::Object(base), Value::Object(upper)) => {
             upper
                 .into_iter()
-                .for_each(|(key, value)| lay_over(base.entry(key).or_insert(Value::Null), value));
+                .for_each(|(key, value)| merge_over(base.entry(key).or_insert(Value::Null), value));
         }
         (base, upper) => *base = upper,
     }

@@ -9,18 +9,18 @@ use crate::error::{Error, Result};
 use crate::file;
 
 /// More than this is not an agent's workspace but somebody's disk.
-const MOST_BYTES: u64 = 4 * 1024 * 1024 * 1024;
-const MOST_FILES: u64 = 200_000;
+const MAX_WORKSPACE_BYTES: u64 = 4 * 1024 * 1024 * 1024;
+const MAX_WORKSPACE_FILES: u64 = 200_000;
 
 /// Whether folders beside the imported home are copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outside {
+pub enum OutsideWorkspaces {
     Refused,
     Allowed,
 }
 
 /// A folder to copy, and its name below our workspace.
-pub struct Folder {
+pub struct WorkspaceFolder {
     from: PathBuf,
     dir: Option<String>,
     /// What becomes of links that lead out of it: where they lead in the copy, or nowhere.
@@ -29,50 +29,50 @@ pub struct Folder {
     without: Vec<PathBuf>,
 }
 
-impl Folder {
-    pub fn copy(&self, workspace: &Path) -> Result<()> {
+impl WorkspaceFolder {
+    pub fn copy_to(&self, workspace: &Path) -> Result<()> {
         let to = self.dir.as_ref().map_or_else(|| workspace.to_owned(), |dir| workspace.join(dir));
         file::copy_folder(&self.from, &to, &self.without)
-            .map_err(|error| Error::files(&self.from, &error))?;
-        self.links.iter().try_for_each(|(link, target)| relink(&to.join(link), target.as_deref()))
+            .map_err(|error| Error::from_io(&self.from, &error))?;
+        self.links.iter().try_for_each(|(link, target)| replace_link(&to.join(link), target.as_deref()))
     }
 
     /// Where it comes from and where it goes to, for the report.
-    pub fn named(&self) -> String {
+    pub fn describe_copy(&self) -> String {
         let to = self.dir.as_ref().map_or_else(|| "workspace".to_owned(), |dir| format!("workspace/{dir}"));
         format!("{} -> {to}", self.from.display())
     }
 }
 
 /// Each workspace there is, once.
-pub fn find(
+pub fn find_workspaces(
     root: &Path,
     user_home: Option<&Path>,
     agents: &[OpenclawAgentFiles],
-    (own_home, outside): (&Path, Outside),
+    (own_home, outside): (&Path, OutsideWorkspaces),
     notes: &mut TranslationNotes,
-) -> Result<Vec<Folder>> {
-    let mut found: Vec<Folder> = Vec::new();
+) -> Result<Vec<WorkspaceFolder>> {
+    let mut found: Vec<WorkspaceFolder> = Vec::new();
     for files in agents {
-        let Some(from) = candidates(root, user_home, files).find(|path| path.is_dir()) else {
+        let Some(from) = candidate_paths(root, user_home, files).find(|path| path.is_dir()) else {
             if files.workspace.is_some() {
                 notes.note_ignored(&format!("agents.{}.workspace", files.called), "there is no such folder");
             }
             continue;
         };
-        let from = fs::canonicalize(&from).map_err(|error| Error::files(&from, &error))?;
+        let from = fs::canonicalize(&from).map_err(|error| Error::from_io(&from, &error))?;
         if found.iter().any(|other| other.from == from && other.dir == files.dir) {
             continue;
         }
-        if outside == Outside::Refused && !from.starts_with(root) {
+        if outside == OutsideWorkspaces::Refused && !from.starts_with(root) {
             return Err(Error::OutsideImport {
                 agent: files.called.clone(),
                 folder: from.display().to_string(),
             });
         }
-        check(&from, own_home)?;
-        let links = links(&from, notes);
-        found.push(Folder { from, dir: files.dir.clone(), links, without: Vec::new() });
+        check_workspace(&from, own_home)?;
+        let links = find_leaving_links(&from, notes);
+        found.push(WorkspaceFolder { from, dir: files.dir.clone(), links, without: Vec::new() });
     }
     let all: Vec<PathBuf> = found.iter().map(|folder| folder.from.clone()).collect();
     for folder in &mut found {
@@ -83,7 +83,7 @@ pub fn find(
 }
 
 /// Where it is said to be, else where it usually is.
-fn candidates(
+fn candidate_paths(
     root: &Path,
     user_home: Option<&Path>,
     files: &OpenclawAgentFiles,
@@ -96,7 +96,7 @@ fn candidates(
 }
 
 /// A folder that holds us would be copied into itself.
-fn check(from: &Path, own_home: &Path) -> Result<()> {
+fn check_workspace(from: &Path, own_home: &Path) -> Result<()> {
     let bad = |why: &str| Error::BadImport { what: from.display().to_string(), why: why.to_owned() };
     let own_home = fs::canonicalize(own_home).unwrap_or_else(|_| own_home.to_owned());
     if own_home.starts_with(from) {
@@ -104,14 +104,14 @@ fn check(from: &Path, own_home: &Path) -> Result<()> {
     }
     let (mut bytes, mut count, mut open) = (0, 0, vec![from.to_owned()]);
     while let Some(folder) = open.pop() {
-        for entry in fs::read_dir(&folder).map_err(|error| Error::files(&folder, &error))?.flatten() {
+        for entry in fs::read_dir(&folder).map_err(|error| Error::from_io(&folder, &error))?.flatten() {
             let Ok(kind) = entry.file_type() else { continue };
             count += 1;
             match kind {
                 kind if kind.is_dir() => open.push(entry.path()),
                 _ => bytes += entry.metadata().map(|found| found.len()).unwrap_or_default(),
             }
-            if bytes > MOST_BYTES || count > MOST_FILES {
+            if bytes > MAX_WORKSPACE_BYTES || count > MAX_WORKSPACE_FILES {
                 return Err(bad("this workspace is too large to be copied"));
             }
         }
@@ -120,7 +120,7 @@ fn check(from: &Path, own_home: &Path) -> Result<()> {
 }
 
 /// Links that would lead into the old home: one to a file of the same folder leads to its copy, any other is left out.
-fn links(from: &Path, notes: &mut TranslationNotes) -> Vec<(PathBuf, Option<PathBuf>)> {
+fn find_leaving_links(from: &Path, notes: &mut TranslationNotes) -> Vec<(PathBuf, Option<PathBuf>)> {
     let (mut found, mut open) = (Vec::new(), vec![from.to_owned()]);
     while let Some(folder) = open.pop() {
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
@@ -133,7 +133,7 @@ fn links(from: &Path, notes: &mut TranslationNotes) -> Vec<(PathBuf, Option<Path
             };
             let path = entry.path();
             let Ok(place) = path.strip_prefix(from) else { continue };
-            let leads = plain(&folder.join(&target));
+            let leads = normalize_path(&folder.join(&target));
             match leads.strip_prefix(from) {
                 Ok(_) if target.is_relative() => {}
                 Ok(inside) => {
@@ -153,7 +153,7 @@ fn links(from: &Path, notes: &mut TranslationNotes) -> Vec<(PathBuf, Option<Path
 }
 
 /// Without `.` and `..`, by its text alone.
-fn plain(path: &Path) -> PathBuf {
+fn normalize_path(path: &Path) -> PathBuf {
     let mut found = PathBuf::new();
     for part in path.components() {
         match part {
@@ -165,8 +165,8 @@ fn plain(path: &Path) -> PathBuf {
     found
 }
 
-fn relink(link: &Path, target: Option<&Path>) -> Result<()> {
-    let failed = |error: std::io::Error| Error::files(link, &error);
+fn replace_link(link: &Path, target: Option<&Path>) -> Result<()> {
+    let failed = |error: std::io::Error| Error::from_io(link, &error);
     match fs::remove_file(link) {
         // It was in a folder of another agent, which has a copy of its own.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),

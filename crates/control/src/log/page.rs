@@ -7,13 +7,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use super::files;
+use super::list_log_files;
 
 /// Most bytes of one page.
-const LARGEST: usize = 1 << 20;
+const MAX_PAGE_BYTES: usize = 1 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct LogPage {
     pub lines: Vec<String>,
     /// Where the next page begins; it may be empty for now.
     pub next: String,
@@ -25,13 +25,13 @@ pub struct Page {
 
 /// Which file: numbers are used again, so when it was made counts too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Volume {
+struct LogFileId {
     inode: u64,
     made: u128,
 }
 
-impl Volume {
-    fn of(path: &Path) -> io::Result<Self> {
+impl LogFileId {
+    fn for_file(path: &Path) -> io::Result<Self> {
         let meta = fs::metadata(path)?;
         let made = meta.created().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
         Ok(Self { inode: meta.ino(), made: made.unwrap_or_default().as_nanos() })
@@ -39,49 +39,54 @@ impl Volume {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Spot {
-    volume: Volume,
+struct LogCursor {
+    volume: LogFileId,
     offset: u64,
 }
 
-impl Spot {
-    fn write(self) -> String {
+impl LogCursor {
+    fn encode(self) -> String {
         format!("{:x}-{:x}-{:x}", self.volume.inode, self.volume.made, self.offset)
     }
 
-    fn read(text: &str) -> Option<Self> {
+    fn decode(text: &str) -> Option<Self> {
         let mut parts = text.split('-');
         let mut number = || u128::from_str_radix(parts.next()?, 16).ok();
         let (inode, made, offset) = (number()?, number()?, number()?);
-        let volume = Volume { inode: inode.try_into().ok()?, made };
+        let volume = LogFileId { inode: inode.try_into().ok()?, made };
         parts.next().is_none().then_some(Self { volume, offset: offset.try_into().ok()? })
     }
 }
 
 /// The page behind a cursor; without one, the first. `None`: that is no cursor of ours.
-pub fn page(log: &Path, cursor: Option<&str>, lines: usize) -> io::Result<Option<Page>> {
+pub fn read_page(log: &Path, cursor: Option<&str>, lines: usize) -> io::Result<Option<LogPage>> {
     let from = match cursor.filter(|cursor| !cursor.is_empty()) {
-        Some(text) => match Spot::read(text) {
+        Some(text) => match LogCursor::decode(text) {
             Some(spot) => Some(spot),
             None => return Ok(None),
         },
         None => None,
     };
     let mut volumes = Vec::new();
-    for path in files(log) {
-        volumes.push((Volume::of(&path)?, path));
+    for path in list_log_files(log) {
+        volumes.push((LogFileId::for_file(&path)?, path));
     }
     let at = from.and_then(|spot| volumes.iter().position(|(volume, _)| *volume == spot.volume));
     let gap = from.is_some() && at.is_none() && !volumes.is_empty();
     let offset = from.filter(|_| at.is_some()).map_or(0, |spot| spot.offset);
     let mut page =
-        Page { lines: Vec::new(), next: cursor.unwrap_or_default().to_owned(), has_more: false, gap };
-    fill(&mut page, &volumes[at.unwrap_or(0)..], offset, lines)?;
+        LogPage { lines: Vec::new(), next: cursor.unwrap_or_default().to_owned(), has_more: false, gap };
+    fill_page(&mut page, &volumes[at.unwrap_or(0)..], offset, lines)?;
     Ok(Some(page))
 }
 
-fn fill(page: &mut Page, volumes: &[(Volume, PathBuf)], mut offset: u64, lines: usize) -> io::Result<()> {
-    let mut room = LARGEST;
+fn fill_page(
+    page: &mut LogPage,
+    volumes: &[(LogFileId, PathBuf)],
+    mut offset: u64,
+    lines: usize,
+) -> io::Result<()> {
+    let mut room = MAX_PAGE_BYTES;
     for (index, (volume, path)) in volumes.iter().enumerate() {
         let is_last = index + 1 == volumes.len();
         let mut reader = BufReader::new(fs::File::open(path)?);
@@ -96,14 +101,14 @@ fn fill(page: &mut Page, volumes: &[(Volume, PathBuf)], mut offset: u64, lines: 
             // The first line of a page is told however long it is: a cursor must not stand still.
             if page.lines.len() == lines || (room < read && !page.lines.is_empty()) {
                 page.has_more = true;
-                page.next = Spot { volume: *volume, offset }.write();
+                page.next = LogCursor { volume: *volume, offset }.encode();
                 return Ok(());
             }
             (offset, room) = (offset + read as u64, room.saturating_sub(read));
-            line.truncate(LARGEST);
+            line.truncate(MAX_PAGE_BYTES);
             page.lines.push(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned());
         }
-        page.next = Spot { volume: *volume, offset }.write();
+        page.next = LogCursor { volume: *volume, offset }.encode();
         offset = 0;
     }
     Ok(())
@@ -111,13 +116,13 @@ fn fill(page: &mut Page, volumes: &[(Volume, PathBuf)], mut offset: u64, lines: 
 
 #[cfg(test)]
 mod tests {
-    use super::super::{FULL, aside, rotate_if_full};
+    use super::super::{MAX_LOG_BYTES, rotate_if_full, rotated_path};
     use super::*;
 
     fn all(log: &Path, size: usize) -> (Vec<String>, String) {
         let (mut lines, mut cursor) = (Vec::new(), None);
         loop {
-            let got = page(log, cursor.as_deref(), size).unwrap().unwrap();
+            let got = read_page(log, cursor.as_deref(), size).unwrap().unwrap();
             lines.extend(got.lines);
             cursor = Some(got.next);
             if !got.has_more {
@@ -130,7 +135,7 @@ mod tests {
     fn pages_join_to_the_whole_history_whatever_their_size() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("daemon.log");
-        fs::write(aside(&log, 1), "1\n2\n3").unwrap();
+        fs::write(rotated_path(&log, 1), "1\n2\n3").unwrap();
         fs::write(&log, "4\n5\nhalf").unwrap();
         for size in 1..7 {
             assert_eq!(all(&log, size).0, ["1", "2", "3", "4", "5"], "{size}");
@@ -146,24 +151,28 @@ mod tests {
         let mut old = fs::OpenOptions::new().append(true).open(&log).unwrap();
         io::Write::write_all(
             &mut old,
-            format!("{}\n", "x".repeat(usize::try_from(FULL).unwrap())).as_bytes(),
+            format!("{}\n", "x".repeat(usize::try_from(MAX_LOG_BYTES).unwrap())).as_bytes(),
         )
         .unwrap();
         assert!(rotate_if_full(&log).unwrap());
         fs::write(&log, "new\n").unwrap();
-        let next = page(&log, Some(&cursor), 10).unwrap().unwrap();
+        let next = read_page(&log, Some(&cursor), 10).unwrap().unwrap();
         assert!(!next.gap && next.has_more, "it goes on in the file that was moved");
-        assert_eq!((next.lines.len(), next.lines[0].len()), (1, LARGEST), "a line that is too long is cut");
-        assert_eq!(page(&log, Some(&next.next), 10).unwrap().unwrap().lines, ["new"]);
-        fs::remove_file(aside(&log, 1)).unwrap();
-        let next = page(&log, Some(&cursor), 10).unwrap().unwrap();
+        assert_eq!(
+            (next.lines.len(), next.lines[0].len()),
+            (1, MAX_PAGE_BYTES),
+            "a line that is too long is cut"
+        );
+        assert_eq!(read_page(&log, Some(&next.next), 10).unwrap().unwrap().lines, ["new"]);
+        fs::remove_file(rotated_path(&log, 1)).unwrap();
+        let next = read_page(&log, Some(&cursor), 10).unwrap().unwrap();
         assert_eq!((next.gap, next.lines), (true, vec!["new".to_owned()]));
     }
 
     #[test]
     fn what_is_no_cursor_is_refused() {
         for wrong in ["x", "1-2", "1-2-3-4", "../../etc/passwd", "-1-1-1"] {
-            assert_eq!(page(Path::new("/nowhere/daemon.log"), Some(wrong), 1).unwrap(), None, "{wrong}");
+            assert_eq!(read_page(Path::new("/nowhere/daemon.log"), Some(wrong), 1).unwrap(), None, "{wrong}");
         }
     }
 }

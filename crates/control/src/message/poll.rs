@@ -7,20 +7,20 @@ use polyclaw_domain::time::Millis;
 use polyclaw_store::registry::envelopes::{self, AckOutcome, EnvelopePoll, StoredEnvelope};
 use tokio::time::Instant;
 
-use crate::access::Caller;
+use crate::access::ControlCaller;
 use crate::control::Control;
 use crate::error::{Error, Result};
 
 /// Nobody waits longer for a message.
-pub const LONGEST_WAIT: Duration = Duration::from_secs(60);
+pub const MAX_POLL_WAIT: Duration = Duration::from_secs(60);
 
 /// What somebody who asks for messages wants.
 #[derive(Clone, Debug, Default)]
-pub struct Wish {
+pub struct PollRequest {
     pub wait: Duration,
     pub limit: usize,
     /// Names this life of the process that asks: what earlier lives hold is given back at once.
-    pub life: Option<String>,
+    pub process_epoch: Option<String>,
     /// A word for the lease: asked again with it, because no answer came, the same messages are handed out.
     pub lease: Option<String>,
     /// Only what answers something.
@@ -29,26 +29,31 @@ pub struct Wish {
 
 impl Control {
     /// The messages of an instance that are due, each under a lease; waits for one where there is none.
-    pub async fn poll(&self, by: &Caller, word: &str, wish: Wish) -> Result<Vec<StoredEnvelope>> {
-        let to = self.active(word).await?.id;
+    pub async fn poll_messages(
+        &self,
+        by: &ControlCaller,
+        word: &str,
+        wish: PollRequest,
+    ) -> Result<Vec<StoredEnvelope>> {
+        let to = self.find_active(word).await?.id;
         if by.instance.as_ref().is_some_and(|own| *own != to) {
             return Err(Error::ForeignSender);
         }
-        if let Some(life) = wish.life.clone() {
-            self.broker.begin_life(&to, &life);
+        if let Some(life) = wish.process_epoch.clone() {
+            self.broker.set_process_epoch(&to, &life);
             let (to, now) = (to.clone(), self.now());
             let given_back = self.db.write(move |tx| envelopes::requeue_earlier_epochs(tx, &to, &life, now));
-            self.broker.tell(given_back.await?);
+            self.broker.publish_events(given_back.await?);
         }
-        let deadline = Instant::now() + wish.wait.min(LONGEST_WAIT);
-        let bell = self.broker.bell(&to);
+        let deadline = Instant::now() + wish.wait.min(MAX_POLL_WAIT);
+        let bell = self.broker.recipient_notifier(&to);
         loop {
             // Listened for before looking: what comes in between rings.
             let rung = bell.notified();
             tokio::pin!(rung);
             rung.as_mut().enable();
-            let (taken, due) = self.take(&to, &wish).await?;
-            let is_past = self.broker.is_past(&to, wish.life.as_deref());
+            let (taken, due) = self.lease_messages(&to, &wish).await?;
+            let is_past = self.broker.is_earlier_epoch(&to, wish.process_epoch.as_deref());
             if !taken.is_empty() || is_past || Instant::now() >= deadline {
                 return Ok(taken);
             }
@@ -61,12 +66,16 @@ impl Control {
         }
     }
 
-    async fn take(&self, to: &InstanceId, wish: &Wish) -> Result<(Vec<StoredEnvelope>, Option<Millis>)> {
+    async fn lease_messages(
+        &self,
+        to: &InstanceId,
+        wish: &PollRequest,
+    ) -> Result<(Vec<StoredEnvelope>, Option<Millis>)> {
         let poll = EnvelopePoll {
             to: to.clone(),
             lease: wish.lease.clone().unwrap_or_else(|| self.ids.fresh_nonce()),
             asks_again: wish.lease.is_some(),
-            process_epoch: wish.life.clone(),
+            process_epoch: wish.process_epoch.clone(),
             only_answers: wish.only_answers,
             limit: wish.limit,
             now: self.now(),
@@ -74,7 +83,7 @@ impl Control {
         let control = self.clone();
         let leased = self.db.write(move |tx| {
             // Asked here, where it is before or behind what gives back all that earlier lives hold.
-            if control.broker.is_past(&poll.to, poll.process_epoch.as_deref()) {
+            if control.broker.is_earlier_epoch(&poll.to, poll.process_epoch.as_deref()) {
                 return Ok(Default::default());
             }
             let (taken, events) = envelopes::lease_due(tx, &poll)?;
@@ -83,39 +92,50 @@ impl Control {
             Ok((taken, events, due))
         });
         let (taken, events, due) = leased.await?;
-        self.broker.tell(events);
+        self.broker.publish_events(events);
         Ok((taken, due))
     }
 
     /// It was taken up. Who says so twice is heard twice and changes nothing the second time.
-    pub async fn acknowledge(&self, by: &Caller, id: &EnvelopeId, lease: &str) -> Result<StoredEnvelope> {
+    pub async fn acknowledge_message(
+        &self,
+        by: &ControlCaller,
+        id: &EnvelopeId,
+        lease: &str,
+    ) -> Result<StoredEnvelope> {
         self.check_recipient(by, id).await?;
         let (wanted, lease, now) = (id.clone(), lease.to_owned(), self.now());
         let settled = self.db.write(move |tx| envelopes::acknowledge(tx, &wanted, &lease, now));
-        self.settled(id, settled.await?)
+        self.publish_ack_outcome(id, settled.await?)
     }
 
     /// It could not be taken up: it is handed out again later, or given up.
-    pub async fn fail(&self, by: &Caller, id: &EnvelopeId, lease: &str, why: &str) -> Result<StoredEnvelope> {
+    pub async fn fail_message(
+        &self,
+        by: &ControlCaller,
+        id: &EnvelopeId,
+        lease: &str,
+        why: &str,
+    ) -> Result<StoredEnvelope> {
         self.check_recipient(by, id).await?;
         let (wanted, lease, now) = (id.clone(), lease.to_owned(), self.now());
-        let why = self.cleaned_words(why);
+        let why = self.redact_text(why);
         let settled = self.db.write(move |tx| envelopes::fail_delivery(tx, &wanted, &lease, &why, now));
-        self.settled(id, settled.await?)
+        self.publish_ack_outcome(id, settled.await?)
     }
 
     /// It is still being worked on. Until when it is theirs.
-    pub async fn renew(&self, by: &Caller, id: &EnvelopeId, lease: &str) -> Result<Millis> {
+    pub async fn renew_message(&self, by: &ControlCaller, id: &EnvelopeId, lease: &str) -> Result<Millis> {
         self.check_recipient(by, id).await?;
         let (wanted, lease, now) = (id.clone(), lease.to_owned(), self.now());
         let renewed = self.db.write(move |tx| envelopes::renew_lease(tx, &wanted, &lease, now));
         renewed.await?.ok_or(Error::LeaseLost)
     }
 
-    fn settled(&self, id: &EnvelopeId, settled: AckOutcome) -> Result<StoredEnvelope> {
+    fn publish_ack_outcome(&self, id: &EnvelopeId, settled: AckOutcome) -> Result<StoredEnvelope> {
         match settled {
             AckOutcome::Done(one, events) => {
-                self.broker.tell(events);
+                self.broker.publish_events(events);
                 Ok(*one)
             }
             AckOutcome::AlreadySettled(one) => Ok(*one),
@@ -125,9 +145,9 @@ impl Control {
     }
 
     /// To an instance, messages of others are not there.
-    async fn check_recipient(&self, by: &Caller, id: &EnvelopeId) -> Result<()> {
+    async fn check_recipient(&self, by: &ControlCaller, id: &EnvelopeId) -> Result<()> {
         let Some(own) = &by.instance else { return Ok(()) };
-        match self.message(id).await? {
+        match self.get_message(id).await? {
             (one, _) if one.to == *own => Ok(()),
             _ => Err(Error::unknown_message(id)),
         }

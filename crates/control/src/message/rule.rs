@@ -6,17 +6,17 @@ use polyclaw_domain::redact::quote_safely;
 use polyclaw_store::Tx;
 use polyclaw_store::registry::rules::{self, RoutingRule};
 
-use crate::access::Caller;
+use crate::access::ControlCaller;
 use crate::audit;
 use crate::control::Control;
 use crate::error::{Error, Result};
 
-const MOST_RETRIES: u32 = 100;
-const LONGEST_TTL_SECS: u32 = 30 * 24 * 3_600;
+const MAX_RETRIES: u32 = 100;
+const MAX_TTL_SECS: u32 = 30 * 24 * 3_600;
 
 /// A rule as somebody asks for it.
 #[derive(Clone, Debug, Default)]
-pub struct NewRule {
+pub struct NewRoutingRule {
     /// By id or name.
     pub from: String,
     pub to: String,
@@ -28,7 +28,7 @@ pub struct NewRule {
 
 /// What of a rule is to be another.
 #[derive(Clone, Debug, Default)]
-pub struct RuleChange {
+pub struct RoutingRuleChange {
     pub kind: Option<String>,
     pub max_retries: Option<u32>,
     pub ttl_secs: Option<u32>,
@@ -36,44 +36,49 @@ pub struct RuleChange {
 }
 
 impl Control {
-    pub async fn rule(&self, id: &str) -> Result<RoutingRule> {
+    pub async fn get_rule(&self, id: &str) -> Result<RoutingRule> {
         let wanted = id.to_owned();
         let found = self.db.read(move |tx: &mut Tx<'_>| rules::get(tx, &wanted)).await?;
         found.ok_or_else(|| Error::UnknownRule(quote_safely(id)))
     }
 
     /// Messages that were taken in under it before keep the terms they were taken in with.
-    pub async fn change_rule(&self, by: &Caller, id: &str, change: RuleChange) -> Result<RoutingRule> {
-        let old = self.rule(id).await?;
+    pub async fn update_rule(
+        &self,
+        by: &ControlCaller,
+        id: &str,
+        change: RoutingRuleChange,
+    ) -> Result<RoutingRule> {
+        let old = self.get_rule(id).await?;
         let rule = RoutingRule {
-            pattern: change.kind.as_deref().map_or(Ok(old.pattern.clone()), pattern)?,
-            max_retries: bounded("max_retries", change.max_retries, old.max_retries, MOST_RETRIES)?,
-            ttl_secs: bounded("ttl_secs", change.ttl_secs, old.ttl_secs, LONGEST_TTL_SECS)?,
+            pattern: change.kind.as_deref().map_or(Ok(old.pattern.clone()), parse_pattern)?,
+            max_retries: parse_bounded("max_retries", change.max_retries, old.max_retries, MAX_RETRIES)?,
+            ttl_secs: parse_bounded("ttl_secs", change.ttl_secs, old.ttl_secs, MAX_TTL_SECS)?,
             auto_start: change.auto_start.unwrap_or(old.auto_start),
             ..old
         };
         let detail = format!("{} → {}: {}", rule.from, rule.to, rule.pattern.as_str());
-        let entry = AuditEntry { detail, ..self.entry(by, "rule.update", &rule.id) };
+        let entry = AuditEntry { detail, ..self.audit_entry(by, "rule.update", &rule.id) };
         let stored = rule.clone();
         let updated = self.db.write(move |tx| {
             let updated = rules::update(tx, &stored)?;
-            audit::note(tx, Some(&entry).filter(|_| updated))?;
+            audit::append_optional(tx, Some(&entry).filter(|_| updated))?;
             Ok(updated)
         });
         if updated.await? { Ok(rule) } else { Err(Error::RuleExists) }
     }
 
-    pub async fn rules(&self, after: i64, limit: usize) -> Result<Vec<RoutingRule>> {
+    pub async fn list_rules(&self, after: i64, limit: usize) -> Result<Vec<RoutingRule>> {
         Ok(self.db.read(move |tx: &mut Tx<'_>| rules::list(tx, after, limit)).await?)
     }
 
-    pub async fn make_rule(&self, by: &Caller, new: NewRule) -> Result<RoutingRule> {
+    pub async fn create_rule(&self, by: &ControlCaller, new: NewRoutingRule) -> Result<RoutingRule> {
         if [&new.from, &new.to].iter().any(|name| name.contains('*')) {
             return Err(Error::BadRule(
                 "from and to each name one instance; there are no wildcards".to_owned(),
             ));
         }
-        let (from, to) = (self.active(&new.from).await?, self.active(&new.to).await?);
+        let (from, to) = (self.find_active(&new.from).await?, self.find_active(&new.to).await?);
         if from.id == to.id {
             return Err(Error::BadRule("an instance does not write to itself".to_owned()));
         }
@@ -84,46 +89,46 @@ impl Control {
             to: to.id,
             from_name: Some(from.name.to_string()),
             to_name: Some(to.name.to_string()),
-            pattern: pattern(&new.kind)?,
-            max_retries: bounded("max_retries", new.max_retries, DEFAULT_MAX_RETRIES, MOST_RETRIES)?,
-            ttl_secs: bounded("ttl_secs", new.ttl_secs, DEFAULT_TTL_SECS, LONGEST_TTL_SECS)?,
+            pattern: parse_pattern(&new.kind)?,
+            max_retries: parse_bounded("max_retries", new.max_retries, DEFAULT_MAX_RETRIES, MAX_RETRIES)?,
+            ttl_secs: parse_bounded("ttl_secs", new.ttl_secs, DEFAULT_TTL_SECS, MAX_TTL_SECS)?,
             auto_start: new.auto_start,
             created_at: self.now(),
         };
         let detail = format!("{} → {}: {}", from.name, to.name, rule.pattern.as_str());
-        let entry = AuditEntry { detail, ..self.entry(by, "rule.create", &rule.id) };
+        let entry = AuditEntry { detail, ..self.audit_entry(by, "rule.create", &rule.id) };
         let stored = rule.clone();
         let added = self.db.write(move |tx| {
             let added = rules::insert(tx, &stored)?;
-            audit::note(tx, Some(&entry).filter(|_| added))?;
+            audit::append_optional(tx, Some(&entry).filter(|_| added))?;
             Ok(added)
         });
         if added.await? { Ok(rule) } else { Err(Error::RuleExists) }
     }
 
     /// What was taken in under it is delivered all the same.
-    pub async fn remove_rule(&self, by: &Caller, id: &str) -> Result<()> {
-        let (wanted, entry) = (id.to_owned(), self.entry(by, "rule.delete", id));
+    pub async fn remove_rule(&self, by: &ControlCaller, id: &str) -> Result<()> {
+        let (wanted, entry) = (id.to_owned(), self.audit_entry(by, "rule.delete", id));
         let removed = self.db.write(move |tx| {
             let removed = rules::remove(tx, &wanted)?;
             let told = removed.as_ref().map(|rule| {
                 let detail = format!("{} → {}: {}", rule.from, rule.to, rule.pattern.as_str());
                 AuditEntry { detail, ..entry.clone() }
             });
-            audit::note(tx, told.as_ref())?;
+            audit::append_optional(tx, told.as_ref())?;
             Ok(removed.is_some())
         });
         if removed.await? { Ok(()) } else { Err(Error::UnknownRule(quote_safely(id))) }
     }
 }
 
-fn pattern(kind: &str) -> Result<EnvelopeKindPattern> {
+fn parse_pattern(kind: &str) -> Result<EnvelopeKindPattern> {
     EnvelopeKindPattern::parse(kind).ok_or_else(|| {
         Error::BadRule("type: one such as task.handoff, or all below one, such as task.*".to_owned())
     })
 }
 
-fn bounded(name: &str, wish: Option<u32>, usual: u32, most: u32) -> Result<u32> {
+fn parse_bounded(name: &str, wish: Option<u32>, usual: u32, most: u32) -> Result<u32> {
     match wish.unwrap_or(usual) {
         fits if (1..=most).contains(&fits) => Ok(fits),
         _ => Err(Error::BadRule(format!("{name}: 1 to {most}"))),

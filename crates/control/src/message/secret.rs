@@ -11,55 +11,56 @@ use polyclaw_domain::redact::{Redactor, TOKEN_HEX_DIGITS};
 use polyclaw_store::Tx;
 use polyclaw_store::registry::tokens;
 
-use super::send::Letter;
-use crate::control::{Control, Loader};
+use super::send::NewEnvelope;
+use crate::control::{ConfigLoader, Control};
 use crate::file;
-use crate::place::Place;
+use crate::instance_paths::InstancePaths;
 
 /// Of each file that secrets come from.
-type Stamp = [Option<file::Stamp>; 3];
+type SecretFilesStamp = [Option<file::FileStamp>; 3];
 
 #[derive(Default)]
-pub(super) struct Senders(Mutex<HashMap<InstanceId, (Stamp, Arc<Redactor>)>>);
+pub(super) struct SenderRedactors(Mutex<HashMap<InstanceId, (SecretFilesStamp, Arc<Redactor>)>>);
 
-impl Senders {
-    fn get(&self, id: &InstanceId, stamp: &Stamp) -> Option<Arc<Redactor>> {
+impl SenderRedactors {
+    fn get(&self, id: &InstanceId, stamp: &SecretFilesStamp) -> Option<Arc<Redactor>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(id).filter(|(of, _)| of == stamp).map(|(_, redactor)| Arc::clone(redactor))
     }
 
-    fn put(&self, id: InstanceId, stamp: Stamp, redactor: &Arc<Redactor>) {
+    fn insert(&self, id: InstanceId, stamp: SecretFilesStamp, redactor: &Arc<Redactor>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id, (stamp, Arc::clone(redactor)));
     }
 }
 
 impl Control {
     /// What must not be in this message, beside what looks like a secret by itself.
-    pub(super) async fn known_to(&self, from: &str, letter: &Letter) -> Vec<Arc<Redactor>> {
-        let (own, given_out) = tokio::join!(self.secrets_of(from), self.tokens_in(letter));
+    pub(super) async fn redactors_for(&self, from: &str, letter: &NewEnvelope) -> Vec<Arc<Redactor>> {
+        let (own, given_out) = tokio::join!(self.redactor_for_sender(from), self.redactor_for_tokens(letter));
         own.into_iter().chain(given_out).collect()
     }
 
     /// Read again only where a file changed. Nothing of a sender that is not there: its message is refused.
-    async fn secrets_of(&self, from: &str) -> Option<Arc<Redactor>> {
-        let one = self.row(from).await.ok()?;
-        let place = self.place(&one);
-        let stamp = stamp(&place);
+    async fn redactor_for_sender(&self, from: &str) -> Option<Arc<Redactor>> {
+        let one = self.find_instance(from).await.ok()?;
+        let place = self.instance_paths(&one);
+        let stamp = secret_files_stamp(&place);
         if let Some(known) = self.broker.senders.get(&one.id, &stamp) {
             return Some(known);
         }
         let load = Arc::clone(&self.load);
-        let redactor = tokio::task::spawn_blocking(move || Arc::new(read(&load, &place))).await.ok()?;
-        self.broker.senders.put(one.id, stamp, &redactor);
+        let redactor =
+            tokio::task::spawn_blocking(move || Arc::new(load_redactor(&load, &place))).await.ok()?;
+        self.broker.senders.insert(one.id, stamp, &redactor);
         Some(redactor)
     }
 
     /// The tokens of this control plane that a message holds.
-    async fn tokens_in(&self, letter: &Letter) -> Option<Arc<Redactor>> {
+    async fn redactor_for_tokens(&self, letter: &NewEnvelope) -> Option<Arc<Redactor>> {
         let payload = Some(letter.payload.to_string()).filter(|written| written.len() <= MAX_PAYLOAD_BYTES);
         let words = [letter.correlation.as_ref(), letter.key.as_ref(), letter.trace.as_ref()];
         let texts = [Some(&letter.kind), payload.as_ref()].into_iter().chain(words);
-        let candidates: Vec<String> = texts.flatten().flat_map(|text| like_tokens(text)).collect();
+        let candidates: Vec<String> = texts.flatten().flat_map(|text| find_token_candidates(text)).collect();
         if candidates.is_empty() {
             return None;
         }
@@ -77,19 +78,19 @@ impl Control {
     }
 }
 
-fn like_tokens(text: &str) -> impl Iterator<Item = String> {
+fn find_token_candidates(text: &str) -> impl Iterator<Item = String> {
     let runs = text.split(|c: char| !c.is_ascii_hexdigit());
     runs.filter(|run| run.len() == TOKEN_HEX_DIGITS).map(str::to_owned)
 }
 
-fn stamp(place: &Place) -> Stamp {
-    [place.config(), place.token_file(), place.secrets_file()].map(|path| file::stamp(&path))
+fn secret_files_stamp(place: &InstancePaths) -> SecretFilesStamp {
+    [place.config_file(), place.token_file(), place.secrets_file()].map(|path| file::read_stamp(&path))
 }
 
 /// A config that can not be read names nothing; the token is hidden all the same.
-fn read(load: &Loader, place: &Place) -> Redactor {
-    let text = file::read_text(&place.config(), file::LARGEST_CONFIG);
+fn load_redactor(load: &ConfigLoader, place: &InstancePaths) -> Redactor {
+    let text = file::read_text(&place.config_file(), file::MAX_CONFIG_BYTES);
     let config = text.ok().and_then(|text| load(place.path(), &text).ok());
     let named = config.iter().flat_map(|config| &config.secrets).map(|secret| secret.expose().to_owned());
-    Redactor::new(named.chain(file::read_text(&place.token_file(), file::SMALL)))
+    Redactor::new(named.chain(file::read_text(&place.token_file(), file::MAX_SMALL_FILE_BYTES)))
 }

@@ -12,14 +12,14 @@ use polyclaw_store::registry::envelopes::{
 };
 use serde_json::Value;
 
-use crate::access::Caller;
+use crate::access::ControlCaller;
 use crate::audit;
 use crate::control::Control;
 use crate::error::{Error, Result};
 
 /// A message as its sender writes it.
 #[derive(Clone, Debug)]
-pub struct Letter {
+pub struct NewEnvelope {
     /// An operator says for whom they write. An instance writes for itself.
     pub from: Option<String>,
     pub to: String,
@@ -33,7 +33,7 @@ pub struct Letter {
 }
 
 #[derive(Clone, Debug)]
-pub enum Sent {
+pub enum SentEnvelope {
     New(AcceptedEnvelope),
     /// The sender's key stands for an earlier one.
     Repeated(EnvelopeId, EnvelopeState),
@@ -41,45 +41,50 @@ pub enum Sent {
 
 impl Control {
     /// Keeps a message for its recipient. When this returns, a crash does not lose it.
-    pub async fn send(&self, by: &Caller, letter: Letter) -> Result<Sent> {
-        let from = sender(by, letter.from.as_deref())?;
-        let known = self.known_to(&from, &letter).await;
-        let draft = self.draft(from, letter, &known)?;
-        let entry = self.entry(by, "message.send", &draft.id);
+    pub async fn send_message(&self, by: &ControlCaller, letter: NewEnvelope) -> Result<SentEnvelope> {
+        let from = resolve_sender(by, letter.from.as_deref())?;
+        let known = self.redactors_for(&from, &letter).await;
+        let draft = self.draft_envelope(from, letter, &known)?;
+        let entry = self.audit_entry(by, "message.send", &draft.id);
         let accepted = self.db.write(move |tx| {
             let verdict = envelopes::accept_envelope(tx, &draft)?;
-            audit::note(tx, told(&verdict, &draft.kind, &entry).as_ref())?;
+            audit::append_optional(tx, accepted_entry(&verdict, &draft.kind, &entry).as_ref())?;
             Ok(verdict)
         });
         match accepted.await? {
             EnvelopeVerdict::Accepted(accepted, events) => {
-                self.broker.tell(events);
+                self.broker.publish_events(events);
                 if accepted.auto_start {
                     self.broker.wake.notify_one();
                 }
-                Ok(Sent::New(accepted))
+                Ok(SentEnvelope::New(accepted))
             }
-            EnvelopeVerdict::Repeated(id, state) => Ok(Sent::Repeated(id, state)),
+            EnvelopeVerdict::Repeated(id, state) => Ok(SentEnvelope::Repeated(id, state)),
             EnvelopeVerdict::Refused(refused) => Err(refused.into()),
         }
     }
 
-    fn draft(&self, from: String, letter: Letter, known: &[Arc<Redactor>]) -> Result<EnvelopeDraft> {
+    fn draft_envelope(
+        &self,
+        from: String,
+        letter: NewEnvelope,
+        known: &[Arc<Redactor>],
+    ) -> Result<EnvelopeDraft> {
         if !is_kind(&letter.kind) {
             return Err(Error::BadMessage(
                 "type: words of letters, digits, - and _, joined by dots".to_owned(),
             ));
         }
-        self.check_word("type", Some(&letter.kind), known)?;
-        self.check_word("correlation_id", letter.correlation.as_deref(), known)?;
-        self.check_word("idempotency_key", letter.key.as_deref(), known)?;
-        self.check_word("trace_id", letter.trace.as_deref(), known)?;
+        self.validate_word("type", Some(&letter.kind), known)?;
+        self.validate_word("correlation_id", letter.correlation.as_deref(), known)?;
+        self.validate_word("idempotency_key", letter.key.as_deref(), known)?;
+        self.validate_word("trace_id", letter.trace.as_deref(), known)?;
         Ok(EnvelopeDraft {
             id: EnvelopeId::new(self.ids.next_id()),
             from,
             to: letter.to,
             kind: letter.kind,
-            payload: self.cleaned(letter.payload, known),
+            payload: self.redact_payload(letter.payload, known),
             correlation: letter.correlation,
             key: letter.key,
             hop: letter.hop,
@@ -89,7 +94,7 @@ impl Control {
     }
 
     /// A word is compared: it can not be stored with something taken out of it.
-    fn check_word(&self, name: &str, word: Option<&str>, known: &[Arc<Redactor>]) -> Result<()> {
+    fn validate_word(&self, name: &str, word: Option<&str>, known: &[Arc<Redactor>]) -> Result<()> {
         let Some(word) = word else { return Ok(()) };
         let fits = (1..=MAX_WORD_LEN).contains(&word.len()) && !word.chars().any(char::is_control);
         if !fits {
@@ -102,7 +107,7 @@ impl Control {
         Ok(())
     }
 
-    fn cleaned(&self, mut payload: Value, known: &[Arc<Redactor>]) -> EnvelopePayload {
+    fn redact_payload(&self, mut payload: Value, known: &[Arc<Redactor>]) -> EnvelopePayload {
         let written = payload.to_string();
         if written.len() > MAX_PAYLOAD_BYTES {
             return EnvelopePayload::TooLarge(written.len());
@@ -114,22 +119,22 @@ impl Control {
     }
 
     /// What somebody says went wrong, as it may be stored.
-    pub(super) fn cleaned_words(&self, words: &str) -> String {
-        const LONGEST: usize = 500;
-        let words: String = words.chars().filter(|c| !c.is_control()).take(LONGEST).collect();
+    pub(super) fn redact_text(&self, words: &str) -> String {
+        const MAX_REASON_CHARS: usize = 500;
+        let words: String = words.chars().filter(|c| !c.is_control()).take(MAX_REASON_CHARS).collect();
         self.broker.redactor().redact_outbound_text(&words).into_owned()
     }
 }
 
 /// What the audit says of a message that was taken in.
-fn told(verdict: &EnvelopeVerdict, kind: &str, entry: &AuditEntry) -> Option<AuditEntry> {
+fn accepted_entry(verdict: &EnvelopeVerdict, kind: &str, entry: &AuditEntry) -> Option<AuditEntry> {
     let EnvelopeVerdict::Accepted(accepted, _) = verdict else { return None };
     let detail = format!("{} → {}: {kind}", accepted.from.1, accepted.to.1);
     Some(AuditEntry { detail, ..entry.clone() })
 }
 
 /// An instance writes for itself, an operator for any of them.
-fn sender(by: &Caller, named: Option<&str>) -> Result<String> {
+fn resolve_sender(by: &ControlCaller, named: Option<&str>) -> Result<String> {
     match (&by.instance, named) {
         (Some(own), Some(named)) if named != own.as_str() => Err(Error::ForeignSender),
         (Some(own), _) => Ok(own.to_string()),

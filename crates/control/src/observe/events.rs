@@ -17,21 +17,21 @@ use crate::control::Control;
 use crate::error::Result;
 
 /// How much of what happened a reader is shown first, of each instance.
-const FIRST: usize = 50;
+const MAX_INITIAL_EVENTS: usize = 50;
 /// Read at a time; what is more comes with the next look.
-const MOST: usize = 256;
+const EVENT_BATCH_SIZE: usize = 256;
 
 /// Which events somebody reads; all where nothing is said.
 #[derive(Clone, Debug, Default)]
-pub struct Interest {
+pub struct InstanceEventFilter {
     /// By id or name.
     pub instance: Option<String>,
     pub session: Option<SessionKey>,
     pub kind: Option<EnvelopeKindPattern>,
 }
 
-impl Interest {
-    fn is_in(&self, event: &EventRecord) -> bool {
+impl InstanceEventFilter {
+    fn matches_event(&self, event: &EventRecord) -> bool {
         let session = self.session.as_ref().map(SessionKey::as_str);
         session.is_none_or(|wanted| event.session.as_deref() == Some(wanted))
             && self.kind.as_ref().is_none_or(|kind| kind.match_specificity(&event.kind).is_some())
@@ -39,10 +39,10 @@ impl Interest {
 }
 
 /// How far a reader has come in each instance.
-pub type Places = HashMap<InstanceId, i64>;
+pub type EventPositions = HashMap<InstanceId, i64>;
 
 #[derive(Clone, Debug)]
-pub struct Happened {
+pub struct InstanceEvent {
     pub instance: InstanceId,
     pub name: InstanceName,
     pub event: EventRecord,
@@ -50,7 +50,7 @@ pub struct Happened {
 
 /// An event as an instance tells it.
 #[derive(Deserialize)]
-struct Event {
+struct ReportedEvent {
     seq: i64,
     kind: String,
     session_key: Option<String>,
@@ -61,8 +61,8 @@ struct Event {
     created_at: Millis,
 }
 
-impl From<Event> for EventRecord {
-    fn from(event: Event) -> Self {
+impl From<ReportedEvent> for EventRecord {
+    fn from(event: ReportedEvent) -> Self {
         Self {
             seq: event.seq,
             kind: event.kind,
@@ -78,16 +78,20 @@ impl From<Event> for EventRecord {
 
 impl Control {
     /// What happened since the last look: at the first, the last of it.
-    pub async fn happened(&self, interest: &Interest, places: &mut Places) -> Result<Vec<Happened>> {
+    pub async fn read_new_events(
+        &self,
+        interest: &InstanceEventFilter,
+        places: &mut EventPositions,
+    ) -> Result<Vec<InstanceEvent>> {
         let rows = match &interest.instance {
-            Some(word) => vec![self.row(word).await?],
+            Some(word) => vec![self.find_instance(word).await?],
             None => self.db.read(registry::list).await?,
         };
         // All at once: one that takes its time must not hold up what the others have to say.
         let mut asked = JoinSet::new();
         for one in rows.into_iter().filter(|one| one.archived_at.is_none()) {
             let (control, place) = (self.clone(), places.get(&one.id).copied());
-            asked.spawn(async move { (control.recorded(&one, place).await, one, place) });
+            asked.spawn(async move { (control.read_instance_events(&one, place).await, one, place) });
         }
         let mut found = Vec::new();
         while let Some(told) = asked.join_next().await {
@@ -95,8 +99,8 @@ impl Control {
             let Ok((Some(recorded), one, place)) = told else { continue };
             let last = recorded.last().map_or(place.unwrap_or(0), |event| event.seq);
             places.insert(one.id.clone(), last);
-            let wanted = recorded.into_iter().filter(|event| interest.is_in(event));
-            found.extend(wanted.map(|event| Happened {
+            let wanted = recorded.into_iter().filter(|event| interest.matches_event(event));
+            found.extend(wanted.map(|event| InstanceEvent {
                 instance: one.id.clone(),
                 name: one.name.clone(),
                 event,
@@ -107,22 +111,26 @@ impl Control {
     }
 
     /// What one instance recorded behind a place: from its file, or as it says itself.
-    async fn recorded(&self, one: &InstanceRecord, place: Option<i64>) -> Option<Vec<EventRecord>> {
-        if !self.has_file(one).await {
-            if self.pulses.is_silent(&one.id) {
+    async fn read_instance_events(
+        &self,
+        one: &InstanceRecord,
+        place: Option<i64>,
+    ) -> Option<Vec<EventRecord>> {
+        if !self.has_db_file(one).await {
+            if self.liveness.is_unresponsive(&one.id) {
                 return None;
             }
             let path = match place {
-                Some(seq) => format!("/api/v1/events?after={seq}&limit={MOST}"),
-                None => format!("/api/v1/events?last={FIRST}"),
+                Some(seq) => format!("/api/v1/events?after={seq}&limit={EVENT_BATCH_SIZE}"),
+                None => format!("/api/v1/events?last={MAX_INITIAL_EVENTS}"),
             };
-            let told = self.hear(one, &path).await.ok()?;
-            let events: Vec<Event> = serde_json::from_value(told["events"].clone()).ok()?;
+            let told = self.fetch_json(one, &path).await.ok()?;
+            let events: Vec<ReportedEvent> = serde_json::from_value(told["events"].clone()).ok()?;
             return Some(events.into_iter().map(EventRecord::from).collect());
         }
-        let looked = self.look_into(one, move |tx| match place {
-            Some(seq) => events::list(tx, seq, None, None, MOST),
-            None => events::list_latest(tx, FIRST),
+        let looked = self.query_instance_db(one, move |tx| match place {
+            Some(seq) => events::list(tx, seq, None, None, EVENT_BATCH_SIZE),
+            None => events::list_latest(tx, MAX_INITIAL_EVENTS),
         });
         looked.await.ok()?.ok()
     }

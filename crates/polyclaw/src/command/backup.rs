@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use polyclaw_control::backup::{self, List, SecretKeys};
+use polyclaw_control::backup::{self, BackupManifest, SecretKeys};
 use polyclaw_domain::port::WallClock;
 use serde_json::{Value, json};
 
@@ -35,11 +35,11 @@ pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     let named = || PathBuf::from(format!("polyclaw-backup-{}", now.to_string().replace([':', '.'], "-")));
     let to = std::path::absolute(args.to.clone().unwrap_or_else(named))?;
     let keys = if args.with_key { SecretKeys::Included } else { SecretKeys::LeftOut };
-    let made = backup::backup(context.home.path(), &to, (env!("CARGO_PKG_VERSION"), now), keys);
+    let made = backup::create_backup(context.home.path(), &to, (env!("CARGO_PKG_VERSION"), now), keys);
     let list = made.map_err(Failure::from)?;
     let place = to.display().to_string();
     let answer = described(&place, &list);
-    let left = match backup::missing_keys(&list).as_slice() {
+    let left = match backup::find_missing_keys(&list).as_slice() {
         [] => String::new(),
         keys => format!("\nNot in it, so keep elsewhere: {}.", keys.join(", ")),
     };
@@ -47,20 +47,20 @@ pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     Ok(context.output.say(&answer, |_| head())?)
 }
 
-pub fn described(place: &str, list: &List) -> Value {
-    let entry = |entry: &backup::Entry| json!({ "path": entry.path, "bytes": entry.bytes });
+pub fn described(place: &str, list: &BackupManifest) -> Value {
+    let entry = |entry: &backup::BackupEntry| json!({ "path": entry.path, "bytes": entry.bytes });
     json!({
         "path": place,
         "version": list.version,
         "created_at": list.created_at,
-        "sum": list.sum(),
-        "missing_keys": backup::missing_keys(list),
+        "sum": list.sum_totals(),
+        "missing_keys": backup::find_missing_keys(list),
         "files": list.entries.iter().map(entry).collect::<Vec<_>>(),
     })
 }
 
-pub fn in_numbers(list: &List) -> String {
-    let sum = list.sum();
+pub fn in_numbers(list: &BackupManifest) -> String {
+    let sum = list.sum_totals();
     let megabytes = sum.bytes.div_ceil(1024 * 1024);
     format!(
         "{} instance(s), {} file(s), {} database(s), {megabytes} MB",

@@ -4,8 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use polyclaw_control::Place;
-use polyclaw_control::log::{self, Follow};
+use polyclaw_control::InstancePaths;
+use polyclaw_control::log::{self, LogFollower};
 use polyclaw_domain::redact::Redactor;
 use serde_json::json;
 
@@ -75,7 +75,7 @@ impl Reader<'_> {
     }
 
     fn count(&self) -> usize {
-        self.args.lines.min(log::MOST)
+        self.args.lines.min(log::MAX_LOG_LINES)
     }
 
     /// The last lines that are wanted, however far back they are.
@@ -83,7 +83,7 @@ impl Reader<'_> {
         if self.args.level.is_none() {
             return Ok(self.wanted(log::tail(path, self.count())?));
         }
-        let near = self.wanted(log::tail(path, log::MOST)?);
+        let near = self.wanted(log::tail(path, log::MAX_LOG_LINES)?);
         if near.len() >= self.count() {
             return Ok(newest(near, self.count()));
         }
@@ -93,7 +93,7 @@ impl Reader<'_> {
     /// The same from the whole history: pages go from the oldest on.
     fn last_of_all(&self, path: &Path) -> io::Result<Vec<String>> {
         let (mut last, mut cursor) = (Vec::new(), String::new());
-        while let Some(page) = log::page(path, Some(&cursor), log::MOST)? {
+        while let Some(page) = log::read_page(path, Some(&cursor), log::MAX_LOG_LINES)? {
             last.extend(self.wanted(page.lines));
             last = newest(last, self.count());
             if !page.has_more {
@@ -110,10 +110,10 @@ impl Reader<'_> {
         }
         // Those of a level may be anywhere in what is looked at.
         let looked_at = if self.args.level.is_some() { usize::MAX } else { self.count() };
-        let (mut log, last) = Follow::with_backlog(path, looked_at)?;
+        let (mut log, last) = LogFollower::with_backlog(path, looked_at)?;
         context.output.line(&newest(self.wanted(last), self.count()).join("\n"))?;
         loop {
-            let news = log.look()?;
+            let news = log.read_new()?;
             context.output.line(&self.wanted(news.lines).join("\n"))?;
             if !news.more {
                 tokio::time::sleep(LOOK_EVERY).await;
@@ -129,7 +129,8 @@ fn newest(mut lines: Vec<String>, count: usize) -> Vec<String> {
 /// A control plane keeps the log of its instances in a folder of its own; a daemon that `polyclaw chat` started writes
 /// beside its config. The one of the last daemon is meant.
 fn written_last(context: &Context) -> Result<PathBuf, Failure> {
-    let known = [Place::at(context.home.path().to_owned()).log(), context.home.log_file()];
+    let known =
+        [InstancePaths::from_folder(context.home.path().to_owned()).log_file(), context.home.log_file()];
     let changed = |path: &PathBuf| std::fs::metadata(path).and_then(|meta| meta.modified()).ok();
     let last = known.into_iter().filter_map(|path| Some((changed(&path)?, path))).max();
     last.map(|(_, path)| path).ok_or_else(|| {
@@ -147,7 +148,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("daemon.log");
         let failed = |n: u32| format!("2026-11-17T03:00:0{n}Z ERROR failed {n}");
-        let noise = "2026-11-17T03:00:09Z  INFO ready\n".repeat(log::MOST + 1);
+        let noise = "2026-11-17T03:00:09Z  INFO ready\n".repeat(log::MAX_LOG_LINES + 1);
         std::fs::write(dir.path().join("daemon.log.1"), format!("{}\n", failed(1))).unwrap();
         std::fs::write(&log, format!("{}\n{}\n{noise}{}\n", failed(2), failed(3), failed(4))).unwrap();
         for (lines, first) in [(1, 4), (2, 3), (3, 2), (4, 1), (50, 1)] {

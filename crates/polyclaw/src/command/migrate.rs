@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use polyclaw_control::Caller;
-use polyclaw_control::import::Order;
+use polyclaw_control::ControlCaller;
+use polyclaw_control::import::ImportRequest;
 use polyclaw_server::control::ImportResult;
 use serde_json::{Value, json};
 
@@ -63,7 +63,7 @@ enum Verb {
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     let Verb::FromOpenclaw { path, dry_run, with_secrets, allow_outside, name, port } = &args.verb;
-    let order = Order {
+    let order = ImportRequest {
         path: std::path::absolute(path)?,
         name: name.clone(),
         port: *port,
@@ -93,11 +93,11 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
 }
 
 /// Where no control plane runs, nobody else can be at it.
-async fn by_ourselves(context: &Context, order: Order) -> anyhow::Result<Value> {
+async fn by_ourselves(context: &Context, order: ImportRequest) -> anyhow::Result<Value> {
     crate::home::make_private(&context.home.control())?;
     let control = control::open(&context.home)?;
     control.recover().await.map_err(Failure::from)?;
-    let outcome = control.import(&Caller::operator(), order).await.map_err(Failure::from)?;
+    let outcome = control.import_home(&ControlCaller::operator(), order).await.map_err(Failure::from)?;
     Ok(serde_json::to_value(ImportResult::from(outcome))?)
 }
 

@@ -28,8 +28,8 @@ pub struct Args {
 pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     let home = context.home.path();
     let list = match args.dry_run {
-        true => backup::check(&args.from),
-        false => backup::restore(&args.from, home),
+        true => backup::check_backup(&args.from),
+        false => backup::restore_backup(&args.from, home),
     };
     let list = list.map_err(Failure::from)?;
     let from = args.from.display().to_string();
@@ -37,7 +37,7 @@ pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
         true => format!("{} is whole", safe(&from)),
         false => format!("{} is restored", safe(&home.display().to_string())),
     };
-    let missing = match backup::missing_keys(&list).as_slice() {
+    let missing = match backup::find_missing_keys(&list).as_slice() {
         [] => String::new(),
         keys => format!(
             "\nThe key of stored secrets is not in the backup. Copy it from where you keep it, or from the old home, into \

@@ -4,7 +4,7 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use polyclaw_control::{Caller, Control, View};
+use polyclaw_control::{Control, ControlCaller, InstanceSnapshot};
 use serde_json::json;
 
 use crate::choice::Choice;
@@ -78,7 +78,7 @@ struct First {
 impl First {
     /// The first instance runs, and whoever sits at the terminal is told where.
     async fn begin(self, control: &Control, control_link: &str) -> Result<(), Failure> {
-        let by = Caller::operator();
+        let by = ControlCaller::operator();
         let main = control.adopt_home(&by, &self.context.home.read_config()?).await?;
         if let Some(port) = self.port {
             control.override_port(&main.id, port);
@@ -97,10 +97,10 @@ impl First {
 }
 
 /// The supervisor may be starting it already.
-async fn start(control: &Control, main: &View) -> Result<(), Failure> {
+async fn start(control: &Control, main: &InstanceSnapshot) -> Result<(), Failure> {
     let began = Instant::now();
     loop {
-        match control.start(&Caller::operator(), main.id.as_str()).await {
+        match control.start_instance(&ControlCaller::operator(), main.id.as_str()).await {
             Ok(_) | Err(polyclaw_control::Error::AlreadyRunning { .. }) => return Ok(()),
             Err(polyclaw_control::Error::Busy(_)) if began.elapsed() < START => {}
             Err(error) => return Err(error.into()),

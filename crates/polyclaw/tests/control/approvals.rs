@@ -1,6 +1,6 @@
 //! Who may say yes to what an agent asks for, through the gateway.
 
-use polyclaw_control::needed_to_approve;
+use polyclaw_control::access_to_approve;
 use polyclaw_domain::instance::TokenAccess;
 use polyclaw_testkit::model_server::{ModelServer, Script};
 use serde_json::{Value, json};
@@ -105,7 +105,7 @@ fn the_tools_that_need_less_are_tools_there_are() {
     let plane = calling(&ModelServer::start(), &[]);
     let listed = plane.get("/instances/one/gateway/tools").ok();
     let names = listed["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap());
-    let mut open: Vec<&str> = names.filter(|tool| needed_to_approve(tool) == TokenAccess::Operate).collect();
+    let mut open: Vec<&str> = names.filter(|tool| access_to_approve(tool) == TokenAccess::Operate).collect();
     open.sort_unstable();
     let known = ["cron_run", "session_set_agent", "session_set_model", "sessions_send"];
     assert_eq!(open, known);

@@ -100,7 +100,7 @@ fn a_binding_of_one_person_is_made_once_and_taken_out_of_the_file_as_it_stands()
 fn a_config_that_somebody_else_acts_on_is_not_changed() {
     let home = Home::new();
     home.write_config("");
-    let lock = polyclaw_control::Place::at(home.path()).lock().unwrap();
+    let lock = polyclaw_control::InstancePaths::from_folder(home.path()).try_lock().unwrap();
     assert!(lock.is_some());
     let bind = ["agents", "bind", "main", "--channel", "telegram", "--json"];
     assert_eq!(home.run(&bind).error(), (5, "instance_busy".into()));

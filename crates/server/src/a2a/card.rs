@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 use crate::error::Result;
 use crate::state::AppState;
 
-const PROTOCOL: &str = "0.3.0";
+const A2A_PROTOCOL_VERSION: &str = "0.3.0";
 
-pub async fn of(app: &AppState, agent: &AgentId, headers: &HeaderMap) -> Result<Value> {
+pub async fn agent_card_json(app: &AppState, agent: &AgentId, headers: &HeaderMap) -> Result<Value> {
     let spec = app.engine.load_agent(agent).await?.spec;
     let stated = Some(spec.description.clone()).filter(|text| !text.is_empty());
     let description = stated.unwrap_or_else(|| format!("The agent {} of a Polyclaw instance.", spec.name));
     Ok(json!({
-        "protocolVersion": PROTOCOL,
+        "protocolVersion": A2A_PROTOCOL_VERSION,
         "name": spec.name,
         "description": description,
-        "url": format!("{}/a2a/{agent}", base(app, headers)),
+        "url": format!("{}/a2a/{agent}", base_url(app, headers)),
         "preferredTransport": "JSONRPC",
         "version": app.version,
         "capabilities": { "streaming": true, "pushNotifications": false, "stateTransitionHistory": false },
@@ -31,7 +31,7 @@ pub async fn of(app: &AppState, agent: &AgentId, headers: &HeaderMap) -> Result<
 }
 
 /// As the config says, else as the caller reached us: the door has looked at the host.
-fn base(app: &AppState, headers: &HeaderMap) -> String {
+fn base_url(app: &AppState, headers: &HeaderMap) -> String {
     let stated = app.engine.settings().a2a.url.clone();
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
     stated.map_or_else(|| format!("http://{host}"), |url| url.trim_end_matches('/').to_owned())

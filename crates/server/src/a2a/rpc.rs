@@ -5,18 +5,18 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::error::Error;
-use crate::refusal;
+use crate::serde_errors;
 
 /// Why a call came to nothing, by the numbers of the protocol.
 #[derive(Debug)]
-pub struct Fault {
+pub struct RpcError {
     number: i32,
     message: String,
     /// Ours, as in docs/errors.md.
     code: String,
 }
 
-impl Fault {
+impl RpcError {
     fn new(number: i32, code: &str, message: impl Into<String>) -> Self {
         Self { number, message: message.into(), code: code.to_owned() }
     }
@@ -26,7 +26,7 @@ impl Fault {
         Self::new(-32601, "unknown_method", format!("there is no method '{method}'"))
     }
 
-    pub fn params(message: impl Into<String>) -> Self {
+    pub fn invalid_params(message: impl Into<String>) -> Self {
         Self::new(-32602, "invalid_body", message)
     }
 
@@ -34,23 +34,23 @@ impl Fault {
         Self::new(-32001, "unknown_turn", format!("there is no task '{}'", quote_safely(id)))
     }
 
-    pub fn over() -> Self {
+    pub fn not_cancelable() -> Self {
         Self::new(-32002, "task_over", "the task is over: it can not be cancelled")
     }
 
     /// A message for a task that has ended.
-    pub fn closed() -> Self {
+    pub fn task_ended() -> Self {
         Self::new(-32004, "task_over", "the task is over; leave taskId out to go on in its context")
     }
 
-    pub fn content(kind: &str) -> Self {
+    pub fn unsupported_content(kind: &str) -> Self {
         Self::new(-32005, "attachment_not_taken", format!("parts of the kind '{kind}' are not taken"))
     }
 }
 
-impl From<Error> for Fault {
+impl From<Error> for RpcError {
     fn from(error: Error) -> Self {
-        error.log();
+        error.log_internal();
         let number = match &error {
             Error::MalformedJson(_) | Error::InvalidUtf8 => -32700,
             Error::InvalidBody(_) => -32600,
@@ -62,22 +62,22 @@ impl From<Error> for Fault {
     }
 }
 
-impl From<polyclaw_engine::Error> for Fault {
+impl From<polyclaw_engine::Error> for RpcError {
     fn from(error: polyclaw_engine::Error) -> Self {
         Error::from(error).into()
     }
 }
 
-pub struct Call {
+pub struct RpcCall {
     /// As the caller wrote it: text, a number or null.
     pub id: Value,
     pub method: String,
     params: Value,
 }
 
-impl Call {
-    pub fn read(mut value: Value) -> Result<Self, Fault> {
-        let unfit = |message: &str| Fault::new(-32600, "invalid_body", message);
+impl RpcCall {
+    pub fn from_json(mut value: Value) -> Result<Self, RpcError> {
+        let unfit = |message: &str| RpcError::new(-32600, "invalid_body", message);
         if value["jsonrpc"] != "2.0" {
             return Err(unfit("jsonrpc must be \"2.0\""));
         }
@@ -89,17 +89,18 @@ impl Call {
         Ok(Self { id, method, params: value["params"].take() })
     }
 
-    pub fn params<T: DeserializeOwned>(&self) -> Result<T, Fault> {
-        T::deserialize(&self.params).map_err(|error| Fault::params(refusal::plain(&error.to_string())))
+    pub fn parse_params<T: DeserializeOwned>(&self) -> Result<T, RpcError> {
+        T::deserialize(&self.params)
+            .map_err(|error| RpcError::invalid_params(serde_errors::plain_message(&error.to_string())))
     }
 }
 
-pub fn answer(id: &Value, result: &Value) -> Value {
+pub fn result_response(id: &Value, result: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }
 
 /// What was asked may be quoted, and what it quotes may be a secret in the wrong place.
-pub fn refusal(id: &Value, fault: &Fault, redactor: &Redactor) -> Value {
+pub fn error_response(id: &Value, fault: &RpcError, redactor: &Redactor) -> Value {
     let error = json!({ "code": fault.number, "message": fault.message, "data": { "code": fault.code } });
     let mut body = json!({ "jsonrpc": "2.0", "id": id, "error": error });
     redactor.redact_json(&mut body);
@@ -114,9 +115,9 @@ mod tests {
     fn a_fault_of_ours_is_told_without_its_own_words_and_a_secret_not_at_all() {
         let store = polyclaw_store::Error::Other("/home/me/sessions.db: disk I/O error".into());
         let redactor = Redactor::new(["hunter2-hunter2".to_owned()]);
-        let told = refusal(&json!(1), &Error::from(store).into(), &redactor).to_string();
+        let told = error_response(&json!(1), &Error::from(store).into(), &redactor).to_string();
         assert!(told.contains("-32603") && !told.contains("sessions.db"), "{told}");
-        let quoted = Fault::params("'hunter2-hunter2' is no number");
-        assert!(!refusal(&json!(1), &quoted, &redactor).to_string().contains("hunter2"));
+        let quoted = RpcError::invalid_params("'hunter2-hunter2' is no number");
+        assert!(!error_response(&json!(1), &quoted, &redactor).to_string().contains("hunter2"));
     }
 }

@@ -6,15 +6,15 @@ use polyclaw_domain::job::JobState;
 use polyclaw_engine::TurnAnswer;
 use serde_json::{Value, json};
 
-use super::ask::{Asked, accept};
-use super::rpc::{self, Call, Fault};
+use super::ask::{AcceptedA2aMessage, accept_message};
+use super::rpc::{self, RpcCall, RpcError};
 use super::task;
 use crate::error;
-use crate::follow::{Follow, Out, Tell, told};
 use crate::sse;
 use crate::state::AppState;
+use crate::turn_follower::{PendingBytes, TurnFollower, TurnWriter, stream_turn};
 
-struct Writer {
+struct A2aStreamWriter {
     app: AppState,
     agent: AgentId,
     id: Value,
@@ -22,68 +22,68 @@ struct Writer {
     context: String,
     /// Text was written before: what comes is added to it.
     has_begun: bool,
-    out: Out,
+    out: PendingBytes,
 }
 
-pub async fn open(app: &AppState, agent: &AgentId, call: &Call) -> Result<Response, Fault> {
-    let Asked { accepted, watch } = accept(app, agent, call.params()?).await?;
-    let follow = Follow::new(app.engine.clone(), watch, &accepted);
-    let mut writer = Writer {
+pub async fn open_stream(app: &AppState, agent: &AgentId, call: &RpcCall) -> Result<Response, RpcError> {
+    let AcceptedA2aMessage { accepted, watch } = accept_message(app, agent, call.parse_params()?).await?;
+    let follow = TurnFollower::new(app.engine.clone(), watch, &accepted);
+    let mut writer = A2aStreamWriter {
         app: app.clone(),
         agent: agent.clone(),
         id: call.id.clone(),
-        context: task::context_of(&accepted.session_key).unwrap_or_default(),
+        context: task::context_of_session(&accepted.session_key).unwrap_or_default(),
         turn: accepted.turn_id,
         has_begun: false,
-        out: Out::new(),
+        out: PendingBytes::new(),
     };
-    let mut task = task::stored(app, agent, &writer.turn, None).await?;
+    let mut task = task::load_task(app, agent, &writer.turn, None).await?;
     // What it made comes in pieces, even if it was there before.
     task["artifacts"] = json!([]);
-    writer.push(&task);
-    Ok(told(follow, writer))
+    writer.push_result(&task);
+    Ok(stream_turn(follow, writer))
 }
 
-impl Tell for Writer {
-    fn text(&mut self, text: &str) {
+impl TurnWriter for A2aStreamWriter {
+    fn write_text(&mut self, text: &str) {
         let update = json!({
             "kind": "artifact-update", "taskId": self.turn, "contextId": self.context,
-            "artifact": task::artifact(text), "append": self.has_begun, "lastChunk": false,
+            "artifact": task::artifact_json(text), "append": self.has_begun, "lastChunk": false,
         });
         self.has_begun = true;
-        self.push(&update);
+        self.push_result(&update);
     }
 
-    async fn end(&mut self, answer: error::Result<TurnAnswer>) {
+    async fn write_end(&mut self, answer: error::Result<TurnAnswer>) {
         match answer {
-            Ok(_) => self.finish().await,
+            Ok(_) => self.push_final_status().await,
             Err(error) => {
-                let refusal = rpc::refusal(&self.id, &error.into(), &self.app.engine.redactor());
-                self.out.push_back(sse::data(&refusal));
+                let refusal = rpc::error_response(&self.id, &error.into(), &self.app.engine.redactor());
+                self.out.push_back(sse::encode_data(&refusal));
             }
         }
     }
 
-    fn out(&mut self) -> &mut Out {
+    fn pending_bytes(&mut self) -> &mut PendingBytes {
         &mut self.out
     }
 }
 
-impl Writer {
+impl A2aStreamWriter {
     /// As it is stored.
-    async fn finish(&mut self) {
-        let status = match task::stored(&self.app, &self.agent, &self.turn, Some(0)).await {
+    async fn push_final_status(&mut self) {
+        let status = match task::load_task(&self.app, &self.agent, &self.turn, Some(0)).await {
             Ok(mut task) => task["status"].take(),
-            Err(_) => task::status(JobState::Failed, self.app.engine.now()),
+            Err(_) => task::status_json(JobState::Failed, self.app.engine.now()),
         };
         let update = json!({
             "kind": "status-update", "taskId": self.turn, "contextId": self.context,
             "status": status, "final": true,
         });
-        self.push(&update);
+        self.push_result(&update);
     }
 
-    fn push(&mut self, result: &Value) {
-        self.out.push_back(sse::data(&rpc::answer(&self.id, result)));
+    fn push_result(&mut self, result: &Value) {
+        self.out.push_back(sse::encode_data(&rpc::result_response(&self.id, result)));
     }
 }

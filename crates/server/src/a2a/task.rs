@@ -13,65 +13,66 @@ use polyclaw_store::messages::{self, SessionMessage};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::rpc::{Call, Fault};
+use super::rpc::{RpcCall, RpcError};
 use crate::error::Error;
 use crate::state::AppState;
 
 /// The part of a session's key that says who asks there.
-pub const CHANNEL: &str = "a2a";
+pub const A2A_CHANNEL: &str = "a2a";
 /// The one thing a task makes.
-pub const REPLY: &str = "reply";
+pub const REPLY_ARTIFACT: &str = "reply";
 /// How long a stopped turn may take to end.
-const GRACE: Duration = Duration::from_secs(10);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Which {
+struct A2aTaskParams {
     id: String,
     history_length: Option<usize>,
 }
 
-pub async fn get(app: &AppState, agent: &AgentId, call: &Call) -> Result<Value, Fault> {
-    let which: Which = call.params()?;
-    stored(app, agent, &TurnId::new(which.id), which.history_length).await
+pub async fn get_task(app: &AppState, agent: &AgentId, call: &RpcCall) -> Result<Value, RpcError> {
+    let which: A2aTaskParams = call.parse_params()?;
+    load_task(app, agent, &TurnId::new(which.id), which.history_length).await
 }
 
-pub async fn cancel(app: &AppState, agent: &AgentId, call: &Call) -> Result<Value, Fault> {
-    let which: Which = call.params()?;
-    let job = find(app, agent, &which.id).await?;
-    if is_over(job.state) {
-        return Err(Fault::over());
+pub async fn cancel_task(app: &AppState, agent: &AgentId, call: &RpcCall) -> Result<Value, RpcError> {
+    let which: A2aTaskParams = call.parse_params()?;
+    let job = find_turn(app, agent, &which.id).await?;
+    if is_task_over(job.state) {
+        return Err(RpcError::not_cancelable());
     }
     let turn = TurnId::new(which.id);
     app.engine.stop_turn(&turn).await?;
-    app.engine.wait_for_answer(&job.session, &turn, GRACE).await?;
-    stored(app, agent, &turn, which.history_length).await
+    app.engine.wait_for_answer(&job.session, &turn, CANCEL_TIMEOUT).await?;
+    load_task(app, agent, &turn, which.history_length).await
 }
 
 /// The turn that answers for a task of this agent.
-pub async fn find(app: &AppState, agent: &AgentId, id: &str) -> Result<TurnJob, Fault> {
+pub async fn find_turn(app: &AppState, agent: &AgentId, id: &str) -> Result<TurnJob, RpcError> {
     let wanted = TurnId::new(id);
     let read = move |tx: &mut Tx<'_>| jobs::find_answering(tx, &wanted);
     let found = app.engine.db().read(read).await.map_err(Error::from)?;
-    let own =
-        |job: &TurnJob| job.session.agent_id().as_ref() == Some(agent) && context_of(&job.session).is_some();
-    found.filter(own).ok_or_else(|| Fault::unknown_task(id))
+    let own = |job: &TurnJob| {
+        job.session.agent_id().as_ref() == Some(agent) && context_of_session(&job.session).is_some()
+    };
+    found.filter(own).ok_or_else(|| RpcError::unknown_task(id))
 }
 
 /// What of a session's key is the context, if others asked there.
-pub fn context_of(session: &SessionKey) -> Option<String> {
+pub fn context_of_session(session: &SessionKey) -> Option<String> {
     match session.parts().as_slice() {
-        [_, _, channel, _, context] if channel == CHANNEL => Some(context.clone()),
+        [_, _, channel, _, context] if channel == A2A_CHANNEL => Some(context.clone()),
         _ => None,
     }
 }
 
 /// A turn that was steered has ended, but not its task.
-pub fn is_over(state: JobState) -> bool {
+pub fn is_task_over(state: JobState) -> bool {
     state.is_terminal() && state != JobState::Steered
 }
 
-pub fn word(state: JobState) -> &'static str {
+pub fn state_name(state: JobState) -> &'static str {
     match state {
         JobState::Queued => "submitted",
         JobState::Running | JobState::Steered => "working",
@@ -81,17 +82,17 @@ pub fn word(state: JobState) -> &'static str {
     }
 }
 
-pub fn status(state: JobState, at: Millis) -> Value {
-    json!({ "state": word(state), "timestamp": at })
+pub fn status_json(state: JobState, at: Millis) -> Value {
+    json!({ "state": state_name(state), "timestamp": at })
 }
 
-pub async fn stored(
+pub async fn load_task(
     app: &AppState,
     agent: &AgentId,
     turn: &TurnId,
     most: Option<usize>,
-) -> Result<Value, Fault> {
-    let job = find(app, agent, turn.as_str()).await?;
+) -> Result<Value, RpcError> {
+    let job = find_turn(app, agent, turn.as_str()).await?;
     let (asked, by) = (turn.clone(), job.turn.clone());
     let read = move |tx: &mut Tx<'_>| {
         let mut said = messages::list_by_turn(tx, &asked)?;
@@ -101,21 +102,21 @@ pub async fn stored(
         Ok(said)
     };
     let said = app.engine.db().read(read).await.map_err(Error::from)?;
-    Ok(shown(turn, &job, &said, most))
+    Ok(task_json(turn, &job, &said, most))
 }
 
-fn shown(turn: &TurnId, job: &TurnJob, said: &[SessionMessage], most: Option<usize>) -> Value {
-    let context = context_of(&job.session).unwrap_or_default();
+fn task_json(turn: &TurnId, job: &TurnJob, said: &[SessionMessage], most: Option<usize>) -> Value {
+    let context = context_of_session(&job.session).unwrap_or_default();
     let at = job.ended_at.or(job.started_at).unwrap_or(job.queued_at);
     let place = (turn, context.as_str());
-    let mut status = status(job.state, at);
+    let mut status = status_json(job.state, at);
     let reply = said.iter().find(|message| Some(&message.id) == job.reply.as_ref());
     let reply = reply.filter(|reply| !reply.text.is_empty());
     // A turn that failed has a sentence for an answer, which is nothing it made.
     let artifact = match (reply, job.state) {
-        (Some(reply), JobState::Done) => Some(artifact(&reply.text)),
+        (Some(reply), JobState::Done) => Some(artifact_json(&reply.text)),
         (Some(reply), _) => {
-            status["message"] = told(reply, place);
+            status["message"] = message_json(reply, place);
             None
         }
         (None, _) => None,
@@ -124,7 +125,8 @@ fn shown(turn: &TurnId, job: &TurnJob, said: &[SessionMessage], most: Option<usi
         let is_asked = message.role == MessageRole::User && message.origin == MessageOrigin::User;
         is_asked || Some(&message.id) == job.reply.as_ref()
     };
-    let history: Vec<Value> = said.iter().filter(spoken).map(|message| told(message, place)).collect();
+    let history: Vec<Value> =
+        said.iter().filter(spoken).map(|message| message_json(message, place)).collect();
     let skipped = history.len().saturating_sub(most.unwrap_or(usize::MAX));
     json!({
         "kind": "task", "id": turn, "contextId": context, "status": status,
@@ -133,11 +135,11 @@ fn shown(turn: &TurnId, job: &TurnJob, said: &[SessionMessage], most: Option<usi
     })
 }
 
-pub fn artifact(text: &str) -> Value {
-    json!({ "artifactId": REPLY, "name": REPLY, "parts": [{ "kind": "text", "text": text }] })
+pub fn artifact_json(text: &str) -> Value {
+    json!({ "artifactId": REPLY_ARTIFACT, "name": REPLY_ARTIFACT, "parts": [{ "kind": "text", "text": text }] })
 }
 
-fn told(message: &SessionMessage, (task, context): (&TurnId, &str)) -> Value {
+fn message_json(message: &SessionMessage, (task, context): (&TurnId, &str)) -> Value {
     let id = message.idempotency_key.as_deref().unwrap_or(message.id.as_str());
     json!({
         "kind": "message", "messageId": id, "taskId": task, "contextId": context,

@@ -9,18 +9,18 @@ use utoipa::ToSchema;
 
 use super::state::ControlState;
 use crate::error::Result;
-use crate::extract::Query;
-use crate::paging::{Page, Place};
+use crate::extract::QueryParams;
+use crate::paging::{PagePosition, PageQuery};
 
 #[derive(Serialize, ToSchema)]
-pub struct Audit {
-    entries: Vec<EntryView>,
+pub struct AuditEntryList {
+    entries: Vec<AuditEntryView>,
     next_cursor: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = AuditEntry)]
-pub struct EntryView {
+pub struct AuditEntryView {
     seq: i64,
     /// `operator`, `token:<id>`, `instance:<id>` or `supervisor`.
     who: String,
@@ -35,7 +35,7 @@ pub struct EntryView {
     hash: String,
 }
 
-impl From<AuditRecord> for EntryView {
+impl From<AuditRecord> for AuditEntryView {
     fn from(link: AuditRecord) -> Self {
         let entry = link.entry;
         Self {
@@ -53,7 +53,7 @@ impl From<AuditRecord> for EntryView {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct ChainVerdict {
+pub struct AuditChainView {
     whole: bool,
     entries: i64,
     /// Of the last entry: written down elsewhere, it shows whether the end was cut off.
@@ -63,20 +63,23 @@ pub struct ChainVerdict {
 }
 
 /// The newest entries first.
-#[utoipa::path(get, path = "/audit", tag = "access", params(Page), responses((status = 200, body = Audit)))]
-pub async fn list(State(app): State<ControlState>, Query(page): Query<Page>) -> Result<Json<Audit>> {
-    let paging = page.of("audit")?;
+#[utoipa::path(get, path = "/audit", tag = "access", params(PageQuery), responses((status = 200, body = AuditEntryList)))]
+pub async fn list_audit_entries(
+    State(app): State<ControlState>,
+    QueryParams(page): QueryParams<PageQuery>,
+) -> Result<Json<AuditEntryList>> {
+    let paging = page.to_request("audit")?;
     let before = paging.after.as_ref().map(|place| place.at);
-    let mut links = app.control.audit(before, paging.wanted()).await?;
-    let next_cursor = paging.cut(&mut links, |link| Place { at: link.seq, id: String::new() });
-    Ok(Json(Audit { entries: links.into_iter().map(EntryView::from).collect(), next_cursor }))
+    let mut links = app.control.list_audit(before, paging.row_limit()).await?;
+    let next_cursor = paging.cut_page(&mut links, |link| PagePosition { at: link.seq, id: String::new() });
+    Ok(Json(AuditEntryList { entries: links.into_iter().map(AuditEntryView::from).collect(), next_cursor }))
 }
 
 /// Counts every hash again.
-#[utoipa::path(get, path = "/audit/verify", tag = "access", responses((status = 200, body = ChainVerdict)))]
-pub async fn verify(State(app): State<ControlState>) -> Result<Json<ChainVerdict>> {
+#[utoipa::path(get, path = "/audit/verify", tag = "access", responses((status = 200, body = AuditChainView)))]
+pub async fn verify_audit_chain(State(app): State<ControlState>) -> Result<Json<AuditChainView>> {
     let (chain, broken) = app.control.verify_audit().await?;
-    Ok(Json(ChainVerdict {
+    Ok(Json(AuditChainView {
         whole: broken.is_none(),
         entries: chain.len(),
         head: chain.head_hash().to_owned(),

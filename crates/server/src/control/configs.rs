@@ -5,8 +5,10 @@ use axum::http::header::{ETAG, IF_MATCH};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use polyclaw_control::Caller;
-use polyclaw_control::config::{Difference, Edit, Outcome, References, Terms, Written};
+use polyclaw_control::ControlCaller;
+use polyclaw_control::config::{
+    ConfigDifference, ConfigEdit, ConfigWriteOutcome, ReferenceMode, WritePrecondition, WrittenConfig,
+};
 use polyclaw_domain::instance::TokenAccess;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -14,7 +16,7 @@ use utoipa::ToSchema;
 
 use super::state::ControlState;
 use crate::error::{Error, Result};
-use crate::extract::{Body, Id};
+use crate::extract::{JsonBody, PathId};
 
 const MAY_WRITE_SECRETS: HeaderName = HeaderName::from_static("x-allow-secret-write");
 
@@ -51,7 +53,7 @@ pub struct NewConfig {
 /// A whole config, or a patch of the one there is.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Draft {
+pub struct ConfigDraft {
     toml: Option<String>,
     #[schema(value_type = Option<Object>)]
     config: Option<Map<String, Value>>,
@@ -60,7 +62,7 @@ pub struct Draft {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Changed {
+pub struct ConfigWriteResult {
     etag: String,
     /// `saved`: it does not run, and begins with this config. `reloaded`: it works with it. `restart_required`:
     /// what is listed takes effect at its next start, the rest does now.
@@ -68,25 +70,25 @@ pub struct Changed {
     restart_required: Vec<String>,
 }
 
-impl From<Written> for Changed {
-    fn from(written: Written) -> Self {
+impl From<WrittenConfig> for ConfigWriteResult {
+    fn from(written: WrittenConfig) -> Self {
         let (outcome, restart_required) = match written.outcome {
-            Outcome::Saved => ("saved", Vec::new()),
-            Outcome::Reloaded => ("reloaded", Vec::new()),
-            Outcome::RestartRequired(sections) => ("restart_required", sections),
+            ConfigWriteOutcome::Saved => ("saved", Vec::new()),
+            ConfigWriteOutcome::Reloaded => ("reloaded", Vec::new()),
+            ConfigWriteOutcome::RestartRequired(sections) => ("restart_required", sections),
         };
         Self { etag: written.etag, outcome, restart_required }
     }
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Checked {
+pub struct ConfigValidation {
     valid: bool,
-    errors: Vec<FaultView>,
+    errors: Vec<ConfigErrorView>,
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct FaultView {
+pub struct ConfigErrorView {
     line: Option<usize>,
     path: String,
     message: String,
@@ -94,13 +96,13 @@ pub struct FaultView {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Compared {
-    changes: Vec<ChangeView>,
+pub struct ConfigDiff {
+    changes: Vec<ConfigChangeView>,
     unchanged_count: usize,
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct ChangeView {
+pub struct ConfigChangeView {
     path: String,
     /// Null where there was nothing. Secrets are masked.
     #[schema(value_type = Value)]
@@ -110,22 +112,22 @@ pub struct ChangeView {
     after: Option<Value>,
 }
 
-impl From<Difference> for ChangeView {
-    fn from(one: Difference) -> Self {
+impl From<ConfigDifference> for ConfigChangeView {
+    fn from(one: ConfigDifference) -> Self {
         Self { path: one.path, before: one.before, after: one.after }
     }
 }
 
 /// The config as its file has it, secrets masked.
 #[utoipa::path(get, path = "/instances/{id}/config", tag = "config", params(("id" = String, Path)), responses((status = 200, body = ConfigView)))]
-pub async fn show(State(app): State<ControlState>, Id(id): Id) -> Result<Response> {
+pub async fn show_config(State(app): State<ControlState>, PathId(id): PathId) -> Result<Response> {
     let read = app.control.read_config(&id).await?;
     let secrets = read
         .secrets
         .into_iter()
         .map(|one| SecretView { path: one.path, fingerprint: one.fingerprint })
         .collect();
-    let tag = quoted(&read.etag);
+    let tag = quote_etag(&read.etag);
     let view =
         ConfigView { etag: read.etag, toml: read.toml, config: read.config, secrets, error: read.broken };
     Ok(([(ETAG, tag)], Json(view)).into_response())
@@ -133,104 +135,113 @@ pub async fn show(State(app): State<ControlState>, Id(id): Id) -> Result<Respons
 
 /// Another config in place of this one.
 #[utoipa::path(put, path = "/instances/{id}/config", tag = "config", params(("id" = String, Path), ("If-Match" = Option<String>, Header), ("X-Allow-Secret-Write" = Option<bool>, Header)), request_body = NewConfig, 
-    responses((status = 200, body = Changed), (status = 412, description = "Another version is there", body = crate::error::Problem), (status = 428, description = "Say which version", body = crate::error::Problem), (status = 502, description = "The instance can not be asked", body = crate::error::Problem)))]
-pub async fn replace(
+    responses((status = 200, body = ConfigWriteResult), (status = 412, description = "Another version is there", body = crate::error::ErrorBody), (status = 428, description = "Say which version", body = crate::error::ErrorBody), (status = 502, description = "The instance can not be asked", body = crate::error::ErrorBody)))]
+pub async fn replace_config(
     State(app): State<ControlState>,
-    Extension(by): Extension<Caller>,
-    Id(id): Id,
+    Extension(by): Extension<ControlCaller>,
+    PathId(id): PathId,
     headers: HeaderMap,
-    Body(new): Body<NewConfig>,
+    JsonBody(new): JsonBody<NewConfig>,
 ) -> Result<Response> {
-    let edit = whole(new.toml, new.config)?
+    let edit = whole_edit(new.toml, new.config)?
         .ok_or_else(|| Error::InvalidBody("toml or config is missing".to_owned()))?;
-    write(&app, &by, &id, &edit, terms(&headers, new.etag)?).await
+    write_config(&app, &by, &id, &edit, write_precondition(&headers, new.etag)?).await
 }
 
 /// A JSON merge patch. What it does not name stays as it is, comments and order too.
 #[utoipa::path(patch, path = "/instances/{id}/config", tag = "config", params(("id" = String, Path), ("If-Match" = Option<String>, Header), ("X-Allow-Secret-Write" = Option<bool>, Header)), request_body = Object, 
-    responses((status = 200, body = Changed), (status = 412, description = "Another version is there", body = crate::error::Problem), (status = 428, description = "Say which version", body = crate::error::Problem), (status = 502, description = "The instance can not be asked", body = crate::error::Problem)))]
-pub async fn patch(
+    responses((status = 200, body = ConfigWriteResult), (status = 412, description = "Another version is there", body = crate::error::ErrorBody), (status = 428, description = "Say which version", body = crate::error::ErrorBody), (status = 502, description = "The instance can not be asked", body = crate::error::ErrorBody)))]
+pub async fn patch_config(
     State(app): State<ControlState>,
-    Extension(by): Extension<Caller>,
-    Id(id): Id,
+    Extension(by): Extension<ControlCaller>,
+    PathId(id): PathId,
     headers: HeaderMap,
-    Body(mut patch): Body<Map<String, Value>>,
+    JsonBody(mut patch): JsonBody<Map<String, Value>>,
 ) -> Result<Response> {
     let etag = patch.remove("etag").and_then(|etag| etag.as_str().map(str::to_owned));
-    let edit = Edit::Merge(Value::Object(patch));
-    write(&app, &by, &id, &edit, terms(&headers, etag)?).await
+    let edit = ConfigEdit::Merge(Value::Object(patch));
+    write_config(&app, &by, &id, &edit, write_precondition(&headers, etag)?).await
 }
 
 /// Whether a config would be taken; nothing is written. What it refers to (files, variables, stored secrets) is looked up
 /// for tokens of the scope `admin` only; for others it is taken to be there.
-#[utoipa::path(post, path = "/instances/{id}/config/validate", tag = "config", params(("id" = String, Path)), request_body = Draft, responses((status = 200, body = Checked)))]
-pub async fn validate(
+#[utoipa::path(post, path = "/instances/{id}/config/validate", tag = "config", params(("id" = String, Path)), request_body = ConfigDraft, responses((status = 200, body = ConfigValidation)))]
+pub async fn validate_config(
     State(app): State<ControlState>,
-    Extension(by): Extension<Caller>,
-    Id(id): Id,
-    Body(draft): Body<Draft>,
-) -> Result<Json<Checked>> {
+    Extension(by): Extension<ControlCaller>,
+    PathId(id): PathId,
+    JsonBody(draft): JsonBody<ConfigDraft>,
+) -> Result<Json<ConfigValidation>> {
     let references = match by.access {
-        TokenAccess::Admin => References::Resolved,
-        TokenAccess::Read | TokenAccess::Operate => References::Assumed,
+        TokenAccess::Admin => ReferenceMode::Resolved,
+        TokenAccess::Read | TokenAccess::Operate => ReferenceMode::Assumed,
     };
-    let found = app.control.check_config(&id, &drafted(draft)?, references).await?;
-    let fault = |error: polyclaw_domain::config::ConfigError| FaultView {
+    let found = app.control.check_config(&id, &draft_edit(draft)?, references).await?;
+    let fault = |error: polyclaw_domain::config::ConfigError| ConfigErrorView {
         line: error.line,
         path: error.path,
         message: error.message,
         hint: error.hint,
     };
-    let errors: Vec<FaultView> =
+    let errors: Vec<ConfigErrorView> =
         found.map(|errors| errors.0.into_iter().map(fault).collect()).unwrap_or_default();
-    Ok(Json(Checked { valid: errors.is_empty(), errors }))
+    Ok(Json(ConfigValidation { valid: errors.is_empty(), errors }))
 }
 
 /// What a change would change; nothing is written. A secret that is given is a change, be it the stored one or another.
-#[utoipa::path(post, path = "/instances/{id}/config/diff", tag = "config", params(("id" = String, Path)), request_body = Draft, responses((status = 200, body = Compared)))]
-pub async fn diff(
+#[utoipa::path(post, path = "/instances/{id}/config/diff", tag = "config", params(("id" = String, Path)), request_body = ConfigDraft, responses((status = 200, body = ConfigDiff)))]
+pub async fn diff_config(
     State(app): State<ControlState>,
-    Id(id): Id,
-    Body(draft): Body<Draft>,
-) -> Result<Json<Compared>> {
-    let (changes, unchanged_count) = app.control.compare_config(&id, &drafted(draft)?).await?;
-    Ok(Json(Compared { changes: changes.into_iter().map(ChangeView::from).collect(), unchanged_count }))
+    PathId(id): PathId,
+    JsonBody(draft): JsonBody<ConfigDraft>,
+) -> Result<Json<ConfigDiff>> {
+    let (changes, unchanged_count) = app.control.compare_config(&id, &draft_edit(draft)?).await?;
+    Ok(Json(ConfigDiff {
+        changes: changes.into_iter().map(ConfigChangeView::from).collect(),
+        unchanged_count,
+    }))
 }
 
-fn drafted(draft: Draft) -> Result<Edit> {
+fn draft_edit(draft: ConfigDraft) -> Result<ConfigEdit> {
     let edit = match draft.patch {
-        Some(patch) => Some(Edit::Merge(Value::Object(patch))),
-        None => whole(draft.toml, draft.config)?,
+        Some(patch) => Some(ConfigEdit::Merge(Value::Object(patch))),
+        None => whole_edit(draft.toml, draft.config)?,
     };
     edit.ok_or_else(|| Error::InvalidBody("toml, config or patch is missing".to_owned()))
 }
 
-fn whole(toml: Option<String>, config: Option<Map<String, Value>>) -> Result<Option<Edit>> {
+fn whole_edit(toml: Option<String>, config: Option<Map<String, Value>>) -> Result<Option<ConfigEdit>> {
     Ok(match (toml, config) {
-        (Some(text), _) => Some(Edit::Whole(text)),
+        (Some(text), _) => Some(ConfigEdit::Whole(text)),
         (None, Some(table)) => {
-            Some(Edit::Whole(polyclaw_control::config::edit::merge("", &Value::Object(table))?))
+            Some(ConfigEdit::Whole(polyclaw_control::config::edit::merge_patch("", &Value::Object(table))?))
         }
         (None, None) => None,
     })
 }
 
-fn terms(headers: &HeaderMap, etag: Option<String>) -> Result<Terms> {
+fn write_precondition(headers: &HeaderMap, etag: Option<String>) -> Result<WritePrecondition> {
     let may_write_secrets = match headers.get(&MAY_WRITE_SECRETS).map(HeaderValue::as_bytes) {
         None | Some(b"false") => false,
         Some(b"true") => true,
-        Some(_) => return Err(Error::invalid("X-Allow-Secret-Write", "true or false")),
+        Some(_) => return Err(Error::invalid_field("X-Allow-Secret-Write", "true or false")),
     };
     let plain = |tag: &str| tag.trim().trim_start_matches("W/").trim_matches('"').to_owned();
     let etag = headers.get(IF_MATCH).and_then(|value| value.to_str().ok()).map(plain).or(etag);
-    Ok(Terms { etag, may_write_secrets })
+    Ok(WritePrecondition { etag, may_write_secrets })
 }
 
-async fn write(app: &ControlState, by: &Caller, id: &str, edit: &Edit, terms: Terms) -> Result<Response> {
+async fn write_config(
+    app: &ControlState,
+    by: &ControlCaller,
+    id: &str,
+    edit: &ConfigEdit,
+    terms: WritePrecondition,
+) -> Result<Response> {
     let written = app.control.write_config(by, id, edit, &terms).await?;
-    Ok(([(ETAG, quoted(&written.etag))], Json(Changed::from(written))).into_response())
+    Ok(([(ETAG, quote_etag(&written.etag))], Json(ConfigWriteResult::from(written))).into_response())
 }
 
-fn quoted(etag: &str) -> String {
+fn quote_etag(etag: &str) -> String {
     format!("\"{etag}\"")
 }

@@ -17,29 +17,29 @@ use axum::routing::{MethodRouter, get};
 use futures_util::StreamExt;
 use http_body_util::Full;
 use hyper::upgrade::OnUpgrade;
-use polyclaw_control::{Caller, call, while_it_answers};
+use polyclaw_control::{ControlCaller, send_request, wait_while_answering};
 use polyclaw_domain::instance::TokenAccess;
 use polyclaw_domain::redact::quote_safely;
 use utoipa::openapi::path::{HttpMethod, OperationBuilder, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{OpenApi, Required, ResponseBuilder};
 
+use super::connection_lifetime::ConnectionLifetime;
 use super::state::ControlState;
 use super::tunnel;
-use super::until::Until;
-use crate::access::SCOPE;
-use crate::browser::{LOGIN_KEY, SOCKET_PROTOCOL, names_protocol};
+use crate::access::SCOPE_HEADER;
+use crate::browser::{LOGIN_KEY, SOCKET_PROTOCOL, offers_our_protocol};
 use crate::error::{Error, Result};
-use crate::extract::{MAX_BODY, MAX_MESSAGE, read_up_to};
+use crate::extract::{MAX_BODY_BYTES, MAX_MESSAGE_BYTES, read_body_up_to};
 
 /// Whoever is let in by the instance itself stays there when the token is revoked that they came with: logins are ours.
-const LOGINS: &str = "/api/v1/logins";
+const LOGINS_PATH: &str = "/api/v1/logins";
 
-const EVENTS: &[u8] = b"text/event-stream";
-const DESCRIBED: &str = "/api/instances/{id}/gateway/{path}";
+const EVENT_STREAM_TYPE: &[u8] = b"text/event-stream";
+const DOCUMENTED_PATH: &str = "/api/instances/{id}/gateway/{path}";
 
 /// What means one connection and not what is sent over it, or is for us alone.
-const KEPT_BACK: [HeaderName; 13] = [
+const UNFORWARDED_HEADERS: [HeaderName; 13] = [
     AUTHORIZATION,
     CONNECTION,
     COOKIE,
@@ -56,40 +56,40 @@ const KEPT_BACK: [HeaderName; 13] = [
 ];
 
 /// The methods an instance has calls for. What another would mean there is not known, so none is handed on.
-pub fn methods() -> MethodRouter<ControlState> {
-    get(through).post(through).put(through).patch(through).delete(through).options(through)
+pub fn gateway_methods() -> MethodRouter<ControlState> {
+    get(proxy_call).post(proxy_call).put(proxy_call).patch(proxy_call).delete(proxy_call).options(proxy_call)
 }
 
 /// `/instances/{id}/gateway/…` is `/api/v1/…` of the instance; `v1/…` is its OpenAI-shaped API. What changes something
 /// is in the audit before it is handed on.
-async fn through(State(app): State<ControlState>, mut request: Request) -> Result<Response> {
-    let (id, target) = split(request.uri())?;
-    let (address, token) = app.control.door(&id).await?;
-    let by = request.extensions().get::<Caller>().cloned().ok_or(Error::Unauthorized)?;
-    let (access, until) = (by.access, Until::of(request.extensions()));
+async fn proxy_call(State(app): State<ControlState>, mut request: Request) -> Result<Response> {
+    let (id, target) = split_gateway_uri(request.uri())?;
+    let (address, token) = app.control.find_endpoint(&id).await?;
+    let by = request.extensions().get::<ControlCaller>().cloned().ok_or(Error::Unauthorized)?;
+    let (access, until) = (by.access, ConnectionLifetime::from_extensions(request.extensions()));
     let is_socket = request.headers().contains_key(UPGRADE);
-    let names_protocol = names_protocol(request.headers());
+    let names_protocol = offers_our_protocol(request.headers());
     let ours = is_socket.then(|| hyper::upgrade::on(&mut request));
     let (parts, body) = request.into_parts();
     // There whole before any of it is handed on: an instance that refuses the rest would cut the connection.
-    let body = read_up_to(Request::from_parts(parts.clone(), body), most(&target)).await?;
+    let body = read_body_up_to(Request::from_parts(parts.clone(), body), max_body_bytes(&target)).await?;
     let asked = (&parts.method, target.path(), &*body);
-    let passage = app.control.note_passage(&by, &id, asked).await?;
+    let passage = app.control.record_proxied_change(&by, &id, asked).await?;
     let first_change = {
         let (app, id, path) = (app.clone(), id.clone(), target.path().to_owned());
-        async move { app.control.note_socket(&by, &id, &path).await }
+        async move { app.control.record_socket(&by, &id, &path).await }
     };
     let method = parts.method.clone();
-    let dressed = dressed(parts, target, token, access);
-    let called = call(address, Request::from_parts(dressed, Full::new(body)));
-    let answered = while_it_answers(address, called).await;
+    let dressed = forwarded_head(parts, target, token, access);
+    let called = send_request(address, Request::from_parts(dressed, Full::new(body)));
+    let answered = wait_while_answering(address, called).await;
     let answered = answered.ok_or_else(|| polyclaw_control::Error::Silent(id.clone()))?;
     let answered = answered
         .map_err(|error| polyclaw_control::Error::Unreachable { name: id, why: error.to_string() })?;
     if let Some(passage) = passage {
-        app.control.note_arrival(passage, answered.status().as_u16()).await?;
+        app.control.record_proxied_result(passage, answered.status().as_u16()).await?;
     }
-    let mut response = back(answered, &method, ours.map(|ours| (ours, first_change)), until);
+    let mut response = proxied_response(answered, &method, ours.map(|ours| (ours, first_change)), until);
     // The protocol is spoken with us: it names the login, which the instance is not shown.
     if names_protocol && response.status() == StatusCode::SWITCHING_PROTOCOLS {
         response.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(SOCKET_PROTOCOL));
@@ -98,21 +98,21 @@ async fn through(State(app): State<ControlState>, mut request: Request) -> Resul
 }
 
 /// As much as the instance itself takes there.
-fn most(target: &Uri) -> usize {
+fn max_body_bytes(target: &Uri) -> usize {
     let brings_images = target.path().starts_with("/v1/") || target.path().ends_with("/messages");
-    if brings_images { MAX_MESSAGE } else { MAX_BODY }
+    if brings_images { MAX_MESSAGE_BYTES } else { MAX_BODY_BYTES }
 }
 
 /// The head of a call as the instance gets it.
-fn dressed(mut parts: Parts, target: Uri, token: Option<String>, access: TokenAccess) -> Parts {
+fn forwarded_head(mut parts: Parts, target: Uri, token: Option<String>, access: TokenAccess) -> Parts {
     let upgrade = parts.headers.get(UPGRADE).cloned();
     parts.extensions.clear();
     parts.headers.remove(CONTENT_LENGTH);
     parts.uri = target;
     parts.version = axum::http::Version::HTTP_11;
-    keep_back(&mut parts.headers);
+    remove_unforwarded(&mut parts.headers);
     // Its token opens all of it to whoever shows it: how much of that is the caller's goes along.
-    parts.headers.insert(SCOPE, HeaderValue::from_static(access.as_str()));
+    parts.headers.insert(SCOPE_HEADER, HeaderValue::from_static(access.as_str()));
     if let Some(token) = token.and_then(|token| HeaderValue::try_from(format!("Bearer {token}")).ok()) {
         parts.headers.insert(AUTHORIZATION, token);
     }
@@ -124,7 +124,7 @@ fn dressed(mut parts: Parts, target: Uri, token: Option<String>, access: TokenAc
 }
 
 /// The route as the document has it: whatever the instance answers.
-pub fn describe(document: &mut OpenApi) {
+pub fn add_gateway_paths(document: &mut OpenApi) {
     let text = || Some(ObjectBuilder::new().schema_type(Type::String));
     let parameter = |name: &str| {
         let of_path = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Path);
@@ -144,12 +144,12 @@ pub fn describe(document: &mut OpenApi) {
             .parameter(parameter("id"))
             .parameter(parameter("path"))
             .response("default", ResponseBuilder::new().description("What the instance answers"));
-        document.paths.add_path_operation(DESCRIBED, vec![method], operation.build());
+        document.paths.add_path_operation(DOCUMENTED_PATH, vec![method], operation.build());
     }
 }
 
 /// The instance, and what of it is asked for. The path stays as it was written: a session key in it is encoded.
-pub fn split(uri: &Uri) -> Result<(String, Uri)> {
+pub fn split_gateway_uri(uri: &Uri) -> Result<(String, Uri)> {
     let unknown = || Error::UnknownRoute(quote_safely(uri.path()));
     let (_, rest) = uri.path().split_once("/instances/").ok_or_else(unknown)?;
     let (id, path) = rest.split_once("/gateway/").ok_or_else(unknown)?;
@@ -162,13 +162,13 @@ pub fn split(uri: &Uri) -> Result<(String, Uri)> {
     let prefix = if path.starts_with("v1/") || path.starts_with("api/v1/") { "" } else { "/api/v1" };
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     let target: Uri = format!("{prefix}/{path}{query}").parse().map_err(|_| unknown())?;
-    if target.path().starts_with(LOGINS) {
+    if target.path().starts_with(LOGINS_PATH) {
         return Err(unknown());
     }
     Ok((id.to_owned(), target))
 }
 
-fn keep_back(headers: &mut HeaderMap) {
+fn remove_unforwarded(headers: &mut HeaderMap) {
     // A connection may name more headers that are its own.
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
@@ -177,19 +177,19 @@ fn keep_back(headers: &mut HeaderMap) {
         .flat_map(|names| names.split(','))
         .filter_map(|name| name.trim().parse().ok())
         .collect();
-    KEPT_BACK.iter().chain(&named).for_each(|name| drop(headers.remove(name)));
+    UNFORWARDED_HEADERS.iter().chain(&named).for_each(|name| drop(headers.remove(name)));
 }
 
-fn back(
+fn proxied_response(
     mut answered: hyper::Response<hyper::body::Incoming>,
     method: &Method,
     ours: Option<(OnUpgrade, impl Future<Output = polyclaw_control::Result<()>> + Send + 'static)>,
-    until: Until,
+    until: ConnectionLifetime,
 ) -> Response {
     let theirs = hyper::upgrade::on(&mut answered);
     let (mut parts, body) = answered.into_parts();
     let protocol = parts.headers.get(UPGRADE).cloned();
-    keep_back(&mut parts.headers);
+    remove_unforwarded(&mut parts.headers);
     // Its cookies and permissions are about its own address.
     parts.headers.remove(SET_COOKIE);
     let granted: Vec<HeaderName> =
@@ -200,9 +200,11 @@ fn back(
         // What has no length may go on for ever.
         let body = match parts.headers.contains_key(CONTENT_LENGTH) {
             true => body,
-            false => {
-                Body::from_stream(body.into_data_stream().take_until(end(method, &parts.headers, until)))
-            }
+            false => Body::from_stream(body.into_data_stream().take_until(end_of_body(
+                method,
+                &parts.headers,
+                until,
+            ))),
         };
         return Response::from_parts(parts, body);
     }
@@ -210,19 +212,24 @@ fn back(
     parts.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     protocol.map(|protocol| parts.headers.insert(UPGRADE, protocol));
     if let Some((ours, first_change)) = ours {
-        tokio::spawn(tunnel::join((ours, theirs), until, first_change));
+        tokio::spawn(tunnel::join_sockets((ours, theirs), until, first_change));
     }
     Response::from_parts(parts, Body::empty())
 }
 
 /// Events that somebody listens to have no end of their own; an answer has, and is waited for when the server goes down.
-fn end(method: &Method, headers: &HeaderMap, until: Until) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-    let are_events = headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(EVENTS));
+fn end_of_body(
+    method: &Method,
+    headers: &HeaderMap,
+    until: ConnectionLifetime,
+) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    let are_events =
+        headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(EVENT_STREAM_TYPE));
     match *method == Method::GET && are_events {
         true => Box::pin(async {
-            until.over().await;
+            until.wait_for_end().await;
         }),
-        false => Box::pin(until.revoked()),
+        false => Box::pin(until.wait_for_revocation()),
     }
 }
 
@@ -238,7 +245,7 @@ mod tests {
             ("/api/instances/a/gateway/v1/models", "a", "/v1/models"),
             ("/api/instances/a/gateway/api/v1/ws", "a", "/api/v1/ws"),
         ] {
-            let (found, uri) = split(&path.parse().unwrap()).unwrap();
+            let (found, uri) = split_gateway_uri(&path.parse().unwrap()).unwrap();
             assert_eq!((found.as_str(), uri.to_string().as_str()), (id, target), "{path}");
         }
         for bad in [
@@ -250,7 +257,7 @@ mod tests {
             "/api/instances/a/gateway/api/v1/logins?x=1",
             "/api/instances/a/gateway/logins/current",
         ] {
-            assert!(split(&bad.parse().unwrap()).is_err(), "{bad}");
+            assert!(split_gateway_uri(&bad.parse().unwrap()).is_err(), "{bad}");
         }
     }
 
@@ -266,7 +273,7 @@ mod tests {
         ] {
             headers.insert(name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
         }
-        keep_back(&mut headers);
+        remove_unforwarded(&mut headers);
         assert_eq!(headers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["accept"]);
     }
 }

@@ -6,34 +6,38 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::UPGRADE;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use polyclaw_control::{Caller, Kind, Stay};
+use polyclaw_control::{ControlCaller, ProxiedCallKind, TokenLifetime};
 use polyclaw_domain::instance::TokenAccess;
 
 use super::gateway;
 use super::state::ControlState;
+use crate::auth::BrowserPrincipal;
 use crate::browser::{BrowserProof, CurrentLogin};
-use crate::door::Guest;
 use crate::error::{Error, Result};
-use crate::guard::{bearer, code_in};
+use crate::guard::{bearer_token, code_in_query};
 
 /// How long somebody waits who shows one wrong token too many.
-const PENALTY: Duration = Duration::from_millis(500);
+const WRONG_TOKEN_DELAY: Duration = Duration::from_millis(500);
 
 /// For every route that tells or does anything: the caller is known from here on.
-pub async fn caller(State(app): State<ControlState>, mut request: Request, next: Next) -> Response {
-    let known = match shown(&app, &request) {
-        Shown::Operator => Ok((Caller::operator(), None)),
-        Shown::Token(given) => look_up(&app, &given).await,
-        Shown::Code(id) => by_id(&app, &id).await,
-        Shown::Login(proof) => match logged_in(&app, proof).await {
+pub async fn authenticate_caller(
+    State(app): State<ControlState>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let known = match read_credentials(&app, &request) {
+        ControlCredentials::Operator => Ok((ControlCaller::operator(), None)),
+        ControlCredentials::Token(given) => caller_by_token(&app, &given).await,
+        ControlCredentials::Code(id) => caller_by_id(&app, &id).await,
+        ControlCredentials::Login(proof) => match caller_by_login(&app, proof).await {
             Ok((caller, login)) => {
-                let stay = login.stay.clone();
+                let stay = login.token_lifetime.clone();
                 request.extensions_mut().insert(login);
                 Ok((caller, Some(stay)))
             }
             Err(error) => Err(error),
         },
-        Shown::Nothing => Err(Error::Unauthorized),
+        ControlCredentials::Nothing => Err(Error::Unauthorized),
     };
     match known {
         Ok((caller, stay)) => {
@@ -46,7 +50,7 @@ pub async fn caller(State(app): State<ControlState>, mut request: Request, next:
 }
 
 /// What a request shows of who sends it.
-enum Shown {
+enum ControlCredentials {
     Operator,
     /// A token that is not the operator's.
     Token(String),
@@ -56,99 +60,101 @@ enum Shown {
     Nothing,
 }
 
-fn shown(app: &ControlState, request: &Request) -> Shown {
+fn read_credentials(app: &ControlState, request: &Request) -> ControlCredentials {
     let headers = request.headers();
-    match bearer(headers) {
-        Some(given) if !app.door.is_open() && app.door.accepts_token(given) => Shown::Operator,
-        Some(given) => Shown::Token(given.to_owned()),
-        None if app.door.is_open() => Shown::Operator,
-        None => match guest_with_code(app, request) {
-            Some(Guest::Owner) => Shown::Operator,
-            Some(Guest::Token(id)) => Shown::Code(id),
+    match bearer_token(headers) {
+        Some(given) if !app.auth.is_auth_off() && app.auth.accepts_token(given) => {
+            ControlCredentials::Operator
+        }
+        Some(given) => ControlCredentials::Token(given.to_owned()),
+        None if app.auth.is_auth_off() => ControlCredentials::Operator,
+        None => match principal_for_code(app, request) {
+            Some(BrowserPrincipal::Owner) => ControlCredentials::Operator,
+            Some(BrowserPrincipal::Token(id)) => ControlCredentials::Code(id),
             None => {
                 let (method, uri) = (request.method(), request.uri());
-                let proof = BrowserProof::of(&app.door.cookie_name, method, uri, headers);
-                proof.map_or(Shown::Nothing, Shown::Login)
+                let proof = BrowserProof::from_request(&app.auth.cookie_name, method, uri, headers);
+                proof.map_or(ControlCredentials::Nothing, ControlCredentials::Login)
             }
         },
     }
 }
 
 /// Who guesses is slowed down; a token that is known is never kept waiting by those who guess.
-async fn look_up(app: &ControlState, given: &str) -> Result<(Caller, Option<Stay>)> {
-    if let Some((caller, stay)) = app.control.caller(given).await? {
+async fn caller_by_token(app: &ControlState, given: &str) -> Result<(ControlCaller, Option<TokenLifetime>)> {
+    if let Some((caller, stay)) = app.control.find_caller(given).await? {
         return Ok((caller, Some(stay)));
     }
     // Where nobody is asked for a token, an instance is still known by its own.
-    if app.door.is_open() {
-        return Ok((Caller::operator(), None));
+    if app.auth.is_auth_off() {
+        return Ok((ControlCaller::operator(), None));
     }
-    app.attempts.failed();
-    if !app.attempts.are_too_many() {
+    app.attempts.record_failure();
+    if !app.attempts.is_limit_reached() {
         return Err(Error::WrongToken);
     }
-    tokio::time::sleep(PENALTY).await;
+    tokio::time::sleep(WRONG_TOKEN_DELAY).await;
     Err(Error::TooManyAttempts)
 }
 
-async fn by_id(app: &ControlState, id: &str) -> Result<(Caller, Option<Stay>)> {
-    let (caller, stay) = app.control.caller_by_id(id).await?.ok_or(Error::Unauthorized)?;
+async fn caller_by_id(app: &ControlState, id: &str) -> Result<(ControlCaller, Option<TokenLifetime>)> {
+    let (caller, stay) = app.control.find_caller_by_id(id).await?.ok_or(Error::Unauthorized)?;
     Ok((caller, Some(stay)))
 }
 
 /// A login ends with its token.
-async fn logged_in(app: &ControlState, proof: BrowserProof) -> Result<(Caller, CurrentLogin)> {
-    let login = app.browsers.find(proof, app.control.now()).await?.ok_or(Error::Unauthorized)?;
-    let caller = match app.door.guest(&login.owner).ok_or(Error::Unauthorized)? {
-        Guest::Owner => Caller::operator(),
-        Guest::Token(id) => by_id(app, &id).await?.0,
+async fn caller_by_login(app: &ControlState, proof: BrowserProof) -> Result<(ControlCaller, CurrentLogin)> {
+    let login = app.browsers.find_login(proof, app.control.now()).await?.ok_or(Error::Unauthorized)?;
+    let caller = match app.auth.principal_of(&login.owner).ok_or(Error::Unauthorized)? {
+        BrowserPrincipal::Owner => ControlCaller::operator(),
+        BrowserPrincipal::Token(id) => caller_by_id(app, &id).await?.0,
     };
     Ok((caller, login))
 }
 
 /// A page can not send a header with a socket: it shows a one-time code.
-fn guest_with_code(app: &ControlState, request: &Request) -> Option<Guest> {
+fn principal_for_code(app: &ControlState, request: &Request) -> Option<BrowserPrincipal> {
     let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
-    let code = code_in(request.uri()).filter(|_| path.starts_with("/ws/"))?;
-    app.door.logins.take(&code, app.control.now())
+    let code = code_in_query(request.uri()).filter(|_| path.starts_with("/ws/"))?;
+    app.auth.logins.redeem_code(&code, app.control.now())
 }
 
-pub async fn reads(request: Request, next: Next) -> Response {
-    allow(TokenAccess::Read, request, next).await
+pub async fn require_read(request: Request, next: Next) -> Response {
+    require_access(TokenAccess::Read, request, next).await
 }
 
-pub async fn operates(request: Request, next: Next) -> Response {
-    allow(TokenAccess::Operate, request, next).await
+pub async fn require_operate(request: Request, next: Next) -> Response {
+    require_access(TokenAccess::Operate, request, next).await
 }
 
-pub async fn administers(request: Request, next: Next) -> Response {
-    allow(TokenAccess::Admin, request, next).await
+pub async fn require_admin(request: Request, next: Next) -> Response {
+    require_access(TokenAccess::Admin, request, next).await
 }
 
 /// Through the gateway a look needs less than a word, and a word less than a change; over a socket one may talk.
-pub async fn passes(request: Request, next: Next) -> Response {
-    let target = match gateway::split(request.uri()) {
+pub async fn require_gateway_access(request: Request, next: Next) -> Response {
+    let target = match gateway::split_gateway_uri(request.uri()) {
         Ok((_, target)) => target,
         Err(error) => return error.into_response(),
     };
-    let asked = Kind::of(request.method(), target.path()).needs();
+    let asked = ProxiedCallKind::from_request(request.method(), target.path()).required_access();
     let least = match request.headers().contains_key(UPGRADE) {
         true => TokenAccess::Operate,
         false => TokenAccess::Read,
     };
-    allow(asked.max(least), request, next).await
+    require_access(asked.max(least), request, next).await
 }
 
 /// What instances do for themselves; whose message it is, is looked at where it is known.
-pub async fn corresponds(request: Request, next: Next) -> Response {
-    if request.extensions().get::<Caller>().is_some_and(|caller| caller.instance.is_some()) {
+pub async fn require_instance_or_operator(request: Request, next: Next) -> Response {
+    if request.extensions().get::<ControlCaller>().is_some_and(|caller| caller.instance.is_some()) {
         return next.run(request).await;
     }
-    allow(TokenAccess::Operate, request, next).await
+    require_access(TokenAccess::Operate, request, next).await
 }
 
-async fn allow(needed: TokenAccess, request: Request, next: Next) -> Response {
-    let caller = request.extensions().get::<Caller>();
+async fn require_access(needed: TokenAccess, request: Request, next: Next) -> Response {
+    let caller = request.extensions().get::<ControlCaller>();
     match caller {
         // An instance's own token is for the calls of instances.
         Some(caller) if caller.instance.is_none() && caller.access >= needed => next.run(request).await,

@@ -7,16 +7,16 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
-use polyclaw_control::Caller;
+use polyclaw_control::ControlCaller;
 use polyclaw_domain::instance::InstanceStatus;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::state::ControlState;
 use crate::error::Result;
-use crate::metrics::{Metrics, head, resident_bytes};
+use crate::metrics::{HttpMetrics, render_metric_head, resident_bytes};
 
-const STATUSES: [InstanceStatus; 9] = [
+const INSTANCE_STATUSES: [InstanceStatus; 9] = [
     InstanceStatus::Running,
     InstanceStatus::Unresponsive,
     InstanceStatus::Starting,
@@ -50,21 +50,21 @@ pub struct InstanceHealth {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Version {
+pub struct VersionView {
     version: String,
     /// What the token may do that asks: `read`, `operate` or `admin`.
     scope: &'static str,
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Alive {
+pub struct LivenessView {
     status: &'static str,
 }
 
 /// Every instance that is not archived, as the process table and it itself say.
 #[utoipa::path(get, path = "/health", tag = "health", responses((status = 200, body = FleetHealth)))]
-pub async fn health(State(app): State<ControlState>) -> Result<Json<FleetHealth>> {
-    let views = app.control.list(false).await?;
+pub async fn fleet_health(State(app): State<ControlState>) -> Result<Json<FleetHealth>> {
+    let views = app.control.list_instances(false).await?;
     let fails = |status: InstanceStatus| {
         matches!(
             status,
@@ -80,7 +80,7 @@ pub async fn health(State(app): State<ControlState>) -> Result<Json<FleetHealth>
         let control = app.control.clone();
         async move {
             let said = match view.status {
-                InstanceStatus::Running => control.health_of(view.id.as_str()).await.ok().flatten(),
+                InstanceStatus::Running => control.get_health(view.id.as_str()).await.ok().flatten(),
                 _ => None,
             };
             let health = said.as_ref().and_then(|said| said["status"].as_str().map(str::to_owned));
@@ -102,35 +102,38 @@ pub async fn health(State(app): State<ControlState>) -> Result<Json<FleetHealth>
 }
 
 /// Whether the control plane itself is there. Open: it tells nothing.
-pub async fn alive() -> Json<Alive> {
-    Json(Alive { status: "ok" })
+pub async fn show_liveness() -> Json<LivenessView> {
+    Json(LivenessView { status: "ok" })
 }
 
 /// What runs here, and how much of it is the caller's to use.
-#[utoipa::path(get, path = "/version", tag = "health", responses((status = 200, body = Version)))]
-pub async fn version(State(app): State<ControlState>, Extension(by): Extension<Caller>) -> Json<Version> {
-    Json(Version { version: app.version.clone(), scope: by.access.as_str() })
+#[utoipa::path(get, path = "/version", tag = "health", responses((status = 200, body = VersionView)))]
+pub async fn show_version(
+    State(app): State<ControlState>,
+    Extension(by): Extension<ControlCaller>,
+) -> Json<VersionView> {
+    Json(VersionView { version: app.version.clone(), scope: by.access.as_str() })
 }
 
 /// Counters of the control plane.
 #[utoipa::path(get, path = "/metrics", tag = "health", responses((status = 200, description = "Prometheus text", body = String, content_type = "text/plain")))]
-pub async fn metrics(
+pub async fn control_metrics(
     State(app): State<ControlState>,
-    Extension(metrics): Extension<Arc<Metrics>>,
+    Extension(metrics): Extension<Arc<HttpMetrics>>,
 ) -> Result<impl IntoResponse> {
-    let views = app.control.list(false).await?;
+    let views = app.control.list_instances(false).await?;
     let mut out = String::with_capacity(8 * 1024);
-    head(&mut out, "polyclaw_instances", "gauge", "Instances by what they are now.");
-    for status in STATUSES {
+    render_metric_head(&mut out, "polyclaw_instances", "gauge", "Instances by what they are now.");
+    for status in INSTANCE_STATUSES {
         let count = views.iter().filter(|view| view.status == status).count();
         let _ = writeln!(out, "polyclaw_instances{{status=\"{}\"}} {count}", status.as_str());
     }
-    head(&mut out, "polyclaw_uptime_seconds", "gauge", "Since the start.");
+    render_metric_head(&mut out, "polyclaw_uptime_seconds", "gauge", "Since the start.");
     let _ = writeln!(out, "polyclaw_uptime_seconds {}", app.control.now().since(app.started) / 1000);
     if let Some(bytes) = resident_bytes() {
-        head(&mut out, "process_resident_memory_bytes", "gauge", "Memory in use.");
+        render_metric_head(&mut out, "process_resident_memory_bytes", "gauge", "Memory in use.");
         let _ = writeln!(out, "process_resident_memory_bytes {bytes}");
     }
-    metrics.render(&mut out);
+    metrics.render_metrics(&mut out);
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], out))
 }

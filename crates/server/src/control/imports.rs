@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use axum::extract::State;
 use axum::{Extension, Json};
-use polyclaw_control::Caller;
-use polyclaw_control::import::{Order, Outcome, Report};
+use polyclaw_control::ControlCaller;
+use polyclaw_control::import::{HomeImportReport, ImportOutcome, ImportRequest};
 use polyclaw_domain::openclaw::TranslationNote;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::registry::imports::StoredImport;
@@ -15,8 +15,8 @@ use utoipa::ToSchema;
 use super::instances::InstanceView;
 use super::state::ControlState;
 use crate::error::{Error, Result};
-use crate::extract::{Body, Query};
-use crate::paging::{Page, Place};
+use crate::extract::{JsonBody, QueryParams};
+use crate::paging::{PagePosition, PageQuery};
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -48,7 +48,7 @@ pub struct ImportNote {
     why: String,
 }
 
-fn noted(notes: Vec<TranslationNote>) -> Vec<ImportNote> {
+fn note_views(notes: Vec<TranslationNote>) -> Vec<ImportNote> {
     notes.into_iter().map(|note| ImportNote { path: note.path, why: note.why }).collect()
 }
 
@@ -77,8 +77,8 @@ pub struct ImportReport {
     left: Vec<ImportNote>,
 }
 
-impl From<Report> for ImportReport {
-    fn from(report: Report) -> Self {
+impl From<HomeImportReport> for ImportReport {
+    fn from(report: HomeImportReport) -> Self {
         Self {
             name: report.name,
             agents: report.agents,
@@ -91,9 +91,9 @@ impl From<Report> for ImportReport {
             sessions: report.sessions,
             messages: report.messages,
             secrets: report.secrets,
-            ignored: noted(report.notes.ignored),
-            changed: noted(report.notes.changed),
-            left: noted(report.notes.left),
+            ignored: note_views(report.notes.ignored),
+            changed: note_views(report.notes.changed),
+            left: note_views(report.notes.left),
         }
     }
 }
@@ -108,8 +108,8 @@ pub struct ImportResult {
     report: ImportReport,
 }
 
-impl From<Outcome> for ImportResult {
-    fn from(outcome: Outcome) -> Self {
+impl From<ImportOutcome> for ImportResult {
+    fn from(outcome: ImportOutcome) -> Self {
         Self {
             run: outcome.run,
             instance: outcome.instance.map(InstanceView::from),
@@ -152,27 +152,31 @@ impl From<StoredImport> for ImportRun {
 }
 
 /// The runs, the newest first.
-#[utoipa::path(get, path = "/import/runs", tag = "import", params(Page), responses((status = 200, body = ImportRuns)))]
-pub async fn list(State(app): State<ControlState>, Query(page): Query<Page>) -> Result<Json<ImportRuns>> {
-    let paging = page.of("imports")?;
+#[utoipa::path(get, path = "/import/runs", tag = "import", params(PageQuery), responses((status = 200, body = ImportRuns)))]
+pub async fn list_imports(
+    State(app): State<ControlState>,
+    QueryParams(page): QueryParams<PageQuery>,
+) -> Result<Json<ImportRuns>> {
+    let paging = page.to_request("imports")?;
     let behind = paging.after.clone().map(|place| (Millis(place.at), place.id));
-    let mut found = app.control.imports(behind, paging.wanted()).await?;
-    let next_cursor = paging.cut(&mut found, |run| Place { at: run.created_at.0, id: run.id.clone() });
+    let mut found = app.control.list_imports(behind, paging.row_limit()).await?;
+    let next_cursor =
+        paging.cut_page(&mut found, |run| PagePosition { at: run.created_at.0, id: run.id.clone() });
     Ok(Json(ImportRuns { runs: found.into_iter().map(ImportRun::from).collect(), next_cursor }))
 }
 
 /// Makes an instance of the home of an OpenClaw gateway: all of it or nothing. The same again changes nothing.
 #[utoipa::path(post, path = "/import/openclaw", tag = "import", request_body = NewImport, responses((status = 200, body = ImportResult)))]
-pub async fn openclaw(
+pub async fn import_openclaw(
     State(app): State<ControlState>,
-    Extension(by): Extension<Caller>,
-    Body(new): Body<NewImport>,
+    Extension(by): Extension<ControlCaller>,
+    JsonBody(new): JsonBody<NewImport>,
 ) -> Result<Json<ImportResult>> {
     let path = PathBuf::from(&new.path);
     if !path.is_absolute() || new.path.contains('\0') {
-        return Err(Error::invalid("path", "must be absolute"));
+        return Err(Error::invalid_field("path", "must be absolute"));
     }
     let NewImport { dry_run, with_secrets, allow_outside, name, port, .. } = new;
-    let order = Order { path, name, port, dry_run, with_secrets, allow_outside };
-    Ok(Json(app.control.import(&by, order).await?.into()))
+    let order = ImportRequest { path, name, port, dry_run, with_secrets, allow_outside };
+    Ok(Json(app.control.import_home(&by, order).await?.into()))
 }

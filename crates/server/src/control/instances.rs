@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
-use polyclaw_control::{Caller, DRAIN, View, Wish};
+use polyclaw_control::{ControlCaller, DRAIN_TIMEOUT, InstanceSnapshot, NewInstanceSpec};
 use polyclaw_domain::instance::RestartPolicy;
 use polyclaw_domain::time::Millis;
 use serde::{Deserialize, Serialize};
@@ -13,11 +13,11 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::state::ControlState;
 use crate::error::{Error, Result};
-use crate::extract::{Body, Id, Query};
-use crate::paging::{Paging, Place};
+use crate::extract::{JsonBody, PathId, QueryParams};
+use crate::paging::{PagePosition, PageRequest};
 
 /// Nobody waits longer for an instance to end.
-const LONGEST_DRAIN: u64 = 300;
+const MAX_DRAIN_SECONDS: u64 = 300;
 
 #[derive(Clone, Serialize, ToSchema)]
 #[schema(as = Instance)]
@@ -41,8 +41,8 @@ pub struct InstanceView {
     created_at: Millis,
 }
 
-impl From<View> for InstanceView {
-    fn from(view: View) -> Self {
+impl From<InstanceSnapshot> for InstanceView {
+    fn from(view: InstanceSnapshot) -> Self {
         Self {
             id: view.id.to_string(),
             name: view.name.to_string(),
@@ -59,7 +59,7 @@ impl From<View> for InstanceView {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Instances {
+pub struct InstanceList {
     instances: Vec<InstanceView>,
     next_cursor: Option<String>,
 }
@@ -67,7 +67,7 @@ pub struct Instances {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Which {
+pub struct ListInstancesQuery {
     /// Archived ones too, behind the others.
     #[serde(default)]
     #[param(required = false)]
@@ -104,14 +104,14 @@ pub struct NewClone {
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Unarchive {
+pub struct UnarchiveBody {
     /// The one it had, or a free one, if not given.
     port: Option<u16>,
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Policy {
+pub struct RestartPolicyBody {
     /// `never`, `on-failure` or `always`.
     #[schema(value_type = String, pattern = "^(never|on-failure|always)$")]
     restart: RestartPolicy,
@@ -120,136 +120,143 @@ pub struct Policy {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Patience {
+pub struct StopTimeout {
     /// Seconds that running work gets to reach a safe point; then the process is killed. 30 if not given.
     #[param(maximum = 300)]
     timeout: Option<u64>,
 }
 
-impl Patience {
+impl StopTimeout {
     fn duration(&self) -> Result<Duration> {
         match self.timeout {
-            None => Ok(DRAIN),
-            Some(seconds) if seconds <= LONGEST_DRAIN => Ok(Duration::from_secs(seconds)),
-            Some(_) => Err(Error::invalid("timeout", format!("at most {LONGEST_DRAIN} seconds"))),
+            None => Ok(DRAIN_TIMEOUT),
+            Some(seconds) if seconds <= MAX_DRAIN_SECONDS => Ok(Duration::from_secs(seconds)),
+            Some(_) => Err(Error::invalid_field("timeout", format!("at most {MAX_DRAIN_SECONDS} seconds"))),
         }
     }
 }
 
-type Answer = Result<Json<InstanceView>>;
+type InstanceResponse = Result<Json<InstanceView>>;
 
-fn shown(view: polyclaw_control::Result<View>) -> Answer {
+fn instance_result(view: polyclaw_control::Result<InstanceSnapshot>) -> InstanceResponse {
     Ok(Json(view?.into()))
 }
 
 /// Every instance, in the order in which they were made.
-#[utoipa::path(get, path = "/instances", tag = "instances", params(Which), responses((status = 200, body = Instances)))]
-pub async fn list(State(app): State<ControlState>, Query(which): Query<Which>) -> Result<Json<Instances>> {
-    let paging = Paging::of("instances", which.limit, which.cursor.as_deref())?;
-    let views = app.control.list(which.include_archived).await?;
+#[utoipa::path(get, path = "/instances", tag = "instances", params(ListInstancesQuery), responses((status = 200, body = InstanceList)))]
+pub async fn list_instances(
+    State(app): State<ControlState>,
+    QueryParams(which): QueryParams<ListInstancesQuery>,
+) -> Result<Json<InstanceList>> {
+    let paging = PageRequest::from_query("instances", which.limit, which.cursor.as_deref())?;
+    let views = app.control.list_instances(which.include_archived).await?;
     let from = match &paging.after {
         Some(place) => {
             views.iter().position(|view| view.id.as_str() == place.id).map_or(views.len(), |at| at + 1)
         }
         None => 0,
     };
-    let mut page: Vec<View> = views.into_iter().skip(from).take(paging.wanted()).collect();
-    let next_cursor = paging.cut(&mut page, |view| Place { at: 0, id: view.id.to_string() });
-    Ok(Json(Instances { instances: page.into_iter().map(InstanceView::from).collect(), next_cursor }))
+    let mut page: Vec<InstanceSnapshot> = views.into_iter().skip(from).take(paging.row_limit()).collect();
+    let next_cursor = paging.cut_page(&mut page, |view| PagePosition { at: 0, id: view.id.to_string() });
+    Ok(Json(InstanceList { instances: page.into_iter().map(InstanceView::from).collect(), next_cursor }))
 }
 
 /// Makes an instance. It does not run yet.
 #[utoipa::path(post, path = "/instances", tag = "instances", request_body = NewInstance, responses((status = 201, body = InstanceView)))]
-pub async fn create(
+pub async fn create_instance(
     State(app): State<ControlState>,
-    Extension(by): Extension<Caller>,
-    Body(new): Body<NewInstance>,
+    Extension(by): Extension<ControlCaller>,
+    JsonBody(new): JsonBody<NewInstance>,
 ) -> Result<(StatusCode, Json<InstanceView>)> {
-    let wish = Wish {
+    let wish = NewInstanceSpec {
         name: new.name,
         port: new.port,
         provider: new.provider,
         model: new.model,
         restart: new.restart,
     };
-    let made = app.control.create(&by, &wish).await?;
+    let made = app.control.create_instance(&by, &wish).await?;
     Ok((StatusCode::CREATED, Json(made.into())))
 }
 
 /// One instance, by id or name.
 #[utoipa::path(get, path = "/instances/{id}", tag = "instances", params(("id" = String, Path)), responses((status = 200, body = InstanceView)))]
-pub async fn show(State(app): State<ControlState>, Id(id): Id) -> Answer {
-    shown(app.control.get(&id).await)
+pub async fn show_instance(State(app): State<ControlState>, PathId(id): PathId) -> InstanceResponse {
+    instance_result(app.control.get(&id).await)
 }
 
 /// When it is started again by itself.
-#[utoipa::path(patch, path = "/instances/{id}", tag = "instances", params(("id" = String, Path)), request_body = Policy, responses((status = 200, body = InstanceView)))]
-pub async fn change(
+#[utoipa::path(patch, path = "/instances/{id}", tag = "instances", params(("id" = String, Path)), request_body = RestartPolicyBody, responses((status = 200, body = InstanceView)))]
+pub async fn update_instance(
     State(app): State<ControlState>,
-    Extension(by): Extension<Caller>,
-    Id(id): Id,
-    Body(policy): Body<Policy>,
-) -> Answer {
-    shown(app.control.set_restart(&by, &id, policy.restart).await)
+    Extension(by): Extension<ControlCaller>,
+    PathId(id): PathId,
+    JsonBody(policy): JsonBody<RestartPolicyBody>,
+) -> InstanceResponse {
+    instance_result(app.control.set_restart_policy(&by, &id, policy.restart).await)
 }
 
 /// Starts it and waits until it answers.
-#[utoipa::path(post, path = "/instances/{id}/start", tag = "instances", params(("id" = String, Path)), responses((status = 200, body = InstanceView), (status = 502, description = "It did not start", body = crate::error::Problem)))]
-pub async fn start(State(app): State<ControlState>, Extension(by): Extension<Caller>, Id(id): Id) -> Answer {
-    shown(app.control.start(&by, &id).await)
+#[utoipa::path(post, path = "/instances/{id}/start", tag = "instances", params(("id" = String, Path)), responses((status = 200, body = InstanceView), (status = 502, description = "It did not start", body = crate::error::ErrorBody)))]
+pub async fn start_instance(
+    State(app): State<ControlState>,
+    Extension(by): Extension<ControlCaller>,
+    PathId(id): PathId,
+) -> InstanceResponse {
+    instance_result(app.control.start_instance(&by, &id).await)
 }
 
 /// Lets running work reach a safe point, then ends the process.
-#[utoipa::path(post, path = "/instances/{id}/stop", tag = "instances", params(("id" = String, Path), Patience), responses((status = 200, body = InstanceView)))]
-pub async fn stop(
+#[utoipa::path(post, path = "/instances/{id}/stop", tag = "instances", params(("id" = String, Path), StopTimeout), responses((status = 200, body = InstanceView)))]
+pub async fn stop_instance(
     State(app): State<ControlState>,
-    Extension(by): Extension<Caller>,
-    Id(id): Id,
-    Query(patience): Query<Patience>,
-) -> Answer {
-    shown(app.control.stop(&by, &id, patience.duration()?).await)
+    Extension(by): Extension<ControlCaller>,
+    PathId(id): PathId,
+    QueryParams(patience): QueryParams<StopTimeout>,
+) -> InstanceResponse {
+    instance_result(app.control.stop_instance(&by, &id, patience.duration()?).await)
 }
 
 /// Stops it, if it runs, and starts it.
-#[utoipa::path(post, path = "/instances/{id}/restart", tag = "instances", params(("id" = String, Path), Patience), responses((status = 200, body = InstanceView), (status = 502, description = "It did not start", body = crate::error::Problem)))]
-pub async fn restart(
+#[utoipa::path(post, path = "/instances/{id}/restart", tag = "instances", params(("id" = String, Path), StopTimeout), responses((status = 200, body = InstanceView), (status = 502, description = "It did not start", body = crate::error::ErrorBody)))]
+pub async fn restart_instance(
     State(app): State<ControlState>,
-    Extension(by): Extension<Caller>,
-    Id(id): Id,
-    Query(patience): Query<Patience>,
-) -> Answer {
-    shown(app.control.restart(&by, &id, patience.duration()?).await)
+    Extension(by): Extension<ControlCaller>,
+    PathId(id): PathId,
+    QueryParams(patience): QueryParams<StopTimeout>,
+) -> InstanceResponse {
+    instance_result(app.control.restart_instance(&by, &id, patience.duration()?).await)
 }
 
 /// Stops it and puts it aside. Its name and port are free for others.
-#[utoipa::path(post, path = "/instances/{id}/archive", tag = "instances", params(("id" = String, Path), Patience), responses((status = 200, body = InstanceView)))]
-pub async fn archive(
+#[utoipa::path(post, path = "/instances/{id}/archive", tag = "instances", params(("id" = String, Path), StopTimeout), responses((status = 200, body = InstanceView)))]
+pub async fn archive_instance(
     State(app): State<ControlState>,
-    Extension(by): Extension<Caller>,
-    Id(id): Id,
-    Query(patience): Query<Patience>,
-) -> Answer {
-    shown(app.control.archive(&by, &id, patience.duration()?).await)
+    Extension(by): Extension<ControlCaller>,
+    PathId(id): PathId,
+    QueryParams(patience): QueryParams<StopTimeout>,
+) -> InstanceResponse {
+    instance_result(app.control.archive_instance(&by, &id, patience.duration()?).await)
 }
 
 /// Takes an archived one back. Where its port was given to another meanwhile, it gets the one asked for, or a free one.
-#[utoipa::path(post, path = "/instances/{id}/unarchive", tag = "instances", params(("id" = String, Path)), request_body = Option<Unarchive>, responses((status = 200, body = InstanceView)))]
-pub async fn unarchive(
+#[utoipa::path(post, path = "/instances/{id}/unarchive", tag = "instances", params(("id" = String, Path)), request_body = Option<UnarchiveBody>, responses((status = 200, body = InstanceView)))]
+pub async fn unarchive_instance(
     State(app): State<ControlState>,
-    Extension(by): Extension<Caller>,
-    Id(id): Id,
-    Body(wanted): Body<Unarchive>,
-) -> Answer {
-    shown(app.control.unarchive(&by, &id, wanted.port).await)
+    Extension(by): Extension<ControlCaller>,
+    PathId(id): PathId,
+    JsonBody(wanted): JsonBody<UnarchiveBody>,
+) -> InstanceResponse {
+    instance_result(app.control.unarchive_instance(&by, &id, wanted.port).await)
 }
 
 /// Another with the same config, files and secrets, and none of its conversations.
 #[utoipa::path(post, path = "/instances/{id}/clone", tag = "instances", params(("id" = String, Path)), request_body = NewClone, responses((status = 201, body = InstanceView)))]
-pub async fn copy(
+pub async fn clone_instance(
     State(app): State<ControlState>,
-    Extension(by): Extension<Caller>,
-    Id(id): Id,
-    Body(wanted): Body<NewClone>,
+    Extension(by): Extension<ControlCaller>,
+    PathId(id): PathId,
+    JsonBody(wanted): JsonBody<NewClone>,
 ) -> Result<(StatusCode, Json<InstanceView>)> {
     let made = app.control.clone_instance(&by, &id, &wanted.new_name, wanted.port).await?;
     Ok((StatusCode::CREATED, Json(made.into())))
@@ -257,11 +264,11 @@ pub async fn copy(
 
 /// Removes an archived one with all it has.
 #[utoipa::path(delete, path = "/instances/{id}", tag = "instances", params(("id" = String, Path)), responses((status = 204)))]
-pub async fn delete(
+pub async fn delete_instance(
     State(app): State<ControlState>,
-    Extension(by): Extension<Caller>,
-    Id(id): Id,
+    Extension(by): Extension<ControlCaller>,
+    PathId(id): PathId,
 ) -> Result<StatusCode> {
-    app.control.delete(&by, &id).await?;
+    app.control.delete_instance(&by, &id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -18,14 +18,14 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::state::ControlState;
 use crate::error::{Error, Result};
-use crate::extract::{Id, Query};
+use crate::extract::{PathId, QueryParams};
 
-const USUAL: usize = 50;
-const CHUNK: usize = 64 * 1024;
+const DEFAULT_LINES: usize = 50;
+const DOWNLOAD_CHUNK_BYTES: usize = 64 * 1024;
 
 #[derive(Clone, Copy, Default, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Mode {
+pub enum LogReadMode {
     #[default]
     Tail,
     Page,
@@ -34,11 +34,11 @@ pub enum Mode {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Which {
+pub struct ReadLogQuery {
     /// `tail`: the last lines. `page`: all there are, from the oldest on.
     #[serde(default)]
     #[param(inline, required = false)]
-    mode: Mode,
+    mode: LogReadMode,
     /// 50 if not given, 10,000 at the most.
     #[param(minimum = 1)]
     lines: Option<usize>,
@@ -47,73 +47,74 @@ pub struct Which {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Lines {
+pub struct LogLines {
     lines: Vec<String>,
     /// Where the next page begins, also when nothing is there yet; null for `tail`.
     next_cursor: Option<String>,
     has_more: bool,
     /// What the cursor pointed at was removed meanwhile: the page begins with the oldest line there is.
     gap: bool,
-    retention: Retention,
+    retention: LogRetention,
 }
 
 /// A log is moved aside when it is full, and goes when too many are.
 #[derive(Serialize, ToSchema)]
-pub struct Retention {
+pub struct LogRetention {
     file_bytes: u64,
     files_kept: usize,
 }
 
-const RETENTION: Retention = Retention { file_bytes: log::FULL, files_kept: log::KEPT };
+const LOG_RETENTION: LogRetention =
+    LogRetention { file_bytes: log::MAX_LOG_BYTES, files_kept: log::RETAINED_LOGS };
 
-pub fn blocking_failed(error: impl ToString) -> Error {
+pub fn blocking_task_failed(error: impl ToString) -> Error {
     Error::Control(polyclaw_control::Error::Files { what: "the log".to_owned(), why: error.to_string() })
 }
 
 /// Runs where it may wait for the disk.
-async fn off_thread<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     read: impl FnOnce() -> std::io::Result<T> + Send + 'static,
 ) -> Result<T> {
-    tokio::task::spawn_blocking(read).await.map_err(blocking_failed)?.map_err(blocking_failed)
+    tokio::task::spawn_blocking(read).await.map_err(blocking_task_failed)?.map_err(blocking_task_failed)
 }
 
 /// Lines of a log.
-#[utoipa::path(get, path = "/instances/{id}/logs", tag = "observe", params(("id" = String, Path), Which), responses((status = 200, body = Lines)))]
-pub async fn lines(
+#[utoipa::path(get, path = "/instances/{id}/logs", tag = "observe", params(("id" = String, Path), ReadLogQuery), responses((status = 200, body = LogLines)))]
+pub async fn read_log_lines(
     State(app): State<ControlState>,
-    Id(id): Id,
-    Query(which): Query<Which>,
-) -> Result<Json<Lines>> {
-    let path = app.control.log_of(&id).await?;
-    let count = which.lines.unwrap_or(USUAL).min(log::MOST);
+    PathId(id): PathId,
+    QueryParams(which): QueryParams<ReadLogQuery>,
+) -> Result<Json<LogLines>> {
+    let path = app.control.log_path(&id).await?;
+    let count = which.lines.unwrap_or(DEFAULT_LINES).min(log::MAX_LOG_LINES);
     if count == 0 {
-        return Err(Error::invalid("lines", "must be at least 1"));
+        return Err(Error::invalid_field("lines", "must be at least 1"));
     }
-    if matches!(which.mode, Mode::Tail) {
-        let lines = clean(&app, off_thread(move || log::tail(&path, count)).await?);
-        return Ok(Json(Lines {
+    if matches!(which.mode, LogReadMode::Tail) {
+        let lines = redact_lines(&app, run_blocking(move || log::tail(&path, count)).await?);
+        return Ok(Json(LogLines {
             lines,
             next_cursor: None,
             has_more: false,
             gap: false,
-            retention: RETENTION,
+            retention: LOG_RETENTION,
         }));
     }
-    let page = off_thread(move || log::page(&path, which.cursor.as_deref(), count)).await?;
+    let page = run_blocking(move || log::read_page(&path, which.cursor.as_deref(), count)).await?;
     let page =
-        page.ok_or_else(|| Error::invalid("cursor", "must be the next_cursor of a page of this log"))?;
+        page.ok_or_else(|| Error::invalid_field("cursor", "must be the next_cursor of a page of this log"))?;
     let next_cursor = Some(page.next).filter(|next| !next.is_empty());
-    Ok(Json(Lines {
-        lines: clean(&app, page.lines),
+    Ok(Json(LogLines {
+        lines: redact_lines(&app, page.lines),
         next_cursor,
         has_more: page.has_more,
         gap: page.gap,
-        retention: RETENTION,
+        retention: LOG_RETENTION,
     }))
 }
 
 /// What is logged was cleaned before; what another program wrote into the file was not.
-pub fn clean(app: &ControlState, mut lines: Vec<String>) -> Vec<String> {
+pub fn redact_lines(app: &ControlState, mut lines: Vec<String>) -> Vec<String> {
     let redactor = app.control.redactor();
     lines.iter_mut().for_each(|line| redactor.redact_in_place(line));
     lines
@@ -121,13 +122,13 @@ pub fn clean(app: &ControlState, mut lines: Vec<String>) -> Vec<String> {
 
 /// Everything that is kept, the oldest first.
 #[utoipa::path(get, path = "/instances/{id}/logs/download", tag = "observe", params(("id" = String, Path)), responses((status = 200, description = "The log as a file", body = String, content_type = "text/plain")))]
-pub async fn download(State(app): State<ControlState>, Id(id): Id) -> Result<Response> {
-    let path = app.control.log_of(&id).await?;
+pub async fn download_log(State(app): State<ControlState>, PathId(id): PathId) -> Result<Response> {
+    let path = app.control.log_path(&id).await?;
     let mut files = Vec::new();
     // Opened before the first byte is sent: what is moved aside meanwhile is still the same file.
-    for path in log::files(&path) {
-        let file = File::open(&path).await.map_err(blocking_failed)?;
-        let size = file.metadata().await.map_err(blocking_failed)?.len();
+    for path in log::list_log_files(&path) {
+        let file = File::open(&path).await.map_err(blocking_task_failed)?;
+        let size = file.metadata().await.map_err(blocking_task_failed)?.len();
         files.push((file, size));
     }
     files.reverse();
@@ -135,7 +136,7 @@ pub async fn download(State(app): State<ControlState>, Id(id): Id) -> Result<Res
     let chunks = stream::unfold((files, 0, cleaner), |(mut files, mut at, mut cleaner)| async move {
         loop {
             let (file, size) = files.last_mut()?;
-            match chunk(file, at, *size).await {
+            match read_chunk(file, at, *size).await {
                 Ok(bytes) if bytes.is_empty() => {
                     files.pop();
                     at = 0;
@@ -145,7 +146,7 @@ pub async fn download(State(app): State<ControlState>, Id(id): Id) -> Result<Res
                     }
                 }
                 Ok(bytes) => {
-                    let text = whole_letters(&bytes);
+                    let text = whole_chars(&bytes);
                     at += text.len() as u64;
                     return Some((
                         Ok(cleaner.push(&String::from_utf8_lossy(text)).into()),
@@ -164,7 +165,7 @@ pub async fn download(State(app): State<ControlState>, Id(id): Id) -> Result<Res
 }
 
 /// Without the beginning of a letter at the end, which the next part goes on with.
-fn whole_letters(bytes: &[u8]) -> &[u8] {
+fn whole_chars(bytes: &[u8]) -> &[u8] {
     let open = (1..=3.min(bytes.len())).find(|back| {
         let byte = bytes[bytes.len() - back];
         let width = match byte {
@@ -181,9 +182,9 @@ fn whole_letters(bytes: &[u8]) -> &[u8] {
     }
 }
 
-async fn chunk(file: &mut File, at: u64, size: u64) -> std::io::Result<Bytes> {
-    let wanted = size.saturating_sub(at).min(CHUNK as u64);
-    let mut bytes = Vec::with_capacity(usize::try_from(wanted).unwrap_or(CHUNK));
+async fn read_chunk(file: &mut File, at: u64, size: u64) -> std::io::Result<Bytes> {
+    let wanted = size.saturating_sub(at).min(DOWNLOAD_CHUNK_BYTES as u64);
+    let mut bytes = Vec::with_capacity(usize::try_from(wanted).unwrap_or(DOWNLOAD_CHUNK_BYTES));
     file.seek(SeekFrom::Start(at)).await?;
     file.take(wanted).read_to_end(&mut bytes).await?;
     Ok(bytes.into())

@@ -5,8 +5,8 @@ mod view;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
-use polyclaw_control::Caller;
-use polyclaw_control::message::{Letter, Sent};
+use polyclaw_control::ControlCaller;
+use polyclaw_control::message::{NewEnvelope, SentEnvelope};
 use polyclaw_domain::envelope;
 use polyclaw_domain::id::{EnvelopeId, InstanceId};
 use polyclaw_domain::time::Millis;
@@ -15,23 +15,23 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-pub use view::{MessageDetail, MessageEvent, MessageView, payload};
+pub use view::{EnvelopeDetail, EnvelopeEventView, EnvelopeView, payload_json};
 
 use super::state::ControlState;
 use crate::error::Result;
-use crate::extract::{Body, Id, Query};
-use crate::paging::{Paging, Place};
+use crate::extract::{JsonBody, PathId, QueryParams};
+use crate::paging::{PagePosition, PageRequest};
 
 #[derive(Serialize, ToSchema)]
-pub struct MessageList {
-    messages: Vec<MessageView>,
+pub struct EnvelopeList {
+    messages: Vec<EnvelopeView>,
     next_cursor: Option<String>,
 }
 
 #[derive(Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Which {
+pub struct ListEnvelopesQuery {
     /// Both by id or name.
     from: Option<String>,
     to: Option<String>,
@@ -41,9 +41,9 @@ pub struct Which {
     r#type: Option<String>,
     /// What became of it; `state` is another name for it.
     #[param(inline)]
-    status: Option<view::StateWord>,
+    status: Option<view::EnvelopeStateName>,
     #[param(inline)]
-    state: Option<view::StateWord>,
+    state: Option<view::EnvelopeStateName>,
     /// Those of one correlation come in the order in which they were written, with the message that has it as its id;
     /// all others the newest first.
     correlation_id: Option<String>,
@@ -60,7 +60,7 @@ pub struct Which {
 
 #[derive(Clone, Copy, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Direction {
+pub enum EnvelopeDirection {
     In,
     Out,
 }
@@ -68,10 +68,10 @@ pub enum Direction {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct WhichOf {
+pub struct ListInstanceEnvelopesQuery {
     /// `in`: what it was sent. `out`: what it sent.
     #[param(inline)]
-    direction: Direction,
+    direction: EnvelopeDirection,
     #[param(minimum = 1)]
     limit: Option<usize>,
     cursor: Option<String>,
@@ -80,7 +80,7 @@ pub struct WhichOf {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Paged {
+pub struct ListDeadLettersQuery {
     #[param(minimum = 1)]
     limit: Option<usize>,
     cursor: Option<String>,
@@ -88,7 +88,7 @@ pub struct Paged {
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct NewMessage {
+pub struct NewEnvelopeBody {
     /// For an operator: the instance they write for. An instance writes for itself.
     from: Option<String>,
     /// By id or name.
@@ -112,7 +112,7 @@ pub struct NewMessage {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct MessageReceipt {
+pub struct EnvelopeReceipt {
     id: String,
     state: &'static str,
     /// The key was used before: this is the first message with it.
@@ -125,14 +125,14 @@ pub struct MessageReceipt {
 }
 
 /// Sends a message from one instance to another.
-#[utoipa::path(post, path = "/messages", tag = "messages", request_body = NewMessage,
-    responses((status = 201, body = MessageReceipt), (status = 200, description = "The key was used before", body = MessageReceipt)))]
-pub async fn send(
+#[utoipa::path(post, path = "/messages", tag = "messages", request_body = NewEnvelopeBody,
+    responses((status = 201, body = EnvelopeReceipt), (status = 200, description = "The key was used before", body = EnvelopeReceipt)))]
+pub async fn send_envelope(
     State(app): State<ControlState>,
-    Extension(by): Extension<Caller>,
-    Body(new): Body<NewMessage>,
-) -> Result<(StatusCode, Json<MessageReceipt>)> {
-    let letter = Letter {
+    Extension(by): Extension<ControlCaller>,
+    JsonBody(new): JsonBody<NewEnvelopeBody>,
+) -> Result<(StatusCode, Json<EnvelopeReceipt>)> {
+    let letter = NewEnvelope {
         from: new.from,
         to: new.to,
         kind: new.r#type,
@@ -142,9 +142,9 @@ pub async fn send(
         hop: new.hop_count,
         trace: new.trace_id,
     };
-    Ok(match app.control.send(&by, letter).await? {
-        Sent::New(accepted) => {
-            let receipt = MessageReceipt {
+    Ok(match app.control.send_message(&by, letter).await? {
+        SentEnvelope::New(accepted) => {
+            let receipt = EnvelopeReceipt {
                 id: accepted.id.to_string(),
                 state: envelope::EnvelopeState::Queued.as_str(),
                 deduplicated: false,
@@ -154,9 +154,9 @@ pub async fn send(
             };
             (StatusCode::CREATED, Json(receipt))
         }
-        Sent::Repeated(id, state) => {
+        SentEnvelope::Repeated(id, state) => {
             let (id, state) = (id.to_string(), state.as_str());
-            let receipt = MessageReceipt {
+            let receipt = EnvelopeReceipt {
                 id,
                 state,
                 deduplicated: true,
@@ -169,33 +169,36 @@ pub async fn send(
     })
 }
 
-async fn page(
+async fn envelope_page(
     app: &ControlState,
     filter: EnvelopeFilter,
     list: &'static str,
     (limit, cursor): (Option<usize>, Option<String>),
-) -> Result<Json<MessageList>> {
-    let paging = Paging::of(list, limit, cursor.as_deref())?;
+) -> Result<Json<EnvelopeList>> {
+    let paging = PageRequest::from_query(list, limit, cursor.as_deref())?;
     let place = paging.after.as_ref().map(|place| place.at);
     let mut found =
-        app.control.messages(EnvelopeFilter { after_seq: place, ..filter }, paging.wanted()).await?;
-    let next_cursor = paging.cut(&mut found, |one| Place { at: one.seq, id: String::new() });
-    Ok(Json(MessageList { messages: found.iter().map(MessageView::from).collect(), next_cursor }))
+        app.control.list_messages(EnvelopeFilter { after_seq: place, ..filter }, paging.row_limit()).await?;
+    let next_cursor = paging.cut_page(&mut found, |one| PagePosition { at: one.seq, id: String::new() });
+    Ok(Json(EnvelopeList { messages: found.iter().map(EnvelopeView::from).collect(), next_cursor }))
 }
 
 /// The instance a word means; what is no instance's any more is taken for the id of one that was deleted.
-async fn instance(app: &ControlState, word: Option<String>) -> Option<InstanceId> {
+async fn resolve_instance(app: &ControlState, word: Option<String>) -> Option<InstanceId> {
     let word = word?;
     Some(app.control.get(&word).await.map_or_else(|_| InstanceId::new(word), |view| view.id))
 }
 
 /// Messages, by what is known of them.
-#[utoipa::path(get, path = "/messages", tag = "messages", params(Which), responses((status = 200, body = MessageList)))]
-pub async fn list(State(app): State<ControlState>, Query(which): Query<Which>) -> Result<Json<MessageList>> {
+#[utoipa::path(get, path = "/messages", tag = "messages", params(ListEnvelopesQuery), responses((status = 200, body = EnvelopeList)))]
+pub async fn list_envelopes(
+    State(app): State<ControlState>,
+    QueryParams(which): QueryParams<ListEnvelopesQuery>,
+) -> Result<Json<EnvelopeList>> {
     let filter = EnvelopeFilter {
-        from: instance(&app, which.from).await,
-        to: instance(&app, which.to).await,
-        participant: instance(&app, which.instance).await,
+        from: resolve_instance(&app, which.from).await,
+        to: resolve_instance(&app, which.to).await,
+        participant: resolve_instance(&app, which.instance).await,
         kind: which.r#type,
         state: which.status.or(which.state).map(Into::into),
         correlation: which.correlation_id,
@@ -205,46 +208,52 @@ pub async fn list(State(app): State<ControlState>, Query(which): Query<Which>) -
         after_seq: None,
     };
     let list = if filter.correlation.is_some() { "together" } else { "messages" };
-    page(&app, filter, list, (which.limit, which.cursor)).await
+    envelope_page(&app, filter, list, (which.limit, which.cursor)).await
 }
 
 /// What was given up, the newest first.
-#[utoipa::path(get, path = "/messages/dead_letter", tag = "messages", params(Paged), responses((status = 200, body = MessageList)))]
-pub async fn dead(State(app): State<ControlState>, Query(which): Query<Paged>) -> Result<Json<MessageList>> {
+#[utoipa::path(get, path = "/messages/dead_letter", tag = "messages", params(ListDeadLettersQuery), responses((status = 200, body = EnvelopeList)))]
+pub async fn list_dead_letters(
+    State(app): State<ControlState>,
+    QueryParams(which): QueryParams<ListDeadLettersQuery>,
+) -> Result<Json<EnvelopeList>> {
     let filter =
         EnvelopeFilter { state: Some(envelope::EnvelopeState::DeadLetter), ..EnvelopeFilter::default() };
-    page(&app, filter, "dead", (which.limit, which.cursor)).await
+    envelope_page(&app, filter, "dead", (which.limit, which.cursor)).await
 }
 
 /// What one instance was sent, or sent, the newest first.
-#[utoipa::path(get, path = "/instances/{id}/messages", tag = "messages", params(("id" = String, Path), WhichOf), responses((status = 200, body = MessageList)))]
-pub async fn of_instance(
+#[utoipa::path(get, path = "/instances/{id}/messages", tag = "messages", params(("id" = String, Path), ListInstanceEnvelopesQuery), responses((status = 200, body = EnvelopeList)))]
+pub async fn list_instance_envelopes(
     State(app): State<ControlState>,
-    Id(id): Id,
-    Query(which): Query<WhichOf>,
-) -> Result<Json<MessageList>> {
+    PathId(id): PathId,
+    QueryParams(which): QueryParams<ListInstanceEnvelopesQuery>,
+) -> Result<Json<EnvelopeList>> {
     let own = Some(app.control.get(&id).await?.id);
     let (filter, list) = match which.direction {
-        Direction::In => (EnvelopeFilter { to: own, ..EnvelopeFilter::default() }, "in"),
-        Direction::Out => (EnvelopeFilter { from: own, ..EnvelopeFilter::default() }, "out"),
+        EnvelopeDirection::In => (EnvelopeFilter { to: own, ..EnvelopeFilter::default() }, "in"),
+        EnvelopeDirection::Out => (EnvelopeFilter { from: own, ..EnvelopeFilter::default() }, "out"),
     };
-    page(&app, filter, list, (which.limit, which.cursor)).await
+    envelope_page(&app, filter, list, (which.limit, which.cursor)).await
 }
 
 /// One message with all that happened to it.
-#[utoipa::path(get, path = "/messages/{id}", tag = "messages", params(("id" = String, Path)), responses((status = 200, body = MessageDetail)))]
-pub async fn show(State(app): State<ControlState>, Id(id): Id) -> Result<Json<MessageDetail>> {
-    let (one, events) = app.control.message(&EnvelopeId::new(id)).await?;
-    Ok(Json(MessageDetail::of(&one, &events, &app.control.redactor())))
+#[utoipa::path(get, path = "/messages/{id}", tag = "messages", params(("id" = String, Path)), responses((status = 200, body = EnvelopeDetail)))]
+pub async fn show_envelope(
+    State(app): State<ControlState>,
+    PathId(id): PathId,
+) -> Result<Json<EnvelopeDetail>> {
+    let (one, events) = app.control.get_message(&EnvelopeId::new(id)).await?;
+    Ok(Json(EnvelopeDetail::from_envelope(&one, &events, &app.control.redactor())))
 }
 
 /// Sends a dead letter again, with all its attempts and all its time.
-#[utoipa::path(post, path = "/messages/{id}/replay", tag = "messages", params(("id" = String, Path)), responses((status = 200, body = MessageView)))]
-pub async fn replay(
+#[utoipa::path(post, path = "/messages/{id}/replay", tag = "messages", params(("id" = String, Path)), responses((status = 200, body = EnvelopeView)))]
+pub async fn replay_dead_letter(
     State(app): State<ControlState>,
-    Extension(by): Extension<Caller>,
-    Id(id): Id,
-) -> Result<Json<MessageView>> {
-    let one = app.control.replay(&by, &EnvelopeId::new(id)).await?;
-    Ok(Json(MessageView::from(&one)))
+    Extension(by): Extension<ControlCaller>,
+    PathId(id): PathId,
+) -> Result<Json<EnvelopeView>> {
+    let one = app.control.replay_message(&by, &EnvelopeId::new(id)).await?;
+    Ok(Json(EnvelopeView::from(&one)))
 }

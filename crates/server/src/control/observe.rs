@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
-use polyclaw_control::observe::{Details, Used};
+use polyclaw_control::observe::{InstanceDetails, UsageSummary};
 use polyclaw_domain::budget::nanos_to_usd;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -12,30 +12,30 @@ use utoipa::{IntoParams, ToSchema};
 use super::instances::InstanceView;
 use super::state::ControlState;
 use crate::error::Result;
-use crate::extract::{Id, Query};
-use crate::http::history::{PastTurns, Which as WhichTasks};
-use crate::http::usage::Window;
+use crate::extract::{PathId, QueryParams};
+use crate::http::history::{ListHistoryQuery as WhichTasks, PastTurnList};
+use crate::http::usage::UsageWindow;
 
 #[derive(Serialize, ToSchema)]
-pub struct DetailsView {
+pub struct InstanceDetailsView {
     instance: InstanceView,
-    build: Build,
+    build: BuildView,
     /// In force, defaults included, secrets hidden; null where the file can not be read.
     #[schema(value_type = Object)]
     config: Value,
     config_error: Option<String>,
     /// The files that tell agents who they are.
-    persona: Vec<PersonaView>,
+    persona: Vec<BootstrapFileView>,
     /// The accounts of each channel.
     #[schema(value_type = Object)]
     channels: Value,
     #[schema(value_type = Object)]
     models: Value,
-    runtime: Runtime,
+    runtime: RuntimeView,
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Build {
+pub struct BuildView {
     /// Of the control plane, which is the program it starts instances with.
     control_plane: String,
     /// Of the running instance; null where it does not run.
@@ -43,21 +43,21 @@ pub struct Build {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct PersonaView {
+pub struct BootstrapFileView {
     /// Below the workspace, or absolute.
     file: String,
     bytes: u64,
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Runtime {
+pub struct RuntimeView {
     uptime_ms: Option<i64>,
     /// The instance's own word: `ok`, `degraded` or `draining`.
     health: Option<String>,
 }
 
-impl DetailsView {
-    fn of(details: Details, version: &str) -> Self {
+impl InstanceDetailsView {
+    fn from_details(details: InstanceDetails, version: &str) -> Self {
         let health = details.health.unwrap_or_default();
         let part = |name: &str| details.config.get(name).cloned().unwrap_or(Value::Null);
         let models = json!({
@@ -67,7 +67,7 @@ impl DetailsView {
         });
         Self {
             instance: details.instance.into(),
-            build: Build {
+            build: BuildView {
                 control_plane: version.to_owned(),
                 instance: health["version"].as_str().map(str::to_owned),
             },
@@ -78,9 +78,9 @@ impl DetailsView {
             persona: details
                 .persona
                 .into_iter()
-                .map(|one| PersonaView { file: one.file, bytes: one.bytes })
+                .map(|one| BootstrapFileView { file: one.file, bytes: one.bytes })
                 .collect(),
-            runtime: Runtime {
+            runtime: RuntimeView {
                 uptime_ms: health["uptime_ms"].as_i64(),
                 health: health["status"].as_str().map(str::to_owned),
             },
@@ -89,28 +89,31 @@ impl DetailsView {
 }
 
 /// All there is to know about an instance.
-#[utoipa::path(get, path = "/instances/{id}/details", tag = "observe", params(("id" = String, Path)), responses((status = 200, body = DetailsView)))]
-pub async fn details(State(app): State<ControlState>, Id(id): Id) -> Result<Json<DetailsView>> {
-    Ok(Json(DetailsView::of(app.control.details(&id).await?, &app.version)))
+#[utoipa::path(get, path = "/instances/{id}/details", tag = "observe", params(("id" = String, Path)), responses((status = 200, body = InstanceDetailsView)))]
+pub async fn show_details(
+    State(app): State<ControlState>,
+    PathId(id): PathId,
+) -> Result<Json<InstanceDetailsView>> {
+    Ok(Json(InstanceDetailsView::from_details(app.control.get_details(&id).await?, &app.version)))
 }
 
 /// What an instance did last, the newest first.
-#[utoipa::path(get, path = "/instances/{id}/tasks", tag = "observe", params(("id" = String, Path), WhichTasks), responses((status = 200, body = PastTurns)))]
-pub async fn tasks(
+#[utoipa::path(get, path = "/instances/{id}/tasks", tag = "observe", params(("id" = String, Path), WhichTasks), responses((status = 200, body = PastTurnList)))]
+pub async fn list_instance_tasks(
     State(app): State<ControlState>,
-    Id(id): Id,
+    PathId(id): PathId,
     RawQuery(asked): RawQuery,
-    Query(which): Query<WhichTasks>,
+    QueryParams(which): QueryParams<WhichTasks>,
 ) -> Result<Response> {
-    let (filter, paging) = which.read()?;
+    let (filter, paging) = which.into_filter()?;
     let path = format!("/api/v1/history?{}", asked.unwrap_or_default());
-    Ok(match app.control.told(&id, &path).await? {
+    Ok(match app.control.fetch_unless_local(&id, &path).await? {
         // Its own words have the same shape, cursors included.
         Some(Ok(told)) => Json(told).into_response(),
-        Some(Err(why)) => Json(PastTurns::unknown(why)).into_response(),
-        None => Json(match app.control.tasks(&id, filter).await? {
-            Ok(rows) => PastTurns::of(rows, &paging),
-            Err(why) => PastTurns::unknown(why),
+        Some(Err(why)) => Json(PastTurnList::unavailable(why)).into_response(),
+        None => Json(match app.control.list_turns(&id, filter).await? {
+            Ok(rows) => PastTurnList::from_rows(rows, &paging),
+            Err(why) => PastTurnList::unavailable(why),
         })
         .into_response(),
     })
@@ -119,17 +122,17 @@ pub async fn tasks(
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct WhichUsage {
+pub struct InstanceUsageQuery {
     /// `24h` if not given.
     #[serde(default)]
     #[param(inline, required = false)]
-    window: Window,
+    window: UsageWindow,
 }
 
 /// Null where nothing is known: never a zero that nobody counted.
 #[derive(Serialize, ToSchema)]
-pub struct UsageView {
-    window: Window,
+pub struct InstanceUsageView {
+    window: UsageWindow,
     input_tokens: Option<i64>,
     output_tokens: Option<i64>,
     total_tokens: Option<i64>,
@@ -141,8 +144,8 @@ pub struct UsageView {
     message: Option<String>,
 }
 
-impl UsageView {
-    fn of(used: Used, window: Window) -> Self {
+impl InstanceUsageView {
+    fn from_usage(used: UsageSummary, window: UsageWindow) -> Self {
         Self {
             window,
             input_tokens: used.input,
@@ -158,15 +161,15 @@ impl UsageView {
 }
 
 /// What an instance used.
-#[utoipa::path(get, path = "/instances/{id}/usage", tag = "observe", params(("id" = String, Path), WhichUsage), responses((status = 200, body = UsageView)))]
-pub async fn usage(
+#[utoipa::path(get, path = "/instances/{id}/usage", tag = "observe", params(("id" = String, Path), InstanceUsageQuery), responses((status = 200, body = InstanceUsageView)))]
+pub async fn show_instance_usage(
     State(app): State<ControlState>,
-    Id(id): Id,
-    Query(which): Query<WhichUsage>,
-) -> Result<Json<UsageView>> {
+    PathId(id): PathId,
+    QueryParams(which): QueryParams<InstanceUsageQuery>,
+) -> Result<Json<InstanceUsageView>> {
     let window = serde_json::to_value(which.window).unwrap_or_default();
     let path = format!("/api/v1/usage?window={}", window.as_str().unwrap_or_default());
-    let since = app.control.now().minus(which.window.millis());
-    let used = app.control.usage(&id, since, &path).await?;
-    Ok(Json(UsageView::of(used, which.window)))
+    let since = app.control.now().minus(which.window.as_millis());
+    let used = app.control.summarize_usage(&id, since, &path).await?;
+    Ok(Json(InstanceUsageView::from_usage(used, which.window)))
 }

@@ -11,94 +11,94 @@ use utoipa_axum::router::OpenApiRouter;
 
 use super::state::ControlState;
 use super::{
-    audit, configs, gateway, guard, health, imports, instances, logs, messages, observe, page, pending,
-    repeat, rules, tokens, ws,
+    audit, configs, gateway, guard, health, idempotency, imports, instances, logs, messages, observe, page,
+    pending, rules, tokens, ws,
 };
-use crate::http::document::{self, Refusals};
-use crate::metrics::Metrics;
-use crate::table::{Table, calls};
+use crate::http::document::{self, CommonRefusals};
+use crate::metrics::HttpMetrics;
+use crate::route_table::{RouteTable, calls};
 use crate::{app, guard as place, login, observe as around, page as files, redact};
 
 /// Calls that look.
-fn looking() -> Table<ControlState> {
-    Table::new([
-        calls!(health::health),
-        calls!(health::version),
-        calls!(health::metrics),
-        calls!(instances::list),
-        calls!(instances::show),
-        calls!(observe::details),
-        calls!(observe::tasks),
-        calls!(observe::usage),
-        calls!(logs::lines),
-        calls!(logs::download),
-        calls!(configs::show),
-        calls!(configs::validate),
-        calls!(configs::diff),
-        calls!(tokens::logins),
-        calls!(rules::list),
-        calls!(rules::show),
-        calls!(messages::list),
-        calls!(messages::dead),
-        calls!(messages::show),
-        calls!(messages::of_instance),
-        calls!(document::openapi),
+fn read_routes() -> RouteTable<ControlState> {
+    RouteTable::new([
+        calls!(health::fleet_health),
+        calls!(health::show_version),
+        calls!(health::control_metrics),
+        calls!(instances::list_instances),
+        calls!(instances::show_instance),
+        calls!(observe::show_details),
+        calls!(observe::list_instance_tasks),
+        calls!(observe::show_instance_usage),
+        calls!(logs::read_log_lines),
+        calls!(logs::download_log),
+        calls!(configs::show_config),
+        calls!(configs::validate_config),
+        calls!(configs::diff_config),
+        calls!(tokens::list_token_logins),
+        calls!(rules::list_rules),
+        calls!(rules::show_rule),
+        calls!(messages::list_envelopes),
+        calls!(messages::list_dead_letters),
+        calls!(messages::show_envelope),
+        calls!(messages::list_instance_envelopes),
+        calls!(document::serve_openapi),
     ])
 }
 
 /// A login may do no more than the token it is made with, so that every token is enough for one.
-fn letting_in() -> Table<ControlState> {
-    Table::new([calls!(tokens::login), calls!(tokens::end_login)])
+fn login_routes() -> RouteTable<ControlState> {
+    RouteTable::new([calls!(tokens::create_login_link), calls!(tokens::end_login)])
 }
 
 /// Calls that start and stop what is there.
-fn operating() -> Table<ControlState> {
-    Table::new([
-        calls!(instances::start),
-        calls!(instances::stop),
-        calls!(instances::restart),
-        calls!(messages::replay),
+fn operate_routes() -> RouteTable<ControlState> {
+    RouteTable::new([
+        calls!(instances::start_instance),
+        calls!(instances::stop_instance),
+        calls!(instances::restart_instance),
+        calls!(messages::replay_dead_letter),
     ])
 }
 
 /// Calls of instances, which operators may make for them.
-fn corresponding() -> Table<ControlState> {
-    Table::new([
-        calls!(messages::send),
-        calls!(pending::poll),
-        calls!(pending::acknowledge),
-        calls!(pending::fail),
-        calls!(pending::renew),
+fn instance_routes() -> RouteTable<ControlState> {
+    RouteTable::new([
+        calls!(messages::send_envelope),
+        calls!(pending::poll_pending),
+        calls!(pending::acknowledge_pending),
+        calls!(pending::fail_pending),
+        calls!(pending::renew_pending),
     ])
 }
 
 /// Calls that make, change and remove.
-fn administering() -> Table<ControlState> {
-    Table::new([
-        calls!(instances::create),
-        calls!(instances::change, instances::delete),
-        calls!(instances::archive),
-        calls!(instances::unarchive),
-        calls!(instances::copy),
-        calls!(configs::replace, configs::patch),
-        calls!(rules::create),
-        calls!(rules::change, rules::remove),
-        calls!(imports::openclaw),
+fn admin_routes() -> RouteTable<ControlState> {
+    RouteTable::new([
+        calls!(instances::create_instance),
+        calls!(instances::update_instance, instances::delete_instance),
+        calls!(instances::archive_instance),
+        calls!(instances::unarchive_instance),
+        calls!(instances::clone_instance),
+        calls!(configs::replace_config, configs::patch_config),
+        calls!(rules::create_rule),
+        calls!(rules::update_rule, rules::delete_rule),
+        calls!(imports::import_openclaw),
     ])
 }
 
 /// Calls whose answers are secrets, or about who may call.
-fn admitting() -> Table<ControlState> {
-    Table::new([
-        calls!(tokens::list, tokens::create),
-        calls!(tokens::revoke),
-        calls!(imports::list),
-        calls!(audit::list),
-        calls!(audit::verify),
+fn admin_read_routes() -> RouteTable<ControlState> {
+    RouteTable::new([
+        calls!(tokens::list_tokens, tokens::create_token),
+        calls!(tokens::revoke_token),
+        calls!(imports::list_imports),
+        calls!(audit::list_audit_entries),
+        calls!(audit::verify_audit_chain),
     ])
 }
 
-fn sockets() -> Router<ControlState> {
+fn socket_routes() -> Router<ControlState> {
     Router::new()
         .route("/ws/instances", get(ws::instances))
         .route("/ws/instances/{id}/logs", get(ws::logs))
@@ -107,72 +107,77 @@ fn sockets() -> Router<ControlState> {
 }
 
 /// Who guesses tokens is told to wait; a key of another call is refused.
-const REFUSALS: Refusals = Refusals { always: &[429], changing: &[422] };
+const COMMON_REFUSALS: CommonRefusals = CommonRefusals { always: &[429], changing: &[422] };
 
 /// Where the control plane's own calls are.
-const API: &str = "/api";
-const GATEWAY: &str = "/api/instances/{id}/gateway/{*path}";
+const API_PREFIX: &str = "/api";
+const GATEWAY_ROUTE: &str = "/api/instances/{id}/gateway/{*path}";
 const OTHER_ROUTES: [&str; 6] =
-    [GATEWAY, "/ws/instances", "/ws/instances/{id}/logs", "/ws/messages", "/ws/events", "/api/docs"];
+    [GATEWAY_ROUTE, "/ws/instances", "/ws/instances/{id}/logs", "/ws/messages", "/ws/events", "/api/docs"];
 
-pub fn router(state: ControlState) -> Router {
-    let paths = all().paths(API).into_iter().chain(OTHER_ROUTES.map(str::to_owned));
-    let metrics = Arc::new(Metrics::new(paths));
-    let once = from_fn_with_state(state.clone(), repeat::once);
-    let clean = from_fn_with_state(state.clone(), redact::clean::<ControlState>);
-    let changing = |group: Table<ControlState>| {
+pub fn control_router(state: ControlState) -> Router {
+    let paths = all_routes().full_paths(API_PREFIX).into_iter().chain(OTHER_ROUTES.map(str::to_owned));
+    let metrics = Arc::new(HttpMetrics::new(paths));
+    let once = from_fn_with_state(state.clone(), idempotency::run_once);
+    let clean = from_fn_with_state(state.clone(), redact::redact_errors::<ControlState>);
+    let changing = |group: RouteTable<ControlState>| {
         // Before an answer is remembered.
-        let answers = group.router(API).route_layer(clean.clone());
-        answers.route_layer(once.clone()).route_layer(from_fn(repeat::bounded))
+        let answers = group.into_router(API_PREFIX).route_layer(clean.clone());
+        answers.route_layer(once.clone()).route_layer(from_fn(idempotency::limit_body))
     };
-    let once_through = from_fn_with_state(state.clone(), repeat::once_through);
-    let through = Router::new().route(GATEWAY, gateway::methods());
+    let once_through = from_fn_with_state(state.clone(), idempotency::run_proxied_once);
+    let through = Router::new().route(GATEWAY_ROUTE, gateway::gateway_methods());
     let through = through.route_layer(clean.clone()).route_layer(once_through);
     let known = Router::new()
-        .merge(looking().router(API).route_layer(from_fn(repeat::bounded)).route_layer(from_fn(guard::reads)))
-        .merge(sockets().route_layer(from_fn(guard::reads)))
-        .merge(changing(operating()).route_layer(from_fn(guard::operates)))
-        .merge(changing(corresponding()).route_layer(from_fn(guard::corresponds)))
-        .merge(changing(administering()).route_layer(from_fn(guard::administers)))
-        .merge(changing(admitting()).route_layer(from_fn(guard::administers)))
-        .merge(changing(letting_in()).route_layer(from_fn(guard::reads)))
-        .merge(through.route_layer(from_fn(guard::passes)))
-        .route_layer(from_fn_with_state(state.clone(), guard::caller));
+        .merge(
+            read_routes()
+                .into_router(API_PREFIX)
+                .route_layer(from_fn(idempotency::limit_body))
+                .route_layer(from_fn(guard::require_read)),
+        )
+        .merge(socket_routes().route_layer(from_fn(guard::require_read)))
+        .merge(changing(operate_routes()).route_layer(from_fn(guard::require_operate)))
+        .merge(changing(instance_routes()).route_layer(from_fn(guard::require_instance_or_operator)))
+        .merge(changing(admin_routes()).route_layer(from_fn(guard::require_admin)))
+        .merge(changing(admin_read_routes()).route_layer(from_fn(guard::require_admin)))
+        .merge(changing(login_routes()).route_layer(from_fn(guard::require_read)))
+        .merge(through.route_layer(from_fn(guard::require_gateway_access)))
+        .route_layer(from_fn_with_state(state.clone(), guard::authenticate_caller));
     known
-        .route("/health", get(health::alive))
-        .route("/login", post(login::redeem::<ControlState>))
-        .route("/", get(page::index))
-        .route("/app", get(app::folder))
-        .route(app::FOLDER, get(app::index))
-        .route("/app/{*file}", get(app::file))
-        .route("/api/docs", get(page::docs))
-        .route("/api/docs.js", get(page::script))
-        .route("/chat.css", get(files::style))
+        .route("/health", get(health::show_liveness))
+        .route("/login", post(login::redeem_login::<ControlState>))
+        .route("/", get(page::redirect_to_app))
+        .route("/app", get(app::redirect_to_app))
+        .route(app::APP_PATH, get(app::serve_index))
+        .route("/app/{*file}", get(app::serve_file))
+        .route("/api/docs", get(page::serve_docs))
+        .route("/api/docs.js", get(page::serve_docs_script))
+        .route("/chat.css", get(files::serve_style))
         .method_not_allowed_fallback(crate::router::wrong_method)
-        .fallback(crate::router::unknown)
-        .layer(from_fn_with_state(state.clone(), place::place::<ControlState>))
-        .layer(Extension(document::Document::new(written)))
+        .fallback(crate::router::unknown_route)
+        .layer(from_fn_with_state(state.clone(), place::check_host_and_origin::<ControlState>))
+        .layer(Extension(document::OpenApiDocument::new(openapi_bytes)))
         .layer(Extension(Arc::clone(&metrics)))
-        .layer(from_fn_with_state(metrics, around::observe))
+        .layer(from_fn_with_state(metrics, around::observe_request))
         .layer(clean)
         .with_state(state)
 }
 
 /// The OpenAPI document of `/api`.
 pub fn openapi() -> OpenApi {
-    let described = OpenApiRouter::with_openapi(document::control_info());
-    let (_, mut document) = described.nest(API, all().described()).split_for_parts();
-    document::finish(&mut document, &REFUSALS);
-    gateway::describe(&mut document);
+    let described = OpenApiRouter::with_openapi(document::control_document());
+    let (_, mut document) = described.nest(API_PREFIX, all_routes().openapi_router()).split_for_parts();
+    document::finish_document(&mut document, &COMMON_REFUSALS);
+    gateway::add_gateway_paths(&mut document);
     document
 }
 
-fn all() -> Table<ControlState> {
-    let groups = [operating(), corresponding(), administering(), admitting(), letting_in()];
-    groups.into_iter().fold(looking(), Table::and)
+fn all_routes() -> RouteTable<ControlState> {
+    let groups = [operate_routes(), instance_routes(), admin_routes(), admin_read_routes(), login_routes()];
+    groups.into_iter().fold(read_routes(), RouteTable::merge)
 }
 
 /// As it is sent.
-fn written() -> Bytes {
+fn openapi_bytes() -> Bytes {
     openapi().to_json().unwrap_or_default().into()
 }

@@ -3,8 +3,8 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
-use polyclaw_control::Caller;
-use polyclaw_control::message::{NewRule, RuleChange};
+use polyclaw_control::ControlCaller;
+use polyclaw_control::message::{NewRoutingRule, RoutingRuleChange};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::registry::rules::RoutingRule;
 use serde::{Deserialize, Serialize};
@@ -12,13 +12,13 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::state::ControlState;
 use crate::error::Result;
-use crate::extract::{Body, Id, Query};
-use crate::paging::{Paging, Place};
+use crate::extract::{JsonBody, PathId, QueryParams};
+use crate::paging::{PagePosition, PageRequest};
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Which {
+pub struct ListRulesQuery {
     #[param(minimum = 1)]
     limit: Option<usize>,
     cursor: Option<String>,
@@ -71,7 +71,7 @@ impl From<RoutingRule> for RuleView {
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct RuleWish {
+pub struct NewRuleBody {
     /// Both by id or name.
     from: String,
     to: String,
@@ -100,23 +100,26 @@ pub struct RulePatch {
 }
 
 /// Who may write what to whom, in the order in which it was allowed.
-#[utoipa::path(get, path = "/routing-rules", tag = "messages", params(Which), responses((status = 200, body = RuleList)))]
-pub async fn list(State(app): State<ControlState>, Query(which): Query<Which>) -> Result<Json<RuleList>> {
-    let paging = Paging::of("rules", which.limit, which.cursor.as_deref())?;
+#[utoipa::path(get, path = "/routing-rules", tag = "messages", params(ListRulesQuery), responses((status = 200, body = RuleList)))]
+pub async fn list_rules(
+    State(app): State<ControlState>,
+    QueryParams(which): QueryParams<ListRulesQuery>,
+) -> Result<Json<RuleList>> {
+    let paging = PageRequest::from_query("rules", which.limit, which.cursor.as_deref())?;
     let after = paging.after.as_ref().map_or(0, |place| place.at);
-    let mut rules = app.control.rules(after, paging.wanted()).await?;
-    let next_cursor = paging.cut(&mut rules, |rule| Place { at: rule.seq, id: String::new() });
+    let mut rules = app.control.list_rules(after, paging.row_limit()).await?;
+    let next_cursor = paging.cut_page(&mut rules, |rule| PagePosition { at: rule.seq, id: String::new() });
     Ok(Json(RuleList { rules: rules.into_iter().map(RuleView::from).collect(), next_cursor }))
 }
 
 /// Lets one instance write messages of a type to another.
-#[utoipa::path(post, path = "/routing-rules", tag = "messages", request_body = RuleWish, responses((status = 201, body = RuleView)))]
-pub async fn create(
+#[utoipa::path(post, path = "/routing-rules", tag = "messages", request_body = NewRuleBody, responses((status = 201, body = RuleView)))]
+pub async fn create_rule(
     State(app): State<ControlState>,
-    Extension(by): Extension<Caller>,
-    Body(wish): Body<RuleWish>,
+    Extension(by): Extension<ControlCaller>,
+    JsonBody(wish): JsonBody<NewRuleBody>,
 ) -> Result<(StatusCode, Json<RuleView>)> {
-    let new = NewRule {
+    let new = NewRoutingRule {
         from: wish.from,
         to: wish.to,
         kind: wish.r#type,
@@ -124,39 +127,39 @@ pub async fn create(
         ttl_secs: wish.ttl_secs,
         auto_start: wish.auto_start,
     };
-    let made = app.control.make_rule(&by, new).await?;
+    let made = app.control.create_rule(&by, new).await?;
     Ok((StatusCode::CREATED, Json(made.into())))
 }
 
 /// One rule.
 #[utoipa::path(get, path = "/routing-rules/{id}", tag = "messages", params(("id" = String, Path)), responses((status = 200, body = RuleView)))]
-pub async fn show(State(app): State<ControlState>, Id(id): Id) -> Result<Json<RuleView>> {
-    Ok(Json(app.control.rule(&id).await?.into()))
+pub async fn show_rule(State(app): State<ControlState>, PathId(id): PathId) -> Result<Json<RuleView>> {
+    Ok(Json(app.control.get_rule(&id).await?.into()))
 }
 
 /// Changes the terms of a rule. Messages that were taken in before keep those they were taken in with.
 #[utoipa::path(patch, path = "/routing-rules/{id}", tag = "messages", params(("id" = String, Path)), request_body = RulePatch, responses((status = 200, body = RuleView)))]
-pub async fn change(
+pub async fn update_rule(
     State(app): State<ControlState>,
-    Extension(by): Extension<Caller>,
-    Id(id): Id,
-    Body(patch): Body<RulePatch>,
+    Extension(by): Extension<ControlCaller>,
+    PathId(id): PathId,
+    JsonBody(patch): JsonBody<RulePatch>,
 ) -> Result<Json<RuleView>> {
-    let change = RuleChange {
+    let change = RoutingRuleChange {
         kind: patch.r#type,
         max_retries: patch.max_retries,
         ttl_secs: patch.ttl_secs,
         auto_start: patch.auto_start,
     };
-    Ok(Json(app.control.change_rule(&by, &id, change).await?.into()))
+    Ok(Json(app.control.update_rule(&by, &id, change).await?.into()))
 }
 
 /// From now on such messages are refused. What was taken in before is delivered.
 #[utoipa::path(delete, path = "/routing-rules/{id}", tag = "messages", params(("id" = String, Path)), responses((status = 204)))]
-pub async fn remove(
+pub async fn delete_rule(
     State(app): State<ControlState>,
-    Extension(by): Extension<Caller>,
-    Id(id): Id,
+    Extension(by): Extension<ControlCaller>,
+    PathId(id): PathId,
 ) -> Result<StatusCode> {
     app.control.remove_rule(&by, &id).await?;
     Ok(StatusCode::NO_CONTENT)

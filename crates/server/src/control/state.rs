@@ -6,46 +6,46 @@ use std::time::{Duration, Instant};
 use polyclaw_control::Control;
 use polyclaw_domain::time::Millis;
 
-use super::ws::SILENCE;
+use super::ws::SOCKET_IDLE_TIMEOUT;
+use crate::auth::{BrowserAuth, NamesSource, ServerNames};
 use crate::browser::BrowserLogins;
-use crate::door::{Door, Names, Setting};
-use crate::login::{LoginHost, Logins};
-use crate::state::Auth;
+use crate::login::{LoginCodes, LoginHost};
+use crate::state::AuthMode;
 
 /// Wrong tokens in [`WINDOW`] after which strangers wait.
-const MOST: u32 = 30;
-const WINDOW: Duration = Duration::from_secs(60);
+const MAX_WRONG_TOKENS: u32 = 30;
+const WRONG_TOKEN_WINDOW: Duration = Duration::from_secs(60);
 
 /// What the binary gives.
 pub struct ControlSetup {
     pub control: Control,
-    pub auth: Auth,
+    pub auth: AuthMode,
     pub allowed_hosts: Vec<String>,
     pub allowed_origins: Vec<String>,
     pub version: String,
     pub port: u16,
-    pub logins: Logins,
+    pub logins: LoginCodes,
     /// A reader of a socket that has said nothing for this long is let go; 90 seconds if not given.
-    pub silence: Option<Duration>,
+    pub socket_idle_timeout: Option<Duration>,
 }
 
 #[derive(Clone)]
-pub struct ControlState(Arc<Inner>);
+pub struct ControlState(Arc<ControlInner>);
 
-pub struct Inner {
+pub struct ControlInner {
     pub control: Control,
-    pub door: Door,
+    pub auth: BrowserAuth,
     pub browsers: BrowserLogins,
     pub version: String,
     pub started: Millis,
-    pub attempts: Attempts,
-    pub silence: Duration,
+    pub attempts: WrongTokenAttempts,
+    pub socket_idle_timeout: Duration,
 }
 
 impl std::ops::Deref for ControlState {
-    type Target = Inner;
+    type Target = ControlInner;
 
-    fn deref(&self) -> &Inner {
+    fn deref(&self) -> &ControlInner {
         &self.0
     }
 }
@@ -59,48 +59,52 @@ impl LoginHost for ControlState {
         self.control.now()
     }
 
-    fn nonce(&self) -> String {
+    fn new_nonce(&self) -> String {
         self.control.nonce()
     }
 }
 
-impl AsRef<Door> for ControlState {
-    fn as_ref(&self) -> &Door {
-        &self.door
+impl AsRef<BrowserAuth> for ControlState {
+    fn as_ref(&self) -> &BrowserAuth {
+        &self.auth
     }
 }
 
 impl ControlState {
     pub fn new(setup: ControlSetup) -> Self {
-        let names =
-            Names { hosts: setup.allowed_hosts, origins: setup.allowed_origins, setting: Setting::Command };
-        Self(Arc::new(Inner {
+        let names = ServerNames {
+            hosts: setup.allowed_hosts,
+            origins: setup.allowed_origins,
+            setting: NamesSource::Command,
+        };
+        Self(Arc::new(ControlInner {
             started: setup.control.now(),
             browsers: BrowserLogins::new(setup.control.db().clone()),
             control: setup.control,
-            door: Door::new(setup.auth, names, setup.logins, setup.port),
+            auth: BrowserAuth::new(setup.auth, names, setup.logins, setup.port),
             version: setup.version,
-            attempts: Attempts::default(),
-            silence: setup.silence.unwrap_or(SILENCE),
+            attempts: WrongTokenAttempts::default(),
+            socket_idle_timeout: setup.socket_idle_timeout.unwrap_or(SOCKET_IDLE_TIMEOUT),
         }))
     }
 }
 
 /// Tokens that were wrong of late.
 #[derive(Default)]
-pub struct Attempts(Mutex<Option<(Instant, u32)>>);
+pub struct WrongTokenAttempts(Mutex<Option<(Instant, u32)>>);
 
-impl Attempts {
+impl WrongTokenAttempts {
     /// Whether strangers have to wait.
-    pub fn are_too_many(&self) -> bool {
+    pub fn is_limit_reached(&self) -> bool {
         let attempts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        attempts.is_some_and(|(since, count)| since.elapsed() < WINDOW && count >= MOST)
+        attempts
+            .is_some_and(|(since, count)| since.elapsed() < WRONG_TOKEN_WINDOW && count >= MAX_WRONG_TOKENS)
     }
 
-    pub fn failed(&self) {
+    pub fn record_failure(&self) {
         let mut attempts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *attempts = match *attempts {
-            Some((since, count)) if since.elapsed() < WINDOW => Some((since, count + 1)),
+            Some((since, count)) if since.elapsed() < WRONG_TOKEN_WINDOW => Some((since, count + 1)),
             _ => Some((Instant::now(), 1)),
         };
     }
@@ -112,11 +116,11 @@ mod tests {
 
     #[test]
     fn strangers_wait_after_many_wrong_tokens() {
-        let attempts = Attempts::default();
-        for _ in 0..MOST {
-            assert!(!attempts.are_too_many());
-            attempts.failed();
+        let attempts = WrongTokenAttempts::default();
+        for _ in 0..MAX_WRONG_TOKENS {
+            assert!(!attempts.is_limit_reached());
+            attempts.record_failure();
         }
-        assert!(attempts.are_too_many());
+        assert!(attempts.is_limit_reached());
     }
 }

@@ -9,46 +9,46 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
 
-use super::until::{End, Until};
-use crate::ws::only_looks;
+use super::connection_lifetime::{ConnectionEnd, ConnectionLifetime};
+use crate::ws::is_read_only;
 
-const CHUNK: usize = 16 * 1024;
+const CHUNK_BYTES: usize = 16 * 1024;
 /// A peer that takes nothing is not waited for to say goodbye.
-const FAREWELL: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// No question is longer than this.
-const LONGEST_LOOK: usize = 4 * 1024;
+const MAX_INSPECTED_BYTES: usize = 4 * 1024;
 
 /// `first_change` is awaited before the first frame that may change something is handed on.
-pub async fn join(
+pub async fn join_sockets(
     (ours, theirs): (OnUpgrade, OnUpgrade),
-    until: Until,
+    until: ConnectionLifetime,
     first_change: impl Future<Output = polyclaw_control::Result<()>>,
 ) {
     let (Ok(ours), Ok(theirs)) = (ours.await, theirs.await) else { return };
     let (mut from_peer, mut to_peer) = split(TokioIo::new(ours));
     let (mut from_instance, mut to_instance) = split(TokioIo::new(theirs));
-    let mut frames = Frames::default();
+    let mut frames = FrameTracker::default();
     let over = {
-        let up = hand_up(&mut from_peer, &mut to_instance, first_change);
-        let down = hand_down(&mut from_instance, &mut to_peer, &mut frames);
+        let up = forward_to_instance(&mut from_peer, &mut to_instance, first_change);
+        let down = forward_to_peer(&mut from_instance, &mut to_peer, &mut frames);
         tokio::select! {
             biased;
-            end = until.over() => Some(end),
+            end = until.wait_for_end() => Some(end),
             _ = async { tokio::try_join!(up, down) } => None,
         }
     };
-    if let Some(end) = over.filter(|_| frames.are_whole()) {
-        let _ = tokio::time::timeout(FAREWELL, say_goodbye(&mut to_peer, end)).await;
+    if let Some(end) = over.filter(|_| frames.is_at_boundary()) {
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, send_close_frame(&mut to_peer, end)).await;
     }
 }
 
-async fn hand_up(
+async fn forward_to_instance(
     from: &mut (impl AsyncRead + Unpin),
     to: &mut (impl AsyncWrite + Unpin),
     first_change: impl Future<Output = polyclaw_control::Result<()>>,
 ) -> io::Result<()> {
-    let (mut chunk, mut said) = (vec![0; CHUNK], Said::default());
+    let (mut chunk, mut said) = (vec![0; CHUNK_BYTES], ClientFrames::default());
     let mut waiting = Some(first_change);
     loop {
         let read = from.read(&mut chunk).await?;
@@ -64,12 +64,12 @@ async fn hand_up(
     }
 }
 
-async fn hand_down(
+async fn forward_to_peer(
     from: &mut (impl AsyncRead + Unpin),
     to: &mut (impl AsyncWrite + Unpin),
-    frames: &mut Frames,
+    frames: &mut FrameTracker,
 ) -> io::Result<()> {
-    let mut chunk = vec![0; CHUNK];
+    let mut chunk = vec![0; CHUNK_BYTES];
     loop {
         let read = from.read(&mut chunk).await?;
         if read == 0 {
@@ -79,26 +79,26 @@ async fn hand_down(
         to.write_all(&chunk[..read]).await?;
         to.flush().await?;
         frames.is_writing = false;
-        frames.pass(&chunk[..read], |_, _, _| {});
+        frames.track_bytes(&chunk[..read], |_, _, _| {});
     }
 }
 
 /// The frames of a server that closes: why, where that is to be told, and the end.
-async fn say_goodbye(to: &mut (impl AsyncWrite + Unpin), end: End) -> io::Result<()> {
-    let told = end.frame().map(|frame| frame.to_string()).unwrap_or_default();
+async fn send_close_frame(to: &mut (impl AsyncWrite + Unpin), end: ConnectionEnd) -> io::Result<()> {
+    let told = end.error_frame().map(|frame| frame.to_string()).unwrap_or_default();
     // So short a text has its length in one byte.
     if let Some(length) = u8::try_from(told.len()).ok().filter(|length| (1..126).contains(length)) {
         to.write_all(&[0x81, length]).await?;
         to.write_all(told.as_bytes()).await?;
     }
-    let [high, low] = end.code().to_be_bytes();
+    let [high, low] = end.close_code().to_be_bytes();
     to.write_all(&[0x88, 2, high, low]).await?;
     to.shutdown().await
 }
 
 /// Follows the frames that were handed on: another can be put between two, and not into one.
 #[derive(Default)]
-struct Frames {
+struct FrameTracker {
     /// What has come of the head of a frame.
     head: Vec<u8>,
     /// The head of the frame whose body comes.
@@ -108,9 +108,9 @@ struct Frames {
     is_writing: bool,
 }
 
-impl Frames {
+impl FrameTracker {
     /// `seen` is shown each part of a body, behind the head of its frame and before how much is still to come.
-    fn pass(&mut self, mut bytes: &[u8], mut seen: impl FnMut(&[u8], &[u8], u64)) {
+    fn track_bytes(&mut self, mut bytes: &[u8], mut seen: impl FnMut(&[u8], &[u8], u64)) {
         while let Some((first, rest)) = bytes.split_first() {
             if self.left > 0 {
                 let taken = usize::try_from(self.left).map_or(bytes.len(), |left| left.min(bytes.len()));
@@ -121,41 +121,41 @@ impl Frames {
             }
             self.head.push(*first);
             bytes = rest;
-            if let Some(body) = body_of(&self.head) {
+            if let Some(body) = body_length(&self.head) {
                 self.left = body;
                 self.open = std::mem::take(&mut self.head);
             }
         }
     }
 
-    fn are_whole(&self) -> bool {
+    fn is_at_boundary(&self) -> bool {
         self.left == 0 && self.head.is_empty() && !self.is_writing
     }
 }
 
 /// What a peer says, as far as it has to be known.
 #[derive(Default)]
-struct Said {
-    frames: Frames,
+struct ClientFrames {
+    frames: FrameTracker,
     /// What has come of a question, as it was sent.
     masked: Vec<u8>,
 }
 
-impl Said {
+impl ClientFrames {
     /// Whether anything in these bytes ends a request that may change something, or begins what can not be told.
     fn may_change(&mut self, bytes: &[u8]) -> bool {
-        const CONTROL: u8 = 0x08;
-        const WHOLE_TEXT: u8 = 0x81;
+        const CONTROL_BIT: u8 = 0x08;
+        const WHOLE_TEXT_BYTE: u8 = 0x81;
         let (masked, mut changes) = (&mut self.masked, false);
-        self.frames.pass(bytes, |head, part, left| {
-            if head[0] & CONTROL != 0 {
+        self.frames.track_bytes(bytes, |head, part, left| {
+            if head[0] & CONTROL_BIT != 0 {
                 return;
             }
             masked.extend_from_slice(part);
-            if head[0] != WHOLE_TEXT || masked.len() > LONGEST_LOOK {
+            if head[0] != WHOLE_TEXT_BYTE || masked.len() > MAX_INSPECTED_BYTES {
                 changes = true;
             } else if left == 0 {
-                changes |= !only_looks(&unmasked(head, masked));
+                changes |= !is_read_only(&unmask(head, masked));
                 masked.clear();
             }
         });
@@ -163,7 +163,7 @@ impl Said {
     }
 }
 
-fn unmasked(head: &[u8], body: &[u8]) -> Vec<u8> {
+fn unmask(head: &[u8], body: &[u8]) -> Vec<u8> {
     let mask = match head[1] >> 7 {
         0 => &[0; 4],
         _ => &head[head.len() - 4..],
@@ -172,7 +172,7 @@ fn unmasked(head: &[u8], body: &[u8]) -> Vec<u8> {
 }
 
 /// How long the body of a frame is, once its head is whole.
-fn body_of(head: &[u8]) -> Option<u64> {
+fn body_length(head: &[u8]) -> Option<u64> {
     let (mask, length) = (head.get(1)? >> 7, head.get(1)? & 0x7f);
     let wide = match length {
         126 => 2,
@@ -202,12 +202,12 @@ mod tests {
         ] {
             let frame = [head, body(length)].concat();
             for size in [1, 3, frame.len()] {
-                let mut frames = Frames::default();
+                let mut frames = FrameTracker::default();
                 let mut seen = 0;
                 for part in frame.chunks(size) {
-                    frames.pass(part, |_, _, _| {});
+                    frames.track_bytes(part, |_, _, _| {});
                     seen += part.len();
-                    assert_eq!(frames.are_whole(), seen == frame.len(), "{seen} of {}", frame.len());
+                    assert_eq!(frames.is_at_boundary(), seen == frame.len(), "{seen} of {}", frame.len());
                 }
             }
         }
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn what_only_looks_is_told_from_what_may_change_something() {
         let ask = |method: &str| format!(r#"{{"type":"req","id":1,"method":"{method}","params":{{}}}}"#);
-        let long = format!("{}{}", ask("watch"), " ".repeat(LONGEST_LOOK));
+        let long = format!("{}{}", ask("watch"), " ".repeat(MAX_INSPECTED_BYTES));
         for (frames, expected) in [
             (vec![from_peer(0x81, &ask("subscribe")), from_peer(0x81, &ask("watch"))], false),
             (vec![from_peer(0x89, "ping"), from_peer(0x81, &ask("unsubscribe"))], false),
@@ -236,7 +236,7 @@ mod tests {
         ] {
             let bytes = frames.concat();
             for size in [1, 7, bytes.len()] {
-                let mut said = Said::default();
+                let mut said = ClientFrames::default();
                 let changes = bytes.chunks(size).fold(false, |changes, part| changes | said.may_change(part));
                 assert_eq!(changes, expected, "{frames:?} in parts of {size}");
             }
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_frame_that_is_being_written_is_not_whole() {
-        let frames = Frames { is_writing: true, ..Frames::default() };
-        assert!(!frames.are_whole());
+        let frames = FrameTracker { is_writing: true, ..FrameTracker::default() };
+        assert!(!frames.is_at_boundary());
     }
 }

@@ -16,23 +16,23 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use crate::error::{Error, Result};
-use crate::extract::{Body, Id, Query, fit, patched};
+use crate::extract::{JsonBody, PathId, QueryParams, apply_merge_patch, from_value};
 use crate::http::document;
-use crate::http::tools::Ruled;
+use crate::http::tools::ToolPolicyView;
 use crate::state::AppState;
 
 /// An AgentSpec; its schema is that of the domain's own type.
 #[derive(Deserialize, Serialize)]
 #[serde(transparent)]
-pub struct Spec(AgentSpec);
+pub struct AgentSpecBody(AgentSpec);
 
-impl PartialSchema for Spec {
+impl PartialSchema for AgentSpecBody {
     fn schema() -> RefOr<Schema> {
         document::schema_of::<AgentSpec>()
     }
 }
 
-impl ToSchema for Spec {
+impl ToSchema for AgentSpecBody {
     fn name() -> std::borrow::Cow<'static, str> {
         "AgentSpec".into()
     }
@@ -41,18 +41,18 @@ impl ToSchema for Spec {
 #[derive(Serialize, ToSchema)]
 pub struct AgentView {
     #[serde(flatten)]
-    spec: Spec,
+    spec: AgentSpecBody,
     /// `config`: the file writes it and wins at every start. `api`: the database has it. `default`: no file writes it;
     /// changes lie over the defaults of the config.
     source: &'static str,
     /// Answers where nobody names an agent.
     default: bool,
-    shown: Shown,
+    shown: AgentAppearance,
     /// Its conversation with the owner: `agent:<id>:<session.main_key>`.
     #[schema(value_type = String)]
     main_session_key: SessionKey,
     /// What it answers before any other agent: bindings of the config.
-    bindings: Vec<OwnBinding>,
+    bindings: Vec<AgentBindingView>,
     #[schema(value_type = String, format = DateTime)]
     created_at: Millis,
     #[schema(value_type = String, format = DateTime)]
@@ -60,15 +60,15 @@ pub struct AgentView {
 }
 
 impl AgentView {
-    fn of(app: &AppState, stored: StoredAgent) -> Self {
+    fn from_stored(app: &AppState, stored: StoredAgent) -> Self {
         let is_default = stored.source == AgentSource::Config && !app.engine.is_written_by_config(&stored);
         let source = if is_default { "default" } else { stored.source.as_str() };
         Self {
             default: stored.spec.agent_id == app.engine.settings().default_agent,
             shown: app.engine.agent_identity(&stored.spec).into(),
             main_session_key: app.engine.settings().inbound.main_session(&stored.spec.agent_id),
-            bindings: OwnBinding::all_of(app, &stored.spec.agent_id),
-            spec: Spec(stored.spec),
+            bindings: AgentBindingView::bindings_of_agent(app, &stored.spec.agent_id),
+            spec: AgentSpecBody(stored.spec),
             source,
             created_at: stored.created_at,
             updated_at: stored.updated_at,
@@ -78,7 +78,7 @@ impl AgentView {
 
 /// A binding of the config to this agent.
 #[derive(Serialize, ToSchema)]
-pub struct OwnBinding {
+pub struct AgentBindingView {
     /// Its place in the config, from 0.
     binding: usize,
     /// What a message must be, as the config has it.
@@ -90,8 +90,8 @@ pub struct OwnBinding {
     dm_scope: Option<DmScope>,
 }
 
-impl OwnBinding {
-    fn all_of(app: &AppState, agent: &AgentId) -> Vec<Self> {
+impl AgentBindingView {
+    fn bindings_of_agent(app: &AppState, agent: &AgentId) -> Vec<Self> {
         let settings = app.engine.settings();
         let all = settings.inbound.bindings().iter().enumerate();
         let own = all.filter(|(_, binding)| binding.agent_id == *agent);
@@ -102,28 +102,28 @@ impl OwnBinding {
 
 /// How it shows itself to people: from its spec, its `IDENTITY.md`, its name.
 #[derive(Serialize, ToSchema)]
-pub struct Shown {
+pub struct AgentAppearance {
     name: Option<String>,
     emoji: Option<String>,
     /// A URL, or a file in its workspace.
     avatar: Option<String>,
 }
 
-impl From<AgentIdentity> for Shown {
+impl From<AgentIdentity> for AgentAppearance {
     fn from(AgentIdentity { name, emoji, avatar }: AgentIdentity) -> Self {
         Self { name, emoji, avatar }
     }
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Agents {
+pub struct AgentList {
     agents: Vec<AgentView>,
-    bound: Bound,
+    bound: DefaultAgents,
 }
 
 /// Who answers whoever names neither a session nor an agent, by where they sit: as bindings say, or the default agent.
 #[derive(Serialize, ToSchema)]
-pub struct Bound {
+pub struct DefaultAgents {
     #[schema(value_type = String)]
     api: AgentId,
     #[schema(value_type = String)]
@@ -132,8 +132,8 @@ pub struct Bound {
     web: AgentId,
 }
 
-impl Bound {
-    fn of(app: &AppState) -> Self {
+impl DefaultAgents {
+    fn from_bindings(app: &AppState) -> Self {
         let bound = |channel: &str| app.engine.agent_by_bindings(channel, "default", "");
         Self { api: bound("api"), cli: bound("cli"), web: bound("web") }
     }
@@ -142,74 +142,74 @@ impl Bound {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct InSession {
+pub struct AgentToolsQuery {
     #[param(value_type = Option<String>)]
     pub session: Option<SessionKey>,
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct AgentTools {
-    tools: Vec<Ruled>,
+pub struct AgentToolList {
+    tools: Vec<ToolPolicyView>,
 }
 
 pub(crate) fn agent_id(text: &str) -> Result<AgentId> {
-    AgentId::parse(text).map_err(|error| Error::invalid("agent_id", error))
+    AgentId::parse(text).map_err(|error| Error::invalid_field("agent_id", error))
 }
 
-#[utoipa::path(get, path = "/agents", tag = "agents", responses((status = 200, body = Agents)))]
-pub async fn list(State(app): State<AppState>) -> Result<Json<Agents>> {
+#[utoipa::path(get, path = "/agents", tag = "agents", responses((status = 200, body = AgentList)))]
+pub async fn list_agents(State(app): State<AppState>) -> Result<Json<AgentList>> {
     let stored = app.engine.list_agents().await?;
-    let agents = stored.into_iter().map(|stored| AgentView::of(&app, stored)).collect();
-    Ok(Json(Agents { agents, bound: Bound::of(&app) }))
+    let agents = stored.into_iter().map(|stored| AgentView::from_stored(&app, stored)).collect();
+    Ok(Json(AgentList { agents, bound: DefaultAgents::from_bindings(&app) }))
 }
 
 /// What is left out is as `agents.defaults` of the config has it.
-#[utoipa::path(post, path = "/agents", tag = "agents", request_body = Spec, responses((status = 201, body = AgentView)))]
-pub async fn create(
+#[utoipa::path(post, path = "/agents", tag = "agents", request_body = AgentSpecBody, responses((status = 201, body = AgentView)))]
+pub async fn create_agent(
     State(app): State<AppState>,
-    Body(given): Body<Value>,
+    JsonBody(given): JsonBody<Value>,
 ) -> Result<(StatusCode, Json<AgentView>)> {
-    let own: AgentSpec = fit(given.clone())?;
-    let spec = patched(&app.engine.default_agent_spec(own.agent_id), "agent_id", given)?;
+    let own: AgentSpec = from_value(given.clone())?;
+    let spec = apply_merge_patch(&app.engine.default_agent_spec(own.agent_id), "agent_id", given)?;
     let stored = app.engine.create_agent(spec).await?;
-    Ok((StatusCode::CREATED, Json(AgentView::of(&app, stored))))
+    Ok((StatusCode::CREATED, Json(AgentView::from_stored(&app, stored))))
 }
 
 #[utoipa::path(get, path = "/agents/{id}", tag = "agents", params(("id" = String, Path)), responses((status = 200, body = AgentView)))]
-pub async fn show(State(app): State<AppState>, Id(id): Id) -> Result<Json<AgentView>> {
+pub async fn show_agent(State(app): State<AppState>, PathId(id): PathId) -> Result<Json<AgentView>> {
     let stored = app.engine.load_agent(&agent_id(&id)?).await?;
-    Ok(Json(AgentView::of(&app, stored)))
+    Ok(Json(AgentView::from_stored(&app, stored)))
 }
 
 /// A JSON merge patch: named fields are set, null removes one. Takes effect at the next turn.
 #[utoipa::path(patch, path = "/agents/{id}", tag = "agents", params(("id" = String, Path)), request_body = Object, responses((status = 200, body = AgentView)))]
-pub async fn change(
+pub async fn update_agent(
     State(app): State<AppState>,
-    Id(id): Id,
-    Body(patch): Body<Value>,
+    PathId(id): PathId,
+    JsonBody(patch): JsonBody<Value>,
 ) -> Result<Json<AgentView>> {
     let id = agent_id(&id)?;
     let stored = app.engine.load_agent(&id).await?;
-    let spec = patched(&stored.spec, "agent_id", patch)?;
+    let spec = apply_merge_patch(&stored.spec, "agent_id", patch)?;
     let stored = app.engine.update_agent(spec).await?;
-    Ok(Json(AgentView::of(&app, stored)))
+    Ok(Json(AgentView::from_stored(&app, stored)))
 }
 
 /// Its sessions stay readable.
 #[utoipa::path(delete, path = "/agents/{id}", tag = "agents", params(("id" = String, Path)), responses((status = 204)))]
-pub async fn delete(State(app): State<AppState>, Id(id): Id) -> Result<StatusCode> {
+pub async fn delete_agent(State(app): State<AppState>, PathId(id): PathId) -> Result<StatusCode> {
     app.engine.delete_agent(&agent_id(&id)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-#[utoipa::path(get, path = "/agents/{id}/tools", tag = "agents", params(("id" = String, Path), InSession), responses((status = 200, body = AgentTools)))]
-pub async fn tools(
+#[utoipa::path(get, path = "/agents/{id}/tools", tag = "agents", params(("id" = String, Path), AgentToolsQuery), responses((status = 200, body = AgentToolList)))]
+pub async fn list_agent_tools(
     State(app): State<AppState>,
-    Id(id): Id,
-    Query(place): Query<InSession>,
-) -> Result<Json<AgentTools>> {
+    PathId(id): PathId,
+    QueryParams(place): QueryParams<AgentToolsQuery>,
+) -> Result<Json<AgentToolList>> {
     let listed = app.engine.explain_tools(Some(&agent_id(&id)?), place.session.as_ref()).await?;
-    Ok(Json(AgentTools { tools: listed.into_iter().map(Ruled::from).collect() }))
+    Ok(Json(AgentToolList { tools: listed.into_iter().map(ToolPolicyView::from).collect() }))
 }
 
 #[cfg(test)]
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn the_schema_of_an_agent_is_the_domains() {
-        let schema = serde_json::to_value(Spec::schema()).unwrap();
+        let schema = serde_json::to_value(AgentSpecBody::schema()).unwrap();
         assert_eq!(schema["properties"]["agent_id"]["pattern"], "^[a-z][a-z0-9_-]{0,63}$", "{schema:#}");
         assert!(schema["properties"]["policy"]["properties"]["tools"]["properties"]["deny"].is_object());
     }

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use polyclaw_control::needed_to_approve;
+use polyclaw_control::access_to_approve;
 use polyclaw_domain::approval::{ApprovalDecision, ApprovalResponder, ApprovalState};
 use polyclaw_domain::channel::ChatAddress;
 use polyclaw_domain::id::{ApprovalId, TurnId};
@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::access::May;
+use crate::access::AccessLevel;
 use crate::error::{Error, Result};
-use crate::extract::{Body, Id};
+use crate::extract::{JsonBody, PathId};
 use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
-pub struct Approvals {
+pub struct ApprovalList {
     approvals: Vec<ApprovalView>,
 }
 
@@ -81,7 +81,7 @@ impl From<StoredApproval> for ApprovalView {
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Verdict {
+pub struct ApprovalDecisionBody {
     /// `approve` or `deny`.
     #[schema(value_type = String)]
     pub decision: ApprovalDecision,
@@ -90,24 +90,24 @@ pub struct Verdict {
     pub fingerprint: Option<String>,
 }
 
-impl Verdict {
+impl ApprovalDecisionBody {
     /// Whoever holds the token is the owner.
-    fn by_owner(self) -> polyclaw_engine::ApprovalAnswer {
+    fn into_owner_decision(self) -> polyclaw_engine::ApprovalAnswer {
         let Self { decision, reason, fingerprint } = self;
         polyclaw_engine::ApprovalAnswer { decision, reason, by: ApprovalResponder::Owner, shown: fingerprint }
     }
 }
 
 /// Questions nobody has answered.
-#[utoipa::path(get, path = "/approvals", tag = "approvals", responses((status = 200, body = Approvals)))]
-pub async fn list(State(app): State<AppState>) -> Result<Json<Approvals>> {
+#[utoipa::path(get, path = "/approvals", tag = "approvals", responses((status = 200, body = ApprovalList)))]
+pub async fn list_approvals(State(app): State<AppState>) -> Result<Json<ApprovalList>> {
     let open = app.engine.list_open_approvals().await?;
-    Ok(Json(Approvals { approvals: open.into_iter().map(ApprovalView::from).collect() }))
+    Ok(Json(ApprovalList { approvals: open.into_iter().map(ApprovalView::from).collect() }))
 }
 
 /// One question, answered or not.
 #[utoipa::path(get, path = "/approvals/{id}", tag = "approvals", params(("id" = String, Path)), responses((status = 200, body = ApprovalView)))]
-pub async fn show(State(app): State<AppState>, Id(id): Id) -> Result<Json<ApprovalView>> {
+pub async fn show_approval(State(app): State<AppState>, PathId(id): PathId) -> Result<Json<ApprovalView>> {
     let found = app.engine.find_approval(&ApprovalId::new(id.clone())).await?;
     let found = found.ok_or(Error::Engine(polyclaw_engine::Error::UnknownApproval(id)))?;
     Ok(Json(found.into()))
@@ -115,31 +115,36 @@ pub async fn show(State(app): State<AppState>, Id(id): Id) -> Result<Json<Approv
 
 /// Answered once: a second answer, or one that comes too late, is refused. Through a control plane, a yes to what needs
 /// `admin` when it is asked for directly needs `admin` too.
-#[utoipa::path(post, path = "/approvals/{id}", tag = "approvals", params(("id" = String, Path)), request_body = Verdict, responses((status = 200, body = ApprovalView)))]
-pub async fn decide(
+#[utoipa::path(post, path = "/approvals/{id}", tag = "approvals", params(("id" = String, Path)), request_body = ApprovalDecisionBody, responses((status = 200, body = ApprovalView)))]
+pub async fn decide_approval(
     State(app): State<AppState>,
-    by: May,
-    Id(id): Id,
-    Body(verdict): Body<Verdict>,
+    by: AccessLevel,
+    PathId(id): PathId,
+    JsonBody(verdict): JsonBody<ApprovalDecisionBody>,
 ) -> Result<Json<ApprovalView>> {
-    answer(&app, by, &ApprovalId::new(id), verdict).await.map(Json)
+    record_decision(&app, by, &ApprovalId::new(id), verdict).await.map(Json)
 }
 
-pub async fn answer(app: &AppState, by: May, id: &ApprovalId, verdict: Verdict) -> Result<ApprovalView> {
+pub async fn record_decision(
+    app: &AppState,
+    by: AccessLevel,
+    id: &ApprovalId,
+    verdict: ApprovalDecisionBody,
+) -> Result<ApprovalView> {
     if verdict.decision == ApprovalDecision::Approve {
         check_approver(app, by, id).await?;
     }
-    Ok(polyclaw_engine::decide_approval(&app.engine, id, verdict.by_owner()).await?.into())
+    Ok(polyclaw_engine::decide_approval(&app.engine, id, verdict.into_owner_decision()).await?.into())
 }
 
 /// What somebody may not do, they may not have an agent do by saying yes to it.
-pub async fn check_approver(app: &AppState, May(access): May, id: &ApprovalId) -> Result<()> {
+pub async fn check_approver(app: &AppState, AccessLevel(access): AccessLevel, id: &ApprovalId) -> Result<()> {
     if access == TokenAccess::Admin {
         return Ok(());
     }
     // That there is no such question is said by whoever decides it.
     let Some(asked) = app.engine.find_approval(id).await? else { return Ok(()) };
-    let needed = needed_to_approve(&asked.tool);
+    let needed = access_to_approve(&asked.tool);
     match access >= needed {
         true => Ok(()),
         false => Err(Error::NotToApprove { tool: asked.tool, needed: needed.as_str() }),

@@ -10,16 +10,16 @@ use utoipa::ToSchema;
 use crate::error::{Error, Result};
 
 /// Most attachments of one message.
-const MOST: usize = 20;
+const MAX_ATTACHMENTS: usize = 20;
 /// Most characters of their texts together.
-const CHARS: usize = 500_000;
-const NAME_CHARS: usize = 255;
-const TYPE_BYTES: usize = 127;
-const URL_BYTES: usize = 2048;
+const MAX_TOTAL_TEXT_CHARS: usize = 500_000;
+const MAX_NAME_CHARS: usize = 255;
+const MAX_MEDIA_TYPE_BYTES: usize = 127;
+const MAX_URL_BYTES: usize = 2048;
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Attachment {
+pub struct AttachmentBody {
     name: String,
     /// What it is, for example `text/markdown`. Audio and video are refused. What an image is, its data says.
     media_type: String,
@@ -32,20 +32,25 @@ pub struct Attachment {
 }
 
 /// The attachments of one message, if all of them can be taken.
-pub fn take(attachments: Vec<Attachment>) -> Result<Vec<MessagePart>> {
-    if attachments.len() > MOST {
-        return Err(Error::AttachmentTooLarge(format!("{} attachments, at most {MOST}", attachments.len())));
+pub fn parse_attachments(attachments: Vec<AttachmentBody>) -> Result<Vec<MessagePart>> {
+    if attachments.len() > MAX_ATTACHMENTS {
+        return Err(Error::AttachmentTooLarge(format!(
+            "{} attachments, at most {MAX_ATTACHMENTS}",
+            attachments.len()
+        )));
     }
     let chars: usize =
         attachments.iter().filter_map(|one| one.text.as_ref()).map(|text| text.chars().count()).sum();
-    if chars > CHARS {
-        return Err(Error::AttachmentTooLarge(format!("{chars} characters of text, at most {CHARS}")));
+    if chars > MAX_TOTAL_TEXT_CHARS {
+        return Err(Error::AttachmentTooLarge(format!(
+            "{chars} characters of text, at most {MAX_TOTAL_TEXT_CHARS}"
+        )));
     }
-    bounded(attachments.into_iter().map(Attachment::check).collect::<Result<_>>()?)
+    check_image_count(attachments.into_iter().map(AttachmentBody::into_part).collect::<Result<_>>()?)
 }
 
 /// The parts of one message, if there are not too many images among them.
-pub fn bounded(parts: Vec<MessagePart>) -> Result<Vec<MessagePart>> {
+pub fn check_image_count(parts: Vec<MessagePart>) -> Result<Vec<MessagePart>> {
     match attached_images(&parts).count() {
         count if count > media::MAX_IMAGES_PER_MESSAGE => Err(Error::AttachmentTooLarge(format!(
             "{count} images, at most {}",
@@ -56,21 +61,21 @@ pub fn bounded(parts: Vec<MessagePart>) -> Result<Vec<MessagePart>> {
 }
 
 /// An image in base64, whatever its sender says it is.
-pub fn image(name: &str, media_type: &str, data: &str) -> Result<MessagePart> {
+pub fn image_part(name: &str, media_type: &str, data: &str) -> Result<MessagePart> {
     let image = Image::from_base64(data).map_err(|refusal| match refusal {
         UnsupportedImage::Unknown => Error::AttachmentNotTaken(quote_safely(media_type)),
         UnsupportedImage::TooLarge(_) => Error::AttachmentTooLarge(refusal.to_string()),
-        UnsupportedImage::Encoding => Error::invalid("attachments", "data is base64"),
+        UnsupportedImage::Encoding => Error::invalid_field("attachments", "data is base64"),
     })?;
     Ok(MessagePart::Attachment(message::MessageAttachment::from_image(name, image)))
 }
 
-impl Attachment {
-    fn check(self) -> Result<MessagePart> {
+impl AttachmentBody {
+    fn into_part(self) -> Result<MessagePart> {
         let kind = self.media_type.to_ascii_lowercase();
-        let is_plain = kind.len() <= TYPE_BYTES && kind.bytes().all(|byte| byte.is_ascii_graphic());
+        let is_plain = kind.len() <= MAX_MEDIA_TYPE_BYTES && kind.bytes().all(|byte| byte.is_ascii_graphic());
         if !is_plain || !kind.contains('/') {
-            return Err(Error::invalid("attachments", "a media_type is like text/plain"));
+            return Err(Error::invalid_field("attachments", "a media_type is like text/plain"));
         }
         let is_seen = kind.starts_with("image/");
         if ["audio/", "video/"].iter().any(|family| kind.starts_with(family))
@@ -78,17 +83,20 @@ impl Attachment {
         {
             return Err(Error::AttachmentNotTaken(quote_safely(&kind)));
         }
-        if self.name.is_empty() || self.name.chars().count() > NAME_CHARS {
-            return Err(Error::invalid("attachments", format!("a name has 1 to {NAME_CHARS} characters")));
+        if self.name.is_empty() || self.name.chars().count() > MAX_NAME_CHARS {
+            return Err(Error::invalid_field(
+                "attachments",
+                format!("a name has 1 to {MAX_NAME_CHARS} characters"),
+            ));
         }
         match (&self.text, &self.url, &self.data) {
             (Some(_), None, None) => {}
-            (None, Some(url), None) if is_on_the_web(url) => {}
+            (None, Some(url), None) if is_web_url(url) => {}
             (None, Some(_), None) => {
-                return Err(Error::invalid("attachments", "a url begins with http:// or https://"));
+                return Err(Error::invalid_field("attachments", "a url begins with http:// or https://"));
             }
-            (None, None, Some(data)) => return image(&self.name, &kind, data),
-            _ => return Err(Error::invalid("attachments", "give text, url or data, one of them")),
+            (None, None, Some(data)) => return image_part(&self.name, &kind, data),
+            _ => return Err(Error::invalid_field("attachments", "give text, url or data, one of them")),
         }
         Ok(MessagePart::Attachment(message::MessageAttachment {
             name: self.name,
@@ -100,7 +108,7 @@ impl Attachment {
     }
 }
 
-fn is_on_the_web(url: &str) -> bool {
+fn is_web_url(url: &str) -> bool {
     let known = url.starts_with("http://") || url.starts_with("https://");
-    known && url.len() <= URL_BYTES && !url.chars().any(|c| c.is_control() || c.is_whitespace())
+    known && url.len() <= MAX_URL_BYTES && !url.chars().any(|c| c.is_control() || c.is_whitespace())
 }

@@ -10,16 +10,16 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::error::{Error, Result};
-use crate::extract::read;
+use crate::extract::read_body;
 use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
-pub struct Channels {
-    channels: Vec<AccountView>,
+pub struct ChannelAccountList {
+    channels: Vec<ChannelAccountView>,
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct AccountView {
+pub struct ChannelAccountView {
     channel: String,
     account: String,
     /// `connected`, `opening`, `apart`, `called` (it keeps no connection: its platform calls), `elsewhere` (another node has
@@ -31,7 +31,7 @@ pub struct AccountView {
     node: Option<String>,
 }
 
-impl From<(String, String, Option<ConnectionState>)> for AccountView {
+impl From<(String, String, Option<ConnectionState>)> for ChannelAccountView {
     fn from((channel, account, standing): (String, String, Option<ConnectionState>)) -> Self {
         let (state, why, node) = match standing {
             Some(ConnectionState::Connecting) => ("opening", None, None),
@@ -46,22 +46,22 @@ impl From<(String, String, Option<ConnectionState>)> for AccountView {
 }
 
 /// How each account of a chat platform stands: connected, or why not.
-#[utoipa::path(get, path = "/channels", tag = "channels", responses((status = 200, body = Channels)))]
-pub async fn list(State(app): State<AppState>) -> Json<Channels> {
+#[utoipa::path(get, path = "/channels", tag = "channels", responses((status = 200, body = ChannelAccountList)))]
+pub async fn list_channels(State(app): State<AppState>) -> Json<ChannelAccountList> {
     let redactor = app.engine.settings().redactor.clone();
-    let mut channels: Vec<AccountView> =
-        app.engine.list_connection_states().into_iter().map(AccountView::from).collect();
+    let mut channels: Vec<ChannelAccountView> =
+        app.engine.list_connection_states().into_iter().map(ChannelAccountView::from).collect();
     channels.iter_mut().filter_map(|view| view.why.as_mut()).for_each(|why| redactor.redact_in_place(why));
-    Json(Channels { channels })
+    Json(ChannelAccountList { channels })
 }
 
-pub async fn called(State(app): State<AppState>, request: Request) -> Result<Response> {
+pub async fn receive_webhook(State(app): State<AppState>, request: Request) -> Result<Response> {
     let (mut parts, body) = request.into_parts();
     let path = Path::<(String, String)>::from_request_parts(&mut parts, &app).await;
-    let Path((channel, account)) = path.map_err(|error| Error::invalid("path", error.body_text()))?;
+    let Path((channel, account)) = path.map_err(|error| Error::invalid_field("path", error.body_text()))?;
     let (method, query) = (parts.method.to_string(), parts.uri.query().unwrap_or_default().to_owned());
-    let headers = headers(&parts.headers);
-    let body = read(Request::from_parts(parts, body)).await?.to_vec();
+    let headers = text_headers(&parts.headers);
+    let body = read_body(Request::from_parts(parts, body)).await?.to_vec();
     let call = WebhookRequest { method, query, headers, body };
     let answer = app.engine.handle_webhook_call(&channel, &account, call).await;
     let answer = answer.ok_or_else(|| Error::UnknownChannel(channel.chars().take(40).collect()))?;
@@ -70,7 +70,7 @@ pub async fn called(State(app): State<AppState>, request: Request) -> Result<Res
 }
 
 /// Those that are text, by their names in lower case.
-fn headers(given: &HeaderMap) -> Vec<(String, String)> {
+fn text_headers(given: &HeaderMap) -> Vec<(String, String)> {
     let text = given.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
     text.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::error::Result;
-use crate::extract::Body;
+use crate::extract::JsonBody;
 use crate::state::AppState;
 
 #[derive(Deserialize, ToSchema)]
@@ -23,9 +23,9 @@ pub struct CleanupRequest {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Cleanup {
+pub struct CleanupResult {
     dry_run: bool,
-    unused: Vec<UnusedView>,
+    unused: Vec<UnusedSessionView>,
     /// How many of them are gone; the others were used meanwhile.
     removed: usize,
     /// Files of the archive that are beyond its budget.
@@ -33,7 +33,7 @@ pub struct Cleanup {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct UnusedView {
+pub struct UnusedSessionView {
     #[schema(value_type = String)]
     session_key: SessionKey,
     #[schema(value_type = String)]
@@ -45,23 +45,23 @@ pub struct UnusedView {
 }
 
 /// Removes sessions that nobody uses any more, as `[session.maintenance]` says; what was said there is archived first.
-#[utoipa::path(post, path = "/sessions/cleanup", tag = "sessions", request_body = CleanupRequest, responses((status = 200, body = Cleanup)))]
-pub async fn run(
+#[utoipa::path(post, path = "/sessions/cleanup", tag = "sessions", request_body = CleanupRequest, responses((status = 200, body = CleanupResult)))]
+pub async fn clean_up_sessions(
     State(app): State<AppState>,
-    Body(CleanupRequest { dry_run }): Body<CleanupRequest>,
-) -> Result<Json<Cleanup>> {
+    JsonBody(CleanupRequest { dry_run }): JsonBody<CleanupRequest>,
+) -> Result<Json<CleanupResult>> {
     let cleanup =
         app.engine.clean_up_sessions(if dry_run { CleanupMode::Dry } else { CleanupMode::Real }).await?;
     if !dry_run {
         app.engine.record_cleanup(&cleanup).await;
     }
-    let view = |one: UnusedSession| UnusedView {
+    let view = |one: UnusedSession| UnusedSessionView {
         session_key: one.key,
         agent_id: one.agent,
         updated_at: one.updated_at,
         place: one.rank,
     };
-    Ok(Json(Cleanup {
+    Ok(Json(CleanupResult {
         dry_run,
         unused: cleanup.unused.into_iter().map(view).collect(),
         removed: cleanup.removed,

@@ -8,47 +8,52 @@ use polyclaw_domain::session_key::SessionKey;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::access::May;
+use crate::access::AccessLevel;
 use crate::error::{Error, Result};
-use crate::extract::{Body, Key};
+use crate::extract::{JsonBody, SessionKeyPath};
 use crate::http::approvals::check_approver;
 use crate::state::AppState;
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Command {
+pub struct CommandBody {
     /// `/help` lists them.
     text: String,
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Said {
+pub struct CommandReply {
     pub text: String,
 }
 
 /// Runs a line that starts with a slash.
-#[utoipa::path(post, path = "/sessions/{key}/commands", tag = "sessions", params(("key" = String, Path)), request_body = Command, responses((status = 200, body = Said)))]
-pub async fn run(
+#[utoipa::path(post, path = "/sessions/{key}/commands", tag = "sessions", params(("key" = String, Path)), request_body = CommandBody, responses((status = 200, body = CommandReply)))]
+pub async fn run_command(
     State(app): State<AppState>,
-    by: May,
-    Key(key): Key,
-    Body(command): Body<Command>,
-) -> Result<Json<Said>> {
-    said(&app, by, &key, &command.text).await.map(Json)
+    by: AccessLevel,
+    SessionKeyPath(key): SessionKeyPath,
+    JsonBody(command): JsonBody<CommandBody>,
+) -> Result<Json<CommandReply>> {
+    command_reply(&app, by, &key, &command.text).await.map(Json)
 }
 
-pub async fn said(app: &AppState, by: May, key: &SessionKey, line: &str) -> Result<Said> {
-    if let Some(id) = approved(line) {
+pub async fn command_reply(
+    app: &AppState,
+    by: AccessLevel,
+    key: &SessionKey,
+    line: &str,
+) -> Result<CommandReply> {
+    if let Some(id) = approved_question(line) {
         check_approver(app, by, &id).await?;
     }
     match app.engine.run_command_as(key, line, by.authority()).await {
-        Some(text) => Ok(Said { text: text? }),
+        Some(text) => Ok(CommandReply { text: text? }),
         None => Err(Error::UnknownCommand(line.chars().take(40).collect())),
     }
 }
 
 /// The question that a line says yes to.
-fn approved(line: &str) -> Option<ApprovalId> {
+fn approved_question(line: &str) -> Option<ApprovalId> {
     let (_, rest) = parse(line).filter(|(command, _)| command.name == "approve")?;
     rest.split_whitespace().next().map(ApprovalId::new)
 }

@@ -9,15 +9,15 @@ use crate::error::{Error, Result};
 use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
-pub struct Reloaded {
+pub struct ConfigReloadResult {
     /// Sections that take effect at the next start. Everything else holds from the next turn on.
     #[schema(value_type = Vec<String>)]
     restart_required: Vec<&'static str>,
 }
 
 /// Reads the config file again. What can not be taken up changes nothing: the old config stays in force.
-#[utoipa::path(post, path = "/config/reload", tag = "instance", responses((status = 200, body = Reloaded)))]
-pub async fn reload(State(app): State<AppState>) -> Result<Json<Reloaded>> {
-    let restart_required = app.reload.reload().await.map_err(Error::ConfigRefused)?;
-    Ok(Json(Reloaded { restart_required }))
+#[utoipa::path(post, path = "/config/reload", tag = "instance", responses((status = 200, body = ConfigReloadResult)))]
+pub async fn reload_config(State(app): State<AppState>) -> Result<Json<ConfigReloadResult>> {
+    let restart_required = app.reload.reload_config().await.map_err(Error::ConfigRefused)?;
+    Ok(Json(ConfigReloadResult { restart_required }))
 }

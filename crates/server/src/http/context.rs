@@ -6,7 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::error::Result;
-use crate::extract::Key;
+use crate::extract::SessionKeyPath;
 use crate::state::AppState;
 
 /// Tokens, each estimated: no two models count alike.
@@ -28,7 +28,10 @@ pub struct ContextView {
 
 /// What the next prompt of a session would be made of.
 #[utoipa::path(get, path = "/sessions/{key}/context", tag = "sessions", params(("key" = String, Path)), responses((status = 200, body = ContextView)))]
-pub async fn show(State(app): State<AppState>, Key(key): Key) -> Result<Json<ContextView>> {
+pub async fn show_context(
+    State(app): State<AppState>,
+    SessionKeyPath(key): SessionKeyPath,
+) -> Result<Json<ContextView>> {
     let account = app.engine.context_usage(&key).await?;
     Ok(Json(ContextView {
         total_tokens: account.total_tokens(),

@@ -16,17 +16,17 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::error::Result;
-use crate::extract::{Body, Id, patched};
+use crate::extract::{JsonBody, PathId, apply_merge_patch};
 use crate::http::document;
 use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
-pub struct Cron {
-    cron: Vec<ErrandView>,
+pub struct CronJobList {
+    cron: Vec<CronJobView>,
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct ErrandView {
+pub struct CronJobView {
     id: String,
     /// A cron expression, `every 10m` or `at 2026-12-01 09:00`.
     schedule: String,
@@ -59,7 +59,7 @@ pub struct ErrandView {
     next_due: Option<Millis>,
 }
 
-impl From<CronJobStatus> for ErrandView {
+impl From<CronJobStatus> for CronJobView {
     fn from(
         CronJobStatus { job: errand, source, created_by: made_by, last_due: last, next_due: next }: CronJobStatus,
     ) -> Self {
@@ -87,22 +87,22 @@ impl From<CronJobStatus> for ErrandView {
 /// A job as `[[cron]]` has it; its schema is that of the domain's own type.
 #[derive(Deserialize)]
 #[serde(transparent)]
-pub struct JobBody(Job);
+pub struct CronJobBody(Job);
 
-impl PartialSchema for JobBody {
+impl PartialSchema for CronJobBody {
     fn schema() -> RefOr<Schema> {
         document::schema_of::<Job>()
     }
 }
 
-impl ToSchema for JobBody {
+impl ToSchema for CronJobBody {
     fn name() -> std::borrow::Cow<'static, str> {
         "Job".into()
     }
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Begun {
+pub struct CronRunResult {
     /// Null where there is nothing to do: a heartbeat of an agent without a task, or that is busy.
     #[schema(value_type = Option<String>)]
     session_key: Option<SessionKey>,
@@ -111,42 +111,42 @@ pub struct Begun {
 }
 
 /// Those of the config in its order, then the others by name.
-#[utoipa::path(get, path = "/cron", tag = "agents", responses((status = 200, body = Cron)))]
-pub async fn list(State(app): State<AppState>) -> Result<Json<Cron>> {
+#[utoipa::path(get, path = "/cron", tag = "agents", responses((status = 200, body = CronJobList)))]
+pub async fn list_cron_jobs(State(app): State<AppState>) -> Result<Json<CronJobList>> {
     let errands = app.engine.list_cron_jobs().await?;
-    Ok(Json(Cron { cron: errands.into_iter().map(ErrandView::from).collect() }))
+    Ok(Json(CronJobList { cron: errands.into_iter().map(CronJobView::from).collect() }))
 }
 
 /// A job that is kept in the database. It begins from now.
-#[utoipa::path(post, path = "/cron", tag = "agents", request_body = JobBody, responses((status = 201, body = ErrandView)))]
-pub async fn create(
+#[utoipa::path(post, path = "/cron", tag = "agents", request_body = CronJobBody, responses((status = 201, body = CronJobView)))]
+pub async fn create_cron_job(
     State(app): State<AppState>,
-    Body(JobBody(job)): Body<JobBody>,
-) -> Result<(StatusCode, Json<ErrandView>)> {
+    JsonBody(CronJobBody(job)): JsonBody<CronJobBody>,
+) -> Result<(StatusCode, Json<CronJobView>)> {
     let made = app.engine.add_cron_job(job, None).await?;
     Ok((StatusCode::CREATED, Json(made.into())))
 }
 
-#[utoipa::path(get, path = "/cron/{id}", tag = "agents", params(("id" = String, Path)), responses((status = 200, body = ErrandView)))]
-pub async fn show(State(app): State<AppState>, Id(id): Id) -> Result<Json<ErrandView>> {
+#[utoipa::path(get, path = "/cron/{id}", tag = "agents", params(("id" = String, Path)), responses((status = 200, body = CronJobView)))]
+pub async fn show_cron_job(State(app): State<AppState>, PathId(id): PathId) -> Result<Json<CronJobView>> {
     Ok(Json(app.engine.find_cron_job(&id).await?.into()))
 }
 
 /// A JSON merge patch: named fields are set, null removes one. One of the config is changed there alone.
-#[utoipa::path(patch, path = "/cron/{id}", tag = "agents", params(("id" = String, Path)), request_body = Object, responses((status = 200, body = ErrandView)))]
-pub async fn change(
+#[utoipa::path(patch, path = "/cron/{id}", tag = "agents", params(("id" = String, Path)), request_body = Object, responses((status = 200, body = CronJobView)))]
+pub async fn update_cron_job(
     State(app): State<AppState>,
-    Id(id): Id,
-    Body(patch): Body<Value>,
-) -> Result<Json<ErrandView>> {
+    PathId(id): PathId,
+    JsonBody(patch): JsonBody<Value>,
+) -> Result<Json<CronJobView>> {
     let stored = app.engine.find_runtime_cron_job(&id).await?;
-    let job = patched(&stored.job, "id", patch)?;
+    let job = apply_merge_patch(&stored.job, "id", patch)?;
     Ok(Json(app.engine.update_cron_job(job).await?.into()))
 }
 
 /// Its conversation stays readable.
 #[utoipa::path(delete, path = "/cron/{id}", tag = "agents", params(("id" = String, Path)), responses((status = 204)))]
-pub async fn delete(State(app): State<AppState>, Id(id): Id) -> Result<StatusCode> {
+pub async fn delete_cron_job(State(app): State<AppState>, PathId(id): PathId) -> Result<StatusCode> {
     app.engine.remove_cron_job(&id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -155,10 +155,10 @@ pub async fn delete(State(app): State<AppState>, Id(id): Id) -> Result<StatusCod
 #[utoipa::path(
     post, path = "/cron/{id}/run", tag = "agents",
     params(("id" = String, Path, description = "as `GET /cron` lists it")),
-    responses((status = 200, body = Begun)),
+    responses((status = 200, body = CronRunResult)),
 )]
-pub async fn run(State(app): State<AppState>, Id(id): Id) -> Result<Json<Begun>> {
+pub async fn run_cron_job(State(app): State<AppState>, PathId(id): PathId) -> Result<Json<CronRunResult>> {
     let accepted = app.engine.run_cron_job(&id).await?;
     let (session_key, turn_id) = accepted.map(|begun| (begun.session_key, begun.turn_id)).unzip();
-    Ok(Json(Begun { session_key, turn_id }))
+    Ok(Json(CronRunResult { session_key, turn_id }))
 }

@@ -10,17 +10,17 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::error::Result;
-use crate::metrics::head;
+use crate::metrics::render_metric_head;
 use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
-pub struct Delegations {
-    delegations: Vec<PairView>,
+pub struct DelegationList {
+    delegations: Vec<DelegationView>,
 }
 
 /// One agent and one that it gives work to, since the start of this process.
 #[derive(Serialize, ToSchema)]
-pub struct PairView {
+pub struct DelegationView {
     #[schema(value_type = String)]
     caller: AgentId,
     #[schema(value_type = String)]
@@ -38,7 +38,7 @@ pub struct PairView {
     p95_ms: Option<i64>,
 }
 
-impl From<DelegationEdge> for PairView {
+impl From<DelegationEdge> for DelegationView {
     fn from(DelegationEdge { caller, target, active, counts, latency }: DelegationEdge) -> Self {
         let DelegationCounts { completed, timeout, error, cancelled, rejected } = counts;
         let (p50_ms, p95_ms) = (latency.p50_ms, latency.p95_ms);
@@ -46,16 +46,21 @@ impl From<DelegationEdge> for PairView {
     }
 }
 
-#[utoipa::path(get, path = "/delegations", tag = "agents", responses((status = 200, body = Delegations)))]
-pub async fn list(State(app): State<AppState>) -> Result<Json<Delegations>> {
+#[utoipa::path(get, path = "/delegations", tag = "agents", responses((status = 200, body = DelegationList)))]
+pub async fn list_delegations(State(app): State<AppState>) -> Result<Json<DelegationList>> {
     let pairs = app.engine.list_delegations().await?;
-    Ok(Json(Delegations { delegations: pairs.into_iter().map(PairView::from).collect() }))
+    Ok(Json(DelegationList { delegations: pairs.into_iter().map(DelegationView::from).collect() }))
 }
 
 /// The same, as Prometheus reads it.
-pub fn render(out: &mut String, pairs: &[DelegationEdge]) {
-    head(out, "polyclaw_delegations_total", "counter", "Work given to other agents, by how it ended.");
-    for (labels, pair) in labelled(pairs) {
+pub fn render_metrics(out: &mut String, pairs: &[DelegationEdge]) {
+    render_metric_head(
+        out,
+        "polyclaw_delegations_total",
+        "counter",
+        "Work given to other agents, by how it ended.",
+    );
+    for (labels, pair) in labelled_pairs(pairs) {
         let DelegationCounts { completed, timeout, error, cancelled, rejected } = pair.counts;
         let ended = [
             ("completed", completed),
@@ -68,12 +73,17 @@ pub fn render(out: &mut String, pairs: &[DelegationEdge]) {
             let _ = writeln!(out, "polyclaw_delegations_total{{{labels},status=\"{status}\"}} {count}");
         }
     }
-    head(out, "polyclaw_delegations_active", "gauge", "Work given to other agents that is under way.");
-    for (labels, pair) in labelled(pairs) {
+    render_metric_head(
+        out,
+        "polyclaw_delegations_active",
+        "gauge",
+        "Work given to other agents that is under way.",
+    );
+    for (labels, pair) in labelled_pairs(pairs) {
         let _ = writeln!(out, "polyclaw_delegations_active{{{labels}}} {}", pair.active);
     }
-    head(out, "polyclaw_delegation_seconds", "gauge", "How long it took, of the last hour.");
-    for (labels, pair) in labelled(pairs) {
+    render_metric_head(out, "polyclaw_delegation_seconds", "gauge", "How long it took, of the last hour.");
+    for (labels, pair) in labelled_pairs(pairs) {
         for (quantile, took) in [("0.5", pair.latency.p50_ms), ("0.95", pair.latency.p95_ms)] {
             if let Some(took) = took {
                 let seconds = std::time::Duration::from_millis(took.unsigned_abs()).as_secs_f64();
@@ -86,6 +96,6 @@ pub fn render(out: &mut String, pairs: &[DelegationEdge]) {
     }
 }
 
-fn labelled(pairs: &[DelegationEdge]) -> impl Iterator<Item = (String, &DelegationEdge)> {
+fn labelled_pairs(pairs: &[DelegationEdge]) -> impl Iterator<Item = (String, &DelegationEdge)> {
     pairs.iter().map(|pair| (format!("caller=\"{}\",target=\"{}\"", pair.caller, pair.target), pair))
 }

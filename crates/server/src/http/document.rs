@@ -16,7 +16,7 @@ use utoipa::openapi::{
     Schema, SecurityRequirement,
 };
 
-use crate::error::Problem;
+use crate::error::ErrorBody;
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -24,9 +24,9 @@ use crate::error::Problem;
         title = "Polyclaw instance",
         description = "Sessions, turns, agents and what became of every message. Errors have one shape."
     ),
-    components(schemas(Problem))
+    components(schemas(ErrorBody))
 )]
-struct Info;
+struct InstanceApiInfo;
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -35,45 +35,45 @@ struct Info;
         description = "Many instances: made, started, watched and configured. `/api/instances/{id}/gateway/…` leads \
                        through to `/api/v1/…` of an instance. Calls that change something take an `Idempotency-Key`."
     ),
-    components(schemas(Problem))
+    components(schemas(ErrorBody))
 )]
-struct ControlInfo;
+struct ControlApiInfo;
 
-pub fn info() -> OpenApi {
-    versioned(Info::openapi())
+pub fn instance_document() -> OpenApi {
+    set_version(InstanceApiInfo::openapi())
 }
 
-pub fn control_info() -> OpenApi {
-    versioned(ControlInfo::openapi())
+pub fn control_document() -> OpenApi {
+    set_version(ControlApiInfo::openapi())
 }
 
-fn versioned(mut document: OpenApi) -> OpenApi {
+fn set_version(mut document: OpenApi) -> OpenApi {
     document.info.version = env!("CARGO_PKG_VERSION").to_owned();
     document
 }
 
 /// What calls of one server may be refused with, besides what the shape of a call says.
-pub struct Refusals {
+pub struct CommonRefusals {
     pub always: &'static [u16],
     /// Calls that change something.
     pub changing: &'static [u16],
 }
 
 /// What every route has: the token, and what it refuses with, in one shape.
-pub fn finish(document: &mut OpenApi, refusals: &Refusals) {
+pub fn finish_document(document: &mut OpenApi, refusals: &CommonRefusals) {
     let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
     document.components.get_or_insert_with(Components::new).add_security_scheme("token", bearer);
     document.security = Some(vec![SecurityRequirement::new::<_, [&str; 0], &str>("token", [])]);
-    let bare = bare(document);
+    let bare = optional_objects(document);
     for item in document.paths.paths.values_mut() {
         let looks = [&mut item.get].into_iter().flatten().map(|look| (look, Vec::new()));
         let changes = [&mut item.post, &mut item.patch, &mut item.delete, &mut item.put];
         let changes =
             changes.into_iter().flatten().map(|change| (change, [&[409], refusals.changing].concat()));
         for (operation, more) in looks.chain(changes) {
-            refuse(operation, [&more, refusals.always].concat());
+            add_refusals(operation, [&more, refusals.always].concat());
             if let Some(RefOr::T(body)) = &mut operation.request_body {
-                relax(body, &bare);
+                make_optional(body, &bare);
             }
         }
     }
@@ -81,7 +81,7 @@ pub fn finish(document: &mut OpenApi, refusals: &Refusals) {
 
 /// What an operation may be refused with: by the doors before it, by the shape of what it is given, and for what it
 /// would change. What else it answers it says itself.
-fn refuse(operation: &mut Operation, more: Vec<u16>) {
+fn add_refusals(operation: &mut Operation, more: Vec<u16>) {
     let has_parameters = operation.parameters.iter().flatten().next().is_some();
     let has_body = operation.request_body.is_some();
     let mut statuses = vec![401, 403, 500, 503];
@@ -95,18 +95,18 @@ fn refuse(operation: &mut Operation, more: Vec<u16>) {
     }
     for status in statuses {
         let known = &mut operation.responses.responses;
-        known.entry(status.to_string()).or_insert_with(|| problem().into());
+        known.entry(status.to_string()).or_insert_with(|| error_body_response().into());
     }
 }
 
-fn problem() -> Response {
-    let shape = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
+fn error_body_response() -> Response {
+    let shape = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorBody"))).build();
     let told = ResponseBuilder::new().description("What went wrong, with a stable code");
     told.content("application/json", shape).build()
 }
 
 /// Objects of which nothing is required.
-fn bare(document: &OpenApi) -> BTreeSet<String> {
+fn optional_objects(document: &OpenApi) -> BTreeSet<String> {
     let schemas = document.components.iter().flat_map(|components| &components.schemas);
     let bare = schemas
         .filter(|(_, schema)| matches!(schema, RefOr::T(Schema::Object(one)) if one.required.is_empty()));
@@ -114,7 +114,7 @@ fn bare(document: &OpenApi) -> BTreeSet<String> {
 }
 
 /// An absent body counts as `{}`: where that is enough, it may be left out.
-fn relax(body: &mut RequestBody, bare: &BTreeSet<String>) {
+fn make_optional(body: &mut RequestBody, bare: &BTreeSet<String>) {
     let is_bare = |content: &RefOr<Content>| match content {
         RefOr::T(Content { schema: Some(RefOr::Ref(named)), .. }) => bare.contains(&named.ref_location),
         _ => false,
@@ -139,9 +139,9 @@ pub fn schema_of<T: schemars::JsonSchema>() -> RefOr<Schema> {
 
 /// The document, written when it is first asked for: most servers are never asked.
 #[derive(Clone)]
-pub struct Document(Arc<LazyLock<Bytes>>);
+pub struct OpenApiDocument(Arc<LazyLock<Bytes>>);
 
-impl Document {
+impl OpenApiDocument {
     pub fn new(write: fn() -> Bytes) -> Self {
         Self(Arc::new(LazyLock::new(write)))
     }
@@ -149,6 +149,8 @@ impl Document {
 
 /// This document.
 #[utoipa::path(get, path = "/openapi.json", tag = "instance", responses((status = 200, description = "OpenAPI 3.1", body = Object)))]
-pub async fn openapi(Extension(Document(json)): Extension<Document>) -> impl IntoResponse {
+pub async fn serve_openapi(
+    Extension(OpenApiDocument(json)): Extension<OpenApiDocument>,
+) -> impl IntoResponse {
     ([(CONTENT_TYPE, "application/json")], Bytes::clone(&json))
 }

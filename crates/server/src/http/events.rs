@@ -11,14 +11,14 @@ use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::Result;
-use crate::extract::Query;
-use crate::paging::{Paging, Place, page_size};
+use crate::extract::QueryParams;
+use crate::paging::{PagePosition, PageRequest, page_size};
 use crate::state::AppState;
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Which {
+pub struct ListEventsQuery {
     /// Events behind this number. A cursor goes on from its own page instead.
     after: Option<i64>,
     /// The newest so many of all, at most 1000, in order; nothing else is asked then.
@@ -35,7 +35,7 @@ pub struct Which {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Events {
+pub struct EventList {
     events: Vec<EventView>,
     /// Null on the last page.
     next_cursor: Option<String>,
@@ -71,22 +71,25 @@ impl From<EventRecord> for EventView {
 }
 
 /// Oldest first.
-#[utoipa::path(get, path = "/events", tag = "instance", params(Which), responses((status = 200, body = Events)))]
-pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Result<Json<Events>> {
+#[utoipa::path(get, path = "/events", tag = "instance", params(ListEventsQuery), responses((status = 200, body = EventList)))]
+pub async fn list_events(
+    State(app): State<AppState>,
+    QueryParams(which): QueryParams<ListEventsQuery>,
+) -> Result<Json<EventList>> {
     if let Some(last) = which.last {
         let last = page_size(Some(last), last)?;
         let found = app.engine.db().read(move |tx: &mut Tx<'_>| events::list_latest(tx, last)).await?;
-        return Ok(Json(Events {
+        return Ok(Json(EventList {
             events: found.into_iter().map(EventView::from).collect(),
             next_cursor: None,
         }));
     }
-    let paging = Paging::of("events", which.limit, which.cursor.as_deref())?;
+    let paging = PageRequest::from_query("events", which.limit, which.cursor.as_deref())?;
     let after = paging.after.as_ref().map(|place| place.at).or(which.after).unwrap_or(0);
-    let limit = paging.wanted();
+    let limit = paging.row_limit();
     let read =
         move |tx: &mut Tx<'_>| events::list(tx, after, which.kind.as_deref(), which.session.as_ref(), limit);
     let mut found = app.engine.db().read(read).await?;
-    let next_cursor = paging.cut(&mut found, |event| Place { at: event.seq, id: String::new() });
-    Ok(Json(Events { events: found.into_iter().map(EventView::from).collect(), next_cursor }))
+    let next_cursor = paging.cut_page(&mut found, |event| PagePosition { at: event.seq, id: String::new() });
+    Ok(Json(EventList { events: found.into_iter().map(EventView::from).collect(), next_cursor }))
 }

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
 use crate::error::{Error, Result};
-use crate::extract::{Body, Ids};
+use crate::extract::{JsonBody, PathIds};
 use crate::http::agents::agent_id;
 use crate::state::AppState;
 
@@ -33,60 +33,60 @@ pub struct AgentFile {
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct NewFile {
+pub struct AgentFileBody {
     /// At most 256 KiB. Null takes its own file away.
     #[serde(deserialize_with = "Option::deserialize")]
     #[schema(required)]
     text: Option<String>,
 }
 
-fn named(agent: &str, name: &str) -> Result<(AgentId, &'static str)> {
+fn parse_file_name(agent: &str, name: &str) -> Result<(AgentId, &'static str)> {
     let file = BRIEFING_FILES.into_iter().find(|file| *file == name);
     let file =
-        file.ok_or_else(|| Error::invalid("name", format!("is one of {}", BRIEFING_FILES.join(", "))))?;
+        file.ok_or_else(|| Error::invalid_field("name", format!("is one of {}", BRIEFING_FILES.join(", "))))?;
     Ok((agent_id(agent)?, file))
 }
 
-fn etag(own: Option<&str>) -> String {
+fn file_etag(own: Option<&str>) -> String {
     let hash = |text: &str| encode_hex(&Sha256::digest(text));
     format!("\"{}\"", own.map_or_else(|| "none".to_owned(), hash))
 }
 
-async fn shown(app: &AppState, id: &AgentId, name: &'static str) -> Result<Response> {
+async fn file_response(app: &AppState, id: &AgentId, name: &'static str) -> Result<Response> {
     let AgentFileOverlay { own, shared, in_use } = app.engine.load_overlay(id, name).await?;
-    let etag = etag(own.as_deref());
+    let etag = file_etag(own.as_deref());
     let headers = [(ETAG, etag.clone())];
     Ok((headers, Json(AgentFile { name, own, shared, in_use, etag })).into_response())
 }
 
 /// One of `AGENTS.md`, `SOUL.md`, `IDENTITY.md`, `USER.md`, `TOOLS.md`, `MEMORY.md`, `HEARTBEAT.md`, `BOOTSTRAP.md`.
 #[utoipa::path(get, path = "/agents/{id}/files/{name}", tag = "agents", params(("id" = String, Path), ("name" = String, Path)), responses((status = 200, body = AgentFile)))]
-pub async fn show(
+pub async fn show_agent_file(
     State(app): State<AppState>,
-    Ids((agent, name)): Ids<(String, String)>,
+    PathIds((agent, name)): PathIds<(String, String)>,
 ) -> Result<Response> {
-    let (id, name) = named(&agent, &name)?;
-    shown(&app, &id, name).await
+    let (id, name) = parse_file_name(&agent, &name)?;
+    file_response(&app, &id, name).await
 }
 
 /// Writes its own file onto the version that `If-Match` names. Told at its next turn.
-#[utoipa::path(put, path = "/agents/{id}/files/{name}", tag = "agents", params(("id" = String, Path), ("name" = String, Path), ("If-Match" = String, Header)), request_body = NewFile,
-    responses((status = 200, body = AgentFile), (status = 412, description = "Another version is there", body = crate::error::Problem), (status = 428, description = "Say which version", body = crate::error::Problem)))]
-pub async fn write(
+#[utoipa::path(put, path = "/agents/{id}/files/{name}", tag = "agents", params(("id" = String, Path), ("name" = String, Path), ("If-Match" = String, Header)), request_body = AgentFileBody,
+    responses((status = 200, body = AgentFile), (status = 412, description = "Another version is there", body = crate::error::ErrorBody), (status = 428, description = "Say which version", body = crate::error::ErrorBody)))]
+pub async fn write_agent_file(
     State(app): State<AppState>,
-    Ids((agent, name)): Ids<(String, String)>,
+    PathIds((agent, name)): PathIds<(String, String)>,
     headers: HeaderMap,
-    Body(new): Body<NewFile>,
+    JsonBody(new): JsonBody<AgentFileBody>,
 ) -> Result<Response> {
-    let (id, name) = named(&agent, &name)?;
+    let (id, name) = parse_file_name(&agent, &name)?;
     let expected = headers.get(IF_MATCH).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let expected = expected.ok_or(Error::EtagMissing)?;
     if new.text.as_ref().is_some_and(|text| text.len() as u64 > LONGEST_OVERLAY) {
-        return Err(Error::invalid("text", format!("at most {LONGEST_OVERLAY} bytes are taken")));
+        return Err(Error::invalid_field("text", format!("at most {LONGEST_OVERLAY} bytes are taken")));
     }
-    let is_expected = move |own: Option<&str>| expected == "*" || etag(own) == expected;
+    let is_expected = move |own: Option<&str>| expected == "*" || file_etag(own) == expected;
     match app.engine.write_overlay(&id, name, new.text, is_expected).await? {
-        true => shown(&app, &id, name).await,
+        true => file_response(&app, &id, name).await,
         false => Err(Error::EtagStale),
     }
 }

@@ -13,21 +13,21 @@ use crate::error::{Error, Result};
 use crate::state::AppState;
 
 /// A database that does not answer a read by then is away.
-const PATIENCE: Duration = Duration::from_secs(2);
+const STORE_CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Serialize, ToSchema)]
-pub struct Health {
+pub struct HealthView {
     /// `ok`, `degraded` or `draining`.
     status: &'static str,
     version: String,
     uptime_ms: i64,
-    store: Store,
+    store: StoreHealth,
     channels: Vec<String>,
-    tasks: Vec<Task>,
+    tasks: Vec<TaskHealth>,
 }
 
 #[derive(Serialize, ToSchema)]
-struct Store {
+struct StoreHealth {
     engine: &'static str,
     /// `ok`, `unavailable`, or why nothing can be written: `disk_full`, `store_read_only`, `store_unavailable`.
     status: &'static str,
@@ -35,7 +35,7 @@ struct Store {
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = BackgroundLoop)]
-struct Task {
+struct TaskHealth {
     task: &'static str,
     /// `running`, `restarting` or `stopped`.
     state: &'static str,
@@ -43,13 +43,13 @@ struct Task {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Ready {
+pub struct ReadinessView {
     ready: bool,
 }
 
 /// How the instance is.
-#[utoipa::path(get, path = "/health", tag = "instance", security(()), responses((status = 200, body = Health)))]
-pub async fn health(State(app): State<AppState>) -> Json<Health> {
+#[utoipa::path(get, path = "/health", tag = "instance", security(()), responses((status = 200, body = HealthView)))]
+pub async fn show_health(State(app): State<AppState>) -> Json<HealthView> {
     let store = store_status(&app).await;
     let tasks = app.engine.background_task_states();
     let working = tasks.iter().all(is_working);
@@ -58,43 +58,43 @@ pub async fn health(State(app): State<AppState>) -> Json<Health> {
         (false, true) => "ok",
         (false, false) => "degraded",
     };
-    Json(Health {
+    Json(HealthView {
         status,
         version: app.version.clone(),
         uptime_ms: app.engine.now().since(app.started),
-        store: Store { engine: app.engine.db().engine_name(), status: store },
+        store: StoreHealth { engine: app.engine.db().engine_name(), status: store },
         channels: app.engine.channel_names().into_iter().map(str::to_owned).collect(),
         tasks: tasks
             .into_iter()
-            .map(|task| Task { task: task.task.name(), state: task.state, restarts: task.restarts })
+            .map(|task| TaskHealth { task: task.task.name(), state: task.state, restarts: task.restarts })
             .collect(),
     })
 }
 
 /// Whether messages are taken and answered.
-#[utoipa::path(get, path = "/ready", tag = "instance", security(()), responses((status = 200, body = Ready)))]
-pub async fn ready(State(app): State<AppState>) -> Result<Json<Ready>> {
+#[utoipa::path(get, path = "/ready", tag = "instance", security(()), responses((status = 200, body = ReadinessView)))]
+pub async fn show_readiness(State(app): State<AppState>) -> Result<Json<ReadinessView>> {
     if app.engine.is_draining() {
         return Err(Error::NotReady("shutting down"));
     }
     // Loops that start again are often no more than a sign of this.
-    check_database(&app)?;
+    check_database_files(&app)?;
     if !is_store_reachable(&app).await {
-        check_database(&app)?;
+        check_database_files(&app)?;
         return Err(Error::NotReady("the database does not answer"));
     }
-    check_writes(&app).await.map_err(|fault| Error::NotReady(reason(&fault)))?;
+    check_writes(&app).await.map_err(|fault| Error::NotReady(fault_reason(&fault)))?;
     if !app.engine.background_task_states().iter().all(is_working) {
         return Err(Error::NotReady("a background loop is starting again"));
     }
-    Ok(Json(Ready { ready: true }))
+    Ok(Json(ReadinessView { ready: true }))
 }
 
 /// What only a person can mend.
-fn check_database(app: &AppState) -> Result<()> {
+fn check_database_files(app: &AppState) -> Result<()> {
     let db = app.engine.db();
     if let Err(fault) = db.check_files() {
-        return Err(Error::StoreNotReady { code: fault.code(), reason: reason(&fault) });
+        return Err(Error::StoreNotReady { code: fault.code(), reason: fault_reason(&fault) });
     }
     if db.is_corrupt() {
         let reason = "the database is damaged: stop the instance and restore a backup";
@@ -109,14 +109,14 @@ fn is_working(task: &BackgroundTaskState) -> bool {
 }
 
 async fn is_store_reachable(app: &AppState) -> bool {
-    let looked = tokio::time::timeout(PATIENCE, app.engine.db().read(jobs::count_by_state)).await;
+    let looked = tokio::time::timeout(STORE_CHECK_TIMEOUT, app.engine.db().read(jobs::count_by_state)).await;
     matches!(looked, Ok(Ok(_)))
 }
 
 async fn store_status(app: &AppState) -> &'static str {
     let is_reachable = is_store_reachable(app).await;
-    if let Err(error) = check_database(app) {
-        return error.code_of_store();
+    if let Err(error) = check_database_files(app) {
+        return error.store_code();
     }
     if !is_reachable {
         return "unavailable";
@@ -126,11 +126,11 @@ async fn store_status(app: &AppState) -> &'static str {
 
 /// Costs nothing while writes work.
 async fn check_writes(app: &AppState) -> std::result::Result<(), Fault> {
-    let tried = tokio::time::timeout(PATIENCE, app.engine.db().check_writes()).await;
+    let tried = tokio::time::timeout(STORE_CHECK_TIMEOUT, app.engine.db().check_writes()).await;
     tried.unwrap_or_else(|_| Err(Fault::Collided("no write ended in time".into())))
 }
 
-fn reason(fault: &Fault) -> &'static str {
+fn fault_reason(fault: &Fault) -> &'static str {
     match fault {
         Fault::Full(_) => "the disk is full: no message can be kept",
         Fault::FilesReplaced(_) => {

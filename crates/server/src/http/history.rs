@@ -10,16 +10,16 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::{Error, Result};
-use crate::extract::Query;
-use crate::paging::{Paging, Place};
+use crate::extract::QueryParams;
+use crate::paging::{PagePosition, PageRequest};
 use crate::state::AppState;
 
-const USUAL: usize = 20;
+const DEFAULT_PAGE_SIZE: usize = 20;
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Which {
+pub struct ListHistoryQuery {
     /// At most 1000; 20 if not given.
     #[param(minimum = 1)]
     limit: Option<usize>,
@@ -35,13 +35,17 @@ pub struct Which {
     before: Option<Millis>,
 }
 
-impl Which {
+impl ListHistoryQuery {
     /// What is looked for, and the page it is shown on.
-    pub fn read(self) -> Result<(PastTurnFilter, Paging)> {
-        let paging = Paging::of("history", self.limit.or(Some(USUAL)), self.cursor.as_deref())?;
+    pub fn into_filter(self) -> Result<(PastTurnFilter, PageRequest)> {
+        let paging = PageRequest::from_query(
+            "history",
+            self.limit.or(Some(DEFAULT_PAGE_SIZE)),
+            self.cursor.as_deref(),
+        )?;
         let state = match self.status.as_deref() {
             Some(word) => {
-                Some(JobState::parse(word).ok_or_else(|| Error::invalid("status", "no such state"))?)
+                Some(JobState::parse(word).ok_or_else(|| Error::invalid_field("status", "no such state"))?)
             }
             None => None,
         };
@@ -51,36 +55,37 @@ impl Which {
             after: self.after,
             before: self.before,
             behind: paging.after.clone().map(|place| (Millis(place.at), place.id)),
-            limit: paging.wanted(),
+            limit: paging.row_limit(),
         };
         Ok((filter, paging))
     }
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct PastTurns {
-    tasks: Vec<TaskView>,
+pub struct PastTurnList {
+    tasks: Vec<PastTurnView>,
     next_cursor: Option<String>,
     data_available: bool,
     /// Why there is nothing to be known.
     message: Option<String>,
 }
 
-impl PastTurns {
-    pub fn of(mut rows: Vec<PastTurn>, paging: &Paging) -> Self {
-        let next_cursor = paging.cut(&mut rows, |past| Place { at: past.queued_at.0, id: past.turn.clone() });
-        let tasks = rows.into_iter().map(TaskView::from).collect();
+impl PastTurnList {
+    pub fn from_rows(mut rows: Vec<PastTurn>, paging: &PageRequest) -> Self {
+        let next_cursor =
+            paging.cut_page(&mut rows, |past| PagePosition { at: past.queued_at.0, id: past.turn.clone() });
+        let tasks = rows.into_iter().map(PastTurnView::from).collect();
         Self { tasks, next_cursor, data_available: true, message: None }
     }
 
-    pub fn unknown(why: String) -> Self {
+    pub fn unavailable(why: String) -> Self {
         Self { tasks: Vec::new(), next_cursor: None, data_available: false, message: Some(why) }
     }
 }
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = PastTurn)]
-pub struct TaskView {
+pub struct PastTurnView {
     id: String,
     session_key: String,
     agent_id: String,
@@ -99,7 +104,7 @@ pub struct TaskView {
     created_at: Millis,
 }
 
-impl From<PastTurn> for TaskView {
+impl From<PastTurn> for PastTurnView {
     fn from(past: PastTurn) -> Self {
         let duration_ms = past.started_at.zip(past.ended_at).map(|(from, to)| to.since(from));
         Self {
@@ -120,9 +125,12 @@ impl From<PastTurn> for TaskView {
 }
 
 /// What this instance did last, the newest first: the same that its control plane shows of it.
-#[utoipa::path(get, path = "/history", tag = "turns", params(Which), responses((status = 200, body = PastTurns)))]
-pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Result<Json<PastTurns>> {
-    let (filter, paging) = which.read()?;
+#[utoipa::path(get, path = "/history", tag = "turns", params(ListHistoryQuery), responses((status = 200, body = PastTurnList)))]
+pub async fn list_history(
+    State(app): State<AppState>,
+    QueryParams(which): QueryParams<ListHistoryQuery>,
+) -> Result<Json<PastTurnList>> {
+    let (filter, paging) = which.into_filter()?;
     let rows = app.engine.db().read(move |tx: &mut Tx<'_>| list_past_turns(tx, &filter)).await?;
-    Ok(Json(PastTurns::of(rows, &paging)))
+    Ok(Json(PastTurnList::from_rows(rows, &paging)))
 }

@@ -19,38 +19,38 @@ use polyclaw_engine::ingress::IngressMessage;
 use sha2::{Digest as _, Sha256};
 
 use crate::error::{Error, Result};
-use crate::extract::{Id, Query, bounded, parse, read};
-use crate::http::commands::Said;
-use crate::http::messages::{Wait, deliver};
-use crate::state::{AppState, Hook};
+use crate::extract::{PathId, QueryParams, bounded_key, parse_json, read_body};
+use crate::http::commands::CommandReply;
+use crate::http::messages::{WaitQuery, accept_and_wait};
+use crate::state::{AppState, SignedHook};
 
-const SIGNATURE: &str = "x-polyclaw-signature";
+const SIGNATURE_HEADER: &str = "x-polyclaw-signature";
 /// Unix seconds. Where it is sent, it is signed together with the body: `<timestamp>.<body>`.
-const TIMESTAMP: &str = "x-polyclaw-timestamp";
+const TIMESTAMP_HEADER: &str = "x-polyclaw-timestamp";
 /// How far the clock of a sender may be from ours; and for how long the same body without an id is one post.
 const REPLAY_WINDOW_SECS: i64 = 300;
 
 /// The signature is over the raw body, so it is checked before the body is read as anything.
-pub async fn receive(State(app): State<AppState>, request: Request) -> Result<Response> {
+pub async fn receive_hook(State(app): State<AppState>, request: Request) -> Result<Response> {
     let (mut parts, body) = request.into_parts();
-    let Id(name) = Id::from_request_parts(&mut parts, &app).await?;
-    let Query(wait) = Query::<Wait>::from_request_parts(&mut parts, &app).await?;
+    let PathId(name) = PathId::from_request_parts(&mut parts, &app).await?;
+    let QueryParams(wait) = QueryParams::<WaitQuery>::from_request_parts(&mut parts, &app).await?;
     let headers = std::mem::take(&mut parts.headers);
-    let body = read(Request::from_parts(parts, body)).await?;
+    let body = read_body(Request::from_parts(parts, body)).await?;
     let hook = app.hooks.get(&name).ok_or_else(|| Error::UnknownHook(name.clone()))?;
     let now_secs = app.engine.now().0 / 1000;
-    let signed_at = check(hook, &headers, &body, now_secs)?;
-    let limit = wait.limit()?;
-    let (address, mut post) = addressed(&name, posted(hook, &body)?);
+    let signed_at = verify_signature(hook, &headers, &body, now_secs)?;
+    let limit = wait.wait_limit()?;
+    let (address, mut post) = split_address(&name, parse_post(hook, &body)?);
     post.id.get_or_insert_with(|| replay_id(&body, signed_at, now_secs));
-    let hooked = hook.hooked(&app, &address)?;
+    let hooked = hook.resolve_target(&app, &address)?;
     let takes = hooked.accepts_command(&post.text);
-    let inbound = inbound(hooked, address, post);
+    let inbound = to_inbound(hooked, address, post);
     // Whoever signs speaks for one conversation; that is no owner's word.
     if takes && let Some(text) = app.engine.run_inbound_command(&inbound, CallerRole::Alone).await? {
-        return Ok((StatusCode::OK, Json(Said { text })).into_response());
+        return Ok((StatusCode::OK, Json(CommandReply { text })).into_response());
     }
-    Ok(deliver(&app, inbound, limit).await?.into_response())
+    Ok(accept_and_wait(&app, inbound, limit).await?.into_response())
 }
 
 /// What a post without an id is known by: one that is recorded and sent again is the same post. Without a signed time
@@ -61,11 +61,16 @@ fn replay_id(body: &[u8], signed_at: Option<i64>, now_secs: i64) -> String {
 }
 
 /// The time that was signed, where one was.
-fn check(hook: &Hook, headers: &HeaderMap, body: &[u8], now_secs: i64) -> Result<Option<i64>> {
-    let stamp = headers.get(TIMESTAMP).map(|value| value.to_str().map_err(|_| Error::BadSignature));
+fn verify_signature(
+    hook: &SignedHook,
+    headers: &HeaderMap,
+    body: &[u8],
+    now_secs: i64,
+) -> Result<Option<i64>> {
+    let stamp = headers.get(TIMESTAMP_HEADER).map(|value| value.to_str().map_err(|_| Error::BadSignature));
     let stamp = stamp.transpose()?;
     let signed_at = stamp.map(|stamp| stamp.parse::<i64>().map_err(|_| Error::BadSignature)).transpose()?;
-    let given = headers.get(SIGNATURE).and_then(|value| value.to_str().ok());
+    let given = headers.get(SIGNATURE_HEADER).and_then(|value| value.to_str().ok());
     let given =
         given.and_then(|value| decode_hex(value.strip_prefix("sha256=")?)).ok_or(Error::BadSignature)?;
     let mut mac = Hmac::<Sha256>::new_from_slice(hook.secret.as_bytes()).map_err(|_| Error::BadSignature)?;
@@ -82,40 +87,43 @@ fn check(hook: &Hook, headers: &HeaderMap, body: &[u8], now_secs: i64) -> Result
     }
 }
 
-impl Hook {
+impl SignedHook {
     /// Who answers in a conversation: the agent it names, or whom the bindings do.
-    pub fn hooked(&self, app: &AppState, address: &ChatAddress) -> Result<HookRoute> {
+    pub fn resolve_target(&self, app: &AppState, address: &ChatAddress) -> Result<HookRoute> {
         let bound = || app.engine.agent_by_bindings(WEBHOOK_CHANNEL, &address.account, &address.peer);
         let agent = self.agent.clone().unwrap_or_else(bound);
-        let session = session(&agent, address)?;
+        let session = hook_session(&agent, address)?;
         Ok(HookRoute { agent, session, is_named: self.agent.is_some(), is_mapped: !self.map.is_empty() })
     }
 }
 
 /// The message in a post: as the hook's mapping finds it, or as this instance has it.
-fn posted(hook: &Hook, body: &[u8]) -> Result<WebhookPost> {
+fn parse_post(hook: &SignedHook, body: &[u8]) -> Result<WebhookPost> {
     match hook.map.is_empty() {
-        true => parse(body),
-        false => hook.map.extract_post(&parse(body)?).map_err(Error::InvalidBody),
+        true => parse_json(body),
+        false => hook.map.extract_post(&parse_json(body)?).map_err(Error::InvalidBody),
     }
 }
 
 /// The conversation that a post belongs to.
-fn session(agent: &AgentId, ChatAddress { account, peer, thread, .. }: &ChatAddress) -> Result<SessionKey> {
+fn hook_session(
+    agent: &AgentId,
+    ChatAddress { account, peer, thread, .. }: &ChatAddress,
+) -> Result<SessionKey> {
     let mut parts = vec![WEBHOOK_CHANNEL, account, "dm", peer];
     if let Some(thread) = thread {
         parts.extend(["thread", thread]);
     }
-    bounded(SessionKey::from_parts(agent, &parts), "peer")
+    bounded_key(SessionKey::from_parts(agent, &parts), "peer")
 }
 
-fn addressed(name: &str, mut post: WebhookPost) -> (ChatAddress, WebhookPost) {
+fn split_address(name: &str, mut post: WebhookPost) -> (ChatAddress, WebhookPost) {
     let peer = post.peer.take().unwrap_or_else(|| "default".to_owned());
     let (channel, account) = (WEBHOOK_CHANNEL.to_owned(), name.to_owned());
     (ChatAddress { channel, account, peer, thread: post.thread.take() }, post)
 }
 
-fn inbound(hooked: HookRoute, address: ChatAddress, post: WebhookPost) -> IngressMessage {
+fn to_inbound(hooked: HookRoute, address: ChatAddress, post: WebhookPost) -> IngressMessage {
     let mut meta = None;
     Authority::Guest.write_to_meta(&mut meta);
     IngressMessage {

@@ -11,18 +11,18 @@ use polyclaw_store::logins::LoginOwner;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::auth::{BrowserAuth, BrowserPrincipal};
 use crate::browser::CurrentLogin;
-use crate::door::{Door, Guest};
 use crate::error::{Error, Result};
-use crate::extract::Id;
+use crate::extract::PathId;
 use crate::login::{self, LoginHost};
 use crate::state::AppState;
 
 /// The login that a call is made with.
-const CURRENT: &str = "current";
+const CURRENT_LOGIN_ID: &str = "current";
 
 #[derive(Serialize, ToSchema)]
-pub struct Login {
+pub struct LoginLink {
     /// Lets one browser in, once.
     code: String,
     /// Where to open it, under the address of the server.
@@ -31,11 +31,11 @@ pub struct Login {
     expires_at: Millis,
 }
 
-impl Login {
+impl LoginLink {
     /// `code`: a word nobody can guess.
-    pub fn open(door: &Door, code: String, guest: Guest, now: Millis) -> Self {
-        let expires_at = door.logins.open(code.clone(), guest, now);
-        Self { path: login::path(&code), code, expires_at }
+    pub fn open_link(door: &BrowserAuth, code: String, guest: BrowserPrincipal, now: Millis) -> Self {
+        let expires_at = door.logins.open_code(code.clone(), guest, now);
+        Self { path: login::login_path(&code), code, expires_at }
     }
 }
 
@@ -63,16 +63,16 @@ pub struct BrowserLogin {
     expires_at: Millis,
 }
 
-pub type Current = Option<Extension<CurrentLogin>>;
+pub type CurrentLoginExtension = Option<Extension<CurrentLogin>>;
 
 /// The logins of a token, or all of a server.
-pub async fn listed(
+pub async fn login_list(
     app: &impl LoginHost,
     token: Option<String>,
-    current: Current,
+    current: CurrentLoginExtension,
 ) -> Result<Json<BrowserLoginList>> {
     let current = current.map(|Extension(login)| login.id);
-    let found = app.browsers().list(token, app.now()).await?;
+    let found = app.browsers().list_logins(token, app.now()).await?;
     let view = |login: polyclaw_store::logins::StoredLogin| BrowserLogin {
         current: current.as_ref() == Some(&login.id),
         id: login.id,
@@ -89,22 +89,22 @@ pub async fn listed(
 }
 
 /// The id that is meant by one in an address.
-pub fn meant(id: &str, current: &Current) -> Result<String> {
+pub fn resolve_login_id(id: &str, current: &CurrentLoginExtension) -> Result<String> {
     match current {
-        Some(Extension(login)) if id == CURRENT => Ok(login.id.clone()),
-        None if id == CURRENT => Err(Error::UnknownLogin(CURRENT.to_owned())),
+        Some(Extension(login)) if id == CURRENT_LOGIN_ID => Ok(login.id.clone()),
+        None if id == CURRENT_LOGIN_ID => Err(Error::UnknownLogin(CURRENT_LOGIN_ID.to_owned())),
         _ => Ok(id.to_owned()),
     }
 }
 
 /// Ends one. The browser that ends its own login keeps no cookie.
-pub async fn ended(
+pub async fn end_browser_login(
     app: &impl LoginHost,
     id: &str,
     token: Option<String>,
-    current: &Current,
+    current: &CurrentLoginExtension,
 ) -> Result<Response> {
-    if !app.browsers().end(id, token).await? {
+    if !app.browsers().end_login(id, token).await? {
         return Err(Error::UnknownLogin(quote_safely(id)));
     }
     let is_own = current.as_ref().is_some_and(|Extension(login)| login.id == id);
@@ -117,19 +117,29 @@ pub async fn ended(
 }
 
 /// A link that lets a browser in: it works once, for ten minutes, and does not hold the token.
-#[utoipa::path(post, path = "/logins", tag = "instance", responses((status = 201, body = Login)))]
-pub async fn create(State(app): State<AppState>) -> (StatusCode, Json<Login>) {
-    (StatusCode::CREATED, Json(Login::open(&app.door, app.engine.nonce(), Guest::Owner, app.engine.now())))
+#[utoipa::path(post, path = "/logins", tag = "instance", responses((status = 201, body = LoginLink)))]
+pub async fn create_login(State(app): State<AppState>) -> (StatusCode, Json<LoginLink>) {
+    (
+        StatusCode::CREATED,
+        Json(LoginLink::open_link(&app.auth, app.engine.nonce(), BrowserPrincipal::Owner, app.engine.now())),
+    )
 }
 
 /// The browsers that are logged in, the most recently used first.
 #[utoipa::path(get, path = "/logins", tag = "instance", responses((status = 200, body = BrowserLoginList)))]
-pub async fn list(State(app): State<AppState>, current: Current) -> Result<Json<BrowserLoginList>> {
-    listed(&app, None, current).await
+pub async fn list_logins(
+    State(app): State<AppState>,
+    current: CurrentLoginExtension,
+) -> Result<Json<BrowserLoginList>> {
+    login_list(&app, None, current).await
 }
 
 /// Ends a login; `current` is the one of the browser that calls.
 #[utoipa::path(delete, path = "/logins/{id}", tag = "instance", params(("id" = String, Path)), responses((status = 204)))]
-pub async fn end(State(app): State<AppState>, current: Current, Id(id): Id) -> Result<Response> {
-    ended(&app, &meant(&id, &current)?, None, &current).await
+pub async fn end_login(
+    State(app): State<AppState>,
+    current: CurrentLoginExtension,
+    PathId(id): PathId,
+) -> Result<Response> {
+    end_browser_login(&app, &resolve_login_id(&id, &current)?, None, &current).await
 }

@@ -38,7 +38,7 @@ pub struct McpServerView {
 }
 
 #[utoipa::path(get, path = "/mcp", tag = "agents", responses((status = 200, body = McpServers)))]
-pub async fn list(State(app): State<AppState>) -> Result<Json<McpServers>> {
+pub async fn list_mcp_servers(State(app): State<AppState>) -> Result<Json<McpServers>> {
     let agents = app.engine.list_agents().await?;
     let view = |state: McpServerStatus| {
         let names_it = |names: &[String]| names.iter().any(|name| name == "*" || *name == state.name);

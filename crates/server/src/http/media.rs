@@ -7,19 +7,19 @@ use polyclaw_domain::media::MediaHash;
 use polyclaw_store::media;
 
 use crate::error::{Error, Result};
-use crate::extract::Id;
+use crate::extract::PathId;
 use crate::state::AppState;
 
 /// For whoever may ask for it, and not for long: it may be deleted.
-const CACHED: &str = "private, max-age=3600";
+const MEDIA_CACHE_CONTROL: &str = "private, max-age=3600";
 
 /// An image by its hash: `media` of an attachment in a transcript.
 #[utoipa::path(get, path = "/media/{hash}", tag = "sessions",
     params(("hash" = String, Path, description = "SHA-256 of the image, in hexadecimal digits")),
     responses((status = 200, description = "The image, with the type its own bytes say", body = Vec<u8>, content_type = "image/*")))]
-pub async fn show(State(app): State<AppState>, Id(hash): Id) -> Result<Response> {
+pub async fn show_media(State(app): State<AppState>, PathId(hash): PathId) -> Result<Response> {
     let known = MediaHash::parse(&hash)
-        .ok_or_else(|| Error::invalid("hash", "64 hexadecimal digits in lower case are expected"))?;
+        .ok_or_else(|| Error::invalid_field("hash", "64 hexadecimal digits in lower case are expected"))?;
     let found = app.engine.db().read(move |tx| media::load_image(tx, &known)).await?;
     let image = found.ok_or(Error::UnknownMedia(hash))?;
     // A browser that is led here shows an image and nothing else, whatever is hidden in it.
@@ -27,7 +27,7 @@ pub async fn show(State(app): State<AppState>, Id(hash): Id) -> Result<Response>
         (CONTENT_TYPE, image.media_type()),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (CONTENT_SECURITY_POLICY, "sandbox"),
-        (CACHE_CONTROL, CACHED),
+        (CACHE_CONTROL, MEDIA_CACHE_CONTROL),
     ];
     Ok((headers, image.bytes().to_vec()).into_response())
 }

@@ -16,14 +16,14 @@ use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::{Error, Result};
-use crate::extract::{Body, Id, Query};
-use crate::paging::{Paging, Place, page_size};
+use crate::extract::{JsonBody, PathId, QueryParams};
+use crate::paging::{PagePosition, PageRequest, page_size};
 use crate::state::AppState;
 
 /// Found by one search at the most.
-const MOST_FOUND: usize = 100;
+const MAX_SEARCH_RESULTS: usize = 100;
 /// Brought in by one call at the most.
-const MOST_IMPORTED: usize = 1000;
+const MAX_IMPORTED_MEMORIES: usize = 1000;
 
 /// One memory. `embedding` is not part of it: vectors are made where they are used.
 #[derive(Serialize, Deserialize, ToSchema)]
@@ -90,7 +90,7 @@ impl From<MemoryView> for MemoryEntry {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Which {
+pub struct ListMemoriesQuery {
     /// Those that fit these words or mean the same, best first. Everything if left out, oldest change first.
     q: Option<String>,
     /// Those this agent brought; with `q`, those it would find under its policy.
@@ -112,8 +112,8 @@ pub struct Which {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Memories {
-    memories: Vec<Listed>,
+pub struct MemoryList {
+    memories: Vec<MemoryListItem>,
     /// Why what memories mean was not compared; null if it was, or nothing was looked for.
     words_only: Option<&'static str>,
     /// Null on the last page.
@@ -122,7 +122,7 @@ pub struct Memories {
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = ListedMemory)]
-pub struct Listed {
+pub struct MemoryListItem {
     /// Higher fits better; comparable within one answer only. Only with `q`.
     #[serde(skip_serializing_if = "Option::is_none")]
     score: Option<f64>,
@@ -152,19 +152,19 @@ pub struct NewMemory {
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Import {
+pub struct MemoryImport {
     memories: Vec<MemoryView>,
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Imported {
+pub struct MemoryImportResult {
     stored: usize,
 }
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Whose {
+pub struct MemoryOwnerQuery {
     #[param(value_type = Option<String>)]
     agent: Option<AgentId>,
     #[param(value_type = Option<String>)]
@@ -175,7 +175,7 @@ pub struct Whose {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Forgotten {
+pub struct ForgetResult {
     forgotten: usize,
 }
 
@@ -193,35 +193,39 @@ pub struct MemoryStatus {
 }
 
 /// All there are, or those that fit what is looked for.
-#[utoipa::path(get, path = "/memory", tag = "memory", params(Which), responses((status = 200, body = Memories)))]
-pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Result<Json<Memories>> {
+#[utoipa::path(get, path = "/memory", tag = "memory", params(ListMemoriesQuery), responses((status = 200, body = MemoryList)))]
+pub async fn list_memories(
+    State(app): State<AppState>,
+    QueryParams(which): QueryParams<ListMemoriesQuery>,
+) -> Result<Json<MemoryList>> {
     if let Some(words) = &which.q {
-        return search(&app, words, &which).await;
+        return search_memories(&app, words, &which).await;
     }
-    let paging = Paging::of("memory", which.limit, which.cursor.as_deref())?;
+    let paging = PageRequest::from_query("memory", which.limit, which.cursor.as_deref())?;
     let filter = MemoryListFilter {
         agent: which.agent,
         session: which.session,
         scope: which.scope,
         kind: which.kind,
         after: paging.after.clone().map(|place| (Millis(place.at), place.id)),
-        limit: paging.wanted(),
+        limit: paging.row_limit(),
     };
     let mut found = app.engine.memory_store().list(filter).await?;
-    let place = |memory: &MemoryEntry| Place { at: memory.updated_at.0, id: memory.id.to_string() };
-    let next_cursor = paging.cut(&mut found, place);
-    let memories = found.into_iter().map(|memory| Listed { score: None, memory: memory.into() }).collect();
-    Ok(Json(Memories { memories, words_only: None, next_cursor }))
+    let place = |memory: &MemoryEntry| PagePosition { at: memory.updated_at.0, id: memory.id.to_string() };
+    let next_cursor = paging.cut_page(&mut found, place);
+    let memories =
+        found.into_iter().map(|memory| MemoryListItem { score: None, memory: memory.into() }).collect();
+    Ok(Json(MemoryList { memories, words_only: None, next_cursor }))
 }
 
 /// Stores one memory for an agent.
 #[utoipa::path(post, path = "/memory", tag = "memory", request_body = NewMemory, responses((status = 201, body = MemoryView)))]
-pub async fn store(
+pub async fn store_memory(
     State(app): State<AppState>,
-    Body(new): Body<NewMemory>,
+    JsonBody(new): JsonBody<NewMemory>,
 ) -> Result<(StatusCode, Json<MemoryView>)> {
     let agent = new.agent_id.unwrap_or_else(|| app.engine.settings().default_agent.clone());
-    let viewer = viewer(&app, agent, new.session_key).await?;
+    let viewer = memory_viewer(&app, agent, new.session_key).await?;
     let draft = app.engine.memory_store().new_memory(&viewer, new.scope.unwrap_or_default(), new.content);
     let memory = MemoryEntry {
         key: new.key.unwrap_or_default(),
@@ -234,65 +238,74 @@ pub async fn store(
     Ok((StatusCode::CREATED, Json(stored.into())))
 }
 
-async fn search(app: &AppState, words: &str, which: &Which) -> Result<Json<Memories>> {
+async fn search_memories(app: &AppState, words: &str, which: &ListMemoriesQuery) -> Result<Json<MemoryList>> {
     if which.scope.is_some() || which.kind.is_some() || which.cursor.is_some() {
-        return Err(Error::invalid("q", "it goes with agent, session and limit only"));
+        return Err(Error::invalid_field("q", "it goes with agent, session and limit only"));
     }
     let viewer = match (&which.agent, &which.session) {
-        (Some(agent), session) => Some(viewer(app, agent.clone(), session.clone()).await?),
+        (Some(agent), session) => Some(memory_viewer(app, agent.clone(), session.clone()).await?),
         (None, None) => None,
-        (None, Some(_)) => return Err(Error::invalid("session", "it needs an agent beside it")),
+        (None, Some(_)) => return Err(Error::invalid_field("session", "it needs an agent beside it")),
     };
-    let limit = page_size(which.limit, 10)?.min(MOST_FOUND);
+    let limit = page_size(which.limit, 10)?.min(MAX_SEARCH_RESULTS);
     let search = MemorySearch { viewer: viewer.as_ref(), text: words, limit };
     let (found, words_only) = app.engine.memory_store().search(&search).await?;
-    let listed = |(memory, score): (MemoryEntry, f64)| Listed { score: Some(score), memory: memory.into() };
-    Ok(Json(Memories { memories: found.into_iter().map(listed).collect(), words_only, next_cursor: None }))
+    let listed =
+        |(memory, score): (MemoryEntry, f64)| MemoryListItem { score: Some(score), memory: memory.into() };
+    Ok(Json(MemoryList { memories: found.into_iter().map(listed).collect(), words_only, next_cursor: None }))
 }
 
-async fn viewer(app: &AppState, agent: AgentId, session: Option<SessionKey>) -> Result<MemoryViewer> {
+async fn memory_viewer(app: &AppState, agent: AgentId, session: Option<SessionKey>) -> Result<MemoryViewer> {
     let spec = app.engine.load_agent(&agent).await?.spec;
     let session = session.unwrap_or_else(|| SessionKey::main(&agent));
     Ok(MemoryViewer::for_session(&agent, &session, &spec.context_policy))
 }
 
 /// Brings memories in as they were listed. One of the same owner and key is replaced.
-#[utoipa::path(post, path = "/memory/import", tag = "memory", request_body = Import, responses((status = 200, body = Imported)))]
-pub async fn import(State(app): State<AppState>, Body(import): Body<Import>) -> Result<Json<Imported>> {
-    if import.memories.len() > MOST_IMPORTED {
-        return Err(Error::InvalidBody(format!("at most {MOST_IMPORTED} memories are taken at once")));
+#[utoipa::path(post, path = "/memory/import", tag = "memory", request_body = MemoryImport, responses((status = 200, body = MemoryImportResult)))]
+pub async fn import_memories(
+    State(app): State<AppState>,
+    JsonBody(import): JsonBody<MemoryImport>,
+) -> Result<Json<MemoryImportResult>> {
+    if import.memories.len() > MAX_IMPORTED_MEMORIES {
+        return Err(Error::InvalidBody(format!(
+            "at most {MAX_IMPORTED_MEMORIES} memories are taken at once"
+        )));
     }
     let memories: Vec<MemoryEntry> = import.memories.into_iter().map(MemoryEntry::from).collect();
     let stored = app.engine.memory_store().put_memories(memories).await?.len();
-    Ok(Json(Imported { stored }))
+    Ok(Json(MemoryImportResult { stored }))
 }
 
 /// One memory.
 #[utoipa::path(get, path = "/memory/{id}", tag = "memory", params(("id" = String, Path)), responses((status = 200, body = MemoryView)))]
-pub async fn show(State(app): State<AppState>, Id(id): Id) -> Result<Json<MemoryView>> {
+pub async fn show_memory(State(app): State<AppState>, PathId(id): PathId) -> Result<Json<MemoryView>> {
     Ok(Json(app.engine.memory_store().get(&MemoryId::new(id)).await?.into()))
 }
 
 /// Forgets one memory.
 #[utoipa::path(delete, path = "/memory/{id}", tag = "memory", params(("id" = String, Path)), responses((status = 204)))]
-pub async fn forget(State(app): State<AppState>, Id(id): Id) -> Result<StatusCode> {
+pub async fn forget_memory(State(app): State<AppState>, PathId(id): PathId) -> Result<StatusCode> {
     app.engine.memory_store().forget_memory(&MemoryId::new(id)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Forgets all that an agent or a session brought.
-#[utoipa::path(delete, path = "/memory", tag = "memory", params(Whose), responses((status = 200, body = Forgotten)))]
-pub async fn forget_all(State(app): State<AppState>, Query(whose): Query<Whose>) -> Result<Json<Forgotten>> {
+#[utoipa::path(delete, path = "/memory", tag = "memory", params(MemoryOwnerQuery), responses((status = 200, body = ForgetResult)))]
+pub async fn forget_memories(
+    State(app): State<AppState>,
+    QueryParams(whose): QueryParams<MemoryOwnerQuery>,
+) -> Result<Json<ForgetResult>> {
     if whose.agent.is_none() && whose.session.is_none() {
-        return Err(Error::invalid("query", "name an agent or a session"));
+        return Err(Error::invalid_field("query", "name an agent or a session"));
     }
     let forgotten = app.engine.memory_store().forget_all(whose.agent, whose.session, whose.scope).await?;
-    Ok(Json(Forgotten { forgotten }))
+    Ok(Json(ForgetResult { forgotten }))
 }
 
 /// How many memories there are, and how they are found.
 #[utoipa::path(get, path = "/memory/status", tag = "memory", responses((status = 200, body = MemoryStatus)))]
-pub async fn status(State(app): State<AppState>) -> Result<Json<MemoryStatus>> {
+pub async fn memory_status(State(app): State<AppState>) -> Result<Json<MemoryStatus>> {
     let standing = app.engine.memory_store().status().await?;
     Ok(Json(MemoryStatus {
         memories: standing.memories,

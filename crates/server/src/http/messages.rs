@@ -14,18 +14,18 @@ use polyclaw_engine::ingress::{AcceptedMessage, IngressMessage};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::access::May;
+use crate::access::AccessLevel;
 use crate::error::{Error, Result};
-use crate::extract::{Body, Key, MAX_MESSAGE, Query};
-use crate::http::attachments::{self, Attachment};
-use crate::http::usage::Tokens;
+use crate::extract::{JsonBody, MAX_MESSAGE_BYTES, QueryParams, SessionKeyPath};
+use crate::http::attachments::{self, AttachmentBody};
+use crate::http::usage::TokenUsageView;
 use crate::state::AppState;
 
-pub const LONGEST_WAIT_S: f64 = 600.0;
+pub const MAX_WAIT_SECONDS: f64 = 600.0;
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Message {
+pub struct NewSessionMessage {
     pub text: String,
     /// Whose session it becomes, if there is none yet; else the key's agent, else whom the bindings name.
     #[schema(value_type = Option<String>)]
@@ -34,7 +34,7 @@ pub struct Message {
     pub idempotency_key: Option<String>,
     /// At most 20; the whole request has at most 32 MB.
     #[serde(default)]
-    pub attachments: Vec<Attachment>,
+    pub attachments: Vec<AttachmentBody>,
     /// Where the person sits: `web` (default), `cli` or `api`.
     pub channel: Option<String>,
     /// The answer also goes where people read this session on a chat platform.
@@ -45,25 +45,25 @@ pub struct Message {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Wait {
+pub struct WaitQuery {
     /// Seconds to wait for the answer, at most 600.
     wait: Option<f64>,
 }
 
-impl Wait {
-    pub fn limit(&self) -> Result<Option<Duration>> {
+impl WaitQuery {
+    pub fn wait_limit(&self) -> Result<Option<Duration>> {
         match self.wait {
             None => Ok(None),
-            Some(seconds) if (0.0..=LONGEST_WAIT_S).contains(&seconds) => {
+            Some(seconds) if (0.0..=MAX_WAIT_SECONDS).contains(&seconds) => {
                 Ok(Some(Duration::from_secs_f64(seconds)))
             }
-            Some(_) => Err(Error::invalid("wait", "must be a number of seconds from 0 to 600")),
+            Some(_) => Err(Error::invalid_field("wait", "must be a number of seconds from 0 to 600")),
         }
     }
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Receipt {
+pub struct SessionMessageReceipt {
     #[schema(value_type = String)]
     message_id: MessageId,
     #[schema(value_type = String)]
@@ -76,11 +76,11 @@ pub struct Receipt {
     waiting: bool,
     /// Only with `wait`, once the turn is done.
     #[serde(skip_serializing_if = "Option::is_none")]
-    reply: Option<Reply>,
+    reply: Option<TurnReply>,
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Reply {
+pub struct TurnReply {
     #[schema(value_type = Option<String>)]
     message_id: Option<MessageId>,
     text: String,
@@ -91,10 +91,10 @@ pub struct Reply {
     /// `length` if the model ran out of room before it was done; null otherwise.
     finish_reason: Option<&'static str>,
     model: Option<String>,
-    usage: Tokens,
+    usage: TokenUsageView,
 }
 
-impl From<AcceptedMessage> for Receipt {
+impl From<AcceptedMessage> for SessionMessageReceipt {
     fn from(accepted: AcceptedMessage) -> Self {
         Self {
             message_id: accepted.message_id,
@@ -107,7 +107,7 @@ impl From<AcceptedMessage> for Receipt {
     }
 }
 
-impl From<TurnAnswer> for Reply {
+impl From<TurnAnswer> for TurnReply {
     fn from(answer: TurnAnswer) -> Self {
         Self {
             message_id: answer.message_id,
@@ -124,31 +124,31 @@ impl From<TurnAnswer> for Reply {
 /// Says something in a session, which is made if there is none.
 #[utoipa::path(
     post, path = "/sessions/{key}/messages", tag = "sessions",
-    params(("key" = String, Path, description = "Session key, percent-encoded"), Wait),
-    request_body = Message,
+    params(("key" = String, Path, description = "Session key, percent-encoded"), WaitQuery),
+    request_body = NewSessionMessage,
     responses(
-        (status = 202, description = "Accepted: it will be answered whatever dies", body = Receipt),
-        (status = 200, description = "Answered, if `wait` was given", body = Receipt),
+        (status = 202, description = "Accepted: it will be answered whatever dies", body = SessionMessageReceipt),
+        (status = 200, description = "Answered, if `wait` was given", body = SessionMessageReceipt),
     )
 )]
-pub async fn send(
+pub async fn send_message(
     State(app): State<AppState>,
-    by: May,
-    Key(key): Key,
-    Query(wait): Query<Wait>,
-    Body(message): Body<Message, MAX_MESSAGE>,
-) -> Result<(StatusCode, Json<Receipt>)> {
-    let limit = wait.limit()?;
-    let inbound = inbound(&app, by, key, message).await?;
-    deliver(&app, inbound, limit).await
+    by: AccessLevel,
+    SessionKeyPath(key): SessionKeyPath,
+    QueryParams(wait): QueryParams<WaitQuery>,
+    JsonBody(message): JsonBody<NewSessionMessage, MAX_MESSAGE_BYTES>,
+) -> Result<(StatusCode, Json<SessionMessageReceipt>)> {
+    let limit = wait.wait_limit()?;
+    let inbound = to_inbound(&app, by, key, message).await?;
+    accept_and_wait(&app, inbound, limit).await
 }
 
 /// Accepts a message and, if asked to, waits for its answer.
-pub async fn deliver(
+pub async fn accept_and_wait(
     app: &AppState,
     inbound: IngressMessage,
     limit: Option<Duration>,
-) -> Result<(StatusCode, Json<Receipt>)> {
+) -> Result<(StatusCode, Json<SessionMessageReceipt>)> {
     let inbound = app.engine.resolve_addressee(inbound).await?;
     let Some(limit) = limit else {
         let accepted = app.engine.submit_message(inbound).await?;
@@ -163,12 +163,12 @@ pub async fn deliver(
         false => app.engine.wait_for_answer(session, turn, limit).await?,
     };
     let status = if answer.is_some() { StatusCode::OK } else { StatusCode::ACCEPTED };
-    let receipt = Receipt { reply: answer.map(Reply::from), ..accepted.into() };
+    let receipt = SessionMessageReceipt { reply: answer.map(TurnReply::from), ..accepted.into() };
     Ok((status, Json(receipt)))
 }
 
 /// Asked as if from there, so that it is answered there: by the outbox, whatever dies.
-async fn conversation(app: &AppState, key: &SessionKey) -> Result<ChatAddress> {
+async fn reply_address(app: &AppState, key: &SessionKey) -> Result<ChatAddress> {
     let found = match app.engine.session_conversation(key).await {
         Err(polyclaw_engine::Error::UnknownSession(_)) => None,
         found => found?,
@@ -184,15 +184,20 @@ async fn conversation(app: &AppState, key: &SessionKey) -> Result<ChatAddress> {
     })
 }
 
-pub async fn inbound(app: &AppState, by: May, key: SessionKey, message: Message) -> Result<IngressMessage> {
+pub async fn to_inbound(
+    app: &AppState,
+    by: AccessLevel,
+    key: SessionKey,
+    message: NewSessionMessage,
+) -> Result<IngressMessage> {
     let channel = message.channel.as_deref().unwrap_or("web");
     if !PULL_CHANNELS.contains(&channel) {
-        return Err(Error::invalid("channel", "must be web, cli or api"));
+        return Err(Error::invalid_field("channel", "must be web, cli or api"));
     }
     let bound = || app.engine.agent_by_bindings(channel, "default", key.as_str());
     let agent = message.agent.or_else(|| key.agent_id()).unwrap_or_else(bound);
     let address = match message.deliver {
-        true => conversation(app, &key).await?,
+        true => reply_address(app, &key).await?,
         false => ChatAddress {
             channel: channel.to_owned(),
             account: "default".to_owned(),
@@ -205,7 +210,7 @@ pub async fn inbound(app: &AppState, by: May, key: SessionKey, message: Message)
     by.authority().write_to_meta(&mut meta);
     Ok(IngressMessage {
         meta,
-        parts: attachments::take(message.attachments)?,
+        parts: attachments::parse_attachments(message.attachments)?,
         idempotency_key: message.idempotency_key,
         ..IngressMessage::from_person(key, agent, address, message.text)
     })

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
-pub struct Models {
+pub struct ModelList {
     models: Vec<ModelView>,
     /// Used by agents that name none of their own.
     #[schema(value_type = Option<String>)]
@@ -38,10 +38,10 @@ impl From<ModelInfo> for ModelView {
     }
 }
 
-#[utoipa::path(get, path = "/models", tag = "agents", responses((status = 200, body = Models)))]
-pub async fn list(State(app): State<AppState>) -> Json<Models> {
+#[utoipa::path(get, path = "/models", tag = "agents", responses((status = 200, body = ModelList)))]
+pub async fn list_models(State(app): State<AppState>) -> Json<ModelList> {
     let models = app.engine.provider().list_models().await;
-    Json(Models {
+    Json(ModelList {
         models: models.into_iter().map(ModelView::from).collect(),
         default_model: app.engine.settings().default_model.clone(),
         in_use: app.engine.settings().no_model_hint.clone(),

@@ -14,47 +14,59 @@ use polyclaw_engine::{AgentTurns, TURN_BUCKETS_MS};
 use polyclaw_store::jobs;
 
 use super::delegations;
-use crate::metrics::{Metrics, head, resident_bytes};
+use crate::metrics::{HttpMetrics, render_metric_head, resident_bytes};
 use crate::state::AppState;
 
 /// Counters of this process.
 #[utoipa::path(get, path = "/metrics", tag = "instance", responses((status = 200, description = "Prometheus text", body = String, content_type = "text/plain")))]
-pub async fn metrics(
+pub async fn show_metrics(
     State(app): State<AppState>,
-    Extension(metrics): Extension<Arc<Metrics>>,
+    Extension(metrics): Extension<Arc<HttpMetrics>>,
 ) -> impl IntoResponse {
     let mut out = String::with_capacity(16 * 1024);
-    turns(&mut out, &app.engine.hub.counters());
-    agents(&mut out, &app.engine.agent_turns());
+    render_turns(&mut out, &app.engine.hub.counters());
+    render_agents(&mut out, &app.engine.agent_turns());
     // With the database away there is no depth to tell; the rest still counts.
     if let Ok(depth) = app.engine.db().read(jobs::count_by_state).await {
-        head(&mut out, "polyclaw_turns", "gauge", "Turns that wait or run, over all nodes.");
+        render_metric_head(&mut out, "polyclaw_turns", "gauge", "Turns that wait or run, over all nodes.");
         for state in ["queued", "running"] {
             let count = depth.iter().find(|(name, _)| name == state).map_or(0, |(_, count)| *count);
             let _ = writeln!(out, "polyclaw_turns{{state=\"{state}\"}} {count}");
         }
     }
     if let Ok(pairs) = app.engine.list_delegations().await {
-        delegations::render(&mut out, &pairs);
+        delegations::render_metrics(&mut out, &pairs);
     }
     let store_errors = metrics.store_errors.load(Ordering::Relaxed);
-    one(&mut out, "polyclaw_store_errors_total", "counter", "Calls the database failed.", store_errors);
+    render_metric(
+        &mut out,
+        "polyclaw_store_errors_total",
+        "counter",
+        "Calls the database failed.",
+        store_errors,
+    );
     let sockets = metrics.sockets.load(Ordering::Relaxed);
-    one(&mut out, "polyclaw_sockets", "gauge", "Open WebSockets.", sockets);
+    render_metric(&mut out, "polyclaw_sockets", "gauge", "Open WebSockets.", sockets);
     let dropped = app.engine.settings().telemetry.dropped_spans();
-    one(&mut out, "polyclaw_spans_dropped_total", "counter", "Spans no collector took.", dropped);
+    render_metric(&mut out, "polyclaw_spans_dropped_total", "counter", "Spans no collector took.", dropped);
     let uptime = app.engine.now().since(app.started) / 1000;
-    one(&mut out, "polyclaw_uptime_seconds", "gauge", "Since the start.", uptime);
+    render_metric(&mut out, "polyclaw_uptime_seconds", "gauge", "Since the start.", uptime);
     if let Some(bytes) = resident_bytes() {
-        one(&mut out, "process_resident_memory_bytes", "gauge", "Memory in use.", bytes);
+        render_metric(&mut out, "process_resident_memory_bytes", "gauge", "Memory in use.", bytes);
     }
-    metrics.render(&mut out);
+    metrics.render_metrics(&mut out);
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], out)
 }
 
-fn turns(out: &mut String, counters: &HubCounters) {
-    one(out, "polyclaw_messages_accepted_total", "counter", "Messages made durable.", counters.accepted);
-    head(out, "polyclaw_turns_ended_total", "counter", "Turns by how they ended.");
+fn render_turns(out: &mut String, counters: &HubCounters) {
+    render_metric(
+        out,
+        "polyclaw_messages_accepted_total",
+        "counter",
+        "Messages made durable.",
+        counters.accepted,
+    );
+    render_metric_head(out, "polyclaw_turns_ended_total", "counter", "Turns by how they ended.");
     let ended = [
         ("done", counters.done),
         ("failed", counters.failed),
@@ -64,17 +76,22 @@ fn turns(out: &mut String, counters: &HubCounters) {
     for (state, count) in ended {
         let _ = writeln!(out, "polyclaw_turns_ended_total{{state=\"{state}\"}} {count}");
     }
-    head(out, "polyclaw_tokens_total", "counter", "Tokens of ended turns whose provider told them.");
+    render_metric_head(
+        out,
+        "polyclaw_tokens_total",
+        "counter",
+        "Tokens of ended turns whose provider told them.",
+    );
     let _ = writeln!(out, "polyclaw_tokens_total{{kind=\"input\"}} {}", counters.input_tokens);
     let _ = writeln!(out, "polyclaw_tokens_total{{kind=\"output\"}} {}", counters.output_tokens);
-    one(out, "polyclaw_watchers", "gauge", "Readers of live frames.", counters.watchers);
+    render_metric(out, "polyclaw_watchers", "gauge", "Readers of live frames.", counters.watchers);
 }
 
 /// Latency and throughput by agent.
-fn agents(out: &mut String, agents: &BTreeMap<String, AgentTurns>) {
-    const TURNS: &str = "polyclaw_agent_turns_ended_total";
-    const TOOK: &str = "polyclaw_agent_turn_seconds";
-    head(out, TURNS, "counter", "Turns by agent and how they ended.");
+fn render_agents(out: &mut String, agents: &BTreeMap<String, AgentTurns>) {
+    const TURNS_ENDED_METRIC: &str = "polyclaw_agent_turns_ended_total";
+    const TURN_SECONDS_METRIC: &str = "polyclaw_agent_turn_seconds";
+    render_metric_head(out, TURNS_ENDED_METRIC, "counter", "Turns by agent and how they ended.");
     for (agent, turns) in agents {
         let ended = [
             ("done", turns.done),
@@ -83,29 +100,33 @@ fn agents(out: &mut String, agents: &BTreeMap<String, AgentTurns>) {
             ("steered", turns.steered),
         ];
         for (state, count) in ended {
-            let _ = writeln!(out, "{TURNS}{{agent=\"{agent}\",state=\"{state}\"}} {count}");
+            let _ = writeln!(out, "{TURNS_ENDED_METRIC}{{agent=\"{agent}\",state=\"{state}\"}} {count}");
         }
     }
-    head(out, TOOK, "histogram", "How long turns of each agent took.");
+    render_metric_head(out, TURN_SECONDS_METRIC, "histogram", "How long turns of each agent took.");
     for (agent, turns) in agents {
         let mut within = 0;
         for (bound, count) in TURN_BUCKETS_MS.iter().zip(turns.buckets) {
             within += count;
             let (whole, rest) = (bound / 1_000, bound % 1_000);
-            let _ = writeln!(out, "{TOOK}_bucket{{agent=\"{agent}\",le=\"{whole}.{rest:03}\"}} {within}");
+            let _ = writeln!(
+                out,
+                "{TURN_SECONDS_METRIC}_bucket{{agent=\"{agent}\",le=\"{whole}.{rest:03}\"}} {within}"
+            );
         }
-        let _ = writeln!(out, "{TOOK}_bucket{{agent=\"{agent}\",le=\"+Inf\"}} {}", turns.count);
+        let _ =
+            writeln!(out, "{TURN_SECONDS_METRIC}_bucket{{agent=\"{agent}\",le=\"+Inf\"}} {}", turns.count);
         let _ = writeln!(
             out,
-            "{TOOK}_sum{{agent=\"{agent}\"}} {}.{:03}",
+            "{TURN_SECONDS_METRIC}_sum{{agent=\"{agent}\"}} {}.{:03}",
             turns.sum_ms / 1_000,
             turns.sum_ms % 1_000
         );
-        let _ = writeln!(out, "{TOOK}_count{{agent=\"{agent}\"}} {}", turns.count);
+        let _ = writeln!(out, "{TURN_SECONDS_METRIC}_count{{agent=\"{agent}\"}} {}", turns.count);
     }
 }
 
-fn one(out: &mut String, name: &str, kind: &str, help: &str, value: impl Display) {
-    head(out, name, kind, help);
+fn render_metric(out: &mut String, name: &str, kind: &str, help: &str, value: impl Display) {
+    render_metric_head(out, name, kind, help);
     let _ = writeln!(out, "{name} {value}");
 }

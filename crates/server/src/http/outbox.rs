@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::Result;
-use crate::extract::{Id, Query};
-use crate::paging::{Paging, Place};
+use crate::extract::{PathId, QueryParams};
+use crate::paging::{PagePosition, PageRequest};
 use crate::state::AppState;
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Which {
+pub struct ListOutboxQuery {
     /// `pending`, `sending`, `sent`, `unknown` or `failed`.
     #[param(value_type = Option<String>)]
     state: Option<OutboxState>,
@@ -32,14 +32,14 @@ pub struct Which {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Outbox {
-    outbox: Vec<ParcelView>,
+pub struct OutboxList {
+    outbox: Vec<OutboxMessageView>,
     /// Null on the last page.
     next_cursor: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct ParcelView {
+pub struct OutboxMessageView {
     #[schema(value_type = String)]
     id: OutboxId,
     #[schema(value_type = String)]
@@ -64,7 +64,7 @@ pub struct ParcelView {
     updated_at: Millis,
 }
 
-impl From<OutboxMessage> for ParcelView {
+impl From<OutboxMessage> for OutboxMessageView {
     fn from(parcel: OutboxMessage) -> Self {
         Self {
             id: parcel.id,
@@ -85,26 +85,35 @@ impl From<OutboxMessage> for ParcelView {
 }
 
 /// Oldest first.
-#[utoipa::path(get, path = "/outbox", tag = "outbox", params(Which), responses((status = 200, body = Outbox)))]
-pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Result<Json<Outbox>> {
-    let paging = Paging::of("outbox", which.limit, which.cursor.as_deref())?;
-    let (after, limit) = (paging.after.clone().unwrap_or_default().id, paging.wanted());
+#[utoipa::path(get, path = "/outbox", tag = "outbox", params(ListOutboxQuery), responses((status = 200, body = OutboxList)))]
+pub async fn list_outbox(
+    State(app): State<AppState>,
+    QueryParams(which): QueryParams<ListOutboxQuery>,
+) -> Result<Json<OutboxList>> {
+    let paging = PageRequest::from_query("outbox", which.limit, which.cursor.as_deref())?;
+    let (after, limit) = (paging.after.clone().unwrap_or_default().id, paging.row_limit());
     let read = move |tx: &mut Tx<'_>| outbox::list(tx, which.state, &after, limit);
     let mut found = app.engine.db().read(read).await?;
-    let next_cursor = paging.cut(&mut found, |parcel| Place { at: 0, id: parcel.id.to_string() });
-    Ok(Json(Outbox { outbox: found.into_iter().map(ParcelView::from).collect(), next_cursor }))
+    let next_cursor = paging.cut_page(&mut found, |parcel| PagePosition { at: 0, id: parcel.id.to_string() });
+    Ok(Json(OutboxList { outbox: found.into_iter().map(OutboxMessageView::from).collect(), next_cursor }))
 }
 
 /// Sends a held message again: it may arrive twice.
-#[utoipa::path(post, path = "/outbox/{id}/resend", tag = "outbox", params(("id" = String, Path)), responses((status = 200, body = ParcelView)))]
-pub async fn resend(State(app): State<AppState>, Id(id): Id) -> Result<Json<ParcelView>> {
+#[utoipa::path(post, path = "/outbox/{id}/resend", tag = "outbox", params(("id" = String, Path)), responses((status = 200, body = OutboxMessageView)))]
+pub async fn resend_outbox_message(
+    State(app): State<AppState>,
+    PathId(id): PathId,
+) -> Result<Json<OutboxMessageView>> {
     let parcel = app.engine.resend_message(&OutboxId::new(id)).await?;
     Ok(Json(parcel.into()))
 }
 
 /// Gives a held message up.
-#[utoipa::path(post, path = "/outbox/{id}/dismiss", tag = "outbox", params(("id" = String, Path)), responses((status = 200, body = ParcelView)))]
-pub async fn dismiss(State(app): State<AppState>, Id(id): Id) -> Result<Json<ParcelView>> {
+#[utoipa::path(post, path = "/outbox/{id}/dismiss", tag = "outbox", params(("id" = String, Path)), responses((status = 200, body = OutboxMessageView)))]
+pub async fn dismiss_outbox_message(
+    State(app): State<AppState>,
+    PathId(id): PathId,
+) -> Result<Json<OutboxMessageView>> {
     let parcel = app.engine.dismiss_message(&OutboxId::new(id)).await?;
     Ok(Json(parcel.into()))
 }

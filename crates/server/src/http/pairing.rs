@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::Result;
-use crate::extract::{Body, Query};
+use crate::extract::{JsonBody, QueryParams};
 use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
-pub struct Pairings {
+pub struct PairingList {
     pairings: Vec<PairingView>,
 }
 
@@ -54,7 +54,7 @@ impl From<Pairing> for PairingView {
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Approval {
+pub struct ApprovePairingBody {
     /// As the stranger shows it, in any case.
     code: String,
 }
@@ -62,7 +62,7 @@ pub struct Approval {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Whom {
+pub struct RevokePairingBody {
     channel: String,
     account: String,
     /// The platform's id of whoever was let in, or waits.
@@ -70,26 +70,26 @@ pub struct Whom {
 }
 
 /// Those who wait, then those who were let in.
-#[utoipa::path(get, path = "/pairing", tag = "channels", responses((status = 200, body = Pairings)))]
-pub async fn list(State(app): State<AppState>) -> Result<Json<Pairings>> {
+#[utoipa::path(get, path = "/pairing", tag = "channels", responses((status = 200, body = PairingList)))]
+pub async fn list_pairings(State(app): State<AppState>) -> Result<Json<PairingList>> {
     let listed = app.engine.list_pairings().await?;
-    Ok(Json(Pairings { pairings: listed.into_iter().map(PairingView::from).collect() }))
+    Ok(Json(PairingList { pairings: listed.into_iter().map(PairingView::from).collect() }))
 }
 
 /// Lets in whoever was told a code. It counts once, for an hour.
-#[utoipa::path(post, path = "/pairing", tag = "channels", request_body = Approval, responses((status = 200, body = PairingView)))]
-pub async fn approve(
+#[utoipa::path(post, path = "/pairing", tag = "channels", request_body = ApprovePairingBody, responses((status = 200, body = PairingView)))]
+pub async fn approve_pairing(
     State(app): State<AppState>,
-    Body(approval): Body<Approval>,
+    JsonBody(approval): JsonBody<ApprovePairingBody>,
 ) -> Result<Json<PairingView>> {
     Ok(Json(app.engine.approve_pairing(&approval.code).await?.into()))
 }
 
 /// Takes somebody's access or code away.
-#[utoipa::path(delete, path = "/pairing", tag = "channels", params(Whom), responses((status = 204)))]
-pub async fn revoke(
+#[utoipa::path(delete, path = "/pairing", tag = "channels", params(RevokePairingBody), responses((status = 204)))]
+pub async fn revoke_pairing(
     State(app): State<AppState>,
-    Query(Whom { channel, account, sender }): Query<Whom>,
+    QueryParams(RevokePairingBody { channel, account, sender }): QueryParams<RevokePairingBody>,
 ) -> Result<StatusCode> {
     app.engine.revoke_pairing(PairingSender { channel, account, id: sender }).await?;
     Ok(StatusCode::NO_CONTENT)

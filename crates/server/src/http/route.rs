@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::error::{Error, Result};
-use crate::extract::Body;
-use crate::http::tools::Ruled;
+use crate::extract::JsonBody;
+use crate::http::tools::ToolPolicyView;
 use crate::state::AppState;
 
 /// A message as a channel would report it.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Arriving {
+pub struct ExplainRouteBody {
     /// The channel it comes by, such as `telegram`.
     channel: String,
     /// The account it comes to; the channel's default account if left out.
@@ -66,7 +66,7 @@ pub struct RouteExplanation {
     /// The model it would ask first; null where none is known.
     model: Option<String>,
     /// Every tool there is, and whether it has it.
-    tools: Vec<Ruled>,
+    tools: Vec<ToolPolicyView>,
     /// `admitted`, `pair` (a stranger is told a code), or why it is ignored.
     admission: &'static str,
     /// What decided: `broadcast`, `prefix`, `focus`, `active`, `binding`, `classifier`, `hook` or `default`; null
@@ -94,7 +94,7 @@ pub struct AnswererView {
     session_key: SessionKey,
     /// The model it would ask first; null where none is known.
     model: Option<String>,
-    tools: Vec<Ruled>,
+    tools: Vec<ToolPolicyView>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -116,7 +116,7 @@ impl From<AnsweringAgent> for AnswererView {
             agent_id: answerer.agent,
             session_key: answerer.session,
             model: answerer.model.map(|model| model.to_string()),
-            tools: answerer.tools.into_iter().map(Ruled::from).collect(),
+            tools: answerer.tools.into_iter().map(ToolPolicyView::from).collect(),
         }
     }
 }
@@ -159,25 +159,25 @@ impl From<inbound::InboundExplanation> for RouteExplanation {
 
 /// Who would answer a message: what decided, every binding with why it lost, the session, the model and the tools.
 /// By the code that decides; nothing is changed and no model asked.
-#[utoipa::path(post, path = "/route/explain", tag = "channels", request_body = Arriving, responses((status = 200, body = RouteExplanation)))]
-pub async fn explain(
+#[utoipa::path(post, path = "/route/explain", tag = "channels", request_body = ExplainRouteBody, responses((status = 200, body = RouteExplanation)))]
+pub async fn explain_route(
     State(app): State<AppState>,
-    Body(arriving): Body<Arriving>,
+    JsonBody(arriving): JsonBody<ExplainRouteBody>,
 ) -> Result<Json<RouteExplanation>> {
     if arriving.peer.id.is_empty() {
         return Err(Error::InvalidBody("peer.id: a conversation has a name".to_owned()));
     }
-    let letter = letter(&app, arriving);
+    let letter = to_inbound_message(&app, arriving);
     let address = &letter.address;
     let hook = app.hooks.get(&address.account).filter(|_| address.channel == WEBHOOK_CHANNEL);
     let Some(hook) = hook else {
         return Ok(Json(app.engine.explain_route(&letter).await?.into()));
     };
-    let hooked = hook.hooked(&app, address)?;
+    let hooked = hook.resolve_target(&app, address)?;
     Ok(Json(app.engine.explain_hook(&hooked, &letter).await?.into()))
 }
 
-fn letter(app: &AppState, told: Arriving) -> InboundMessage {
+fn to_inbound_message(app: &AppState, told: ExplainRouteBody) -> InboundMessage {
     let settings = app.engine.settings();
     let default = || settings.inbound.default_account(&told.channel).to_owned();
     let account = told.account_id.unwrap_or_else(default);

@@ -10,16 +10,16 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::{Error, Result};
-use crate::extract::{Id, Query};
+use crate::extract::{PathId, QueryParams};
 use crate::state::AppState;
 
-const LISTED: usize = 100;
-const MOST: usize = 1_000;
+const DEFAULT_LISTED_RUNS: usize = 100;
+const MAX_LISTED_RUNS: usize = 1_000;
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Which {
+pub struct ListRunsQuery {
     /// The session that asked for them, the newest first.
     #[param(value_type = Option<String>)]
     owner: Option<SessionKey>,
@@ -30,7 +30,7 @@ pub struct Which {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Runs {
+pub struct RunList {
     runs: Vec<RunView>,
 }
 
@@ -96,25 +96,28 @@ impl From<SubagentRun> for RunView {
 }
 
 /// Name `owner` or `held`.
-#[utoipa::path(get, path = "/runs", tag = "sessions", params(Which), responses((status = 200, body = Runs)))]
-pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Result<Json<Runs>> {
-    let limit = which.limit.unwrap_or(LISTED).clamp(1, MOST);
+#[utoipa::path(get, path = "/runs", tag = "sessions", params(ListRunsQuery), responses((status = 200, body = RunList)))]
+pub async fn list_runs(
+    State(app): State<AppState>,
+    QueryParams(which): QueryParams<ListRunsQuery>,
+) -> Result<Json<RunList>> {
+    let limit = which.limit.unwrap_or(DEFAULT_LISTED_RUNS).clamp(1, MAX_LISTED_RUNS);
     let found = match (&which.owner, which.held) {
         (Some(owner), _) => app.engine.list_runs(owner, limit).await?,
         (None, Some(true)) => app.engine.list_held_announces(limit).await?,
-        (None, _) => return Err(Error::invalid("owner", "name it, or held=true")),
+        (None, _) => return Err(Error::invalid_field("owner", "name it, or held=true")),
     };
-    Ok(Json(Runs { runs: found.into_iter().map(RunView::from).collect() }))
+    Ok(Json(RunList { runs: found.into_iter().map(RunView::from).collect() }))
 }
 
 /// At work or ended: its result can be asked for as long as its owner is there.
 #[utoipa::path(get, path = "/runs/{id}", tag = "sessions", params(("id" = String, Path)), responses((status = 200, body = RunView)))]
-pub async fn show(State(app): State<AppState>, Id(id): Id) -> Result<Json<RunView>> {
+pub async fn show_run(State(app): State<AppState>, PathId(id): PathId) -> Result<Json<RunView>> {
     Ok(Json(app.engine.find_run(&RunId::new(id)).await?.into()))
 }
 
 /// The announce of its end was read by a person: no turn is begun for it.
 #[utoipa::path(post, path = "/runs/{id}/dismiss", tag = "sessions", params(("id" = String, Path)), responses((status = 200, body = RunView)))]
-pub async fn dismiss(State(app): State<AppState>, Id(id): Id) -> Result<Json<RunView>> {
+pub async fn dismiss_run(State(app): State<AppState>, PathId(id): PathId) -> Result<Json<RunView>> {
     Ok(Json(app.engine.dismiss_announce(&RunId::new(id)).await?.into()))
 }

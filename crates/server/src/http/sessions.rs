@@ -17,8 +17,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::{Error, Result};
-use crate::extract::{Body, Key, Query};
-use crate::paging::{Paging, Place};
+use crate::extract::{JsonBody, QueryParams, SessionKeyPath};
+use crate::paging::{PagePosition, PageRequest};
 use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
@@ -71,17 +71,21 @@ pub struct SessionView {
 }
 
 impl SessionView {
-    fn read(tx: &mut Tx<'_>, session: Session) -> polyclaw_store::Result<Self> {
+    fn read_session(tx: &mut Tx<'_>, session: Session) -> polyclaw_store::Result<Self> {
         let load = jobs::session_load(tx, &session.key)?;
         let team = match team_of(tx, &session)? {
-            Some(team) => Some(InTeam { color: color_of(tx, &session)?, team }),
+            Some(team) => Some(SessionTeam { color: color_of(tx, &session)?, team }),
             None => None,
         };
         let used = usage::sum_by_session(tx, &session.key)?;
-        Ok(Self::of(session, load, (team, used.and_then(|used| used.total_tokens()))))
+        Ok(Self::from_session(session, load, (team, used.and_then(|used| used.total_tokens()))))
     }
 
-    fn of(session: Session, load: SessionLoad, (place, tokens): (Option<InTeam>, Option<i64>)) -> Self {
+    fn from_session(
+        session: Session,
+        load: SessionLoad,
+        (place, tokens): (Option<SessionTeam>, Option<i64>),
+    ) -> Self {
         let team = place.as_ref().map(|place| &place.team);
         Self {
             session_key: session.key,
@@ -113,7 +117,7 @@ impl SessionView {
 }
 
 /// A session's place in a team.
-struct InTeam {
+struct SessionTeam {
     team: Team,
     color: Option<&'static str>,
 }
@@ -137,7 +141,7 @@ fn team_of(tx: &mut Tx<'_>, session: &Session) -> polyclaw_store::Result<Option<
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Which {
+pub struct ListSessionsQuery {
     #[param(value_type = Option<String>)]
     agent: Option<AgentId>,
     /// `active` if not given; `archived` are sub-agents that ended some time ago.
@@ -153,7 +157,7 @@ pub struct Which {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Sessions {
+pub struct SessionList {
     sessions: Vec<SessionView>,
     /// Null on the last page.
     next_cursor: Option<String>,
@@ -168,18 +172,18 @@ pub struct NewSession {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Created {
+pub struct CreatedSession {
     #[schema(value_type = String)]
     session_key: SessionKey,
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Change {
+pub struct SessionPatch {
     #[schema(value_type = Option<String>)]
     active_agent_id: Option<AgentId>,
     /// `provider/model`; null goes back to the agent's own.
-    #[serde(default, deserialize_with = "present")]
+    #[serde(default, deserialize_with = "present_or_null")]
     #[schema(value_type = Option<String>)]
     model: Option<Option<ModelRef>>,
     /// Whether what is said here may leave by a channel.
@@ -189,7 +193,7 @@ pub struct Change {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Stopped {
+pub struct StopResult {
     #[schema(value_type = Option<String>)]
     turn_id: Option<TurnId>,
     interrupted_tasks: usize,
@@ -198,70 +202,80 @@ pub struct Stopped {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Queued {
+pub struct QueuedTurnView {
     #[schema(value_type = String)]
     turn_id: TurnId,
 }
 
 /// Tells `null` from an absent field.
-fn present<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Option<Option<ModelRef>>, D::Error> {
+fn present_or_null<'de, D: Deserializer<'de>>(
+    from: D,
+) -> std::result::Result<Option<Option<ModelRef>>, D::Error> {
     Option::deserialize(from).map(Some)
 }
 
 /// The newest first: those in which something happened last.
-#[utoipa::path(get, path = "/sessions", tag = "sessions", params(Which), responses((status = 200, body = Sessions)))]
-pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Result<Json<Sessions>> {
-    let paging = Paging::of("sessions", which.limit, which.cursor.as_deref())?;
+#[utoipa::path(get, path = "/sessions", tag = "sessions", params(ListSessionsQuery), responses((status = 200, body = SessionList)))]
+pub async fn list_sessions(
+    State(app): State<AppState>,
+    QueryParams(which): QueryParams<ListSessionsQuery>,
+) -> Result<Json<SessionList>> {
+    let paging = PageRequest::from_query("sessions", which.limit, which.cursor.as_deref())?;
     let after = paging.after.clone();
     let filter = sessions::SessionFilter {
         agent: which.agent,
         status: Some(which.status.unwrap_or(SessionStatus::Active)),
         owner: which.owner,
         after: after.map(|place| sessions::SessionCursor { updated_at: Millis(place.at), key: place.id }),
-        limit: paging.wanted(),
+        limit: paging.row_limit(),
     };
     let read = move |tx: &mut Tx<'_>| {
         let mut found = sessions::list(tx, &filter)?;
-        let next_cursor =
-            paging.cut(&mut found, |session| Place { at: session.updated_at.0, id: session.key.to_string() });
+        let next_cursor = paging.cut_page(&mut found, |session| PagePosition {
+            at: session.updated_at.0,
+            id: session.key.to_string(),
+        });
         let mut sessions = Vec::with_capacity(found.len());
         for session in found {
-            sessions.push(SessionView::read(tx, session)?);
+            sessions.push(SessionView::read_session(tx, session)?);
         }
-        Ok(Sessions { sessions, next_cursor })
+        Ok(SessionList { sessions, next_cursor })
     };
     Ok(Json(app.engine.db().read(read).await?))
 }
 
 /// A session nobody has spoken in yet.
-#[utoipa::path(post, path = "/sessions", tag = "sessions", request_body = NewSession, responses((status = 201, body = Created)))]
-pub async fn create(
+#[utoipa::path(post, path = "/sessions", tag = "sessions", request_body = NewSession, responses((status = 201, body = CreatedSession)))]
+pub async fn create_session(
     State(app): State<AppState>,
-    Body(new): Body<NewSession>,
-) -> Result<(StatusCode, Json<Created>)> {
+    JsonBody(new): JsonBody<NewSession>,
+) -> Result<(StatusCode, Json<CreatedSession>)> {
     let id = app.engine.next_id();
     let agent = new.agent.unwrap_or_else(|| app.engine.agent_by_bindings("web", "default", &id));
     let key = SessionKey::for_direct(&agent, "web", &id);
     let session = app.engine.create_session(&key, &agent, new.title).await?;
-    Ok((StatusCode::CREATED, Json(Created { session_key: session.key })))
+    Ok((StatusCode::CREATED, Json(CreatedSession { session_key: session.key })))
 }
 
 #[utoipa::path(get, path = "/sessions/{key}", tag = "sessions", params(("key" = String, Path)), responses((status = 200, body = SessionView)))]
-pub async fn show(State(app): State<AppState>, Key(key): Key) -> Result<Json<SessionView>> {
-    view(&app, &key).await
+pub async fn show_session(
+    State(app): State<AppState>,
+    SessionKeyPath(key): SessionKeyPath,
+) -> Result<Json<SessionView>> {
+    session_view(&app, &key).await
 }
 
-async fn view(app: &AppState, key: &SessionKey) -> Result<Json<SessionView>> {
+async fn session_view(app: &AppState, key: &SessionKey) -> Result<Json<SessionView>> {
     let session = app.engine.load_session(key).await?;
-    Ok(Json(app.engine.db().read(move |tx| SessionView::read(tx, session.clone())).await?))
+    Ok(Json(app.engine.db().read(move |tx| SessionView::read_session(tx, session.clone())).await?))
 }
 
 /// Takes effect at the next turn.
-#[utoipa::path(patch, path = "/sessions/{key}", tag = "sessions", params(("key" = String, Path)), request_body = Change, responses((status = 200, body = SessionView)))]
-pub async fn change(
+#[utoipa::path(patch, path = "/sessions/{key}", tag = "sessions", params(("key" = String, Path)), request_body = SessionPatch, responses((status = 200, body = SessionView)))]
+pub async fn update_session(
     State(app): State<AppState>,
-    Key(key): Key,
-    Body(change): Body<Change>,
+    SessionKeyPath(key): SessionKeyPath,
+    JsonBody(change): JsonBody<SessionPatch>,
 ) -> Result<Json<SessionView>> {
     let policies = (change.deliver_policy, change.send_policy);
     if change.active_agent_id.is_none() && change.model.is_none() && policies == (None, None) {
@@ -277,34 +291,46 @@ pub async fn change(
     if let Some(model) = change.model {
         app.engine.set_session_model(&key, model).await?;
     }
-    view(&app, &key).await
+    session_view(&app, &key).await
 }
 
 /// Deletes a session with all that was said in it.
 #[utoipa::path(delete, path = "/sessions/{key}", tag = "sessions", params(("key" = String, Path)), responses((status = 204)))]
-pub async fn delete(State(app): State<AppState>, Key(key): Key) -> Result<StatusCode> {
+pub async fn delete_session(
+    State(app): State<AppState>,
+    SessionKeyPath(key): SessionKeyPath,
+) -> Result<StatusCode> {
     app.engine.delete_session(&key).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Ends the running turn and gives up interrupted tasks.
-#[utoipa::path(post, path = "/sessions/{key}/stop", tag = "sessions", params(("key" = String, Path)), responses((status = 200, body = Stopped)))]
-pub async fn stop(State(app): State<AppState>, Key(key): Key) -> Result<Json<Stopped>> {
+#[utoipa::path(post, path = "/sessions/{key}/stop", tag = "sessions", params(("key" = String, Path)), responses((status = 200, body = StopResult)))]
+pub async fn stop_session(
+    State(app): State<AppState>,
+    SessionKeyPath(key): SessionKeyPath,
+) -> Result<Json<StopResult>> {
     let stopped = app.engine.stop_session(&key).await?;
     let engine::StopOutcome { turn, interrupted_tasks, children } = stopped;
-    Ok(Json(Stopped { turn_id: turn, interrupted_tasks, children }))
+    Ok(Json(StopResult { turn_id: turn, interrupted_tasks, children }))
 }
 
 /// A new conversation under the same key; the old one is kept.
 #[utoipa::path(post, path = "/sessions/{key}/new", tag = "sessions", params(("key" = String, Path)), responses((status = 200, body = SessionView)))]
-pub async fn renew(State(app): State<AppState>, Key(key): Key) -> Result<Json<SessionView>> {
+pub async fn reset_session(
+    State(app): State<AppState>,
+    SessionKeyPath(key): SessionKeyPath,
+) -> Result<Json<SessionView>> {
     app.engine.renew_session(&key).await?;
-    view(&app, &key).await
+    session_view(&app, &key).await
 }
 
 /// Folds old history into a summary, as a turn of its own.
-#[utoipa::path(post, path = "/sessions/{key}/compact", tag = "sessions", params(("key" = String, Path)), responses((status = 202, body = Queued)))]
-pub async fn compact(State(app): State<AppState>, Key(key): Key) -> Result<(StatusCode, Json<Queued>)> {
+#[utoipa::path(post, path = "/sessions/{key}/compact", tag = "sessions", params(("key" = String, Path)), responses((status = 202, body = QueuedTurnView)))]
+pub async fn compact_session(
+    State(app): State<AppState>,
+    SessionKeyPath(key): SessionKeyPath,
+) -> Result<(StatusCode, Json<QueuedTurnView>)> {
     let turn_id = app.engine.compact_session(&key).await?;
-    Ok((StatusCode::ACCEPTED, Json(Queued { turn_id })))
+    Ok((StatusCode::ACCEPTED, Json(QueuedTurnView { turn_id })))
 }

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::Result;
-use crate::extract::Query;
+use crate::extract::QueryParams;
 use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
-pub struct Skills {
+pub struct SkillList {
     skills: Vec<SkillView>,
 }
 
@@ -40,16 +40,19 @@ impl From<(Skill, SkillEligibility)> for SkillView {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Who {
+pub struct ListSkillsQuery {
     /// The agent; the default one if left out.
     #[param(value_type = Option<String>)]
     agent: Option<AgentId>,
 }
 
 /// Every skill an agent can find, and whether it has it.
-#[utoipa::path(get, path = "/skills", tag = "agents", params(Who), responses((status = 200, body = Skills)))]
-pub async fn list(State(app): State<AppState>, Query(who): Query<Who>) -> Result<Json<Skills>> {
+#[utoipa::path(get, path = "/skills", tag = "agents", params(ListSkillsQuery), responses((status = 200, body = SkillList)))]
+pub async fn list_skills(
+    State(app): State<AppState>,
+    QueryParams(who): QueryParams<ListSkillsQuery>,
+) -> Result<Json<SkillList>> {
     let agent = who.agent.unwrap_or_else(|| app.engine.settings().default_agent.clone());
     let found = app.engine.list_agent_skills(&agent).await?;
-    Ok(Json(Skills { skills: found.into_iter().map(SkillView::from).collect() }))
+    Ok(Json(SkillList { skills: found.into_iter().map(SkillView::from).collect() }))
 }

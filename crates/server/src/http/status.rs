@@ -12,20 +12,20 @@ use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = Counts)]
-pub struct Status {
+pub struct StatusView {
     sessions: i64,
     /// Turns that run, over all nodes.
     running: i64,
     /// Messages and interrupted tasks not yet taken up.
     waiting: i64,
     /// Unsafe settings, the gravest first.
-    warnings: Vec<Warning>,
+    warnings: Vec<SettingWarning>,
 }
 
 /// An unsafe setting.
 #[derive(Serialize, ToSchema)]
 #[schema(as = SafetyWarning)]
-pub struct Warning {
+pub struct SettingWarning {
     /// Stable, such as `running_as_root`.
     code: &'static str,
     message: String,
@@ -34,12 +34,13 @@ pub struct Warning {
 }
 
 /// How many sessions there are, and what goes on in them.
-#[utoipa::path(get, path = "/status", tag = "instance", responses((status = 200, body = Status)))]
-pub async fn counts(State(app): State<AppState>) -> Result<Json<Status>> {
+#[utoipa::path(get, path = "/status", tag = "instance", responses((status = 200, body = StatusView)))]
+pub async fn show_status(State(app): State<AppState>) -> Result<Json<StatusView>> {
     let counts = app.engine.db().read(sessions::get_counts).await?;
     let found = app.engine.safety_warnings().await?;
-    let view = |found: SafetyWarning| Warning { code: found.code, message: found.message, hint: found.hint };
-    Ok(Json(Status {
+    let view =
+        |found: SafetyWarning| SettingWarning { code: found.code, message: found.message, hint: found.hint };
+    Ok(Json(StatusView {
         sessions: counts.sessions,
         running: counts.running,
         waiting: counts.waiting,

@@ -16,16 +16,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::IntoParams;
 
-use crate::control::until::{End, Until};
+use crate::control::connection_lifetime::{ConnectionEnd, ConnectionLifetime};
 use crate::error::{Error, Result};
-use crate::extract::{Key, Query};
+use crate::extract::{QueryParams, SessionKeyPath};
 use crate::sse;
 use crate::state::AppState;
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct From {
+pub struct StreamQuery {
     /// A frame's number, or the `id` of an event of this stream; `Last-Event-ID` says the same.
     after: Option<String>,
     /// A one-time code of `POST /logins`, where no header can be sent.
@@ -36,43 +36,44 @@ pub struct From {
 
 /// A frame as readers see it.
 #[derive(Serialize, JsonSchema)]
-pub struct Shown<'a> {
+pub struct FrameView<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     #[serde(flatten)]
     frame: &'a HubFrame,
 }
 
-impl<'a> Shown<'a> {
-    pub fn of(frame: &'a HubFrame) -> Self {
+impl<'a> FrameView<'a> {
+    pub fn from_frame(frame: &'a HubFrame) -> Self {
         Self { kind: "event", frame }
     }
 }
 
 /// Where a reader wants to go on from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Position {
+pub struct StreamCursor {
     pub after: Option<u64>,
     pub epoch: Option<String>,
 }
 
-impl Position {
+impl StreamCursor {
     /// `17`, or `<epoch>-17` as event ids are written.
     fn parse(text: &str) -> Result<Self> {
         let (epoch, number) = match text.rsplit_once('-') {
             Some((epoch, number)) => (Some(epoch.to_owned()), number),
             None => (None, text),
         };
-        let after = number.parse().map_err(|_| Error::invalid("after", "must be the number of a frame"))?;
+        let after =
+            number.parse().map_err(|_| Error::invalid_field("after", "must be the number of a frame"))?;
         Ok(Self { after: Some(after), epoch })
     }
 }
 
 /// A watch, with what its reader missed. `None`: too old, or of another life of the server.
-pub fn open(
+pub fn watch_from(
     app: &AppState,
     key: &SessionKey,
-    from: &Position,
+    from: &StreamCursor,
 ) -> (Option<Vec<Arc<HubFrame>>>, HubSubscription) {
     let foreign = from.epoch.as_ref().is_some_and(|epoch| *epoch != app.epoch);
     match from.after {
@@ -87,36 +88,38 @@ pub fn open(
 
 /// Tells a reader what no frame can.
 #[derive(Serialize, JsonSchema)]
-pub struct Notice {
+pub struct ReaderNotice {
     #[serde(rename = "type")]
     kind: &'static str,
     /// Of the session that is watched; none where all are.
     #[serde(skip_serializing_if = "Option::is_none")]
     session_key: Option<SessionKey>,
-    event: Missed,
+    event: MissedFrames,
     message: &'static str,
 }
 
 #[derive(Clone, Copy, Serialize, JsonSchema)]
-pub enum Missed {
+pub enum MissedFrames {
     #[serde(rename = "replay.gap")]
     Gap,
     #[serde(rename = "reader.behind")]
     Behind,
 }
 
-impl Notice {
-    pub fn of(session_key: Option<SessionKey>, event: Missed) -> Self {
+impl ReaderNotice {
+    pub fn for_session(session_key: Option<SessionKey>, event: MissedFrames) -> Self {
         let message = match event {
-            Missed::Gap => "some frames are no longer kept: read the transcript again",
-            Missed::Behind => "this reader fell too far behind: subscribe again from the last number it saw",
+            MissedFrames::Gap => "some frames are no longer kept: read the transcript again",
+            MissedFrames::Behind => {
+                "this reader fell too far behind: subscribe again from the last number it saw"
+            }
         };
         Self { kind: "event", session_key, event, message }
     }
 }
 
 /// All that a reader of sessions is told, as the document has it.
-pub fn schema() -> Value {
+pub fn frame_schema() -> Value {
     let of = |one: schemars::Schema| {
         let mut one = one.to_value();
         one.as_object_mut().map(|one| one.remove("$schema"));
@@ -125,38 +128,42 @@ pub fn schema() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let mut generator = settings.for_serialize().into_generator();
     json!({ "oneOf": [
-        of(generator.root_schema_for::<Shown<'static>>()),
-        of(generator.root_schema_for::<Notice>()),
+        of(generator.root_schema_for::<FrameView<'static>>()),
+        of(generator.root_schema_for::<ReaderNotice>()),
     ] })
 }
 
 /// Tokens, tool events and state changes as they happen.
-#[utoipa::path(get, path = "/sessions/{key}/stream", tag = "sessions", params(("key" = String, Path), From),
+#[utoipa::path(get, path = "/sessions/{key}/stream", tag = "sessions", params(("key" = String, Path), StreamQuery),
     responses((status = 200, description = "Each event's data is {type, seq, session_key, event, …}", body = String, content_type = "text/event-stream")))]
-pub async fn frames(
+pub async fn stream_session(
     State(app): State<AppState>,
-    Key(key): Key,
-    Query(from): Query<From>,
+    SessionKeyPath(key): SessionKeyPath,
+    QueryParams(from): QueryParams<StreamQuery>,
     headers: HeaderMap,
-    until: Until,
+    until: ConnectionLifetime,
 ) -> Result<Response> {
     let last_id = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
-    let from = from.after.or(last_id).map_or(Ok(Position::default()), |text| Position::parse(&text))?;
-    let (missed, watch) = open(&app, &key, &from);
+    let from =
+        from.after.or(last_id).map_or(Ok(StreamCursor::default()), |text| StreamCursor::parse(&text))?;
+    let (missed, watch) = watch_from(&app, &key, &from);
     let hello = json!({ "type": "event", "session_key": key, "event": "stream.opened",
         "epoch": app.epoch, "seq": app.engine.hub.last_seq() });
-    let gap = missed.is_none().then(|| sse::data(&Notice::of(Some(key.clone()), Missed::Gap)));
-    let first = std::iter::once(sse::data(&hello)).chain(gap).collect();
+    let gap = missed
+        .is_none()
+        .then(|| sse::encode_data(&ReaderNotice::for_session(Some(key.clone()), MissedFrames::Gap)));
+    let first = std::iter::once(sse::encode_data(&hello)).chain(gap).collect();
     let missed = missed.unwrap_or_default().into();
-    let reader = Reader { app, key, first, missed, watch: Some(watch), over: Box::pin(until.over()) };
-    Ok(sse::response(reader))
+    let reader =
+        FrameReader { app, key, first, missed, watch: Some(watch), over: Box::pin(until.wait_for_end()) };
+    Ok(sse::stream_response(reader))
 }
 
-fn write(epoch: &str, frame: &HubFrame) -> Bytes {
-    sse::event(&format!("id: {epoch}-{}\n", frame.seq), &Shown::of(frame))
+fn frame_event(epoch: &str, frame: &HubFrame) -> Bytes {
+    sse::encode_event(&format!("id: {epoch}-{}\n", frame.seq), &FrameView::from_frame(frame))
 }
 
-struct Reader {
+struct FrameReader {
     app: AppState,
     key: SessionKey,
     first: VecDeque<Bytes>,
@@ -165,27 +172,27 @@ struct Reader {
     /// Gone once the reader was told that it is behind.
     watch: Option<HubSubscription>,
     /// The server goes down, or the login ends.
-    over: Pin<Box<dyn Future<Output = End> + Send>>,
+    over: Pin<Box<dyn Future<Output = ConnectionEnd> + Send>>,
 }
 
-impl sse::Source for Reader {
-    async fn next(&mut self) -> Option<Bytes> {
+impl sse::EventSource for FrameReader {
+    async fn next_bytes(&mut self) -> Option<Bytes> {
         if let Some(bytes) = self.first.pop_front() {
             return Some(bytes);
         }
         if let Some(frame) = self.missed.pop_front() {
-            return Some(write(&self.app.epoch, &frame));
+            return Some(frame_event(&self.app.epoch, &frame));
         }
         let watch = self.watch.as_mut()?;
         tokio::select! {
             biased;
-            frame = tokio::time::timeout(sse::QUIET, watch.recv()) => match frame {
-                Err(_) => Some(sse::KEEP_ALIVE),
-                Ok(Some(frame)) => Some(write(&self.app.epoch, &frame)),
+            frame = tokio::time::timeout(sse::KEEP_ALIVE_INTERVAL, watch.recv()) => match frame {
+                Err(_) => Some(sse::KEEP_ALIVE_COMMENT),
+                Ok(Some(frame)) => Some(frame_event(&self.app.epoch, &frame)),
                 Ok(None) => {
                     self.watch = None;
                     tracing::info!(session.key = %self.key, "a reader of events fell too far behind");
-                    Some(sse::data(&Notice::of(Some(self.key.clone()), Missed::Behind)))
+                    Some(sse::encode_data(&ReaderNotice::for_session(Some(self.key.clone()), MissedFrames::Behind)))
                 }
             },
             _ = &mut self.over => None,
@@ -199,11 +206,13 @@ mod tests {
 
     #[test]
     fn a_position_is_a_number_with_or_without_its_life() {
-        assert_eq!(Position::parse("17").unwrap(), Position { after: Some(17), epoch: None });
-        let of_a_life = Position { after: Some(17), epoch: Some("a-b".into()) };
-        assert_eq!(Position::parse("a-b-17").unwrap(), of_a_life);
+        assert_eq!(StreamCursor::parse("17").unwrap(), StreamCursor { after: Some(17), epoch: None });
+        let of_a_life = StreamCursor { after: Some(17), epoch: Some("a-b".into()) };
+        assert_eq!(StreamCursor::parse("a-b-17").unwrap(), of_a_life);
         assert!(
-            Position::parse("x").is_err() && Position::parse("").is_err() && Position::parse("-").is_err()
+            StreamCursor::parse("x").is_err()
+                && StreamCursor::parse("").is_err()
+                && StreamCursor::parse("-").is_err()
         );
     }
 }

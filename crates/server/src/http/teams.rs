@@ -1,8 +1,8 @@
 //! Teams: who is in them, what they have to do, what they wrote. People act here as the operator.
 
 pub mod plan;
+pub mod tasks;
 mod view;
-pub mod work;
 
 use axum::Json;
 use axum::extract::State;
@@ -20,42 +20,45 @@ use serde::Deserialize;
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::access::May;
+use crate::access::AccessLevel;
 use crate::error::{Error, Result};
-use crate::extract::{Body, Id, Query};
-use crate::paging::{self, Paging, Place};
+use crate::extract::{JsonBody, PathId, QueryParams};
+use crate::paging::{self, PagePosition, PageRequest};
 use crate::state::AppState;
 use view::{
-    Added, EndedView, Joined, LetterView, Letters, LineView, Log, Sent, TaskView, Tasks, TeamView, Teams,
-    Whole,
+    AddedTask, JoinedMemberView, SentTeamMessageView, TaskLogEntryView, TaskLogView, TeamDetail, TeamList,
+    TeamMessageList, TeamMessageView, TeamShutdownView, TeamTaskList, TeamTaskView, TeamView,
 };
 
 /// The two parts of a list of tasks, in a cursor.
-const OPEN: &str = "open";
-const ENDED: &str = "ended";
+const OPEN_TASKS_LIST: &str = "open";
+const ENDED_TASKS_LIST: &str = "ended";
 
-fn operator(app: &AppState) -> TeamActor {
+fn operator_actor(app: &AppState) -> TeamActor {
     TeamActor::Operator { call: app.engine.next_id() }
 }
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Which {
+pub struct ListTeamsQuery {
     /// Those that have ended, too.
     #[serde(default)]
     all: bool,
 }
 
-#[utoipa::path(get, path = "/teams", tag = "teams", params(Which), responses((status = 200, body = Teams)))]
-pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Result<Json<Teams>> {
+#[utoipa::path(get, path = "/teams", tag = "teams", params(ListTeamsQuery), responses((status = 200, body = TeamList)))]
+pub async fn list_teams(
+    State(app): State<AppState>,
+    QueryParams(which): QueryParams<ListTeamsQuery>,
+) -> Result<Json<TeamList>> {
     let teams = app.engine.list_teams(which.all).await?;
-    Ok(Json(Teams { teams: teams.into_iter().map(TeamView::from).collect() }))
+    Ok(Json(TeamList { teams: teams.into_iter().map(TeamView::from).collect() }))
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Create {
+pub struct CreateTeamBody {
     /// Lower-case letters, digits, `_` and `-`; at most 50.
     name: String,
     #[serde(default)]
@@ -71,10 +74,10 @@ pub struct Create {
     own_session: bool,
 }
 
-#[utoipa::path(post, path = "/teams", tag = "teams", request_body = Create, responses((status = 201, body = TeamView)))]
-pub async fn create(
+#[utoipa::path(post, path = "/teams", tag = "teams", request_body = CreateTeamBody, responses((status = 201, body = TeamView)))]
+pub async fn create_team(
     State(app): State<AppState>,
-    Body(body): Body<Create>,
+    JsonBody(body): JsonBody<CreateTeamBody>,
 ) -> Result<(StatusCode, Json<TeamView>)> {
     let agent = body.agent_id.unwrap_or_else(|| app.engine.settings().default_agent.clone());
     let lead = match body.lead_session_key {
@@ -96,21 +99,21 @@ pub async fn create(
         lead,
         turn: None,
     };
-    let team = app.engine.create_team(&operator(&app), new).await?;
+    let team = app.engine.create_team(&operator_actor(&app), new).await?;
     Ok((StatusCode::CREATED, Json(team.into())))
 }
 
 #[utoipa::path(
     get, path = "/teams/{name}", tag = "teams", params(("name" = String, Path)),
-    responses((status = 200, body = Whole)),
+    responses((status = 200, body = TeamDetail)),
 )]
-pub async fn show(State(app): State<AppState>, Id(name): Id) -> Result<Json<Whole>> {
-    Ok(Json(app.engine.team_snapshot(&operator(&app), &name).await?.into()))
+pub async fn show_team(State(app): State<AppState>, PathId(name): PathId) -> Result<Json<TeamDetail>> {
+    Ok(Json(app.engine.team_snapshot(&operator_actor(&app), &name).await?.into()))
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Join {
+pub struct JoinTeamBody {
     name: String,
     #[schema(value_type = Option<String>)]
     agent_id: Option<AgentId>,
@@ -130,33 +133,33 @@ pub struct Join {
 }
 
 #[utoipa::path(
-    post, path = "/teams/{name}/members", tag = "teams", params(("name" = String, Path)), request_body = Join,
-    responses((status = 201, body = Joined)),
+    post, path = "/teams/{name}/members", tag = "teams", params(("name" = String, Path)), request_body = JoinTeamBody,
+    responses((status = 201, body = JoinedMemberView)),
 )]
-pub async fn join(
+pub async fn join_team(
     State(app): State<AppState>,
-    Id(name): Id,
-    Body(body): Body<Join>,
-) -> Result<(StatusCode, Json<Joined>)> {
+    PathId(name): PathId,
+    JsonBody(body): JsonBody<JoinTeamBody>,
+) -> Result<(StatusCode, Json<JoinedMemberView>)> {
     let model = body.model.as_deref().map(ModelRef::parse).transpose();
     let new = NewMember {
         name: body.name,
         agent: body.agent_id,
-        model: model.map_err(|error| Error::invalid("model", error))?,
+        model: model.map_err(|error| Error::invalid_field("model", error))?,
         task: body.task,
         role: body.role,
         capabilities: body.capabilities,
         replaces: body.replace,
         plan_mode_required: body.plan_mode_required,
     };
-    let spawned = app.engine.spawn_teammate(&operator(&app), &name, new).await?;
+    let spawned = app.engine.spawn_teammate(&operator_actor(&app), &name, new).await?;
     Ok((StatusCode::CREATED, Json(spawned.into())))
 }
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Looked {
+pub struct ListTeamTasksQuery {
     /// `pending`, `claimed`, `in_progress`, `completed` or `failed`.
     #[param(value_type = Option<String>)]
     status: Option<TeamTaskState>,
@@ -173,37 +176,38 @@ pub struct Looked {
 
 /// Those that have not ended, then those that have; of each the newest first.
 #[utoipa::path(
-    get, path = "/teams/{name}/tasks", tag = "teams", params(("name" = String, Path), Looked),
-    responses((status = 200, body = Tasks)),
+    get, path = "/teams/{name}/tasks", tag = "teams", params(("name" = String, Path), ListTeamTasksQuery),
+    responses((status = 200, body = TeamTaskList)),
 )]
-pub async fn tasks(
+pub async fn list_team_tasks(
     State(app): State<AppState>,
-    Id(name): Id,
-    Query(looked): Query<Looked>,
-) -> Result<Json<Tasks>> {
-    let page = Paging::of("team_tasks", looked.limit, looked.cursor.as_deref())?;
+    PathId(name): PathId,
+    QueryParams(looked): QueryParams<ListTeamTasksQuery>,
+) -> Result<Json<TeamTaskList>> {
+    let page = PageRequest::from_query("team_tasks", looked.limit, looked.cursor.as_deref())?;
     let after = page.after.as_ref().map(|place| match place.id.as_str() {
-        ENDED => Ok((true, TaskNo(place.at))),
-        OPEN => Ok((false, TaskNo(place.at))),
-        _ => Err(paging::no_cursor()),
+        ENDED_TASKS_LIST => Ok((true, TaskNo(place.at))),
+        OPEN_TASKS_LIST => Ok((false, TaskNo(place.at))),
+        _ => Err(paging::invalid_cursor()),
     });
     let wanted = TaskFilter {
         state: looked.status,
         owner: looked.owner,
         with_ended: looked.all,
         after: after.transpose()?,
-        limit: Some(page.wanted()),
+        limit: Some(page.row_limit()),
         ..TaskFilter::default()
     };
-    let mut found = app.engine.list_tasks(&operator(&app), &name, wanted).await?;
-    let part = |task: &TeamTask| if task.ended_at.is_some() { ENDED } else { OPEN };
-    let next_cursor = page.cut(&mut found, |task| Place { at: task.no.0, id: part(task).to_owned() });
-    Ok(Json(Tasks { tasks: found.into_iter().map(TaskView::from).collect(), next_cursor }))
+    let mut found = app.engine.list_tasks(&operator_actor(&app), &name, wanted).await?;
+    let part = |task: &TeamTask| if task.ended_at.is_some() { ENDED_TASKS_LIST } else { OPEN_TASKS_LIST };
+    let next_cursor =
+        page.cut_page(&mut found, |task| PagePosition { at: task.no.0, id: part(task).to_owned() });
+    Ok(Json(TeamTaskList { tasks: found.into_iter().map(TeamTaskView::from).collect(), next_cursor }))
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Add {
+pub struct AddTeamTaskBody {
     /// At most 200 characters.
     subject: String,
     /// At most 10000 characters.
@@ -224,15 +228,15 @@ pub struct Add {
 }
 
 #[utoipa::path(
-    post, path = "/teams/{name}/tasks", tag = "teams", params(("name" = String, Path)), request_body = Add,
-    responses((status = 201, body = Added)),
+    post, path = "/teams/{name}/tasks", tag = "teams", params(("name" = String, Path)), request_body = AddTeamTaskBody,
+    responses((status = 201, body = AddedTask)),
 )]
 pub async fn add_task(
     State(app): State<AppState>,
-    May(access): May,
-    Id(name): Id,
-    Body(body): Body<Add>,
-) -> Result<(StatusCode, Json<Added>)> {
+    AccessLevel(access): AccessLevel,
+    PathId(name): PathId,
+    JsonBody(body): JsonBody<AddTeamTaskBody>,
+) -> Result<(StatusCode, Json<AddedTask>)> {
     // A command that nobody is asked about, in the workspace of an agent.
     if access < TokenAccess::Admin && matches!(body.verify, Some(TaskVerification::Command(_))) {
         return Err(Error::Forbidden(TokenAccess::Admin.as_str()));
@@ -247,35 +251,35 @@ pub async fn add_task(
         capability: body.capability,
         verify: body.verify,
     };
-    let no = app.engine.create_task(&operator(&app), &name, new).await?;
-    Ok((StatusCode::CREATED, Json(Added { task_id: no.0 })))
+    let no = app.engine.create_task(&operator_actor(&app), &name, new).await?;
+    Ok((StatusCode::CREATED, Json(AddedTask { task_id: no.0 })))
 }
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Newest {
+pub struct ListTeamMessagesQuery {
     /// At most 1000; 100 if not given.
     limit: Option<usize>,
 }
 
 /// The newest first: who wrote to whom, and the summary. The words themselves are between those two.
 #[utoipa::path(
-    get, path = "/teams/{name}/messages", tag = "teams", params(("name" = String, Path), Newest),
-    responses((status = 200, body = Letters)),
+    get, path = "/teams/{name}/messages", tag = "teams", params(("name" = String, Path), ListTeamMessagesQuery),
+    responses((status = 200, body = TeamMessageList)),
 )]
-pub async fn letters(
+pub async fn list_team_messages(
     State(app): State<AppState>,
-    Id(name): Id,
-    Query(newest): Query<Newest>,
-) -> Result<Json<Letters>> {
+    PathId(name): PathId,
+    QueryParams(newest): QueryParams<ListTeamMessagesQuery>,
+) -> Result<Json<TeamMessageList>> {
     let found = app.engine.list_team_messages(&name, newest.limit.unwrap_or(100).min(1_000)).await?;
-    Ok(Json(Letters { messages: found.into_iter().map(LetterView::from).collect() }))
+    Ok(Json(TeamMessageList { messages: found.into_iter().map(TeamMessageView::from).collect() }))
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Write {
+pub struct SendTeamMessageBody {
     /// A member's name or session key, or `lead`. Everybody if left out.
     recipient: Option<String>,
     content: String,
@@ -283,14 +287,14 @@ pub struct Write {
 }
 
 #[utoipa::path(
-    post, path = "/teams/{name}/messages", tag = "teams", params(("name" = String, Path)), request_body = Write,
-    responses((status = 202, body = Sent)),
+    post, path = "/teams/{name}/messages", tag = "teams", params(("name" = String, Path)), request_body = SendTeamMessageBody,
+    responses((status = 202, body = SentTeamMessageView)),
 )]
-pub async fn send(
+pub async fn send_team_message(
     State(app): State<AppState>,
-    Id(name): Id,
-    Body(body): Body<Write>,
-) -> Result<(StatusCode, Json<Sent>)> {
+    PathId(name): PathId,
+    JsonBody(body): JsonBody<SendTeamMessageBody>,
+) -> Result<(StatusCode, Json<SentTeamMessageView>)> {
     let kind = if body.recipient.is_some() { TeamMessageKind::Message } else { TeamMessageKind::Broadcast };
     let outgoing = OutgoingTeamMessage {
         kind,
@@ -301,14 +305,14 @@ pub async fn send(
         approve: None,
         reason: None,
     };
-    let receipt = app.engine.send_team_message(&operator(&app), &name, outgoing).await?;
+    let receipt = app.engine.send_team_message(&operator_actor(&app), &name, outgoing).await?;
     Ok((StatusCode::ACCEPTED, Json(receipt.into())))
 }
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Behind {
+pub struct ReadTaskLogQuery {
     /// Entries behind this number.
     after: Option<i64>,
     /// At most 1000; 100 if not given.
@@ -317,42 +321,42 @@ pub struct Behind {
 
 /// Everything that became of the team's tasks, in order.
 #[utoipa::path(
-    get, path = "/teams/{name}/log", tag = "teams", params(("name" = String, Path), Behind),
-    responses((status = 200, body = Log)),
+    get, path = "/teams/{name}/log", tag = "teams", params(("name" = String, Path), ReadTaskLogQuery),
+    responses((status = 200, body = TaskLogView)),
 )]
-pub async fn log(
+pub async fn read_task_log(
     State(app): State<AppState>,
-    Id(name): Id,
-    Query(behind): Query<Behind>,
-) -> Result<Json<Log>> {
+    PathId(name): PathId,
+    QueryParams(behind): QueryParams<ReadTaskLogQuery>,
+) -> Result<Json<TaskLogView>> {
     let limit = behind.limit.unwrap_or(100).min(1_000);
     let found = app.engine.list_task_events(&name, behind.after.unwrap_or(0), limit).await?;
-    Ok(Json(Log { log: found.into_iter().map(LineView::from).collect() }))
+    Ok(Json(TaskLogView { log: found.into_iter().map(TaskLogEntryView::from).collect() }))
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Lead {
+pub struct SetLeadBody {
     #[schema(value_type = String)]
     session_key: SessionKey,
 }
 
 /// Gives the team to another session.
 #[utoipa::path(
-    put, path = "/teams/{name}/lead", tag = "teams", params(("name" = String, Path)), request_body = Lead,
+    put, path = "/teams/{name}/lead", tag = "teams", params(("name" = String, Path)), request_body = SetLeadBody,
     responses((status = 200, body = TeamView)),
 )]
-pub async fn lead(
+pub async fn set_lead(
     State(app): State<AppState>,
-    Id(name): Id,
-    Body(body): Body<Lead>,
+    PathId(name): PathId,
+    JsonBody(body): JsonBody<SetLeadBody>,
 ) -> Result<Json<TeamView>> {
     Ok(Json(app.engine.set_team_lead(&name, &body.session_key).await?.into()))
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Shut {
+pub struct ShutdownTeamBody {
     #[serde(default)]
     reason: String,
     /// Stops all at once; nobody is asked.
@@ -361,13 +365,13 @@ pub struct Shut {
 }
 
 #[utoipa::path(
-    post, path = "/teams/{name}/shutdown", tag = "teams", params(("name" = String, Path)), request_body = Shut,
-    responses((status = 200, body = EndedView)),
+    post, path = "/teams/{name}/shutdown", tag = "teams", params(("name" = String, Path)), request_body = ShutdownTeamBody,
+    responses((status = 200, body = TeamShutdownView)),
 )]
-pub async fn shutdown(
+pub async fn shut_down_team(
     State(app): State<AppState>,
-    Id(name): Id,
-    Body(body): Body<Shut>,
-) -> Result<Json<EndedView>> {
-    Ok(Json(app.engine.shut_down_team(&operator(&app), &name, &body.reason, body.force).await?.into()))
+    PathId(name): PathId,
+    JsonBody(body): JsonBody<ShutdownTeamBody>,
+) -> Result<Json<TeamShutdownView>> {
+    Ok(Json(app.engine.shut_down_team(&operator_actor(&app), &name, &body.reason, body.force).await?.into()))
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::Result;
-use crate::extract::{Id, Query};
+use crate::extract::{PathId, QueryParams};
 use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
@@ -51,7 +51,7 @@ impl From<&ToolSpec> for ToolView {
 
 /// A tool, whether the agent has it, and the rule that decided.
 #[derive(Serialize, ToSchema)]
-pub struct Ruled {
+pub struct ToolPolicyView {
     #[serde(flatten)]
     tool: ToolView,
     #[schema(value_type = String)]
@@ -67,7 +67,7 @@ pub struct Ruled {
     change: Option<String>,
 }
 
-impl From<ToolExplanation> for Ruled {
+impl From<ToolExplanation> for ToolPolicyView {
     fn from(explained: ToolExplanation) -> Self {
         let decided = explained.deciding_reason().cloned();
         Self {
@@ -84,14 +84,14 @@ impl From<ToolExplanation> for Ruled {
 
 /// One tool with the word of every layer on it, in order.
 #[derive(Serialize, ToSchema)]
-pub struct Explanation {
+pub struct ToolExplanationView {
     #[serde(flatten)]
-    ruled: Ruled,
-    layers: Vec<LayerView>,
+    ruled: ToolPolicyView,
+    layers: Vec<PolicyLayerView>,
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct LayerView {
+pub struct PolicyLayerView {
     /// `instance`, `agent`, `risk`, `subagents`, `sender` or `approval`.
     #[schema(value_type = String)]
     layer: PolicyLayer,
@@ -103,7 +103,7 @@ pub struct LayerView {
     says: String,
 }
 
-impl From<ToolPolicyReason> for LayerView {
+impl From<ToolPolicyReason> for PolicyLayerView {
     fn from(ToolPolicyReason { layer, allows, rule, set_in, change, says }: ToolPolicyReason) -> Self {
         Self { layer, allows, rule, set_in, change, says }
     }
@@ -112,7 +112,7 @@ impl From<ToolPolicyReason> for LayerView {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Place {
+pub struct ToolScopeQuery {
     /// The agent; the session's, else the default one.
     #[param(value_type = Option<String>)]
     agent: Option<AgentId>,
@@ -122,26 +122,29 @@ pub struct Place {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Tools {
-    tools: Vec<Ruled>,
+pub struct ToolList {
+    tools: Vec<ToolPolicyView>,
 }
 
 /// Every tool there is, and whether an agent has it.
-#[utoipa::path(get, path = "/tools", tag = "agents", params(Place), responses((status = 200, body = Tools)))]
-pub async fn list(State(app): State<AppState>, Query(place): Query<Place>) -> Result<Json<Tools>> {
+#[utoipa::path(get, path = "/tools", tag = "agents", params(ToolScopeQuery), responses((status = 200, body = ToolList)))]
+pub async fn list_tools(
+    State(app): State<AppState>,
+    QueryParams(place): QueryParams<ToolScopeQuery>,
+) -> Result<Json<ToolList>> {
     let listed = app.engine.explain_tools(place.agent.as_ref(), place.session.as_ref()).await?;
-    Ok(Json(Tools { tools: listed.into_iter().map(Ruled::from).collect() }))
+    Ok(Json(ToolList { tools: listed.into_iter().map(ToolPolicyView::from).collect() }))
 }
 
 /// Which rule decides about a tool, by the function that decides: every layer, where it is set, and the line that
 /// would change it.
-#[utoipa::path(get, path = "/tools/{name}/explain", tag = "agents", params(("name" = String, Path), Place), responses((status = 200, body = Explanation)))]
-pub async fn explain(
+#[utoipa::path(get, path = "/tools/{name}/explain", tag = "agents", params(("name" = String, Path), ToolScopeQuery), responses((status = 200, body = ToolExplanationView)))]
+pub async fn explain_tool(
     State(app): State<AppState>,
-    Id(name): Id,
-    Query(place): Query<Place>,
-) -> Result<Json<Explanation>> {
+    PathId(name): PathId,
+    QueryParams(place): QueryParams<ToolScopeQuery>,
+) -> Result<Json<ToolExplanationView>> {
     let explained = app.engine.explain_tool(&name, place.agent.as_ref(), place.session.as_ref()).await?;
-    let layers = explained.layers.iter().cloned().map(LayerView::from).collect();
-    Ok(Json(Explanation { layers, ruled: explained.into() }))
+    let layers = explained.layers.iter().cloned().map(PolicyLayerView::from).collect();
+    Ok(Json(ToolExplanationView { layers, ruled: explained.into() }))
 }

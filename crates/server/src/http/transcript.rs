@@ -13,12 +13,12 @@ use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::Result;
-use crate::extract::{Key, Query};
+use crate::extract::{QueryParams, SessionKeyPath};
 use crate::paging::page_size;
 use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
-pub struct MessageView {
+pub struct SessionMessageView {
     #[schema(value_type = String)]
     id: MessageId,
     /// The place in the session.
@@ -43,7 +43,7 @@ pub struct MessageView {
     created_at: Millis,
 }
 
-impl From<SessionMessage> for MessageView {
+impl From<SessionMessage> for SessionMessageView {
     fn from(message: SessionMessage) -> Self {
         Self {
             id: message.id,
@@ -64,7 +64,7 @@ impl From<SessionMessage> for MessageView {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct After {
+pub struct TranscriptQuery {
     /// Messages behind this ticket.
     after: Option<i64>,
     /// At most 1000; 200 if not given.
@@ -73,27 +73,27 @@ pub struct After {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Transcript {
+pub struct TranscriptPage {
     #[schema(value_type = String)]
     session_key: SessionKey,
-    messages: Vec<MessageView>,
+    messages: Vec<SessionMessageView>,
     /// `after` of the next page; null if this is the last.
     next_after: Option<i64>,
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Backlog {
+pub struct BacklogView {
     #[schema(value_type = String)]
     session_key: SessionKey,
     /// Messages of the turn that has not started.
-    waiting: Vec<MessageView>,
+    waiting: Vec<SessionMessageView>,
     /// Tasks a newer message interrupted.
-    interrupted: Vec<Task>,
+    interrupted: Vec<InterruptedTaskView>,
 }
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = InterruptedTask)]
-pub struct Task {
+pub struct InterruptedTaskView {
     /// The message that began it.
     #[schema(value_type = String)]
     message_id: MessageId,
@@ -106,12 +106,12 @@ pub struct Task {
 }
 
 /// A page of what was said since the session was started anew.
-#[utoipa::path(get, path = "/sessions/{key}/transcript", tag = "sessions", params(("key" = String, Path), After), responses((status = 200, body = Transcript)))]
-pub async fn page(
+#[utoipa::path(get, path = "/sessions/{key}/transcript", tag = "sessions", params(("key" = String, Path), TranscriptQuery), responses((status = 200, body = TranscriptPage)))]
+pub async fn read_transcript(
     State(app): State<AppState>,
-    Key(key): Key,
-    Query(after): Query<After>,
-) -> Result<Json<Transcript>> {
+    SessionKeyPath(key): SessionKeyPath,
+    QueryParams(after): QueryParams<TranscriptQuery>,
+) -> Result<Json<TranscriptPage>> {
     let limit = page_size(after.limit, 200)?;
     let session = app.engine.load_session(&key).await?;
     let (wanted, after) = (key.clone(), after.after.unwrap_or(0));
@@ -122,32 +122,35 @@ pub async fn page(
     let next_after = found.last().filter(|_| more).map(|message| message.ticket);
     // What is stored was cleaned before; what was brought in from elsewhere may not have been.
     let redactor = app.engine.redactor();
-    let clean = |mut message: MessageView| {
+    let clean = |mut message: SessionMessageView| {
         redactor.redact_in_place(&mut message.text);
         message
     };
-    let messages = found.into_iter().map(|message| clean(MessageView::from(message))).collect();
-    Ok(Json(Transcript { session_key: key, messages, next_after }))
+    let messages = found.into_iter().map(|message| clean(SessionMessageView::from(message))).collect();
+    Ok(Json(TranscriptPage { session_key: key, messages, next_after }))
 }
 
 /// What the session must still take up.
-#[utoipa::path(get, path = "/sessions/{key}/backlog", tag = "sessions", params(("key" = String, Path)), responses((status = 200, body = Backlog)))]
-pub async fn backlog(State(app): State<AppState>, Key(key): Key) -> Result<Json<Backlog>> {
+#[utoipa::path(get, path = "/sessions/{key}/backlog", tag = "sessions", params(("key" = String, Path)), responses((status = 200, body = BacklogView)))]
+pub async fn show_backlog(
+    State(app): State<AppState>,
+    SessionKeyPath(key): SessionKeyPath,
+) -> Result<Json<BacklogView>> {
     app.engine.load_session(&key).await?;
     let wanted = key.clone();
     let read =
         move |tx: &mut Tx<'_>| Ok((messages::list_waiting(tx, &wanted)?, rows::list_waiting(tx, &wanted)?));
     let (waiting, tasks) = app.engine.db().read(read).await?;
-    let task = |row: rows::BacklogEntry| Task {
+    let task = |row: rows::BacklogEntry| InterruptedTaskView {
         message_id: row.task.token.message_id,
         turn_id: row.task.token.turn_id,
         steers: row.task.token.steers,
         text: row.task.task,
         created_at: row.created_at,
     };
-    Ok(Json(Backlog {
+    Ok(Json(BacklogView {
         session_key: key,
-        waiting: waiting.into_iter().map(MessageView::from).collect(),
+        waiting: waiting.into_iter().map(SessionMessageView::from).collect(),
         interrupted: tasks.into_iter().map(task).collect(),
     }))
 }

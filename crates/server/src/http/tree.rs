@@ -12,11 +12,11 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::error::Result;
-use crate::extract::Key;
+use crate::extract::SessionKeyPath;
 use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
-pub struct BranchView {
+pub struct SessionNodeView {
     #[schema(value_type = String)]
     session_key: SessionKey,
     #[schema(value_type = String)]
@@ -41,11 +41,11 @@ pub struct BranchView {
     tokens: Option<i64>,
     /// In the order in which they were begun; archived ones are not here.
     #[schema(no_recursion)]
-    children: Vec<BranchView>,
+    children: Vec<SessionNodeView>,
 }
 
-impl BranchView {
-    fn of(branch: SessionNode, now: Millis) -> Self {
+impl SessionNodeView {
+    fn from_branch(branch: SessionNode, now: Millis) -> Self {
         let (session, run) = (branch.session, branch.run);
         Self {
             session_key: session.key,
@@ -59,14 +59,17 @@ impl BranchView {
             trace_id: branch.trace,
             age_ms: now.since(session.created_at),
             tokens: branch.tokens,
-            children: branch.children.into_iter().map(|child| Self::of(child, now)).collect(),
+            children: branch.children.into_iter().map(|child| Self::from_branch(child, now)).collect(),
         }
     }
 }
 
 /// What goes on below a session, whole.
-#[utoipa::path(get, path = "/sessions/{key}/tree", tag = "sessions", params(("key" = String, Path)), responses((status = 200, body = BranchView)))]
-pub async fn show(State(app): State<AppState>, Key(key): Key) -> Result<Json<BranchView>> {
+#[utoipa::path(get, path = "/sessions/{key}/tree", tag = "sessions", params(("key" = String, Path)), responses((status = 200, body = SessionNodeView)))]
+pub async fn show_tree(
+    State(app): State<AppState>,
+    SessionKeyPath(key): SessionKeyPath,
+) -> Result<Json<SessionNodeView>> {
     let tree = app.engine.session_tree(&key).await?;
-    Ok(Json(BranchView::of(tree, app.engine.now())))
+    Ok(Json(SessionNodeView::from_branch(tree, app.engine.now())))
 }

@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::{Error, Result};
-use crate::extract::{Id, Query};
-use crate::http::messages::{Reply, Wait};
-use crate::http::transcript::MessageView;
-use crate::http::usage::Tokens;
-use crate::paging::{Paging, Place};
+use crate::extract::{PathId, QueryParams};
+use crate::http::messages::{TurnReply, WaitQuery};
+use crate::http::transcript::SessionMessageView;
+use crate::http::usage::TokenUsageView;
+use crate::paging::{PagePosition, PageRequest};
 use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
@@ -34,7 +34,7 @@ pub struct TurnView {
     state: JobState,
     attempt: u32,
     model: Option<String>,
-    usage: Tokens,
+    usage: TokenUsageView,
     /// The reply's message.
     #[schema(value_type = Option<String>)]
     reply_id: Option<MessageId>,
@@ -52,10 +52,10 @@ pub struct TurnView {
     error: Option<TurnError>,
     /// Only with `wait`, once the task is done: by this turn or by one that took it up.
     #[serde(skip_serializing_if = "Option::is_none")]
-    reply: Option<Reply>,
+    reply: Option<TurnReply>,
     /// Inputs, model steps and tool results; only for one turn.
     #[serde(skip_serializing_if = "Option::is_none")]
-    steps: Option<Vec<MessageView>>,
+    steps: Option<Vec<SessionMessageView>>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -65,7 +65,7 @@ pub struct TurnError {
 }
 
 impl TurnView {
-    fn of(job: TurnJob, steps: Option<Vec<MessageView>>) -> Self {
+    fn from_job(job: TurnJob, steps: Option<Vec<SessionMessageView>>) -> Self {
         Self {
             id: job.turn,
             session_key: job.session,
@@ -91,7 +91,7 @@ impl TurnView {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Which {
+pub struct ListTurnsQuery {
     #[param(value_type = Option<String>)]
     session: Option<SessionKey>,
     #[param(value_type = Option<String>)]
@@ -104,63 +104,66 @@ pub struct Which {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Turns {
+pub struct TurnList {
     turns: Vec<TurnView>,
     /// Null on the last page.
     next_cursor: Option<String>,
 }
 
 /// Newest first.
-#[utoipa::path(get, path = "/turns", tag = "turns", params(Which), responses((status = 200, body = Turns)))]
-pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Result<Json<Turns>> {
-    let paging = Paging::of("turns", which.limit, which.cursor.as_deref())?;
+#[utoipa::path(get, path = "/turns", tag = "turns", params(ListTurnsQuery), responses((status = 200, body = TurnList)))]
+pub async fn list_turns(
+    State(app): State<AppState>,
+    QueryParams(which): QueryParams<ListTurnsQuery>,
+) -> Result<Json<TurnList>> {
+    let paging = PageRequest::from_query("turns", which.limit, which.cursor.as_deref())?;
     let filter = turns::TurnListFilter {
         session: which.session,
         state: which.state,
         before: paging.after.as_ref().map(|place| place.at),
-        limit: paging.wanted(),
+        limit: paging.row_limit(),
     };
     let mut found = app.engine.db().read(move |tx| turns::list(tx, &filter)).await?;
-    let next_cursor = paging.cut(&mut found, |(seq, _)| Place { at: *seq, id: String::new() });
-    let turns = found.into_iter().map(|(_, job)| TurnView::of(job, None)).collect();
-    Ok(Json(Turns { turns, next_cursor }))
+    let next_cursor = paging.cut_page(&mut found, |(seq, _)| PagePosition { at: *seq, id: String::new() });
+    let turns = found.into_iter().map(|(_, job)| TurnView::from_job(job, None)).collect();
+    Ok(Json(TurnList { turns, next_cursor }))
 }
 
 /// With `wait` it answers when the task is done, or when the time is over.
 #[utoipa::path(
-    get, path = "/turns/{id}", tag = "turns", params(("id" = String, Path), Wait),
+    get, path = "/turns/{id}", tag = "turns", params(("id" = String, Path), WaitQuery),
     responses((status = 200, body = TurnView)),
 )]
-pub async fn show(
+pub async fn show_turn(
     State(app): State<AppState>,
-    Id(id): Id,
-    Query(wait): Query<Wait>,
+    PathId(id): PathId,
+    QueryParams(wait): QueryParams<WaitQuery>,
 ) -> Result<Json<TurnView>> {
     let turn = TurnId::new(id.as_str());
-    let reply = match wait.limit()? {
+    let reply = match wait.wait_limit()? {
         None => None,
         Some(limit) => {
             let wanted = turn.clone();
             let job = app.engine.db().read(move |tx: &mut Tx<'_>| jobs::get(tx, &wanted)).await?;
-            let session = job.ok_or_else(|| unknown(&turn))?.session;
-            app.engine.wait_for_answer(&session, &turn, limit).await?.map(Reply::from)
+            let session = job.ok_or_else(|| unknown_turn(&turn))?.session;
+            app.engine.wait_for_answer(&session, &turn, limit).await?.map(TurnReply::from)
         }
     };
-    let (job, steps) = read(&app, &turn).await?;
-    let steps = steps.into_iter().map(MessageView::from).collect();
-    Ok(Json(TurnView { reply, ..TurnView::of(job, Some(steps)) }))
+    let (job, steps) = read_turn(&app, &turn).await?;
+    let steps = steps.into_iter().map(SessionMessageView::from).collect();
+    Ok(Json(TurnView { reply, ..TurnView::from_job(job, Some(steps)) }))
 }
 
-async fn read(app: &AppState, turn: &TurnId) -> Result<(TurnJob, Vec<messages::SessionMessage>)> {
+async fn read_turn(app: &AppState, turn: &TurnId) -> Result<(TurnJob, Vec<messages::SessionMessage>)> {
     let wanted = turn.clone();
     let read = move |tx: &mut Tx<'_>| match jobs::get(tx, &wanted)? {
         Some(job) => Ok(Some((job, messages::list_by_turn(tx, &wanted)?))),
         None => Ok(None),
     };
     let found = app.engine.db().read(read).await?;
-    found.ok_or_else(|| unknown(turn))
+    found.ok_or_else(|| unknown_turn(turn))
 }
 
-fn unknown(turn: &TurnId) -> Error {
+fn unknown_turn(turn: &TurnId) -> Error {
     polyclaw_engine::Error::UnknownTurn(turn.to_string()).into()
 }

@@ -12,18 +12,18 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::Result;
-use crate::extract::Query;
+use crate::extract::QueryParams;
 use crate::state::AppState;
 
 /// Tokens as the provider reported them; null where it did not.
 #[derive(Serialize, ToSchema)]
-pub struct Tokens {
+pub struct TokenUsageView {
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
     cached_tokens: Option<u64>,
 }
 
-impl From<TokenUsage> for Tokens {
+impl From<TokenUsage> for TokenUsageView {
     fn from(usage: TokenUsage) -> Self {
         Self {
             input_tokens: usage.input_tokens,
@@ -34,7 +34,7 @@ impl From<TokenUsage> for Tokens {
 }
 
 #[derive(Clone, Copy, Default, Deserialize, Serialize, ToSchema)]
-pub enum Window {
+pub enum UsageWindow {
     #[serde(rename = "1h")]
     Hour,
     #[default]
@@ -46,21 +46,21 @@ pub enum Window {
     Month,
 }
 
-impl Window {
-    pub fn millis(self) -> i64 {
-        const HOUR: i64 = 3_600_000;
+impl UsageWindow {
+    pub fn as_millis(self) -> i64 {
+        const HOUR_MS: i64 = 3_600_000;
         match self {
-            Self::Hour => HOUR,
-            Self::Day => 24 * HOUR,
-            Self::Week => 7 * 24 * HOUR,
-            Self::Month => 30 * 24 * HOUR,
+            Self::Hour => HOUR_MS,
+            Self::Day => 24 * HOUR_MS,
+            Self::Week => 7 * 24 * HOUR_MS,
+            Self::Month => 30 * 24 * HOUR_MS,
         }
     }
 }
 
 #[derive(Clone, Copy, Default, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Group {
+pub enum UsageGroupBy {
     #[default]
     Agent,
     Model,
@@ -71,30 +71,30 @@ pub enum Group {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Which {
+pub struct UsageQuery {
     /// `24h` if not given.
     #[serde(default)]
     #[param(inline, required = false)]
-    window: Window,
+    window: UsageWindow,
     /// `agent` if not given.
     #[serde(default)]
     #[param(inline, required = false)]
-    by: Group,
+    by: UsageGroupBy,
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Spent {
-    window: Window,
-    by: Group,
+pub struct UsageReport {
+    window: UsageWindow,
+    by: UsageGroupBy,
     #[schema(value_type = String, format = DateTime)]
     since: Millis,
-    totals: Vec<Total>,
+    totals: Vec<UsageTotalView>,
     /// Every budget that is set, with what is left of it today.
-    budgets: Vec<Budget>,
+    budgets: Vec<BudgetView>,
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Total {
+pub struct UsageTotalView {
     group: String,
     calls: i64,
     /// Calls whose provider did not say what they took: the sums leave them out.
@@ -111,7 +111,7 @@ pub struct Total {
 
 /// A budget of one day. Limits that are not set are null.
 #[derive(Serialize, ToSchema)]
-pub struct Budget {
+pub struct BudgetView {
     /// `instance`, `agent:<id>`, `session:<key>` or `team:<name>`.
     purse: String,
     tokens_limit: Option<i64>,
@@ -129,7 +129,7 @@ pub struct Budget {
     resets_at: Millis,
 }
 
-impl From<BudgetBalance> for Budget {
+impl From<BudgetBalance> for BudgetView {
     fn from(balance: BudgetBalance) -> Self {
         let (limits, standing) = (balance.limits, balance.usage);
         let used = standing.spent.plus(standing.reserved);
@@ -149,23 +149,26 @@ impl From<BudgetBalance> for Budget {
     }
 }
 
-#[utoipa::path(get, path = "/usage", tag = "instance", params(Which), responses((status = 200, body = Spent)))]
-pub async fn totals(State(app): State<AppState>, Query(which): Query<Which>) -> Result<Json<Spent>> {
-    let since = app.engine.now().minus(which.window.millis());
+#[utoipa::path(get, path = "/usage", tag = "instance", params(UsageQuery), responses((status = 200, body = UsageReport)))]
+pub async fn show_usage(
+    State(app): State<AppState>,
+    QueryParams(which): QueryParams<UsageQuery>,
+) -> Result<Json<UsageReport>> {
+    let since = app.engine.now().minus(which.window.as_millis());
     let calendar = app.engine.settings().calendar;
     let by = match which.by {
-        Group::Agent => UsageGroupKey::Agent,
-        Group::Model => UsageGroupKey::Model,
-        Group::Session => UsageGroupKey::Session,
-        Group::Day => UsageGroupKey::Day(calendar.offset_ms),
+        UsageGroupBy::Agent => UsageGroupKey::Agent,
+        UsageGroupBy::Model => UsageGroupKey::Model,
+        UsageGroupBy::Session => UsageGroupKey::Session,
+        UsageGroupBy::Day => UsageGroupKey::Day(calendar.offset_ms),
     };
     let found = app.engine.db().read(move |tx: &mut Tx<'_>| usage::sum_totals(tx, since, by)).await?;
     // `2026-11-16` in place of its number.
     let name = |group: String| match (which.by, group.parse()) {
-        (Group::Day, Ok(day)) => BudgetCalendar::default().day_start(day).to_string()[..10].to_owned(),
+        (UsageGroupBy::Day, Ok(day)) => BudgetCalendar::default().day_start(day).to_string()[..10].to_owned(),
         _ => group,
     };
-    let total = |total: usage::GroupedUsage| Total {
+    let total = |total: usage::GroupedUsage| UsageTotalView {
         group: name(total.group),
         calls: total.calls,
         unknown_calls: total.unknown_calls,
@@ -176,6 +179,6 @@ pub async fn totals(State(app): State<AppState>, Query(which): Query<Which>) -> 
         unpriced_calls: total.unpriced_calls,
     };
     let totals = found.into_iter().map(total).collect();
-    let budgets = app.engine.list_budgets().await?.into_iter().map(Budget::from).collect();
-    Ok(Json(Spent { window: which.window, by: which.by, since, totals, budgets }))
+    let budgets = app.engine.list_budgets().await?.into_iter().map(BudgetView::from).collect();
+    Ok(Json(UsageReport { window: which.window, by: which.by, since, totals, budgets }))
 }

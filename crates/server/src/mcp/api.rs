@@ -7,27 +7,27 @@ use polyclaw_domain::sanitize;
 use serde_json::Value;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verb {
+pub enum ApiMethod {
     Get,
     Post,
 }
 
 /// Calls below `/api/v1`.
-pub trait Api: Send + Sync + 'static {
-    fn call<'a>(
+pub trait InstanceApi: Send + Sync + 'static {
+    fn call_instance<'a>(
         &'a self,
-        verb: Verb,
+        verb: ApiMethod,
         path: &'a str,
         body: Option<&'a Value>,
-    ) -> BoxFuture<'a, Result<Value, Refusal>>;
+    ) -> BoxFuture<'a, Result<Value, ApiRefusal>>;
 
     /// A word nobody else uses, for messages that may have to be sent twice.
-    fn fresh(&self) -> String;
+    fn new_nonce(&self) -> String;
 }
 
 /// Whether a call that came to nothing reached the instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum CallDelivery {
     Yes,
     No,
     /// The connection broke before an answer was there.
@@ -36,20 +36,20 @@ pub enum Heard {
 
 /// Why a call came to nothing.
 #[derive(Clone, Debug)]
-pub struct Refusal {
+pub struct ApiRefusal {
     pub code: String,
     pub message: String,
     pub hint: Option<String>,
-    pub heard: Heard,
+    pub delivery: CallDelivery,
 }
 
-impl Refusal {
-    pub(super) fn unfit(message: impl Into<String>) -> Self {
-        Self { code: "usage".to_owned(), message: message.into(), hint: None, heard: Heard::Yes }
+impl ApiRefusal {
+    pub(super) fn invalid_arguments(message: impl Into<String>) -> Self {
+        Self { code: "usage".to_owned(), message: message.into(), hint: None, delivery: CallDelivery::Yes }
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for ApiRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hint = self.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
         write!(f, "{} [{}]{hint}", sanitize::limit_block(&self.message, 2_000), self.code)
@@ -57,7 +57,7 @@ impl fmt::Display for Refusal {
 }
 
 /// One part of a path or query, percent-encoded.
-pub(super) fn segment(text: &str) -> String {
+pub(super) fn encode_segment(text: &str) -> String {
     let keep = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
     let one = |byte: u8| if keep(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
     text.bytes().map(one).collect()

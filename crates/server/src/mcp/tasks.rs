@@ -4,14 +4,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::api::{Api, Refusal, Verb, segment};
-use super::tools::shown;
+use super::api::{ApiMethod, ApiRefusal, InstanceApi, encode_segment};
+use super::tools::result_text;
 
-type Done = Result<String, Refusal>;
+type TaskToolResult = Result<String, ApiRefusal>;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ListTasks {
+pub struct ListTasksArguments {
     /// The team, by its name.
     team: String,
     /// Only those that are `pending`, `claimed`, `in_progress`, `completed` or `failed`.
@@ -25,7 +25,7 @@ pub struct ListTasks {
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct CreateTask {
+pub struct CreateTaskArguments {
     /// The team, by its name.
     #[serde(skip_serializing)]
     team: String,
@@ -44,7 +44,7 @@ pub struct CreateTask {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ClaimTask {
+pub struct ClaimTaskArguments {
     /// The team, by its name.
     team: String,
     /// The task, by number.
@@ -55,7 +55,7 @@ pub struct ClaimTask {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct CompleteTask {
+pub struct CompleteTaskArguments {
     /// The team, by its name.
     team: String,
     /// The task, by number.
@@ -68,36 +68,44 @@ pub struct CompleteTask {
     status: Option<String>,
 }
 
-pub async fn teams<A: Api>(api: &A) -> Done {
-    let answer = api.call(Verb::Get, "/teams", None).await?;
-    Ok(shown(&answer["teams"]))
+pub async fn list_teams<A: InstanceApi>(api: &A) -> TaskToolResult {
+    let answer = api.call_instance(ApiMethod::Get, "/teams", None).await?;
+    Ok(result_text(&answer["teams"]))
 }
 
-pub async fn list<A: Api>(api: &A, given: ListTasks) -> Done {
+pub async fn list_tasks<A: InstanceApi>(api: &A, given: ListTasksArguments) -> TaskToolResult {
     let limit = given.limit.unwrap_or(50).clamp(1, 200);
-    let status = given.status.map(|status| format!("&status={}", segment(&status))).unwrap_or_default();
-    let path = format!("/teams/{}/tasks?limit={limit}&all={}{status}", segment(&given.team), given.all);
-    let answer = api.call(Verb::Get, &path, None).await?;
-    Ok(shown(&answer["tasks"]))
+    let status =
+        given.status.map(|status| format!("&status={}", encode_segment(&status))).unwrap_or_default();
+    let path =
+        format!("/teams/{}/tasks?limit={limit}&all={}{status}", encode_segment(&given.team), given.all);
+    let answer = api.call_instance(ApiMethod::Get, &path, None).await?;
+    Ok(result_text(&answer["tasks"]))
 }
 
-pub async fn create<A: Api>(api: &A, given: CreateTask) -> Done {
+pub async fn create_task<A: InstanceApi>(api: &A, given: CreateTaskArguments) -> TaskToolResult {
     let body = serde_json::to_value(&given).unwrap_or_default();
-    let answer = api.call(Verb::Post, &format!("/teams/{}/tasks", segment(&given.team)), Some(&body)).await?;
-    Ok(shown(&answer))
+    let answer = api
+        .call_instance(ApiMethod::Post, &format!("/teams/{}/tasks", encode_segment(&given.team)), Some(&body))
+        .await?;
+    Ok(result_text(&answer))
 }
 
-pub async fn claim<A: Api>(api: &A, given: ClaimTask) -> Done {
-    act(api, (&given.team, given.task_id, "claim"), json!({ "member": given.member })).await
+pub async fn claim_task<A: InstanceApi>(api: &A, given: ClaimTaskArguments) -> TaskToolResult {
+    post_task_action(api, (&given.team, given.task_id, "claim"), json!({ "member": given.member })).await
 }
 
-pub async fn complete<A: Api>(api: &A, given: CompleteTask) -> Done {
+pub async fn complete_task<A: InstanceApi>(api: &A, given: CompleteTaskArguments) -> TaskToolResult {
     let status = given.status.as_deref().unwrap_or("completed");
     let body = json!({ "member": given.member, "summary": given.summary, "status": status });
-    act(api, (&given.team, given.task_id, "complete"), body).await
+    post_task_action(api, (&given.team, given.task_id, "complete"), body).await
 }
 
-async fn act<A: Api>(api: &A, (team, task, verb): (&str, i64, &str), body: Value) -> Done {
-    let path = format!("/teams/{}/tasks/{task}/{verb}", segment(team));
-    Ok(shown(&api.call(Verb::Post, &path, Some(&body)).await?))
+async fn post_task_action<A: InstanceApi>(
+    api: &A,
+    (team, task, verb): (&str, i64, &str),
+    body: Value,
+) -> TaskToolResult {
+    let path = format!("/teams/{}/tasks/{task}/{verb}", encode_segment(team));
+    Ok(result_text(&api.call_instance(ApiMethod::Post, &path, Some(&body)).await?))
 }

@@ -9,69 +9,92 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::api::{Api, Refusal};
-use super::{talk, tasks};
+use super::api::{ApiRefusal, InstanceApi};
+use super::{conversations, tasks};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Nothing {}
+pub struct NoArguments {}
 
-type Done = Result<String, Refusal>;
+type McpToolResult = Result<String, ApiRefusal>;
 
-pub fn list() -> Vec<Tool> {
+pub fn list_tools() -> Vec<Tool> {
     vec![
-        tool::<talk::AskAgent>("ask_agent", "Says something to an agent and returns its answer.", false),
-        tool::<talk::SendMessage>(
+        tool_definition::<conversations::AskAgentArguments>(
+            "ask_agent",
+            "Says something to an agent and returns its answer.",
+            false,
+        ),
+        tool_definition::<conversations::SendToAgentArguments>(
             "send_message",
             "Says something to an agent and returns at once: it is kept, and answered whatever happens.",
             false,
         ),
-        tool::<talk::WaitForTurn>("wait_for_turn", "Waits for the answer to a message that was sent.", true),
-        tool::<Nothing>("list_agents", "The agents there are, and what each is for.", true),
-        tool::<talk::ListSessions>("list_sessions", "The newest conversations.", true),
-        tool::<talk::ReadHistory>(
+        tool_definition::<conversations::WaitForTurnArguments>(
+            "wait_for_turn",
+            "Waits for the answer to a message that was sent.",
+            true,
+        ),
+        tool_definition::<NoArguments>("list_agents", "The agents there are, and what each is for.", true),
+        tool_definition::<conversations::ListSessionsArguments>(
+            "list_sessions",
+            "The newest conversations.",
+            true,
+        ),
+        tool_definition::<conversations::ReadHistoryArguments>(
             "read_history",
             "The newest messages of a conversation, oldest first.",
             true,
         ),
-        tool::<Nothing>("list_teams", "The teams that are at work.", true),
-        tool::<tasks::ListTasks>("list_tasks", "The tasks of a team.", true),
-        tool::<tasks::CreateTask>(
+        tool_definition::<NoArguments>("list_teams", "The teams that are at work.", true),
+        tool_definition::<tasks::ListTasksArguments>("list_tasks", "The tasks of a team.", true),
+        tool_definition::<tasks::CreateTaskArguments>(
             "create_task",
             "Adds a task to a team's list; whoever can take it is told.",
             false,
         ),
-        tool::<tasks::ClaimTask>("claim_task", "Takes a task up in the name of a member of the team.", false),
-        tool::<tasks::CompleteTask>("complete_task", "Ends a task; what waited for it becomes free.", false),
+        tool_definition::<tasks::ClaimTaskArguments>(
+            "claim_task",
+            "Takes a task up in the name of a member of the team.",
+            false,
+        ),
+        tool_definition::<tasks::CompleteTaskArguments>(
+            "complete_task",
+            "Ends a task; what waited for it becomes free.",
+            false,
+        ),
     ]
 }
 
-pub async fn call<A: Api>(api: &A, name: &str, arguments: Value) -> Done {
+pub async fn call_tool<A: InstanceApi>(api: &A, name: &str, arguments: Value) -> McpToolResult {
     match name {
-        "ask_agent" => talk::ask(api, read(arguments)?).await,
-        "send_message" => talk::send(api, read(arguments)?).await,
-        "wait_for_turn" => talk::wait(api, read(arguments)?).await,
+        "ask_agent" => conversations::ask_agent(api, parse_arguments(arguments)?).await,
+        "send_message" => conversations::send_message(api, parse_arguments(arguments)?).await,
+        "wait_for_turn" => conversations::wait_for_turn(api, parse_arguments(arguments)?).await,
         "list_agents" => {
-            let Nothing {} = read(arguments)?;
-            talk::agents(api).await
+            let NoArguments {} = parse_arguments(arguments)?;
+            conversations::list_agents(api).await
         }
-        "list_sessions" => talk::sessions(api, read(arguments)?).await,
-        "read_history" => talk::history(api, read(arguments)?).await,
+        "list_sessions" => conversations::list_sessions(api, parse_arguments(arguments)?).await,
+        "read_history" => conversations::read_history(api, parse_arguments(arguments)?).await,
         "list_teams" => {
-            let Nothing {} = read(arguments)?;
-            tasks::teams(api).await
+            let NoArguments {} = parse_arguments(arguments)?;
+            tasks::list_teams(api).await
         }
-        "list_tasks" => tasks::list(api, read(arguments)?).await,
-        "create_task" => tasks::create(api, read(arguments)?).await,
-        "claim_task" => tasks::claim(api, read(arguments)?).await,
-        "complete_task" => tasks::complete(api, read(arguments)?).await,
-        _ => Err(Refusal::unfit(format!("there is no tool {:?} here", sanitize::to_single_line(name, 80)))),
+        "list_tasks" => tasks::list_tasks(api, parse_arguments(arguments)?).await,
+        "create_task" => tasks::create_task(api, parse_arguments(arguments)?).await,
+        "claim_task" => tasks::claim_task(api, parse_arguments(arguments)?).await,
+        "complete_task" => tasks::complete_task(api, parse_arguments(arguments)?).await,
+        _ => Err(ApiRefusal::invalid_arguments(format!(
+            "there is no tool {:?} here",
+            sanitize::to_single_line(name, 80)
+        ))),
     }
 }
 
-fn read<T: DeserializeOwned>(arguments: Value) -> Result<T, Refusal> {
+fn parse_arguments<T: DeserializeOwned>(arguments: Value) -> Result<T, ApiRefusal> {
     T::deserialize(&arguments).map_err(|error| {
-        Refusal::unfit(format!(
+        ApiRefusal::invalid_arguments(format!(
             "the arguments do not fit: {}",
             sanitize::to_single_line(&error.to_string(), 300)
         ))
@@ -79,11 +102,11 @@ fn read<T: DeserializeOwned>(arguments: Value) -> Result<T, Refusal> {
 }
 
 /// What a list or an object looks like to whoever called.
-pub(super) fn shown(value: &Value) -> String {
+pub(super) fn result_text(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
-fn tool<T: JsonSchema>(name: &'static str, description: &'static str, is_read_only: bool) -> Tool {
+fn tool_definition<T: JsonSchema>(name: &'static str, description: &'static str, is_read_only: bool) -> Tool {
     let mut schema = schemars::schema_for!(T).to_value();
     let fields = schema.as_object_mut().map(std::mem::take).unwrap_or_default();
     let mut tool = Tool::new(name, description, Arc::new(fields));

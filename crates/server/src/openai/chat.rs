@@ -10,12 +10,12 @@ use polyclaw_engine::TurnAnswer;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::access::May;
+use crate::access::AccessLevel;
 use crate::error::{Error, Result};
-use crate::extract::{Body, MAX_MESSAGE};
-use crate::openai::ask::{Question, ask, succeeded};
-use crate::openai::content::{Content, Conversation, Function, call};
-use crate::openai::repeat::Repeat;
+use crate::extract::{JsonBody, MAX_MESSAGE_BYTES};
+use crate::openai::content::{ClientConversation, ClientFunction, OpenAiContent, parse_tool_call};
+use crate::openai::idempotency::RepeatMarker;
+use crate::openai::question::{ClientQuestion, accept_question, ensure_done};
 use crate::state::AppState;
 
 mod chunks;
@@ -23,13 +23,13 @@ mod chunks;
 /// What is read of a request; the rest (temperature and the like) is the agent's own business. `docs/guide/openai.md`
 /// says so.
 #[derive(Deserialize)]
-pub struct Request {
+pub struct ChatCompletionRequest {
     model: String,
-    messages: Vec<Message>,
+    messages: Vec<CompletionMessage>,
     #[serde(default)]
     stream: Option<bool>,
-    stream_options: Option<StreamOptions>,
-    tools: Option<Vec<Tool>>,
+    stream_options: Option<CompletionStreamOptions>,
+    tools: Option<Vec<CompletionTool>>,
     user: Option<String>,
     n: Option<u32>,
     max_tokens: Option<u32>,
@@ -37,125 +37,126 @@ pub struct Request {
 }
 
 #[derive(Deserialize)]
-struct StreamOptions {
+struct CompletionStreamOptions {
     include_usage: Option<bool>,
 }
 
 #[derive(Deserialize)]
-struct Tool {
+struct CompletionTool {
     #[serde(rename = "type")]
     kind: String,
-    function: Option<Function>,
+    function: Option<ClientFunction>,
 }
 
 #[derive(Deserialize)]
-struct Message {
+struct CompletionMessage {
     role: String,
     #[serde(default)]
-    content: Content,
-    tool_calls: Option<Vec<Called>>,
+    content: OpenAiContent,
+    tool_calls: Option<Vec<CompletionToolCall>>,
     tool_call_id: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Called {
+struct CompletionToolCall {
     id: String,
-    function: CalledFunction,
+    function: CompletionFunctionCall,
 }
 
 #[derive(Deserialize)]
-struct CalledFunction {
+struct CompletionFunctionCall {
     name: String,
     #[serde(default)]
     arguments: String,
 }
 
-pub async fn complete(
+pub async fn create_completion(
     State(app): State<AppState>,
     headers: HeaderMap,
-    Body(request): Body<Request, MAX_MESSAGE>,
+    JsonBody(request): JsonBody<ChatCompletionRequest, MAX_MESSAGE_BYTES>,
 ) -> Result<Response> {
     if request.n.is_some_and(|n| n != 1) {
-        return Err(Error::invalid("n", "only one answer is given"));
+        return Err(Error::invalid_field("n", "only one answer is given"));
     }
     if request.max_completion_tokens.or(request.max_tokens) == Some(0) {
-        return Err(Error::invalid("max_tokens", "at least 1"));
+        return Err(Error::invalid_field("max_tokens", "at least 1"));
     }
     let streams = request.stream.unwrap_or(false);
     let wants_usage = request.stream_options.as_ref().and_then(|options| options.include_usage);
     let created = app.engine.now().0 / 1000;
     let model = request.model.clone();
-    let asked = ask(&app, question(request, &headers)?).await?;
+    let asked = accept_question(&app, to_question(request, &headers)?).await?;
     let id = format!("chatcmpl-{}", asked.accepted.turn_id);
-    let head = Head { id, created, model };
+    let head = CompletionHead { id, created, model };
     if streams {
-        return Ok(chunks::stream(head, asked, wants_usage.unwrap_or(false)));
+        return Ok(chunks::stream_completion(head, asked, wants_usage.unwrap_or(false)));
     }
-    let answer = succeeded(asked.follow.answer().await?)?;
-    let calls = asked.calls.of(&answer);
-    Ok(Json(completion(&head, answer, &calls)).into_response())
+    let answer = ensure_done(asked.follow.wait_for_answer().await?)?;
+    let calls = asked.calls.client_calls(&answer);
+    Ok(Json(completion_json(&head, answer, &calls)).into_response())
 }
 
 /// What every answer to one request says of itself.
-pub struct Head {
+pub struct CompletionHead {
     pub id: String,
     pub created: i64,
     pub model: String,
 }
 
-fn question(request: Request, headers: &HeaderMap) -> Result<Question> {
+fn to_question(request: ChatCompletionRequest, headers: &HeaderMap) -> Result<ClientQuestion> {
     let mut tools = Vec::new();
     for tool in request.tools.unwrap_or_default() {
         match (tool.kind.as_str(), tool.function) {
             ("function", Some(function)) => tools.push(function),
-            (kind, _) => return Err(Error::invalid("tools", format!("type '{kind}' is not taken"))),
+            (kind, _) => return Err(Error::invalid_field("tools", format!("type '{kind}' is not taken"))),
         }
     }
-    Ok(Question {
-        by: May::of(headers),
+    Ok(ClientQuestion {
+        by: AccessLevel::from_headers(headers),
         model: request.model,
         user: request.user.filter(|user| !user.is_empty()),
-        conversation: conversation(request.messages)?,
+        conversation: to_conversation(request.messages)?,
         tools,
         continues: None,
-        repeat: Repeat::of(headers),
+        repeat: RepeatMarker::from_headers(headers),
         max_tokens: request.max_completion_tokens.or(request.max_tokens),
     })
 }
 
-fn conversation(messages: Vec<Message>) -> Result<Conversation> {
-    let mut talk = Conversation::default();
+fn to_conversation(messages: Vec<CompletionMessage>) -> Result<ClientConversation> {
+    let mut talk = ClientConversation::default();
     for message in messages {
         if message.role == "user" {
-            talk.say(message.content.said()?);
+            talk.add_user_input(message.content.into_user_input()?);
             continue;
         }
-        let text = message.content.text()?;
+        let text = message.content.into_text()?;
         match message.role.as_str() {
-            "system" | "developer" => talk.instruct(text),
+            "system" | "developer" => talk.add_instructions(text),
             "assistant" => {
                 let calls = message.tool_calls.unwrap_or_default().into_iter();
-                let calls = calls.map(|made| call(made.id, made.function.name, &made.function.arguments));
-                talk.reply(text, calls.collect());
+                let calls =
+                    calls.map(|made| parse_tool_call(made.id, made.function.name, &made.function.arguments));
+                talk.add_reply(text, calls.collect());
             }
             "tool" => {
                 let id = message.tool_call_id;
                 let id = id.ok_or_else(|| Error::InvalidBody("a tool message needs tool_call_id".into()))?;
-                talk.result(id, text);
+                talk.add_tool_result(id, text);
             }
-            role => return Err(Error::invalid("role", format!("'{role}' is not a role"))),
+            role => return Err(Error::invalid_field("role", format!("'{role}' is not a role"))),
         }
     }
     Ok(talk)
 }
 
-fn completion(head: &Head, answer: TurnAnswer, calls: &[ToolCall]) -> Value {
-    let (usage, reason) = (usage(answer.usage), finish_reason(&answer, calls));
+fn completion_json(head: &CompletionHead, answer: TurnAnswer, calls: &[ToolCall]) -> Value {
+    let (usage, reason) = (completion_usage(answer.usage), finish_reason(&answer, calls));
     let text = answer.text;
     let mut message = json!({ "role": "assistant", "content": text, "refusal": null });
     if !calls.is_empty() {
         message["content"] = if text.is_empty() { Value::Null } else { Value::String(text) };
-        message["tool_calls"] = calls.iter().map(called).collect();
+        message["tool_calls"] = calls.iter().map(tool_call_json).collect();
     }
     json!({
         "id": head.id,
@@ -177,13 +178,13 @@ fn finish_reason(answer: &TurnAnswer, calls: &[ToolCall]) -> &'static str {
     }
 }
 
-fn called(call: &ToolCall) -> Value {
+fn tool_call_json(call: &ToolCall) -> Value {
     let function = json!({ "name": call.name, "arguments": call.arguments.to_string() });
     json!({ "id": call.id, "type": "function", "function": function })
 }
 
 #[derive(Serialize)]
-struct Spent {
+struct CompletionUsage {
     prompt_tokens: u64,
     completion_tokens: u64,
     total_tokens: u64,
@@ -192,9 +193,9 @@ struct Spent {
 }
 
 /// Unknown is said: without both numbers there is no usage.
-fn usage(usage: TokenUsage) -> Option<Spent> {
+fn completion_usage(usage: TokenUsage) -> Option<CompletionUsage> {
     let (prompt_tokens, completion_tokens) = (usage.input_tokens?, usage.output_tokens?);
-    Some(Spent {
+    Some(CompletionUsage {
         prompt_tokens,
         completion_tokens,
         total_tokens: prompt_tokens + completion_tokens,

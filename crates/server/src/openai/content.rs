@@ -13,7 +13,7 @@ use crate::http::attachments;
 /// Text, or a list of parts of which text is taken, and images of a user.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(untagged)]
-pub enum Content {
+pub enum OpenAiContent {
     #[default]
     None,
     Text(String),
@@ -32,37 +32,37 @@ pub struct ContentPart {
 
 /// What a user says, with the images that come along.
 #[derive(Clone, Debug, Default)]
-pub struct Said {
+pub struct UserInput {
     text: String,
     parts: Vec<MessagePart>,
 }
 
-impl From<String> for Said {
+impl From<String> for UserInput {
     fn from(text: String) -> Self {
         Self { text, parts: Vec::new() }
     }
 }
 
-impl Content {
-    pub fn said(self) -> Result<Said> {
-        let Self::Parts(parts) = self else { return self.text().map(Said::from) };
+impl OpenAiContent {
+    pub fn into_user_input(self) -> Result<UserInput> {
+        let Self::Parts(parts) = self else { return self.into_text().map(UserInput::from) };
         let (mut texts, mut shown) = (Vec::new(), Vec::new());
         for part in parts {
             match part.kind.as_str() {
-                "image_url" | "input_image" => shown.push(part.image(shown.len() + 1)?),
-                _ => texts.push(part.text()?),
+                "image_url" | "input_image" => shown.push(part.into_image(shown.len() + 1)?),
+                _ => texts.push(part.into_text()?),
             }
         }
-        Ok(Said { text: texts.join("\n"), parts: attachments::bounded(shown)? })
+        Ok(UserInput { text: texts.join("\n"), parts: attachments::check_image_count(shown)? })
     }
 
     /// What is refused is said: an image where none is taken is not silently left out.
-    pub fn text(self) -> Result<String> {
+    pub fn into_text(self) -> Result<String> {
         match self {
             Self::None => Ok(String::new()),
             Self::Text(text) => Ok(text),
             Self::Parts(parts) => {
-                let texts: Result<Vec<String>> = parts.into_iter().map(ContentPart::text).collect();
+                let texts: Result<Vec<String>> = parts.into_iter().map(ContentPart::into_text).collect();
                 Ok(texts?.join("\n"))
             }
         }
@@ -70,7 +70,7 @@ impl Content {
 }
 
 impl ContentPart {
-    fn text(self) -> Result<String> {
+    fn into_text(self) -> Result<String> {
         match (self.kind.as_str(), self.text.or(self.refusal)) {
             ("text" | "input_text" | "output_text" | "refusal", Some(text)) => Ok(text),
             (kind, _) => Err(Error::AttachmentNotTaken(quote_safely(kind))),
@@ -78,28 +78,28 @@ impl ContentPart {
     }
 
     /// Only what the request itself holds: nothing is fetched for a caller.
-    fn image(self, number: usize) -> Result<MessagePart> {
+    fn into_image(self, number: usize) -> Result<MessagePart> {
         let given = self.image_url.unwrap_or_default();
         let url = given.as_str().or_else(|| given["url"].as_str()).unwrap_or_default();
-        let data = url.strip_prefix("data:").ok_or(Error::ImageElsewhere)?;
+        let data = url.strip_prefix("data:").ok_or(Error::RemoteImage)?;
         let (media_type, data) = data
             .split_once(";base64,")
-            .ok_or_else(|| Error::invalid("image_url", "a data: URL is data:<type>;base64,<data>"))?;
-        attachments::image(&format!("image-{number}"), media_type, data)
+            .ok_or_else(|| Error::invalid_field("image_url", "a data: URL is data:<type>;base64,<data>"))?;
+        attachments::image_part(&format!("image-{number}"), media_type, data)
     }
 }
 
 /// A tool the client runs itself.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Function {
+pub struct ClientFunction {
     pub name: String,
     pub description: Option<String>,
     pub parameters: Option<Value>,
 }
 
-impl Function {
+impl ClientFunction {
     /// As the engine reads it from a message.
-    pub fn meta(&self) -> Value {
+    pub fn tool_meta(&self) -> Value {
         let parameters =
             self.parameters.clone().unwrap_or_else(|| json!({ "type": "object", "properties": {} }));
         json!({ "name": self.name, "description": self.description, "parameters": parameters })
@@ -107,7 +107,7 @@ impl Function {
 }
 
 /// Arguments travel as a string; what is no JSON is kept as the string it is.
-pub fn call(id: String, name: String, arguments: &str) -> ToolCall {
+pub fn parse_tool_call(id: String, name: String, arguments: &str) -> ToolCall {
     let text = if arguments.trim().is_empty() { "{}" } else { arguments };
     let arguments = serde_json::from_str(text).unwrap_or_else(|_| Value::String(arguments.to_owned()));
     ToolCall { id, name, arguments }
@@ -115,39 +115,39 @@ pub fn call(id: String, name: String, arguments: &str) -> ToolCall {
 
 /// A conversation, split where the client speaks anew.
 #[derive(Debug, Default)]
-pub struct Conversation {
+pub struct ClientConversation {
     instructions: Vec<String>,
     pub history: Vec<ImportedMessage>,
     /// Results of the client's own tools, by call id, since the last reply.
     pub results: Vec<(String, String)>,
-    said: Vec<Said>,
+    new_inputs: Vec<UserInput>,
 }
 
-impl Conversation {
-    pub fn instruct(&mut self, text: String) {
+impl ClientConversation {
+    pub fn add_instructions(&mut self, text: String) {
         if !text.trim().is_empty() {
             self.instructions.push(text);
         }
     }
 
-    pub fn say(&mut self, said: impl Into<Said>) {
-        self.said.push(said.into());
+    pub fn add_user_input(&mut self, said: impl Into<UserInput>) {
+        self.new_inputs.push(said.into());
     }
 
-    pub fn result(&mut self, call_id: String, content: String) {
+    pub fn add_tool_result(&mut self, call_id: String, content: String) {
         self.results.push((call_id, content));
     }
 
     /// A reply: all before it is history.
-    pub fn reply(&mut self, text: String, calls: Vec<ToolCall>) {
+    pub fn add_reply(&mut self, text: String, calls: Vec<ToolCall>) {
         let results = std::mem::take(&mut self.results);
         for (call_id, content) in results {
-            let name = self.called(&call_id).map_or_else(String::new, |call| call.name.clone());
+            let name = self.find_call(&call_id).map_or_else(String::new, |call| call.name.clone());
             let part = MessagePart::ToolResult { call_id, name, is_error: false };
             self.history.push(ImportedMessage { role: MessageRole::Tool, text: content, parts: vec![part] });
         }
-        let said = std::mem::take(&mut self.said);
-        let past = said.into_iter().map(|Said { text, parts }| ImportedMessage {
+        let said = std::mem::take(&mut self.new_inputs);
+        let past = said.into_iter().map(|UserInput { text, parts }| ImportedMessage {
             role: MessageRole::User,
             text,
             parts,
@@ -166,7 +166,7 @@ impl Conversation {
     }
 
     /// The call a result of this conversation belongs to.
-    pub fn called(&self, call_id: &str) -> Option<&ToolCall> {
+    pub fn find_call(&self, call_id: &str) -> Option<&ToolCall> {
         let calls =
             self.history.iter().rev().flat_map(|past| polyclaw_domain::message::tool_calls(&past.parts));
         calls.into_iter().find(|call| call.id == call_id)
@@ -176,22 +176,25 @@ impl Conversation {
         (!self.instructions.is_empty()).then(|| self.instructions.join("\n\n"))
     }
 
-    pub fn text(&self) -> String {
-        self.said.iter().map(|said| said.text.as_str()).collect::<Vec<_>>().join("\n\n")
+    pub fn new_text(&self) -> String {
+        self.new_inputs.iter().map(|said| said.text.as_str()).collect::<Vec<_>>().join("\n\n")
     }
 
     /// The images of what is new, if one message can have them.
-    pub fn parts(&self) -> Result<Vec<MessagePart>> {
-        attachments::bounded(self.said.iter().flat_map(|said| said.parts.clone()).collect())
+    pub fn new_images(&self) -> Result<Vec<MessagePart>> {
+        attachments::check_image_count(self.new_inputs.iter().flat_map(|said| said.parts.clone()).collect())
     }
 
     /// Names the images of what is new.
-    pub fn shown(&self) -> impl Iterator<Item = &str> {
-        self.said.iter().flat_map(|said| attached_images(&said.parts)).map(|media| media.hash().as_str())
+    pub fn new_image_hashes(&self) -> impl Iterator<Item = &str> {
+        self.new_inputs
+            .iter()
+            .flat_map(|said| attached_images(&said.parts))
+            .map(|media| media.hash().as_str())
     }
 
-    pub fn is_new(&self) -> bool {
-        !self.said.is_empty() || !self.results.is_empty()
+    pub fn has_new_input(&self) -> bool {
+        !self.new_inputs.is_empty() || !self.results.is_empty()
     }
 }
 
@@ -201,13 +204,13 @@ mod tests {
 
     #[test]
     fn what_comes_after_the_last_reply_is_new() {
-        let mut talk = Conversation::default();
-        talk.instruct("be kind".into());
-        talk.say("hi".to_owned());
-        talk.reply("hello".into(), vec![]);
-        talk.say("one".to_owned());
-        talk.say("two".to_owned());
-        assert_eq!(talk.text(), "one\n\ntwo");
+        let mut talk = ClientConversation::default();
+        talk.add_instructions("be kind".into());
+        talk.add_user_input("hi".to_owned());
+        talk.add_reply("hello".into(), vec![]);
+        talk.add_user_input("one".to_owned());
+        talk.add_user_input("two".to_owned());
+        assert_eq!(talk.new_text(), "one\n\ntwo");
         assert_eq!(talk.instructions().unwrap(), "be kind");
         let roles: Vec<MessageRole> = talk.history.iter().map(|past| past.role).collect();
         assert_eq!(roles, [MessageRole::User, MessageRole::Assistant]);
@@ -215,20 +218,23 @@ mod tests {
 
     #[test]
     fn results_before_a_reply_are_history_with_the_name_of_their_call() {
-        let mut talk = Conversation::default();
-        talk.say("weather?".to_owned());
-        talk.reply(String::new(), vec![call("c1".into(), "weather".into(), r#"{"city":"Bern"}"#)]);
-        talk.result("c1".into(), "sunny".into());
-        assert!(talk.is_new());
-        talk.reply("Sunny.".into(), vec![]);
-        assert!(!talk.is_new());
+        let mut talk = ClientConversation::default();
+        talk.add_user_input("weather?".to_owned());
+        talk.add_reply(
+            String::new(),
+            vec![parse_tool_call("c1".into(), "weather".into(), r#"{"city":"Bern"}"#)],
+        );
+        talk.add_tool_result("c1".into(), "sunny".into());
+        assert!(talk.has_new_input());
+        talk.add_reply("Sunny.".into(), vec![]);
+        assert!(!talk.has_new_input());
         let MessagePart::ToolResult { name, .. } = &talk.history[2].parts[0] else { panic!() };
         assert_eq!(name, "weather");
     }
 
     #[test]
     fn only_text_is_taken_and_the_rest_is_refused_aloud() {
-        let parts = |json: &str| serde_json::from_str::<Content>(json).unwrap().text();
+        let parts = |json: &str| serde_json::from_str::<OpenAiContent>(json).unwrap().into_text();
         assert_eq!(parts(r#"[{"type":"text","text":"a"},{"type":"text","text":"b"}]"#).unwrap(), "a\nb");
         assert_eq!(parts("null").unwrap(), "");
         assert!(parts(r#"[{"type":"image_url","image_url":{"url":"x"}}]"#).is_err());
@@ -236,7 +242,8 @@ mod tests {
 
     #[test]
     fn an_image_is_taken_from_the_request_and_never_from_elsewhere() {
-        let said = |part: Value| serde_json::from_value::<Content>(json!([part])).unwrap().said();
+        let said =
+            |part: Value| serde_json::from_value::<OpenAiContent>(json!([part])).unwrap().into_user_input();
         let gif = "data:image/gif;base64,R0lGODlh";
         for part in [
             json!({ "type": "image_url", "image_url": { "url": gif, "detail": "low" } }),

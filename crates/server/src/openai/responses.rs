@@ -11,25 +11,25 @@ use polyclaw_store::{Tx, jobs};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::access::May;
+use crate::access::AccessLevel;
 use crate::error::{Error, Result};
-use crate::extract::{Body, MAX_MESSAGE};
-use crate::openai::ask::{Question, ask, succeeded};
-use crate::openai::content::{Content, Conversation, Function, call};
-use crate::openai::repeat::Repeat;
+use crate::extract::{JsonBody, MAX_MESSAGE_BYTES};
+use crate::openai::content::{ClientConversation, ClientFunction, OpenAiContent, parse_tool_call};
+use crate::openai::idempotency::RepeatMarker;
+use crate::openai::question::{ClientQuestion, accept_question, ensure_done};
 use crate::state::AppState;
 
 mod object;
 mod stream;
 
-use object::Shape;
+use object::ResponseShape;
 
-const PREFIX: &str = "resp_";
+const RESPONSE_ID_PREFIX: &str = "resp_";
 
 #[derive(Deserialize)]
-pub struct Request {
+pub struct ResponsesRequest {
     model: String,
-    input: Input,
+    input: ResponsesInput,
     instructions: Option<String>,
     #[serde(default)]
     stream: Option<bool>,
@@ -42,35 +42,35 @@ pub struct Request {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Input {
+enum ResponsesInput {
     Text(String),
-    Items(Vec<Item>),
+    Items(Vec<ResponsesItem>),
 }
 
 #[derive(Deserialize)]
-struct Item {
+struct ResponsesItem {
     #[serde(rename = "type")]
     kind: Option<String>,
     role: Option<String>,
     #[serde(default)]
-    content: Content,
+    content: OpenAiContent,
     call_id: Option<String>,
     name: Option<String>,
     arguments: Option<String>,
     #[serde(default)]
-    output: Content,
+    output: OpenAiContent,
 }
 
-pub async fn create(
+pub async fn create_response(
     State(app): State<AppState>,
     headers: HeaderMap,
-    Body(request): Body<Request, MAX_MESSAGE>,
+    JsonBody(request): JsonBody<ResponsesRequest, MAX_MESSAGE_BYTES>,
 ) -> Result<Response> {
     if request.max_output_tokens == Some(0) {
-        return Err(Error::invalid("max_output_tokens", "at least 1"));
+        return Err(Error::invalid_field("max_output_tokens", "at least 1"));
     }
     let streams = request.stream.unwrap_or(false);
-    let mut shape = Shape {
+    let mut shape = ResponseShape {
         id: String::new(),
         created_at: app.engine.now().0 / 1000,
         model: request.model.clone(),
@@ -79,77 +79,91 @@ pub async fn create(
         tools: request.tools.clone().unwrap_or_default(),
         metadata: request.metadata.clone().unwrap_or_else(|| Value::Object(serde_json::Map::new())),
     };
-    let question = question(&app, request, &headers).await?;
-    let asked = ask(&app, question).await?;
-    shape.id = format!("{PREFIX}{}", asked.accepted.turn_id);
+    let question = to_question(&app, request, &headers).await?;
+    let asked = accept_question(&app, question).await?;
+    shape.id = format!("{RESPONSE_ID_PREFIX}{}", asked.accepted.turn_id);
     if streams {
-        return Ok(stream::open(shape, asked));
+        return Ok(stream::stream_response(shape, asked));
     }
-    let answer = succeeded(asked.follow.answer().await?)?;
-    let calls = asked.calls.of(&answer);
-    Ok(Json(shape.completed(&answer, answer.text.clone(), &calls)).into_response())
+    let answer = ensure_done(asked.follow.wait_for_answer().await?)?;
+    let calls = asked.calls.client_calls(&answer);
+    Ok(Json(shape.completed_json(&answer, answer.text.clone(), &calls)).into_response())
 }
 
-async fn question(app: &AppState, request: Request, headers: &HeaderMap) -> Result<Question> {
-    let mut talk = Conversation::default();
-    talk.instruct(request.instructions.unwrap_or_default());
+async fn to_question(
+    app: &AppState,
+    request: ResponsesRequest,
+    headers: &HeaderMap,
+) -> Result<ClientQuestion> {
+    let mut talk = ClientConversation::default();
+    talk.add_instructions(request.instructions.unwrap_or_default());
     match request.input {
-        Input::Text(text) => talk.say(text),
-        Input::Items(items) => items.into_iter().try_for_each(|item| add(&mut talk, item))?,
+        ResponsesInput::Text(text) => talk.add_user_input(text),
+        ResponsesInput::Items(items) => items.into_iter().try_for_each(|item| add_item(&mut talk, item))?,
     }
     let continues = match &request.previous_response_id {
-        Some(id) => Some(session_of(app, id).await?),
+        Some(id) => Some(session_of_response(app, id).await?),
         None => None,
     };
-    Ok(Question {
-        by: May::of(headers),
+    Ok(ClientQuestion {
+        by: AccessLevel::from_headers(headers),
         model: request.model,
         user: request.user.filter(|user| !user.is_empty()),
         conversation: talk,
-        tools: functions(request.tools.unwrap_or_default())?,
+        tools: parse_functions(request.tools.unwrap_or_default())?,
         continues,
-        repeat: Repeat::of(headers),
+        repeat: RepeatMarker::from_headers(headers),
         max_tokens: request.max_output_tokens,
     })
 }
 
-fn functions(tools: Vec<Value>) -> Result<Vec<Function>> {
+fn parse_functions(tools: Vec<Value>) -> Result<Vec<ClientFunction>> {
     let function = |tool: Value| match tool.get("type").and_then(Value::as_str) {
-        Some("function") => serde_json::from_value(tool).map_err(|error| Error::invalid("tools", error)),
-        kind => Err(Error::invalid("tools", format!("type '{}' is not taken", kind.unwrap_or_default()))),
+        Some("function") => {
+            serde_json::from_value(tool).map_err(|error| Error::invalid_field("tools", error))
+        }
+        kind => {
+            Err(Error::invalid_field("tools", format!("type '{}' is not taken", kind.unwrap_or_default())))
+        }
     };
     tools.into_iter().map(function).collect()
 }
 
-fn add(talk: &mut Conversation, item: Item) -> Result<()> {
+fn add_item(talk: &mut ClientConversation, item: ResponsesItem) -> Result<()> {
     let missing = |what: &str| Error::InvalidBody(format!("an item lacks {what}"));
     match (item.kind.as_deref().unwrap_or("message"), item.role.as_deref()) {
-        ("message", Some("user")) => talk.say(item.content.said()?),
-        ("message", Some("system" | "developer")) => talk.instruct(item.content.text()?),
-        ("message", Some("assistant")) => talk.reply(item.content.text()?, Vec::new()),
+        ("message", Some("user")) => talk.add_user_input(item.content.into_user_input()?),
+        ("message", Some("system" | "developer")) => talk.add_instructions(item.content.into_text()?),
+        ("message", Some("assistant")) => talk.add_reply(item.content.into_text()?, Vec::new()),
         ("function_call", _) => {
             let id = item.call_id.ok_or_else(|| missing("call_id"))?;
             let name = item.name.ok_or_else(|| missing("name"))?;
-            talk.reply(String::new(), vec![call(id, name, &item.arguments.unwrap_or_default())]);
+            talk.add_reply(
+                String::new(),
+                vec![parse_tool_call(id, name, &item.arguments.unwrap_or_default())],
+            );
         }
         ("function_call_output", _) => {
             let id = item.call_id.ok_or_else(|| missing("call_id"))?;
-            talk.result(id, item.output.text()?);
+            talk.add_tool_result(id, item.output.into_text()?);
         }
         // A model's thoughts are its own; clients send them back with the rest.
         ("reasoning", _) => {}
         (kind, role) => {
             let role = role.unwrap_or("none");
-            return Err(Error::invalid("input", format!("item '{kind}' with role '{role}' is not taken")));
+            return Err(Error::invalid_field(
+                "input",
+                format!("item '{kind}' with role '{role}' is not taken"),
+            ));
         }
     }
     Ok(())
 }
 
 /// A session goes on from its newest response; an older one is the past of a conversation that went elsewhere.
-async fn session_of(app: &AppState, id: &str) -> Result<SessionKey> {
+async fn session_of_response(app: &AppState, id: &str) -> Result<SessionKey> {
     let unknown = || Error::UnknownResponse(quote_safely(id));
-    let turn = TurnId::new(id.strip_prefix(PREFIX).ok_or_else(unknown)?);
+    let turn = TurnId::new(id.strip_prefix(RESPONSE_ID_PREFIX).ok_or_else(unknown)?);
     let read = move |tx: &mut Tx<'_>| {
         let Some(job) = jobs::find_answering(tx, &turn)? else { return Ok(None) };
         let newest = jobs::list(tx, Some(&job.session), None, 1)?.pop();
@@ -157,9 +171,10 @@ async fn session_of(app: &AppState, id: &str) -> Result<SessionKey> {
     };
     match app.engine.db().read(read).await? {
         Some((true, session)) => Ok(session),
-        Some((false, _)) => {
-            Err(Error::invalid("previous_response_id", "the conversation has gone on since that response"))
-        }
+        Some((false, _)) => Err(Error::invalid_field(
+            "previous_response_id",
+            "the conversation has gone on since that response",
+        )),
         None => Err(unknown()),
     }
 }

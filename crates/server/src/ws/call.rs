@@ -8,19 +8,19 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::access::May;
+use crate::access::AccessLevel;
 use crate::error::{Error, Result};
-use crate::http::messages::{self, Receipt};
-use crate::http::stream::Position;
+use crate::http::messages::{self, SessionMessageReceipt};
+use crate::http::stream::StreamCursor;
 use crate::http::{approvals, commands};
-use crate::refusal;
+use crate::serde_errors;
 use crate::state::AppState;
-use crate::ws::frame::{Incoming, response};
-use crate::ws::subscription::Subscriptions;
+use crate::ws::frame::{SocketRequest, response_frame};
+use crate::ws::subscription::SocketSubscriptions;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Subscribe {
+struct SubscribeParams {
     session_key: SessionKey,
     /// Frames behind this number first.
     after: Option<u64>,
@@ -30,31 +30,31 @@ struct Subscribe {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Session {
+struct SessionParams {
     session_key: SessionKey,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Nothing {}
+struct NoParams {}
 
 #[derive(Deserialize)]
-struct Send {
+struct SocketSendParams {
     session_key: SessionKey,
     #[serde(flatten)]
-    message: messages::Message,
+    message: messages::NewSessionMessage,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Command {
+struct SocketCommandParams {
     session_key: SessionKey,
     text: String,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Approve {
+struct SocketApproveParams {
     approval_id: String,
     decision: ApprovalDecision,
     reason: Option<String>,
@@ -62,77 +62,83 @@ struct Approve {
 }
 
 /// The answer to one frame of a peer. What is no request is answered without an id.
-pub async fn answer(app: &AppState, by: May, subscriptions: &mut Subscriptions, text: &str) -> Message {
+pub async fn answer_frame(
+    app: &AppState,
+    by: AccessLevel,
+    subscriptions: &mut SocketSubscriptions,
+    text: &str,
+) -> Message {
     match serde_json::from_str(text) {
-        Ok(Incoming::Req { id, method, params }) => {
-            let outcome = call((app, by), subscriptions, &method, params).await;
-            response(&id, outcome, &app.engine.redactor())
+        Ok(SocketRequest::Req { id, method, params }) => {
+            let outcome = dispatch_method((app, by), subscriptions, &method, params).await;
+            response_frame(&id, outcome, &app.engine.redactor())
         }
         Err(error) => {
             let malformed = Err(Error::MalformedJson(error.to_string()));
-            response(&Value::Null, malformed, &app.engine.redactor())
+            response_frame(&Value::Null, malformed, &app.engine.redactor())
         }
     }
 }
 
 /// Whether a frame of a peer asks for nothing but to be told.
-pub fn only_looks(frame: &[u8]) -> bool {
-    let Ok(Incoming::Req { method, .. }) = serde_json::from_slice(frame) else { return false };
+pub fn is_read_only(frame: &[u8]) -> bool {
+    let Ok(SocketRequest::Req { method, .. }) = serde_json::from_slice(frame) else { return false };
     ["subscribe", "watch", "unsubscribe"].contains(&method.as_str())
 }
 
-async fn call(
-    (app, by): (&AppState, May),
-    open: &mut Subscriptions,
+async fn dispatch_method(
+    (app, by): (&AppState, AccessLevel),
+    open: &mut SocketSubscriptions,
     method: &str,
     params: Value,
 ) -> Result<Value> {
     match method {
         "subscribe" => {
-            let wanted: Subscribe = read(params)?;
-            open.add(wanted.session_key, &Position { after: wanted.after, epoch: wanted.epoch })
+            let wanted: SubscribeParams = parse_params(params)?;
+            open.add_session(wanted.session_key, &StreamCursor { after: wanted.after, epoch: wanted.epoch })
         }
         "watch" => {
-            let Nothing {} = read(params)?;
-            Ok(open.watch())
+            let NoParams {} = parse_params(params)?;
+            Ok(open.watch_all())
         }
         "unsubscribe" => {
-            let wanted: Session = read(params)?;
-            Ok(json!({ "unsubscribed": open.remove(&wanted.session_key) }))
+            let wanted: SessionParams = parse_params(params)?;
+            Ok(json!({ "unsubscribed": open.remove_session(&wanted.session_key) }))
         }
         "send" => {
-            let said: Send = read(params)?;
-            let inbound = messages::inbound(app, by, said.session_key, said.message).await?;
+            let said: SocketSendParams = parse_params(params)?;
+            let inbound = messages::to_inbound(app, by, said.session_key, said.message).await?;
             let inbound = app.engine.resolve_addressee(inbound).await?;
-            value(Receipt::from(app.engine.submit_message(inbound).await?))
+            to_json(SessionMessageReceipt::from(app.engine.submit_message(inbound).await?))
         }
         "stop" => {
-            let wanted: Session = read(params)?;
+            let wanted: SessionParams = parse_params(params)?;
             let stopped = app.engine.stop_session(&wanted.session_key).await?;
             Ok(json!({ "turn_id": stopped.turn, "interrupted_tasks": stopped.interrupted_tasks }))
         }
         "command" => {
-            let command: Command = read(params)?;
-            value(commands::said(app, by, &command.session_key, &command.text).await?)
+            let command: SocketCommandParams = parse_params(params)?;
+            to_json(commands::command_reply(app, by, &command.session_key, &command.text).await?)
         }
-        "approve" => approve(app, by, read(params)?).await,
+        "approve" => decide_approval(app, by, parse_params(params)?).await,
         other => Err(Error::UnknownMethod(other.chars().take(40).collect())),
     }
 }
 
-async fn approve(app: &AppState, by: May, verdict: Approve) -> Result<Value> {
-    let Approve { approval_id, decision, reason, fingerprint } = verdict;
-    let verdict = approvals::Verdict { decision, reason, fingerprint };
-    value(approvals::answer(app, by, &ApprovalId::new(approval_id), verdict).await?)
+async fn decide_approval(app: &AppState, by: AccessLevel, verdict: SocketApproveParams) -> Result<Value> {
+    let SocketApproveParams { approval_id, decision, reason, fingerprint } = verdict;
+    let verdict = approvals::ApprovalDecisionBody { decision, reason, fingerprint };
+    to_json(approvals::record_decision(app, by, &ApprovalId::new(approval_id), verdict).await?)
 }
 
-fn read<T: DeserializeOwned>(params: Value) -> Result<T> {
+fn parse_params<T: DeserializeOwned>(params: Value) -> Result<T> {
     if params.is_array() {
         return Err(Error::InvalidBody("params must be an object, not a list".to_owned()));
     }
-    serde_json::from_value(params).map_err(|error| Error::InvalidBody(refusal::plain(&error.to_string())))
+    serde_json::from_value(params)
+        .map_err(|error| Error::InvalidBody(serde_errors::plain_message(&error.to_string())))
 }
 
-fn value(result: impl serde::Serialize) -> Result<Value> {
+fn to_json(result: impl serde::Serialize) -> Result<Value> {
     serde_json::to_value(result).map_err(|error| Error::InvalidBody(error.to_string()))
 }

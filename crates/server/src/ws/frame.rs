@@ -5,12 +5,12 @@ use polyclaw_domain::redact::Redactor;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::error::{Detail, Error};
+use crate::error::{Error, ErrorBodyDetail};
 
 /// What peers send: requests and nothing else.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Incoming {
+pub enum SocketRequest {
     Req {
         /// Any value; the answer carries it back.
         id: Value,
@@ -21,7 +21,7 @@ pub enum Incoming {
 }
 
 #[derive(Serialize)]
-struct Response<'a> {
+struct SocketResponse<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     id: &'a Value,
@@ -29,24 +29,24 @@ struct Response<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<Detail>,
+    error: Option<ErrorBodyDetail>,
 }
 
 /// An error may quote what was asked, and that may be a secret in the wrong place.
-pub fn response(id: &Value, outcome: Result<Value, Error>, redactor: &Redactor) -> Message {
+pub fn response_frame(id: &Value, outcome: Result<Value, Error>, redactor: &Redactor) -> Message {
     let (ok, result, error) = match outcome {
         Ok(result) => (true, Some(result), None),
         Err(error) => {
-            error.log();
+            error.log_internal();
             let mut detail = error.detail();
             redactor.redact_in_place(&mut detail.message);
             (false, None, Some(detail))
         }
     };
-    text(&Response { kind: "res", id, ok, result, error })
+    text_frame(&SocketResponse { kind: "res", id, ok, result, error })
 }
 
-pub fn text(frame: &impl Serialize) -> Message {
+pub fn text_frame(frame: &impl Serialize) -> Message {
     // Nothing we send can fail to be JSON.
     Message::Text(serde_json::to_string(frame).unwrap_or_default().into())
 }

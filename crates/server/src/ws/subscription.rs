@@ -12,83 +12,86 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::error::{Error, Result};
-use crate::http::stream::{Missed, Notice, Position, Shown, open};
+use crate::http::stream::{FrameView, MissedFrames, ReaderNotice, StreamCursor, watch_from};
 use crate::state::AppState;
 use crate::ws::frame;
 
-pub const MAX: usize = 256;
+pub const MAX_SUBSCRIPTIONS: usize = 256;
 
 /// What a subscription has for its socket. Written when it is sent: a copy for each socket could be large.
-pub enum Event {
+pub enum SubscriptionEvent {
     Frame(Arc<HubFrame>),
-    Notice(Notice),
+    Notice(ReaderNotice),
 }
 
-impl Event {
-    pub fn message(&self) -> Message {
+impl SubscriptionEvent {
+    pub fn to_message(&self) -> Message {
         match self {
-            Self::Frame(kept) => frame::text(&Shown::of(kept)),
-            Self::Notice(notice) => frame::text(notice),
+            Self::Frame(kept) => frame::text_frame(&FrameView::from_frame(kept)),
+            Self::Notice(notice) => frame::text_frame(notice),
         }
     }
 }
 
-pub struct Subscriptions {
+pub struct SocketSubscriptions {
     app: AppState,
-    events: mpsc::Sender<Event>,
+    events: mpsc::Sender<SubscriptionEvent>,
     tasks: HashMap<SessionKey, JoinHandle<()>>,
     /// The one that follows every session.
     everywhere: Option<JoinHandle<()>>,
 }
 
-impl Subscriptions {
-    pub fn new(app: AppState, events: mpsc::Sender<Event>) -> Self {
+impl SocketSubscriptions {
+    pub fn new(app: AppState, events: mpsc::Sender<SubscriptionEvent>) -> Self {
         Self { app, events, tasks: HashMap::new(), everywhere: None }
     }
 
     /// Subscribing again starts over from the position given.
-    pub fn add(&mut self, key: SessionKey, from: &Position) -> Result<Value> {
+    pub fn add_session(&mut self, key: SessionKey, from: &StreamCursor) -> Result<Value> {
         self.tasks.retain(|_, task| !task.is_finished());
-        self.remove(&key);
-        if self.tasks.len() >= MAX {
-            return Err(Error::invalid("session_key", format!("at most {MAX} subscriptions per socket")));
+        self.remove_session(&key);
+        if self.tasks.len() >= MAX_SUBSCRIPTIONS {
+            return Err(Error::invalid_field(
+                "session_key",
+                format!("at most {MAX_SUBSCRIPTIONS} subscriptions per socket"),
+            ));
         }
-        let (missed, watch) = open(&self.app, &key, from);
+        let (missed, watch) = watch_from(&self.app, &key, from);
         let answer =
             json!({ "session_key": key, "epoch": self.app.epoch, "seq": self.app.engine.hub.last_seq() });
-        let task = forward(key.clone(), missed, watch, self.events.clone());
+        let task = forward_session(key.clone(), missed, watch, self.events.clone());
         self.tasks.insert(key, tokio::spawn(task));
         Ok(answer)
     }
 
     /// All sessions from now on, without the pieces of what is told whole: for lists, not for readers.
-    pub fn watch(&mut self) -> Value {
+    pub fn watch_all(&mut self) -> Value {
         self.everywhere.take().inspect(JoinHandle::abort);
         let answer = json!({ "epoch": self.app.epoch, "seq": self.app.engine.hub.last_seq() });
-        self.everywhere = Some(tokio::spawn(everywhere(self.app.clone(), self.events.clone())));
+        self.everywhere = Some(tokio::spawn(forward_all(self.app.clone(), self.events.clone())));
         answer
     }
 
-    pub fn remove(&mut self, key: &SessionKey) -> bool {
+    pub fn remove_session(&mut self, key: &SessionKey) -> bool {
         self.tasks.remove(key).inspect(JoinHandle::abort).is_some()
     }
 }
 
-impl Drop for Subscriptions {
+impl Drop for SocketSubscriptions {
     fn drop(&mut self) {
         self.tasks.values().chain(&self.everywhere).for_each(JoinHandle::abort);
     }
 }
 
-async fn forward(
+async fn forward_session(
     key: SessionKey,
     missed: Option<Vec<Arc<HubFrame>>>,
     mut watch: HubSubscription,
-    events: mpsc::Sender<Event>,
+    events: mpsc::Sender<SubscriptionEvent>,
 ) {
     let missed = missed.map_or_else(
-        || vec![Event::Notice(Notice::of(Some(key.clone()), Missed::Gap))],
-        |frames| frames.into_iter().map(Event::Frame).collect(),
+        || vec![SubscriptionEvent::Notice(ReaderNotice::for_session(Some(key.clone()), MissedFrames::Gap))],
+        |frames| frames.into_iter().map(SubscriptionEvent::Frame).collect(),
     );
     for event in missed {
         if events.send(event).await.is_err() {
@@ -96,24 +99,30 @@ async fn forward(
         }
     }
     while let Some(live) = watch.recv().await {
-        if events.send(Event::Frame(live)).await.is_err() {
+        if events.send(SubscriptionEvent::Frame(live)).await.is_err() {
             return;
         }
     }
     tracing::info!(session.key = %key, "a socket fell too far behind");
-    let _ = events.send(Event::Notice(Notice::of(Some(key), Missed::Behind))).await;
+    let _ = events
+        .send(SubscriptionEvent::Notice(ReaderNotice::for_session(Some(key), MissedFrames::Behind)))
+        .await;
 }
 
 /// A reader that can not keep up is told so and goes on with what comes then: it looks at its lists again.
-async fn everywhere(app: AppState, events: mpsc::Sender<Event>) {
+async fn forward_all(app: AppState, events: mpsc::Sender<SubscriptionEvent>) {
     loop {
         let mut watch = app.engine.hub.subscribe_all();
         while let Some(frame) = watch.recv().await {
-            if !frame.kind.is_partial() && events.send(Event::Frame(frame)).await.is_err() {
+            if !frame.kind.is_partial() && events.send(SubscriptionEvent::Frame(frame)).await.is_err() {
                 return;
             }
         }
-        if events.send(Event::Notice(Notice::of(None, Missed::Behind))).await.is_err() {
+        if events
+            .send(SubscriptionEvent::Notice(ReaderNotice::for_session(None, MissedFrames::Behind)))
+            .await
+            .is_err()
+        {
             return;
         }
     }

@@ -1,4 +1,4 @@
-use polyclaw_server::Auth;
+use polyclaw_server::AuthMode;
 use reqwest::Method;
 
 use crate::instance::{Answer, Instance, TOKEN};
@@ -42,7 +42,7 @@ async fn a_foreign_host_or_origin_is_turned_away() {
 
 #[tokio::test]
 async fn with_auth_off_everybody_on_loopback_is_let_in() {
-    let instance = Instance::with(Auth::Off).await;
+    let instance = Instance::with(AuthMode::Off).await;
     Answer::of(instance.bare(Method::GET, "/api/v1/sessions")).await.ok();
     let foreign = instance.bare(Method::GET, "/api/v1/sessions").header("origin", "https://evil.example");
     Answer::of(foreign).await.refuses(403, "origin_not_allowed");

@@ -11,7 +11,7 @@ use polyclaw_domain::port::{IdGenerator, WallClock};
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_engine::memory::{MemoryLocation, MemoryStore, VectorIndex};
 use polyclaw_engine::{BackgroundTask, Engine, EnginePorts, EngineSettings};
-use polyclaw_server::{AppState, Auth, Hook, Logins, Setup, router, serve};
+use polyclaw_server::{AppSetup, AppState, AuthMode, LoginCodes, SignedHook, instance_router, serve};
 use polyclaw_store::agents::{self, AgentSource};
 use polyclaw_store::{Db, DbTarget};
 use reqwest::{Method, RequestBuilder, StatusCode};
@@ -42,10 +42,10 @@ pub struct Instance {
 
 impl Instance {
     pub async fn start() -> Self {
-        Self::with(Auth::Token(TOKEN.to_owned())).await
+        Self::with(AuthMode::Token(TOKEN.to_owned())).await
     }
 
-    pub async fn with(auth: Auth) -> Self {
+    pub async fn with(auth: AuthMode) -> Self {
         let home = tempfile::tempdir().unwrap();
         let gate = Arc::new(Semaphore::new(0));
         let engine = engine(home.path(), Arc::clone(&gate)).await;
@@ -60,7 +60,7 @@ impl Instance {
         let port = listener.local_addr().unwrap().port();
         let url = format!("http://127.0.0.1:{port}");
         let (stop, stopped) = oneshot::channel::<()>();
-        let router = router(AppState::new(setup(engine.clone(), auth, port)));
+        let router = instance_router(AppState::new(setup(engine.clone(), auth, port)));
         let server = tokio::spawn(serve(listener, router, async move {
             let _ = stopped.await;
         }));
@@ -177,14 +177,17 @@ async fn engine(home: &std::path::Path, gate: Arc<Semaphore>) -> Engine {
     engine
 }
 
-fn setup(engine: Engine, auth: Auth, port: u16) -> Setup {
-    let hook =
-        Hook { secret: SECRET.to_owned(), agent: Some(AgentId::main()), map: WebhookMapping::default() };
+fn setup(engine: Engine, auth: AuthMode, port: u16) -> AppSetup {
+    let hook = SignedHook {
+        secret: SECRET.to_owned(),
+        agent: Some(AgentId::main()),
+        map: WebhookMapping::default(),
+    };
     let map = json!({ "text": "{sender.login} {action} {issue.title}", "id": "delivery",
         "peer": "repository.full_name", "thread": "issue.number" });
-    let mapped = Hook { agent: None, map: serde_json::from_value(map).unwrap(), ..hook.clone() };
-    let open = Hook { agent: None, ..hook.clone() };
-    Setup {
+    let mapped = SignedHook { agent: None, map: serde_json::from_value(map).unwrap(), ..hook.clone() };
+    let open = SignedHook { agent: None, ..hook.clone() };
+    AppSetup {
         started: engine.now(),
         engine,
         auth,
@@ -197,7 +200,7 @@ fn setup(engine: Engine, auth: Auth, port: u16) -> Setup {
         ]),
         version: "1.2.3".to_owned(),
         port,
-        logins: Logins::default(),
+        logins: LoginCodes::default(),
         mcp: Arc::new(crate::ports::Rack),
         reload: Arc::new(crate::ports::Reloads::default()),
     }

@@ -199,8 +199,8 @@ impl BriefingSource for Paper {
 #[derive(Default)]
 pub struct Reloads(std::sync::atomic::AtomicU32);
 
-impl polyclaw_server::Reload for Reloads {
-    fn reload(&self) -> BoxFuture<'_, Result<polyclaw_server::Later, String>> {
+impl polyclaw_server::ConfigReloader for Reloads {
+    fn reload_config(&self) -> BoxFuture<'_, Result<polyclaw_server::RestartSections, String>> {
         let before = self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let outcome =
             if before == 1 { Err("there is no such agent".to_owned()) } else { Ok(vec!["gateway"]) };

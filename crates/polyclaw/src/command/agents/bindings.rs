@@ -89,7 +89,7 @@ pub async fn bind(args: &Args, client: &Client, context: &Context) -> anyhow::Re
         binding["dm_scope"] = json!(scope);
     }
     let change = |text: &str| match places(text, &args.id, |there| *there == wanted)?.is_empty() {
-        true => Ok(edit::append(text, LIST, &binding)?),
+        true => Ok(edit::append_entry(text, LIST, &binding)?),
         false => Err(Failure::new(Exit::Conflict, "binding_exists", "the config says so already")),
     };
     own_config::change(context, client, change).await
@@ -104,7 +104,7 @@ pub async fn unbind(args: &Unbind, client: &Client, context: &Context) -> anyhow
             return Err(Failure::new(Exit::NotFound, "unknown_binding", "there is no such binding")
                 .hint("`polyclaw agents list --bindings` shows those there are"));
         }
-        Ok(edit::remove(text, LIST, &found)?)
+        Ok(edit::remove_entries(text, LIST, &found)?)
     };
     own_config::change(context, client, change).await
 }

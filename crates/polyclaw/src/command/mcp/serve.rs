@@ -2,7 +2,7 @@
 
 use polyclaw_domain::hex::encode_hex;
 use polyclaw_domain::port::BoxFuture;
-use polyclaw_server::mcp::{Api, Heard, Refusal, ToolServer, Verb};
+use polyclaw_server::mcp::{ApiMethod, ApiRefusal, CallDelivery, InstanceApi, ToolServer};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use serde_json::Value;
 
@@ -30,33 +30,33 @@ pub async fn run(context: &Context) -> anyhow::Result<()> {
 /// Whichever instance runs when a tool is called. An editor starts us before there is one, and lives longer than one.
 struct Running(Context);
 
-impl Api for Running {
-    fn call<'a>(
+impl InstanceApi for Running {
+    fn call_instance<'a>(
         &'a self,
-        verb: Verb,
+        verb: ApiMethod,
         path: &'a str,
         body: Option<&'a Value>,
-    ) -> BoxFuture<'a, Result<Value, Refusal>> {
+    ) -> BoxFuture<'a, Result<Value, ApiRefusal>> {
         Box::pin(async move {
             let client = Client::new(&self.0).map_err(refusal)?;
             let answer = match verb {
-                Verb::Get => client.get(path).await,
-                Verb::Post => client.post(path, body.unwrap_or(&Value::Null)).await,
+                ApiMethod::Get => client.get(path).await,
+                ApiMethod::Post => client.post(path, body.unwrap_or(&Value::Null)).await,
             };
             answer.map_err(refusal)
         })
     }
 
-    fn fresh(&self) -> String {
+    fn new_nonce(&self) -> String {
         encode_hex(&random::<12>())
     }
 }
 
-fn refusal(failure: Failure) -> Refusal {
+fn refusal(failure: Failure) -> ApiRefusal {
     let heard = match failure.code.as_str() {
-        LOST => Heard::Perhaps,
-        UNREACHABLE => Heard::No,
-        _ => Heard::Yes,
+        LOST => CallDelivery::Perhaps,
+        UNREACHABLE => CallDelivery::No,
+        _ => CallDelivery::Yes,
     };
-    Refusal { code: failure.code, message: failure.message, hint: failure.hint, heard }
+    ApiRefusal { code: failure.code, message: failure.message, hint: failure.hint, delivery: heard }
 }

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 /// A message as lists show it: without what it says.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Envelope)]
-pub struct MessageView {
+pub struct EnvelopeView {
     id: String,
     /// The ids of both instances.
     from: String,
@@ -41,7 +41,7 @@ pub struct MessageView {
     expires_at: Millis,
 }
 
-impl From<&StoredEnvelope> for MessageView {
+impl From<&StoredEnvelope> for EnvelopeView {
     fn from(one: &StoredEnvelope) -> Self {
         Self {
             id: one.id.to_string(),
@@ -67,23 +67,23 @@ impl From<&StoredEnvelope> for MessageView {
 }
 
 /// What a message says, as it is stored.
-pub fn payload(one: &StoredEnvelope) -> Value {
+pub fn payload_json(one: &StoredEnvelope) -> Value {
     serde_json::from_str(&one.payload).unwrap_or(Value::Null)
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct MessageDetail {
+pub struct EnvelopeDetail {
     #[serde(flatten)]
-    message: MessageView,
+    message: EnvelopeView,
     #[schema(value_type = Object)]
     payload: Value,
     /// All that happened to it, in order.
-    events: Vec<MessageEvent>,
+    events: Vec<EnvelopeEventView>,
 }
 
 /// Something that happened to a message. It never holds what the message says.
 #[derive(Serialize, ToSchema)]
-pub struct MessageEvent {
+pub struct EnvelopeEventView {
     message_id: String,
     /// `created`, `queued`, `delivery_attempted`, `delivered`, `acknowledged`, `failed`, `dead_lettered` or `replayed`.
     kind: &'static str,
@@ -102,7 +102,7 @@ pub struct MessageEvent {
     at: Millis,
 }
 
-impl From<&EnvelopeEvent> for MessageEvent {
+impl From<&EnvelopeEvent> for EnvelopeEventView {
     fn from(event: &EnvelopeEvent) -> Self {
         Self {
             message_id: event.envelope.id.to_string(),
@@ -120,22 +120,22 @@ impl From<&EnvelopeEvent> for MessageEvent {
     }
 }
 
-impl MessageDetail {
+impl EnvelopeDetail {
     /// What is stored was cleaned before; what another program wrote into the file was not.
-    pub fn of(one: &StoredEnvelope, events: &[EnvelopeEvent], redactor: &Redactor) -> Self {
-        let mut payload = payload(one);
+    pub fn from_envelope(one: &StoredEnvelope, events: &[EnvelopeEvent], redactor: &Redactor) -> Self {
+        let mut payload = payload_json(one);
         redactor.redact_json(&mut payload);
         Self {
-            message: MessageView::from(one),
+            message: EnvelopeView::from(one),
             payload,
-            events: events.iter().map(MessageEvent::from).collect(),
+            events: events.iter().map(EnvelopeEventView::from).collect(),
         }
     }
 }
 
 #[derive(Clone, Copy, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum StateWord {
+pub enum EnvelopeStateName {
     Queued,
     Delivered,
     Acknowledged,
@@ -143,14 +143,14 @@ pub enum StateWord {
     DeadLetter,
 }
 
-impl From<StateWord> for envelope::EnvelopeState {
-    fn from(word: StateWord) -> Self {
+impl From<EnvelopeStateName> for envelope::EnvelopeState {
+    fn from(word: EnvelopeStateName) -> Self {
         match word {
-            StateWord::Queued => Self::Queued,
-            StateWord::Delivered => Self::Delivered,
-            StateWord::Acknowledged => Self::Acknowledged,
-            StateWord::Failed => Self::Failed,
-            StateWord::DeadLetter => Self::DeadLetter,
+            EnvelopeStateName::Queued => Self::Queued,
+            EnvelopeStateName::Delivered => Self::Delivered,
+            EnvelopeStateName::Acknowledged => Self::Acknowledged,
+            EnvelopeStateName::Failed => Self::Failed,
+            EnvelopeStateName::DeadLetter => Self::DeadLetter,
         }
     }
 }

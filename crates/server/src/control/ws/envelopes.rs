@@ -11,20 +11,20 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 
-use super::super::messages::MessageEvent;
+use super::super::connection_lifetime::ConnectionLifetime;
+use super::super::messages::EnvelopeEventView;
 use super::super::state::ControlState;
-use super::super::until::Until;
-use super::{AWAY, LARGEST_FRAME, Line, Next, POLICY};
+use super::{AWAY_CLOSE_CODE, ControlSocket, MAX_FRAME_BYTES, POLICY_CLOSE_CODE, SocketStep};
 use crate::browser::SOCKET_PROTOCOL;
 use crate::error::{Error, Result};
-use crate::extract::Query;
+use crate::extract::QueryParams;
 
 /// A reader that can not keep up is shown everything anew this often, and not with every step it falls behind.
-const CATCH_UP: Duration = Duration::from_millis(250);
+const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(250);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Which {
+pub struct EnvelopeSocketQuery {
     /// Messages from or to this one, by id or name.
     instance: Option<String>,
     correlation_id: Option<String>,
@@ -34,26 +34,29 @@ pub struct Which {
 }
 
 /// Frames: `snapshot` with `recent_events`, then `message_event`. A peer may say `ping`.
-pub async fn open(
+pub async fn open_envelope_socket(
     State(app): State<ControlState>,
-    which: Result<Query<Which>>,
-    until: Until,
+    which: Result<QueryParams<EnvelopeSocketQuery>>,
+    until: ConnectionLifetime,
     upgrade: std::result::Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response> {
-    let upgrade = upgrade.map_err(|why| Error::invalid("upgrade", why.body_text()))?;
-    let upgrade = upgrade.protocols([SOCKET_PROTOCOL]).max_message_size(LARGEST_FRAME);
+    let upgrade = upgrade.map_err(|why| Error::invalid_field("upgrade", why.body_text()))?;
+    let upgrade = upgrade.protocols([SOCKET_PROTOCOL]).max_message_size(MAX_FRAME_BYTES);
     Ok(upgrade.on_upgrade(async move |socket| {
-        let mut line = Line::new(&app, socket, until);
-        match begun(&app, which).await {
-            Ok(reader) => run(app, reader, line).await,
-            Err(error) => line.fail(&error).await,
+        let mut line = ControlSocket::new(&app, socket, until);
+        match start_reader(&app, which).await {
+            Ok(reader) => stream_envelopes(app, reader, line).await,
+            Err(error) => line.close_with_error(&error).await,
         }
     }))
 }
 
 /// Whose messages are told of.
-async fn begun(app: &ControlState, which: Result<Query<Which>>) -> Result<EnvelopeEventFilter> {
-    let Query(which) = which?;
+async fn start_reader(
+    app: &ControlState,
+    which: Result<QueryParams<EnvelopeSocketQuery>>,
+) -> Result<EnvelopeEventFilter> {
+    let QueryParams(which) = which?;
     let instance = match &which.instance {
         Some(word) => Some(app.control.get(word).await?.id),
         None => None,
@@ -61,40 +64,41 @@ async fn begun(app: &ControlState, which: Result<Query<Which>>) -> Result<Envelo
     Ok(EnvelopeEventFilter { instance, correlation: which.correlation_id })
 }
 
-async fn run(app: ControlState, reader: EnvelopeEventFilter, mut line: Line) {
+async fn stream_envelopes(app: ControlState, reader: EnvelopeEventFilter, mut line: ControlSocket) {
     // Listened to before the first look: what happens in between is told twice rather than not at all.
     let mut news = app.control.watch_messages();
     let mut behind = true;
     loop {
         if behind {
-            match snapshot(&app, &reader).await {
-                Ok(frame) if line.say(&frame).await => behind = false,
+            match envelope_snapshot(&app, &reader).await {
+                Ok(frame) if line.send_frame(&frame).await => behind = false,
                 Ok(_) => return,
-                Err(error) => return line.fail(&error).await,
+                Err(error) => return line.close_with_error(&error).await,
             }
         }
-        match line.next(news.recv()).await {
-            Some(Next::News(Ok(event))) if !reader.matches_event(&event) => {}
-            Some(Next::News(Ok(event))) if line.say(&told(&MessageEvent::from(&*event))).await => {}
-            Some(Next::News(Err(RecvError::Lagged(_)))) => {
-                tokio::time::sleep(CATCH_UP).await;
+        match line.next_step(news.recv()).await {
+            Some(SocketStep::News(Ok(event))) if !reader.matches_event(&event) => {}
+            Some(SocketStep::News(Ok(event)))
+                if line.send_frame(&event_frame(&EnvelopeEventView::from(&*event))).await => {}
+            Some(SocketStep::News(Err(RecvError::Lagged(_)))) => {
+                tokio::time::sleep(SNAPSHOT_INTERVAL).await;
                 news = news.resubscribe();
                 behind = true;
             }
-            Some(Next::News(Err(RecvError::Closed))) => return line.close(AWAY).await,
-            Some(Next::WithArchived(_)) => return line.close(POLICY).await,
-            Some(Next::News(Ok(_))) | None => return,
+            Some(SocketStep::News(Err(RecvError::Closed))) => return line.close_with(AWAY_CLOSE_CODE).await,
+            Some(SocketStep::WithArchived(_)) => return line.close_with(POLICY_CLOSE_CODE).await,
+            Some(SocketStep::News(Ok(_))) | None => return,
         }
     }
 }
 
-async fn snapshot(app: &ControlState, reader: &EnvelopeEventFilter) -> Result<Value> {
+async fn envelope_snapshot(app: &ControlState, reader: &EnvelopeEventFilter) -> Result<Value> {
     let recent = app.control.recent_messages(reader).await?;
-    let events: Vec<MessageEvent> = recent.iter().map(MessageEvent::from).collect();
+    let events: Vec<EnvelopeEventView> = recent.iter().map(EnvelopeEventView::from).collect();
     Ok(json!({ "type": "snapshot", "recent_events": events, "timestamp": app.control.now() }))
 }
 
-fn told(event: &MessageEvent) -> Value {
+fn event_frame(event: &EnvelopeEventView) -> Value {
     let mut frame = serde_json::to_value(event).unwrap_or_default();
     frame["type"] = "message_event".into();
     frame

@@ -6,26 +6,26 @@ use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::response::Response;
-use polyclaw_control::observe::{Happened, Interest, Places};
+use polyclaw_control::observe::{EventPositions, InstanceEvent, InstanceEventFilter};
 use polyclaw_domain::envelope::EnvelopeKindPattern;
 use polyclaw_domain::session_key::SessionKey;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::super::connection_lifetime::ConnectionLifetime;
 use super::super::state::ControlState;
-use super::super::until::Until;
-use super::{LARGEST_FRAME, Line, Next, POLICY};
+use super::{ControlSocket, MAX_FRAME_BYTES, POLICY_CLOSE_CODE, SocketStep};
 use crate::browser::SOCKET_PROTOCOL;
 use crate::error::{Error, Result};
-use crate::extract::Query;
+use crate::extract::QueryParams;
 use crate::http::events::EventView;
 
 /// While somebody reads.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const EVENT_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Which {
+pub struct EventSocketQuery {
     /// By id or name; all if not given.
     instance: Option<String>,
     session: Option<SessionKey>,
@@ -36,72 +36,73 @@ pub struct Which {
     _code: Option<String>,
 }
 
-impl Which {
-    fn read(self) -> Result<Interest> {
-        let wrong = || Error::invalid("kind", "such as turn.failed or turn.*");
+impl EventSocketQuery {
+    fn into_filter(self) -> Result<InstanceEventFilter> {
+        let wrong = || Error::invalid_field("kind", "such as turn.failed or turn.*");
         let kind = match &self.kind {
             Some(text) => Some(EnvelopeKindPattern::parse(text).ok_or_else(wrong)?),
             None => None,
         };
-        Ok(Interest { instance: self.instance, session: self.session, kind })
+        Ok(InstanceEventFilter { instance: self.instance, session: self.session, kind })
     }
 }
 
 /// Frames: `snapshot` with the last `events`, then `event`. A peer may say `ping`.
-pub async fn open(
+pub async fn open_event_socket(
     State(app): State<ControlState>,
-    which: Result<Query<Which>>,
-    until: Until,
+    which: Result<QueryParams<EventSocketQuery>>,
+    until: ConnectionLifetime,
     upgrade: std::result::Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response> {
-    let upgrade = upgrade.map_err(|why| Error::invalid("upgrade", why.body_text()))?;
-    let upgrade = upgrade.protocols([SOCKET_PROTOCOL]).max_message_size(LARGEST_FRAME);
+    let upgrade = upgrade.map_err(|why| Error::invalid_field("upgrade", why.body_text()))?;
+    let upgrade = upgrade.protocols([SOCKET_PROTOCOL]).max_message_size(MAX_FRAME_BYTES);
     Ok(upgrade.on_upgrade(async move |socket| {
-        let mut line = Line::new(&app, socket, until);
-        match which.and_then(|Query(which)| which.read()) {
-            Ok(interest) => run(app, interest, line).await,
-            Err(error) => line.fail(&error).await,
+        let mut line = ControlSocket::new(&app, socket, until);
+        match which.and_then(|QueryParams(which)| which.into_filter()) {
+            Ok(interest) => stream_events(app, interest, line).await,
+            Err(error) => line.close_with_error(&error).await,
         }
     }))
 }
 
-async fn run(app: ControlState, interest: Interest, mut line: Line) {
-    let mut places = Places::default();
-    let first = match app.control.happened(&interest, &mut places).await {
-        Ok(events) => events.into_iter().map(shown).collect::<Vec<Value>>(),
-        Err(error) => return line.fail(&error.into()).await,
+async fn stream_events(app: ControlState, interest: InstanceEventFilter, mut line: ControlSocket) {
+    let mut places = EventPositions::default();
+    let first = match app.control.read_new_events(&interest, &mut places).await {
+        Ok(events) => events.into_iter().map(event_frame).collect::<Vec<Value>>(),
+        Err(error) => return line.close_with_error(&error.into()).await,
     };
-    if !line.say(&json!({ "type": "snapshot", "events": first, "timestamp": app.control.now() })).await {
+    if !line.send_frame(&json!({ "type": "snapshot", "events": first, "timestamp": app.control.now() })).await
+    {
         return;
     }
     loop {
-        match line.next(tokio::time::sleep(LOOK_EVERY)).await {
-            Some(Next::News(())) => match app.control.happened(&interest, &mut places).await {
+        match line.next_step(tokio::time::sleep(EVENT_POLL_INTERVAL)).await {
+            Some(SocketStep::News(())) => match app.control.read_new_events(&interest, &mut places).await {
                 Ok(events) => {
-                    if !tell(&mut line, events).await {
+                    if !send_events(&mut line, events).await {
                         return;
                     }
                 }
-                Err(error) => return line.fail(&error.into()).await,
+                Err(error) => return line.close_with_error(&error.into()).await,
             },
-            Some(Next::WithArchived(_)) => return line.close(POLICY).await,
+            Some(SocketStep::WithArchived(_)) => return line.close_with(POLICY_CLOSE_CODE).await,
             None => return,
         }
     }
 }
 
-async fn tell(line: &mut Line, events: Vec<Happened>) -> bool {
+async fn send_events(line: &mut ControlSocket, events: Vec<InstanceEvent>) -> bool {
     for event in events {
-        let mut frame = shown(event);
+        let mut frame = event_frame(event);
         frame["type"] = "event".into();
-        if !line.say(&frame).await {
+        if !line.send_frame(&frame).await {
             return false;
         }
     }
     true
 }
 
-fn shown(event: Happened) -> Value {
+fn event_frame(event: InstanceEvent) -> Value {
     let mut frame = serde_json::to_value(EventView::from(event.event)).unwrap_or_default();
     frame["instance"] = json!({ "id": event.instance, "name": event.name });
     frame

@@ -7,26 +7,26 @@ use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::response::Response;
-use polyclaw_control::log::Follow;
+use polyclaw_control::log::LogFollower;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::super::logs::clean;
+use super::super::connection_lifetime::ConnectionLifetime;
+use super::super::logs::redact_lines;
 use super::super::state::ControlState;
-use super::super::until::Until;
-use super::{AWAY, LARGEST_FRAME, Line, Next, POLICY};
+use super::{AWAY_CLOSE_CODE, ControlSocket, MAX_FRAME_BYTES, POLICY_CLOSE_CODE, SocketStep};
 use crate::browser::SOCKET_PROTOCOL;
 use crate::error::{Error, Result};
-use crate::extract::{Id, Query};
+use crate::extract::{PathId, QueryParams};
 
-const USUAL: usize = 100;
-const MOST: usize = 1000;
+const DEFAULT_BACKLOG_LINES: usize = 100;
+const MAX_BACKLOG_LINES: usize = 1000;
 /// While somebody reads.
-const LOOK_EVERY: Duration = Duration::from_millis(400);
+const LOG_POLL_INTERVAL: Duration = Duration::from_millis(400);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Which {
+pub struct LogSocketQuery {
     backlog: Option<usize>,
     /// A one-time code, for pages of other origins.
     #[serde(rename = "code")]
@@ -34,52 +34,59 @@ pub struct Which {
 }
 
 /// Frames: `backlog`, then `lines` and `rotated`. A peer may say `ping`.
-pub async fn open(
+pub async fn open_log_socket(
     State(app): State<ControlState>,
-    Id(id): Id,
-    which: Result<Query<Which>>,
-    until: Until,
+    PathId(id): PathId,
+    which: Result<QueryParams<LogSocketQuery>>,
+    until: ConnectionLifetime,
     upgrade: std::result::Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response> {
-    let upgrade = upgrade.map_err(|why| Error::invalid("upgrade", why.body_text()))?;
-    let upgrade = upgrade.protocols([SOCKET_PROTOCOL]).max_message_size(LARGEST_FRAME);
+    let upgrade = upgrade.map_err(|why| Error::invalid_field("upgrade", why.body_text()))?;
+    let upgrade = upgrade.protocols([SOCKET_PROTOCOL]).max_message_size(MAX_FRAME_BYTES);
     Ok(upgrade.on_upgrade(async move |socket| {
-        let mut line = Line::new(&app, socket, until);
-        match begun(&app, &id, which).await {
-            Ok((log, count)) => run(&app, log, count, line).await,
-            Err(error) => line.fail(&error).await,
+        let mut line = ControlSocket::new(&app, socket, until);
+        match find_log(&app, &id, which).await {
+            Ok((log, count)) => stream_log(&app, log, count, line).await,
+            Err(error) => line.close_with_error(&error).await,
         }
     }))
 }
 
 /// Which log, and how much of it is shown first.
-async fn begun(app: &ControlState, id: &str, which: Result<Query<Which>>) -> Result<(PathBuf, usize)> {
-    let Query(which) = which?;
-    Ok((app.control.log_of(id).await?, which.backlog.unwrap_or(USUAL).min(MOST)))
+async fn find_log(
+    app: &ControlState,
+    id: &str,
+    which: Result<QueryParams<LogSocketQuery>>,
+) -> Result<(PathBuf, usize)> {
+    let QueryParams(which) = which?;
+    Ok((
+        app.control.log_path(id).await?,
+        which.backlog.unwrap_or(DEFAULT_BACKLOG_LINES).min(MAX_BACKLOG_LINES),
+    ))
 }
 
-async fn run(app: &ControlState, log: PathBuf, count: usize, mut line: Line) {
-    let (mut follow, backlog) = match Follow::with_backlog(log, count) {
+async fn stream_log(app: &ControlState, log: PathBuf, count: usize, mut line: ControlSocket) {
+    let (mut follow, backlog) = match LogFollower::with_backlog(log, count) {
         Ok(begun) => begun,
-        Err(error) => return line.fail(&super::super::logs::blocking_failed(error)).await,
+        Err(error) => return line.close_with_error(&super::super::logs::blocking_task_failed(error)).await,
     };
-    let backlog = clean(app, backlog);
-    if !line.say(&json!({ "type": "backlog", "count": backlog.len(), "lines": backlog })).await {
+    let backlog = redact_lines(app, backlog);
+    if !line.send_frame(&json!({ "type": "backlog", "count": backlog.len(), "lines": backlog })).await {
         return;
     }
-    let mut pause = LOOK_EVERY;
+    let mut pause = LOG_POLL_INTERVAL;
     loop {
-        match line.next(tokio::time::sleep(pause)).await {
-            Some(Next::News(())) => {}
-            Some(Next::WithArchived(_)) => return line.close(POLICY).await,
+        match line.next_step(tokio::time::sleep(pause)).await {
+            Some(SocketStep::News(())) => {}
+            Some(SocketStep::WithArchived(_)) => return line.close_with(POLICY_CLOSE_CODE).await,
             None => return,
         }
-        let Ok(news) = follow.look() else { return line.close(AWAY).await };
-        pause = if news.more { Duration::ZERO } else { LOOK_EVERY };
-        let lines = clean(app, news.lines);
+        let Ok(news) = follow.read_new() else { return line.close_with(AWAY_CLOSE_CODE).await };
+        pause = if news.more { Duration::ZERO } else { LOG_POLL_INTERVAL };
+        let lines = redact_lines(app, news.lines);
         let told = lines.is_empty()
-            || line.say(&json!({ "type": "lines", "count": lines.len(), "lines": lines })).await;
-        if !told || news.rotated && !line.say(&json!({ "type": "rotated" })).await {
+            || line.send_frame(&json!({ "type": "lines", "count": lines.len(), "lines": lines })).await;
+        if !told || news.rotated && !line.send_frame(&json!({ "type": "rotated" })).await {
             return;
         }
     }

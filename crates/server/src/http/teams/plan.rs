@@ -9,14 +9,14 @@ use polyclaw_engine::team::{MemberPlan, OutgoingTeamMessage};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::operator;
-use super::view::Sent;
+use super::operator_actor;
+use super::view::SentTeamMessageView;
 use crate::error::{Error, Result};
-use crate::extract::{Body, Ids};
+use crate::extract::{JsonBody, PathIds};
 use crate::state::AppState;
 
 /// The team's name and the member's.
-type Which = (String, String);
+type PlanPath = (String, String);
 
 #[derive(Serialize, ToSchema)]
 pub struct PlanView {
@@ -43,8 +43,11 @@ impl From<Option<MemberPlan>> for PlanView {
     get, path = "/teams/{name}/members/{member}/plan", tag = "teams",
     params(("name" = String, Path), ("member" = String, Path)), responses((status = 200, body = PlanView)),
 )]
-pub async fn show(State(app): State<AppState>, Ids((team, member)): Ids<Which>) -> Result<Json<PlanView>> {
-    match app.engine.member_plan(&operator(&app), &team, &member).await {
+pub async fn show_plan(
+    State(app): State<AppState>,
+    PathIds((team, member)): PathIds<PlanPath>,
+) -> Result<Json<PlanView>> {
+    match app.engine.member_plan(&operator_actor(&app), &team, &member).await {
         Ok(plan) => Ok(Json(plan.into())),
         // Reading about somebody who is not there conflicts with nothing.
         Err(error) if error.code() == "not_a_member" => Err(Error::UnknownMember(quote_safely(&member))),
@@ -67,13 +70,13 @@ pub struct AnswerPlan {
 #[utoipa::path(
     post, path = "/teams/{name}/members/{member}/plan", tag = "teams",
     params(("name" = String, Path), ("member" = String, Path)), request_body = AnswerPlan,
-    responses((status = 202, body = Sent)),
+    responses((status = 202, body = SentTeamMessageView)),
 )]
-pub async fn answer(
+pub async fn answer_plan(
     State(app): State<AppState>,
-    Ids((team, member)): Ids<Which>,
-    Body(body): Body<AnswerPlan>,
-) -> Result<(StatusCode, Json<Sent>)> {
+    PathIds((team, member)): PathIds<PlanPath>,
+    JsonBody(body): JsonBody<AnswerPlan>,
+) -> Result<(StatusCode, Json<SentTeamMessageView>)> {
     let outgoing = OutgoingTeamMessage {
         kind: TeamMessageKind::PlanApprovalResponse,
         to: Some(member),
@@ -83,6 +86,6 @@ pub async fn answer(
         approve: Some(body.approve),
         reason: None,
     };
-    let receipt = app.engine.send_team_message(&operator(&app), &team, outgoing).await?;
+    let receipt = app.engine.send_team_message(&operator_actor(&app), &team, outgoing).await?;
     Ok((StatusCode::ACCEPTED, Json(receipt.into())))
 }

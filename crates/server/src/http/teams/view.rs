@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 #[derive(Serialize, ToSchema)]
-pub struct Teams {
+pub struct TeamList {
     pub teams: Vec<TeamView>,
 }
 
@@ -49,12 +49,12 @@ impl From<Team> for TeamView {
 
 /// A team with its members and its open tasks.
 #[derive(Serialize, ToSchema)]
-pub struct Whole {
+pub struct TeamDetail {
     #[serde(flatten)]
     team: TeamView,
     members: Vec<MemberView>,
     /// Of the lead.
-    setback: Option<SetbackView>,
+    setback: Option<FailureStreakView>,
     /// The lead's session is gone: the team waits for another.
     is_lead_lost: bool,
     /// `working`, `idle` or `lost`.
@@ -68,31 +68,31 @@ pub struct Whole {
     #[schema(value_type = Object)]
     turns: Value,
     /// Those that have not ended, the oldest first.
-    open: Vec<TaskView>,
+    open: Vec<TeamTaskView>,
     /// The last that ended, the newest first.
-    ended: Vec<TaskView>,
+    ended: Vec<TeamTaskView>,
 }
 
-impl From<TeamSnapshot> for Whole {
+impl From<TeamSnapshot> for TeamDetail {
     fn from(view: TeamSnapshot) -> Self {
         Self {
             lead_status: view.lead_status(),
             team: view.team.into(),
             members: view.members.into_iter().map(MemberView::from).collect(),
-            setback: view.lead_failure_streak.map(SetbackView::from),
+            setback: view.lead_failure_streak.map(FailureStreakView::from),
             is_lead_lost: view.is_lead_lost,
             lead_unread: view.lead_unread,
             counts: json!(view.counts),
             turns: json!(view.turns),
-            open: view.open.into_iter().map(TaskView::from).collect(),
-            ended: view.ended.into_iter().map(TaskView::from).collect(),
+            open: view.open.into_iter().map(TeamTaskView::from).collect(),
+            ended: view.ended.into_iter().map(TeamTaskView::from).collect(),
         }
     }
 }
 
 /// Turns that fail, one after the other. Gone with the first that ends well.
 #[derive(Serialize, ToSchema)]
-pub struct SetbackView {
+pub struct FailureStreakView {
     #[schema(value_type = String, format = DateTime)]
     since: Millis,
     /// Of the error that ended the last of them.
@@ -103,7 +103,7 @@ pub struct SetbackView {
     retry_at: Option<Millis>,
 }
 
-impl From<FailureStreak> for SetbackView {
+impl From<FailureStreak> for FailureStreakView {
     fn from(setback: FailureStreak) -> Self {
         let FailureStreak { since, code, failures, retry_at } = setback;
         Self { since, code, failures, retry_at }
@@ -124,7 +124,7 @@ pub struct MemberView {
     plan: Option<&'static str>,
     /// What it holds.
     tasks: Vec<String>,
-    setback: Option<SetbackView>,
+    setback: Option<FailureStreakView>,
     /// Letters to it that it has not read yet.
     unread: usize,
     #[schema(value_type = String, format = DateTime)]
@@ -147,7 +147,7 @@ impl From<MemberStatus> for MemberView {
             color: member.color,
             capabilities: member.capabilities,
             tasks,
-            setback: setback.map(SetbackView::from),
+            setback: setback.map(FailureStreakView::from),
             unread,
             joined_at: member.joined_at,
             last_active_at: member.last_active_at,
@@ -156,13 +156,13 @@ impl From<MemberStatus> for MemberView {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Tasks {
-    pub tasks: Vec<TaskView>,
+pub struct TeamTaskList {
+    pub tasks: Vec<TeamTaskView>,
     pub next_cursor: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct TaskView {
+pub struct TeamTaskView {
     task_id: i64,
     subject: String,
     description: String,
@@ -193,7 +193,7 @@ pub struct TaskView {
     ended_at: Option<Millis>,
 }
 
-impl From<TeamTask> for TaskView {
+impl From<TeamTask> for TeamTaskView {
     fn from(task: TeamTask) -> Self {
         Self {
             task_id: task.no.0,
@@ -220,12 +220,12 @@ impl From<TeamTask> for TaskView {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Letters {
-    pub messages: Vec<LetterView>,
+pub struct TeamMessageList {
+    pub messages: Vec<TeamMessageView>,
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct LetterView {
+pub struct TeamMessageView {
     message_id: String,
     from: String,
     to: String,
@@ -244,7 +244,7 @@ pub struct LetterView {
     read_at: Option<Millis>,
 }
 
-impl From<TeamMessage> for LetterView {
+impl From<TeamMessage> for TeamMessageView {
     fn from(letter: TeamMessage) -> Self {
         Self {
             message_id: letter.id.into(),
@@ -263,19 +263,19 @@ impl From<TeamMessage> for LetterView {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Added {
+pub struct AddedTask {
     pub task_id: i64,
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Joined {
+pub struct JoinedMemberView {
     name: String,
     session_key: String,
     /// Tasks an earlier life of it held.
     inherited: Vec<i64>,
 }
 
-impl From<SpawnedTeammate> for Joined {
+impl From<SpawnedTeammate> for JoinedMemberView {
     fn from(spawned: SpawnedTeammate) -> Self {
         Self {
             name: spawned.name,
@@ -286,14 +286,14 @@ impl From<SpawnedTeammate> for Joined {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Sent {
+pub struct SentTeamMessageView {
     message_ids: Vec<String>,
     recipients: Vec<String>,
     /// Those of them whose sessions are gone: it waits for whoever takes their places.
     lost: Vec<String>,
 }
 
-impl From<TeamMessageReceipt> for Sent {
+impl From<TeamMessageReceipt> for SentTeamMessageView {
     fn from(receipt: TeamMessageReceipt) -> Self {
         let ids = receipt.message_ids.into_iter().map(String::from).collect();
         Self { message_ids: ids, recipients: receipt.recipients, lost: receipt.lost }
@@ -301,12 +301,12 @@ impl From<TeamMessageReceipt> for Sent {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Log {
-    pub log: Vec<LineView>,
+pub struct TaskLogView {
+    pub log: Vec<TaskLogEntryView>,
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct LineView {
+pub struct TaskLogEntryView {
     seq: i64,
     task_id: i64,
     /// `created`, `claimed`, `started`, `updated`, `released`, `expired`, `inherited`, `completed`, `failed`, `unverified`,
@@ -319,7 +319,7 @@ pub struct LineView {
     created_at: Millis,
 }
 
-impl From<TaskEvent> for LineView {
+impl From<TaskEvent> for TaskLogEntryView {
     fn from(event: TaskEvent) -> Self {
         Self {
             seq: event.seq,
@@ -333,7 +333,7 @@ impl From<TaskEvent> for LineView {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct EndedView {
+pub struct TeamShutdownView {
     /// Of the team: `shutdown`, `shutting_down` while members are asked, or `active` if one objected.
     status: &'static str,
     /// Each member's `name`, `request_id` and `answer`.
@@ -341,7 +341,7 @@ pub struct EndedView {
     members: Value,
 }
 
-impl From<TeamShutdownStatus> for EndedView {
+impl From<TeamShutdownStatus> for TeamShutdownView {
     fn from(ended: TeamShutdownStatus) -> Self {
         Self { status: ended.status.as_str(), members: json!(ended.members) }
     }

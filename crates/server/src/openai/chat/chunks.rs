@@ -5,34 +5,34 @@ use polyclaw_engine::TurnAnswer;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Head, Spent, called, finish_reason, usage};
+use super::{CompletionHead, CompletionUsage, completion_usage, finish_reason, tool_call_json};
 use crate::error::Result;
-use crate::follow::{Out, Tell, told};
 use crate::openai;
-use crate::openai::ask::{Asked, Calls, succeeded};
+use crate::openai::question::{AcceptedQuestion, ClientToolCalls, ensure_done};
 use crate::sse;
+use crate::turn_follower::{PendingBytes, TurnWriter, stream_turn};
 
 #[derive(Serialize)]
-struct Chunk<'a> {
+struct StreamedCompletion<'a> {
     id: &'a str,
     object: &'static str,
     created: i64,
     model: &'a str,
-    choices: &'a [Choice<'a>],
+    choices: &'a [StreamedChoice<'a>],
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<Value>,
 }
 
 #[derive(Serialize)]
-struct Choice<'a> {
+struct StreamedChoice<'a> {
     index: u32,
-    delta: Delta<'a>,
+    delta: StreamedDelta<'a>,
     logprobs: Option<()>,
     finish_reason: Option<&'static str>,
 }
 
 #[derive(Default, Serialize)]
-struct Delta<'a> {
+struct StreamedDelta<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,72 +41,79 @@ struct Delta<'a> {
     tool_calls: Option<Value>,
 }
 
-struct Writer {
-    head: Head,
-    calls: Calls,
+struct ChunkWriter {
+    head: CompletionHead,
+    calls: ClientToolCalls,
     wants_usage: bool,
-    out: Out,
+    out: PendingBytes,
 }
 
-pub fn stream(head: Head, asked: Asked, wants_usage: bool) -> Response {
-    let mut writer = Writer { head, calls: asked.calls, wants_usage, out: Out::new() };
-    let first = Delta { role: Some("assistant"), content: Some(""), tool_calls: None };
-    writer.push(first, None);
-    told(asked.follow, writer)
+pub fn stream_completion(head: CompletionHead, asked: AcceptedQuestion, wants_usage: bool) -> Response {
+    let mut writer = ChunkWriter { head, calls: asked.calls, wants_usage, out: PendingBytes::new() };
+    let first = StreamedDelta { role: Some("assistant"), content: Some(""), tool_calls: None };
+    writer.push_delta(first, None);
+    stream_turn(asked.follow, writer)
 }
 
-impl Tell for Writer {
-    fn text(&mut self, text: &str) {
-        self.push(Delta { content: Some(text), ..Delta::default() }, None);
+impl TurnWriter for ChunkWriter {
+    fn write_text(&mut self, text: &str) {
+        self.push_delta(StreamedDelta { content: Some(text), ..StreamedDelta::default() }, None);
     }
 
-    async fn end(&mut self, answer: Result<TurnAnswer>) {
-        match answer.and_then(succeeded) {
-            Ok(answer) => self.finish(&answer),
+    async fn write_end(&mut self, answer: Result<TurnAnswer>) {
+        match answer.and_then(ensure_done) {
+            Ok(answer) => self.push_final(&answer),
             Err(error) => {
-                error.log();
-                self.out.push_back(sse::data(&json!({ "error": openai::body(&error) })));
+                error.log_internal();
+                self.out.push_back(sse::encode_data(&json!({ "error": openai::error_json(&error) })));
             }
         }
-        self.out.push_back(sse::DONE);
+        self.out.push_back(sse::DONE_EVENT);
     }
 
-    fn out(&mut self) -> &mut Out {
+    fn pending_bytes(&mut self) -> &mut PendingBytes {
         &mut self.out
     }
 }
 
-impl Writer {
-    fn finish(&mut self, answer: &TurnAnswer) {
-        let calls = self.calls.of(answer);
+impl ChunkWriter {
+    fn push_final(&mut self, answer: &TurnAnswer) {
+        let calls = self.calls.client_calls(answer);
         if !calls.is_empty() {
             let indexed = calls.iter().enumerate().map(|(index, call)| {
-                let mut shown = called(call);
+                let mut shown = tool_call_json(call);
                 shown["index"] = json!(index);
                 shown
             });
-            self.push(Delta { tool_calls: Some(indexed.collect()), ..Delta::default() }, None);
+            self.push_delta(
+                StreamedDelta { tool_calls: Some(indexed.collect()), ..StreamedDelta::default() },
+                None,
+            );
         }
-        self.push(Delta::default(), Some(finish_reason(answer, &calls)));
+        self.push_delta(StreamedDelta::default(), Some(finish_reason(answer, &calls)));
         if self.wants_usage {
-            self.push_usage(usage(answer.usage));
+            self.push_usage(completion_usage(answer.usage));
         }
     }
 
-    fn push(&mut self, delta: Delta<'_>, finish_reason: Option<&'static str>) {
-        let choices = [Choice { index: 0, delta, logprobs: None, finish_reason }];
+    fn push_delta(&mut self, delta: StreamedDelta<'_>, finish_reason: Option<&'static str>) {
+        let choices = [StreamedChoice { index: 0, delta, logprobs: None, finish_reason }];
         let usage = self.wants_usage.then_some(Value::Null);
-        let bytes = sse::data(&self.chunk(&choices, usage));
+        let bytes = sse::encode_data(&self.build_chunk(&choices, usage));
         self.out.push_back(bytes);
     }
 
-    fn push_usage(&mut self, spent: Option<Spent>) {
-        let bytes = sse::data(&self.chunk(&[], Some(json!(spent))));
+    fn push_usage(&mut self, spent: Option<CompletionUsage>) {
+        let bytes = sse::encode_data(&self.build_chunk(&[], Some(json!(spent))));
         self.out.push_back(bytes);
     }
 
-    fn chunk<'a>(&'a self, choices: &'a [Choice<'a>], usage: Option<Value>) -> Chunk<'a> {
-        Chunk {
+    fn build_chunk<'a>(
+        &'a self,
+        choices: &'a [StreamedChoice<'a>],
+        usage: Option<Value>,
+    ) -> StreamedCompletion<'a> {
+        StreamedCompletion {
             id: &self.head.id,
             object: "chat.completion.chunk",
             created: self.head.created,

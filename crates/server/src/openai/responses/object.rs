@@ -5,15 +5,15 @@ use polyclaw_domain::tool::ToolCall;
 use polyclaw_engine::TurnAnswer;
 use serde_json::{Value, json};
 
-pub const INCOMPLETE: &str = "incomplete";
+pub const INCOMPLETE_STATUS: &str = "incomplete";
 
 /// A reply that ended at the model's length limit is there, and is not whole.
-pub fn status(answer: &TurnAnswer) -> &'static str {
-    if answer.truncated { INCOMPLETE } else { "completed" }
+pub fn response_status(answer: &TurnAnswer) -> &'static str {
+    if answer.truncated { INCOMPLETE_STATUS } else { "completed" }
 }
 
 /// What a response says of its request.
-pub struct Shape {
+pub struct ResponseShape {
     pub id: String,
     pub created_at: i64,
     pub model: String,
@@ -23,15 +23,15 @@ pub struct Shape {
     pub metadata: Value,
 }
 
-impl Shape {
-    pub fn object(&self, status: &str, output: Vec<Value>, usage: Value, error: Value) -> Value {
+impl ResponseShape {
+    pub fn response_json(&self, status: &str, output: Vec<Value>, usage: Value, error: Value) -> Value {
         json!({
             "id": self.id,
             "object": "response",
             "created_at": self.created_at,
             "status": status,
             "error": error,
-            "incomplete_details": (status == INCOMPLETE).then(|| json!({ "reason": "max_output_tokens" })),
+            "incomplete_details": (status == INCOMPLETE_STATUS).then(|| json!({ "reason": "max_output_tokens" })),
             "instructions": self.instructions,
             "metadata": self.metadata,
             "model": self.model,
@@ -46,25 +46,25 @@ impl Shape {
         })
     }
 
-    pub fn begun(&self) -> Value {
-        self.object("in_progress", Vec::new(), Value::Null, Value::Null)
+    pub fn in_progress_json(&self) -> Value {
+        self.response_json("in_progress", Vec::new(), Value::Null, Value::Null)
     }
 
-    pub fn completed(&self, answer: &TurnAnswer, text: String, calls: &[ToolCall]) -> Value {
+    pub fn completed_json(&self, answer: &TurnAnswer, text: String, calls: &[ToolCall]) -> Value {
         let mut output = Vec::new();
         if !text.is_empty() || calls.is_empty() {
-            output.push(self.message(status(answer), Some(text)));
+            output.push(self.message_item(response_status(answer), Some(text)));
         }
-        output.extend(calls.iter().enumerate().map(|(n, call)| self.call(n, call, "completed")));
-        self.object(status(answer), output, usage(answer.usage), Value::Null)
+        output.extend(calls.iter().enumerate().map(|(n, call)| self.call_item(n, call, "completed")));
+        self.response_json(response_status(answer), output, usage_json(answer.usage), Value::Null)
     }
 
     pub fn message_id(&self) -> String {
         format!("msg_{}", self.id)
     }
 
-    pub fn message(&self, status: &str, text: Option<String>) -> Value {
-        let content: Vec<Value> = text.map(|text| part(&text)).into_iter().collect();
+    pub fn message_item(&self, status: &str, text: Option<String>) -> Value {
+        let content: Vec<Value> = text.map(|text| text_part(&text)).into_iter().collect();
         json!({
             "type": "message", "id": self.message_id(), "status": status, "role": "assistant",
             "content": content,
@@ -76,7 +76,7 @@ impl Shape {
     }
 
     /// Until it is complete, a call has no arguments.
-    pub fn call(&self, n: usize, call: &ToolCall, status: &str) -> Value {
+    pub fn call_item(&self, n: usize, call: &ToolCall, status: &str) -> Value {
         let arguments = if status == "completed" { call.arguments.to_string() } else { String::new() };
         json!({
             "type": "function_call", "id": self.call_item_id(n), "call_id": call.id, "name": call.name,
@@ -85,12 +85,12 @@ impl Shape {
     }
 }
 
-pub fn part(text: &str) -> Value {
+pub fn text_part(text: &str) -> Value {
     json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] })
 }
 
 /// Unknown is said: without both numbers there is no usage.
-pub fn usage(usage: TokenUsage) -> Value {
+pub fn usage_json(usage: TokenUsage) -> Value {
     let (Some(input), Some(output)) = (usage.input_tokens, usage.output_tokens) else { return Value::Null };
     let mut spent = json!({ "input_tokens": input, "output_tokens": output, "total_tokens": input + output });
     if let Some(cached) = usage.cached_tokens {

@@ -3,14 +3,14 @@
 use polyclaw_domain::redact::quote_safely;
 
 /// The words of a deserializer in ours; what is not known here stays as it is.
-pub fn plain(said: &str) -> String {
+pub fn plain_message(said: &str) -> String {
     match said.trim().rsplit_once(" at line ") {
-        Some((said, place)) => format!("{} (line {place})", words(said)),
-        None => words(said.trim()),
+        Some((said, place)) => format!("{} (line {place})", describe_mismatch(said)),
+        None => describe_mismatch(said.trim()),
     }
 }
 
-fn words(said: &str) -> String {
+fn describe_mismatch(said: &str) -> String {
     if let Some(name) = said.strip_prefix("missing field ") {
         return format!("{name} is missing");
     }
@@ -20,7 +20,7 @@ fn words(said: &str) -> String {
         return format!("`{}` is not known here; there is {known}", quote_safely(word.trim_matches('`')));
     }
     if let Some((_, expected)) = said.split_once(", expected ") {
-        return format!("must be {}", noun(expected));
+        return format!("must be {}", type_noun(expected));
     }
     match said {
         "invalid float literal" => "must be a number".to_owned(),
@@ -33,19 +33,19 @@ fn words(said: &str) -> String {
 }
 
 /// The same where a setting is named in front: `wait: invalid float literal`.
-pub fn named(said: &str) -> (Option<&str>, String) {
+pub fn split_field(said: &str) -> (Option<&str>, String) {
     let word = |name: &str| {
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         !name.is_empty() && name.chars().all(is_word)
     };
     match said.split_once(": ") {
-        Some((name, rest)) if word(name) => (Some(name), plain(rest)),
-        _ => (None, plain(said)),
+        Some((name, rest)) if word(name) => (Some(name), plain_message(rest)),
+        _ => (None, plain_message(said)),
     }
 }
 
 /// What a type is called outside of programs.
-fn noun(expected: &str) -> &str {
+fn type_noun(expected: &str) -> &str {
     match expected {
         "f32" | "f64" => "a number",
         "a boolean" => "true or false",
@@ -96,13 +96,13 @@ mod tests {
             (r#"{"text":"","lines":1}"#, "must be a list (line 1 column 20)"),
         ] {
             let said = serde_json::from_str::<Post>(text).unwrap_err().to_string();
-            assert_eq!(plain(&said), words, "{said}");
+            assert_eq!(plain_message(&said), words, "{said}");
         }
-        let said = |text| plain(&serde_json::from_str::<Post>(text).unwrap_err().to_string());
+        let said = |text| plain_message(&serde_json::from_str::<Post>(text).unwrap_err().to_string());
         assert!(said("{}").starts_with("`text` is missing"));
         let unknown = said(r#"{"text":"","state":"x"}"#);
         assert!(unknown.starts_with("`x` is not known here; there is `open` or `done`"), "{unknown}");
         assert!(said(r#"{"txt":""}"#).starts_with("`txt` is not known here; there is `text`, "));
-        assert_eq!(named("wait: invalid float literal"), (Some("wait"), "must be a number".to_owned()));
+        assert_eq!(split_field("wait: invalid float literal"), (Some("wait"), "must be a number".to_owned()));
     }
 }

@@ -9,17 +9,17 @@ use polyclaw_engine::team::{TaskChange, TaskOutcome, TeamActor, TeamTaskUpdate};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::view::TaskView;
+use super::view::TeamTaskView;
 use crate::error::Result;
-use crate::extract::{Body, Ids};
+use crate::extract::{JsonBody, PathIds};
 use crate::state::AppState;
 
 /// The team's name and the task's number.
-type Which = (String, i64);
+type TeamTaskPath = (String, i64);
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct InNameOf {
+pub struct ActingMember {
     /// A member's name, or `lead`. The lead if left out.
     member: Option<String>,
 }
@@ -69,51 +69,51 @@ pub struct TaskEnded {
     unblocked: Vec<i64>,
 }
 
-fn actor(app: &AppState, member: Option<String>) -> TeamActor {
+fn acting_member(app: &AppState, member: Option<String>) -> TeamActor {
     TeamActor::on_behalf_of(member, app.engine.next_id())
 }
 
 /// It is held for as long as a lease lasts, and longer while the session that bears the name is at work. Nobody is woken.
 #[utoipa::path(
     post, path = "/teams/{name}/tasks/{id}/claim", tag = "teams", params(("name" = String, Path), ("id" = i64, Path)),
-    request_body = InNameOf, responses((status = 200, body = TaskView)),
+    request_body = ActingMember, responses((status = 200, body = TeamTaskView)),
 )]
-pub async fn claim(
+pub async fn claim_task(
     State(app): State<AppState>,
-    Ids((team, no)): Ids<Which>,
-    Body(body): Body<InNameOf>,
-) -> Result<Json<TaskView>> {
-    let task = app.engine.claim_task(&actor(&app, body.member), &team, Some(TaskNo(no))).await?;
+    PathIds((team, no)): PathIds<TeamTaskPath>,
+    JsonBody(body): JsonBody<ActingMember>,
+) -> Result<Json<TeamTaskView>> {
+    let task = app.engine.claim_task(&acting_member(&app, body.member), &team, Some(TaskNo(no))).await?;
     Ok(Json(task.into()))
 }
 
 #[utoipa::path(
     post, path = "/teams/{name}/tasks/{id}/start", tag = "teams", params(("name" = String, Path), ("id" = i64, Path)),
-    request_body = InNameOf, responses((status = 200, body = TaskView)),
+    request_body = ActingMember, responses((status = 200, body = TeamTaskView)),
 )]
-pub async fn start(
+pub async fn start_task(
     State(app): State<AppState>,
-    Ids((team, no)): Ids<Which>,
-    Body(body): Body<InNameOf>,
-) -> Result<Json<TaskView>> {
+    PathIds((team, no)): PathIds<TeamTaskPath>,
+    JsonBody(body): JsonBody<ActingMember>,
+) -> Result<Json<TeamTaskView>> {
     let update = TeamTaskUpdate { state: Some(TeamTaskState::InProgress), change: TaskChange::default() };
-    let task = app.engine.update_task(&actor(&app, body.member), &team, TaskNo(no), update).await?;
+    let task = app.engine.update_task(&acting_member(&app, body.member), &team, TaskNo(no), update).await?;
     Ok(Json(task.into()))
 }
 
 /// Gives it back: it is pending again, and whoever could take it is told.
 #[utoipa::path(
     post, path = "/teams/{name}/tasks/{id}/release", tag = "teams", params(("name" = String, Path), ("id" = i64, Path)),
-    request_body = ReleaseTask, responses((status = 200, body = TaskView)),
+    request_body = ReleaseTask, responses((status = 200, body = TeamTaskView)),
 )]
-pub async fn release(
+pub async fn release_task(
     State(app): State<AppState>,
-    Ids((team, no)): Ids<Which>,
-    Body(body): Body<ReleaseTask>,
-) -> Result<Json<TaskView>> {
+    PathIds((team, no)): PathIds<TeamTaskPath>,
+    JsonBody(body): JsonBody<ReleaseTask>,
+) -> Result<Json<TeamTaskView>> {
     let change = TaskChange { note: body.note, ..TaskChange::default() };
     let update = TeamTaskUpdate { state: Some(TeamTaskState::Pending), change };
-    let task = app.engine.update_task(&actor(&app, body.member), &team, TaskNo(no), update).await?;
+    let task = app.engine.update_task(&acting_member(&app, body.member), &team, TaskNo(no), update).await?;
     Ok(Json(task.into()))
 }
 
@@ -122,10 +122,10 @@ pub async fn release(
     post, path = "/teams/{name}/tasks/{id}/complete", tag = "teams", params(("name" = String, Path), ("id" = i64, Path)),
     request_body = CompleteTask, responses((status = 200, body = TaskEnded)),
 )]
-pub async fn complete(
+pub async fn complete_task(
     State(app): State<AppState>,
-    Ids((team, no)): Ids<Which>,
-    Body(body): Body<CompleteTask>,
+    PathIds((team, no)): PathIds<TeamTaskPath>,
+    JsonBody(body): JsonBody<CompleteTask>,
 ) -> Result<Json<TaskEnded>> {
     let left = |TaskArtifact { kind, path }| Artifact { kind, path };
     let finish = TaskOutcome {
@@ -136,7 +136,8 @@ pub async fn complete(
         summary: body.summary,
         artifacts: body.artifacts.into_iter().map(left).collect(),
     };
-    let unblocked = app.engine.finish_task(&actor(&app, body.member), &team, TaskNo(no), finish).await?;
+    let unblocked =
+        app.engine.finish_task(&acting_member(&app, body.member), &team, TaskNo(no), finish).await?;
     Ok(Json(TaskEnded { task_id: no, unblocked: unblocked.into_iter().map(|no| no.0).collect() }))
 }
 
@@ -150,33 +151,39 @@ pub struct AssignTask {
 /// Says who may take it. One that somebody holds is released first.
 #[utoipa::path(
     post, path = "/teams/{name}/tasks/{id}/assign", tag = "teams", params(("name" = String, Path), ("id" = i64, Path)),
-    request_body = AssignTask, responses((status = 200, body = TaskView)),
+    request_body = AssignTask, responses((status = 200, body = TeamTaskView)),
 )]
-pub async fn assign(
+pub async fn assign_task(
     State(app): State<AppState>,
-    Ids((team, no)): Ids<Which>,
-    Body(body): Body<AssignTask>,
-) -> Result<Json<TaskView>> {
+    PathIds((team, no)): PathIds<TeamTaskPath>,
+    JsonBody(body): JsonBody<AssignTask>,
+) -> Result<Json<TeamTaskView>> {
     let change = TaskChange { assignee: Some(body.assignee), ..TaskChange::default() };
     let update = TeamTaskUpdate { state: None, change };
-    let task = app.engine.update_task(&actor(&app, None), &team, TaskNo(no), update).await?;
+    let task = app.engine.update_task(&acting_member(&app, None), &team, TaskNo(no), update).await?;
     Ok(Json(task.into()))
 }
 
 /// Makes a task that has ended pending again. What waits for it is blocked again.
 #[utoipa::path(
     post, path = "/teams/{name}/tasks/{id}/reopen", tag = "teams", params(("name" = String, Path), ("id" = i64, Path)),
-    responses((status = 200, body = TaskView)),
+    responses((status = 200, body = TeamTaskView)),
 )]
-pub async fn reopen(State(app): State<AppState>, Ids((team, no)): Ids<Which>) -> Result<Json<TaskView>> {
-    Ok(Json(app.engine.reopen_task(&actor(&app, None), &team, TaskNo(no)).await?.into()))
+pub async fn reopen_task(
+    State(app): State<AppState>,
+    PathIds((team, no)): PathIds<TeamTaskPath>,
+) -> Result<Json<TeamTaskView>> {
+    Ok(Json(app.engine.reopen_task(&acting_member(&app, None), &team, TaskNo(no)).await?.into()))
 }
 
 /// Removes a task that nobody holds. What waited for it waits no longer.
 #[utoipa::path(
     delete, path = "/teams/{name}/tasks/{id}", tag = "teams", params(("name" = String, Path), ("id" = i64, Path)),
-    responses((status = 200, body = TaskView)),
+    responses((status = 200, body = TeamTaskView)),
 )]
-pub async fn delete(State(app): State<AppState>, Ids((team, no)): Ids<Which>) -> Result<Json<TaskView>> {
-    Ok(Json(app.engine.delete_task(&actor(&app, None), &team, TaskNo(no)).await?.into()))
+pub async fn delete_task(
+    State(app): State<AppState>,
+    PathIds((team, no)): PathIds<TeamTaskPath>,
+) -> Result<Json<TeamTaskView>> {
+    Ok(Json(app.engine.delete_task(&acting_member(&app, None), &team, TaskNo(no)).await?.into()))
 }

@@ -6,37 +6,38 @@ use axum::routing::MethodRouter;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 
 /// The calls of one path.
-pub struct Call<S: Clone + Send + Sync + 'static> {
+pub struct ApiRoute<S: Clone + Send + Sync + 'static> {
     pub path: String,
     pub methods: MethodRouter<S>,
     pub described: fn() -> UtoipaMethodRouter<S>,
 }
 
-pub struct Table<S: Clone + Send + Sync + 'static>(Vec<Call<S>>);
+pub struct RouteTable<S: Clone + Send + Sync + 'static>(Vec<ApiRoute<S>>);
 
-impl<S: Clone + Send + Sync + 'static> Table<S> {
-    pub fn new(calls: impl IntoIterator<Item = Call<S>>) -> Self {
+impl<S: Clone + Send + Sync + 'static> RouteTable<S> {
+    pub fn new(calls: impl IntoIterator<Item = ApiRoute<S>>) -> Self {
         Self(calls.into_iter().collect())
     }
 
-    pub fn and(mut self, other: Self) -> Self {
+    pub fn merge(mut self, other: Self) -> Self {
         self.0.extend(other.0);
         self
     }
 
     /// All paths, with what they are under.
-    pub fn paths(&self, under: &str) -> Vec<String> {
+    pub fn full_paths(&self, under: &str) -> Vec<String> {
         self.0.iter().map(|call| format!("{under}{}", call.path)).collect()
     }
 
-    pub fn router(self, under: &str) -> Router<S> {
-        let add =
-            |router: Router<S>, call: Call<S>| router.route(&format!("{under}{}", call.path), call.methods);
+    pub fn into_router(self, under: &str) -> Router<S> {
+        let add = |router: Router<S>, call: ApiRoute<S>| {
+            router.route(&format!("{under}{}", call.path), call.methods)
+        };
         self.0.into_iter().fold(Router::new(), add)
     }
 
     /// What a document is made of.
-    pub fn described(&self) -> OpenApiRouter<S> {
+    pub fn openapi_router(&self) -> OpenApiRouter<S> {
         self.0.iter().fold(OpenApiRouter::new(), |router, call| router.routes((call.described)()))
     }
 }
@@ -46,9 +47,9 @@ macro_rules! calls {
     ($($first:ident)::+ $(, $($more:ident)::+)* $(,)?) => {{
         use utoipa_axum::PathItemExt as _;
         let router = axum::routing::MethodRouter::new();
-        let router = $crate::table::calls!(@on router, $($first)::+);
-        $(let router = $crate::table::calls!(@on router, $($more)::+);)*
-        $crate::table::Call {
+        let router = $crate::route_table::calls!(@on router, $($first)::+);
+        $(let router = $crate::route_table::calls!(@on router, $($more)::+);)*
+        $crate::route_table::ApiRoute {
             path: utoipa_axum::routes!(@path [path()] of $($first)::+),
             methods: router,
             described: || utoipa_axum::routes!($($first)::+ $(, $($more)::+)*),

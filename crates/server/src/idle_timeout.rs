@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-pub struct Patient<S> {
+pub struct IdleTimeout<S> {
     stream: S,
     limit: Duration,
     /// Runs while a write waits.
@@ -17,13 +17,17 @@ pub struct Patient<S> {
     waits: bool,
 }
 
-impl<S> Patient<S> {
+impl<S> IdleTimeout<S> {
     pub fn new(stream: S, limit: Duration) -> Self {
         Self { stream, limit, timer: Box::pin(tokio::time::sleep(limit)), waits: false }
     }
 
     /// Passes an answer of the stream on, unless there has been none for too long.
-    fn watch<T>(&mut self, cx: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn enforce_timeout<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        polled: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
         if polled.is_ready() {
             self.waits = false;
             return polled;
@@ -36,17 +40,17 @@ impl<S> Patient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for IdleTimeout<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.get_mut().stream).poll_read(cx, into)
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for IdleTimeout<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let polled = Pin::new(&mut this.stream).poll_write(cx, bytes);
-        this.watch(cx, polled)
+        this.enforce_timeout(cx, polled)
     }
 
     fn poll_write_vectored(
@@ -56,7 +60,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let polled = Pin::new(&mut this.stream).poll_write_vectored(cx, slices);
-        this.watch(cx, polled)
+        this.enforce_timeout(cx, polled)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -66,7 +70,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let polled = Pin::new(&mut this.stream).poll_flush(cx);
-        this.watch(cx, polled)
+        this.enforce_timeout(cx, polled)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -83,7 +87,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn only_a_reader_that_takes_nothing_for_too_long_is_let_go() {
         let (ours, mut theirs) = duplex(4);
-        let mut patient = Patient::new(ours, Duration::from_secs(30));
+        let mut patient = IdleTimeout::new(ours, Duration::from_secs(30));
         let slow = async {
             for _ in 0..5 {
                 tokio::time::sleep(Duration::from_secs(20)).await;

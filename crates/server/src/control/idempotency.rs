@@ -11,7 +11,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use http_body_util::BodyExt;
-use polyclaw_control::{Caller, to_its_end};
+use polyclaw_control::{ControlCaller, run_to_completion};
 use polyclaw_domain::hex::encode_hex;
 use polyclaw_store::registry::idempotency::{self, IdempotencyState, IdempotentCall};
 use serde_json::Value;
@@ -19,92 +19,95 @@ use sha2::{Digest, Sha256};
 
 use super::state::ControlState;
 use crate::error::{Error, Result};
-use crate::extract::{MAX_MESSAGE, read_up_to};
+use crate::extract::{MAX_MESSAGE_BYTES, read_body_up_to};
 
 /// Largest body the control plane takes.
-const LARGEST: usize = 1024 * 1024;
-const KEY: HeaderName = HeaderName::from_static("idempotency-key");
-const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
-const LONGEST_KEY: usize = 255;
-const SECRET: &str = "secret";
-const REMEMBERED_MS: i64 = 24 * 3_600_000;
+const MAX_CONTROL_BODY_BYTES: usize = 1024 * 1024;
+const IDEMPOTENCY_KEY_HEADER: HeaderName = HeaderName::from_static("idempotency-key");
+const IDEMPOTENCY_REPLAYED_HEADER: HeaderName = HeaderName::from_static("idempotency-replayed");
+const MAX_IDEMPOTENCY_KEY_LEN: usize = 255;
+const SECRET_FIELD: &str = "secret";
+const RESPONSE_RETENTION_MS: i64 = 24 * 3_600_000;
 
 /// A body is there whole before anything is done, and no larger than we take.
-pub async fn bounded(request: Request, next: Next) -> Response {
+pub async fn limit_body(request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
-    match read_up_to(Request::from_parts(parts.clone(), body), LARGEST).await {
+    match read_body_up_to(Request::from_parts(parts.clone(), body), MAX_CONTROL_BODY_BYTES).await {
         Ok(body) => next.run(Request::from_parts(parts, Body::from(body))).await,
         Err(error) => error.into_response(),
     }
 }
 
-pub async fn once(State(app): State<ControlState>, request: Request, next: Next) -> Response {
-    answer(&app, request, next, LARGEST).await.unwrap_or_else(IntoResponse::into_response)
+pub async fn run_once(State(app): State<ControlState>, request: Request, next: Next) -> Response {
+    respond_once(&app, request, next, MAX_CONTROL_BODY_BYTES)
+        .await
+        .unwrap_or_else(IntoResponse::into_response)
 }
 
 /// The same for what is handed through. OpenAI's shapes know the key themselves, and their answers may be streams.
-pub async fn once_through(State(app): State<ControlState>, request: Request, next: Next) -> Response {
+pub async fn run_proxied_once(State(app): State<ControlState>, request: Request, next: Next) -> Response {
     if request.uri().path().contains("/gateway/v1/") {
         return next.run(request).await;
     }
-    answer(&app, request, next, MAX_MESSAGE).await.unwrap_or_else(IntoResponse::into_response)
+    respond_once(&app, request, next, MAX_MESSAGE_BYTES).await.unwrap_or_else(IntoResponse::into_response)
 }
 
-async fn answer(app: &ControlState, request: Request, next: Next, most: usize) -> Result<Response> {
+async fn respond_once(app: &ControlState, request: Request, next: Next, most: usize) -> Result<Response> {
     if matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
         return Ok(next.run(request).await);
     }
     let (parts, body) = request.into_parts();
-    let Some(key) = parts.headers.get(KEY) else {
+    let Some(key) = parts.headers.get(IDEMPOTENCY_KEY_HEADER) else {
         return Ok(next.run(Request::from_parts(parts, body)).await);
     };
-    let body = read_up_to(Request::from_parts(parts.clone(), body), most).await?;
-    let key = key.to_str().ok().filter(|key| !key.is_empty() && key.len() <= LONGEST_KEY);
-    let key = key.ok_or_else(|| Error::invalid("Idempotency-Key", "1 to 255 plain letters"))?.to_owned();
+    let body = read_body_up_to(Request::from_parts(parts.clone(), body), most).await?;
+    let key = key.to_str().ok().filter(|key| !key.is_empty() && key.len() <= MAX_IDEMPOTENCY_KEY_LEN);
+    let key =
+        key.ok_or_else(|| Error::invalid_field("Idempotency-Key", "1 to 255 plain letters"))?.to_owned();
     let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
     let asked = Sha256::new().chain_update(parts.method.as_str()).chain_update("\0").chain_update(path);
     let request = encode_hex(&asked.chain_update("\0").chain_update(&body).finalize());
-    let caller = parts.extensions.get::<Caller>().map(|caller| caller.who.clone()).unwrap_or_default();
+    let caller = parts.extensions.get::<ControlCaller>().map(|caller| caller.who.clone()).unwrap_or_default();
     let (app, call) = (app.clone(), IdempotentCall { caller, key, request });
     let asked = Request::from_parts(parts, Body::from(body));
     // Whoever hangs up meanwhile asks again with the same key: the answer must be there, and not the beginning of one.
-    to_its_end(async move { first_time(&app, call, asked, next).await }).await
+    run_to_completion(async move { run_first_time(&app, call, asked, next).await }).await
 }
 
-async fn first_time(
+async fn run_first_time(
     app: &ControlState,
     call: IdempotentCall,
     asked: Request,
     next: Next,
 ) -> Result<Response> {
-    match begin(app, &call).await? {
-        IdempotencyState::Answered { status, body } => return Ok(again(status, body)),
-        IdempotencyState::UnderWay => return Err(Error::RepeatUnderWay),
+    match begin_request(app, &call).await? {
+        IdempotencyState::Answered { status, body } => return Ok(replayed_response(status, body)),
+        IdempotencyState::UnderWay => return Err(Error::RequestInProgress),
         IdempotencyState::Other => return Err(Error::KeyUsedElsewhere),
         IdempotencyState::Started => {}
     }
     let answered = AssertUnwindSafe(next.run(asked)).catch_unwind().await;
     let response = answered.unwrap_or_else(|_| Error::Panicked.into_response());
-    keep(app, call, response).await
+    store_response(app, call, response).await
 }
 
-async fn begin(app: &ControlState, call: &IdempotentCall) -> Result<IdempotencyState> {
+async fn begin_request(app: &ControlState, call: &IdempotentCall) -> Result<IdempotencyState> {
     let (call, now) = (call.clone(), app.control.now());
     Ok(app
         .control
         .db()
-        .write(move |tx| idempotency::begin_call(tx, &call, now, now.minus(REMEMBERED_MS)))
+        .write(move |tx| idempotency::begin_call(tx, &call, now, now.minus(RESPONSE_RETENTION_MS)))
         .await?)
 }
 
 /// Remembers an answer that will not be another the next time.
-async fn keep(app: &ControlState, call: IdempotentCall, response: Response) -> Result<Response> {
+async fn store_response(app: &ControlState, call: IdempotentCall, response: Response) -> Result<Response> {
     let status = response.status();
     let (parts, body) = response.into_parts();
     let bytes = body.collect().await.map(http_body_util::Collected::to_bytes);
     let passes = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
     // Nor one that was cut off on its way.
-    let settled = bytes.as_ref().ok().filter(|_| !passes).map(|bytes| without_secret(bytes));
+    let settled = bytes.as_ref().ok().filter(|_| !passes).map(|bytes| redact_secret(bytes));
     let kept = app.control.db().write(move |tx| match &settled {
         Some(text) => idempotency::record_response(tx, &call, status.as_u16(), text),
         None => idempotency::delete_call(tx, &call),
@@ -114,22 +117,22 @@ async fn keep(app: &ControlState, call: IdempotentCall, response: Response) -> R
 }
 
 /// A token is shown once, and kept nowhere: who asks again is told which one was made.
-fn without_secret(answer: &[u8]) -> String {
+fn redact_secret(answer: &[u8]) -> String {
     let text = || String::from_utf8_lossy(answer).into_owned();
     match serde_json::from_slice(answer) {
-        Ok(Value::Object(mut fields)) if fields.contains_key(SECRET) => {
-            fields.insert(SECRET.to_owned(), Value::Null);
+        Ok(Value::Object(mut fields)) if fields.contains_key(SECRET_FIELD) => {
+            fields.insert(SECRET_FIELD.to_owned(), Value::Null);
             Value::Object(fields).to_string()
         }
         _ => text(),
     }
 }
 
-fn again(status: u16, body: String) -> Response {
+fn replayed_response(status: u16, body: String) -> Response {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
     let mut response = (status, body).into_response();
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(REPLAYED, HeaderValue::from_static("true"));
+    headers.insert(IDEMPOTENCY_REPLAYED_HEADER, HeaderValue::from_static("true"));
     response
 }

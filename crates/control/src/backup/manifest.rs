@@ -11,19 +11,19 @@ use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::Sum;
+use super::BackupTotals;
 use crate::error::{Error, Result};
 use crate::file;
 
-pub const LIST: &str = "backup.json";
-const SCHEMA: u32 = 1;
+pub const MANIFEST_FILE: &str = "backup.json";
+const MANIFEST_SCHEMA_VERSION: u32 = 1;
 /// A line for each of some millions of files.
 const LARGEST_LIST: u64 = 1024 * 1024 * 1024;
-const BLOCK: usize = 64 * 1024;
+const HASH_BLOCK_BYTES: usize = 64 * 1024;
 
 /// A file or a link, by its path below the home.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct BackupEntry {
     pub path: String,
     pub bytes: u64,
     pub hash: String,
@@ -31,24 +31,31 @@ pub struct Entry {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct List {
+pub struct BackupManifest {
     schema: u32,
     /// The program that made it.
     pub version: String,
     pub created_at: String,
-    pub entries: Vec<Entry>,
+    pub entries: Vec<BackupEntry>,
 }
 
-impl List {
-    pub fn new(version: &str, now: Millis, entries: Vec<Entry>) -> Self {
-        Self { schema: SCHEMA, version: version.to_owned(), created_at: now.to_string(), entries }
+impl BackupManifest {
+    pub fn new(version: &str, now: Millis, entries: Vec<BackupEntry>) -> Self {
+        Self {
+            schema: MANIFEST_SCHEMA_VERSION,
+            version: version.to_owned(),
+            created_at: now.to_string(),
+            entries,
+        }
     }
 
-    pub fn sum(&self) -> Sum {
-        let is_database = |entry: &&Entry| Path::new(&entry.path).extension().is_some_and(|end| end == "db");
-        let configs = |entry: &&Entry| entry.path == "config.toml" || entry.path.ends_with("/config.toml");
-        let in_instance = |entry: &&Entry| !entry.path.contains("/workspace/");
-        Sum {
+    pub fn sum_totals(&self) -> BackupTotals {
+        let is_database =
+            |entry: &&BackupEntry| Path::new(&entry.path).extension().is_some_and(|end| end == "db");
+        let configs =
+            |entry: &&BackupEntry| entry.path == "config.toml" || entry.path.ends_with("/config.toml");
+        let in_instance = |entry: &&BackupEntry| !entry.path.contains("/workspace/");
+        BackupTotals {
             files: self.entries.len(),
             databases: self.entries.iter().filter(is_database).count(),
             bytes: self.entries.iter().map(|entry| entry.bytes).sum(),
@@ -57,26 +64,29 @@ impl List {
     }
 
     pub(super) fn write(&self, folder: &Path) -> Result<()> {
-        let path = folder.join(LIST);
+        let path = folder.join(MANIFEST_FILE);
         let text = serde_json::to_string_pretty(self).map_err(|error| Error::Failed(error.to_string()))?;
-        file::write(&path, text.as_bytes()).map_err(|error| Error::files(&path, &error))
+        file::write_atomically(&path, text.as_bytes()).map_err(|error| Error::from_io(&path, &error))
     }
 
     pub(super) fn read(folder: &Path) -> Result<Self> {
         let place = folder.display().to_string();
-        let text =
-            file::read_text(&folder.join(LIST), LARGEST_LIST).map_err(|_| Error::NoBackup(place.clone()))?;
+        let text = file::read_text(&folder.join(MANIFEST_FILE), LARGEST_LIST)
+            .map_err(|_| Error::NoBackup(place.clone()))?;
         let bad = |why: String| Error::BadBackup { what: place.clone(), why };
         let list: Self = serde_json::from_str(&text).map_err(|error| bad(error.to_string()))?;
-        if list.schema != SCHEMA {
-            return Err(bad(format!("it is of schema {}, this program reads {SCHEMA}", list.schema)));
+        if list.schema != MANIFEST_SCHEMA_VERSION {
+            return Err(bad(format!(
+                "it is of schema {}, this program reads {MANIFEST_SCHEMA_VERSION}",
+                list.schema
+            )));
         }
         Ok(list)
     }
 
     /// What is listed and what is there must be the same.
-    pub(super) fn compare(&self, found: &[Entry]) -> Result<()> {
-        let by_path = |entries: &[Entry]| -> BTreeMap<String, Entry> {
+    pub(super) fn check_entries(&self, found: &[BackupEntry]) -> Result<()> {
+        let by_path = |entries: &[BackupEntry]| -> BTreeMap<String, BackupEntry> {
             entries.iter().map(|entry| (entry.path.clone(), entry.clone())).collect()
         };
         let (listed, there) = (by_path(&self.entries), by_path(found));
@@ -99,21 +109,21 @@ fn open_regular(path: &Path) -> io::Result<File> {
 }
 
 /// A file by what is in it, a link by where it leads.
-pub(super) fn describe(path: String, at: &Path) -> io::Result<Entry> {
+pub(super) fn describe_file(path: String, at: &Path) -> io::Result<BackupEntry> {
     if at.is_symlink() {
         let target = fs::read_link(at)?.to_string_lossy().into_owned();
-        return Ok(Entry {
+        return Ok(BackupEntry {
             path,
             bytes: 0,
             hash: format!("link {}", encode_hex(&Sha256::digest(target.as_bytes()))),
         });
     }
     let (mut file, mut hash, mut bytes) = (open_regular(at)?, Sha256::new(), 0);
-    let mut block = vec![0; BLOCK];
+    let mut block = vec![0; HASH_BLOCK_BYTES];
     loop {
         let read = file.read(&mut block)?;
         if read == 0 {
-            return Ok(Entry { path, bytes, hash: encode_hex(&hash.finalize()) });
+            return Ok(BackupEntry { path, bytes, hash: encode_hex(&hash.finalize()) });
         }
         hash.update(&block[..read]);
         bytes += read as u64;

@@ -10,20 +10,20 @@ use polyclaw_domain::audit::{AuditEntry, content_hash};
 use polyclaw_domain::instance::TokenAccess;
 use polyclaw_store::registry::InstanceRecord;
 
-use crate::access::Caller;
+use crate::access::ControlCaller;
 use crate::control::Control;
 use crate::error::Result;
 
-const PATIENCE: Duration = Duration::from_secs(3);
+const HASH_TIMEOUT: Duration = Duration::from_secs(3);
 /// What of a path is kept.
-const SHOWN: usize = 200;
+const MAX_SHOWN_PATH_LEN: usize = 200;
 /// Things of an instance that have a page of their own.
-const THINGS: [&str; 6] = ["agents", "approvals", "memory", "runs", "sessions", "teams"];
+const RESOURCE_NOUNS: [&str; 6] = ["agents", "approvals", "memory", "runs", "sessions", "teams"];
 
 /// What somebody does there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Look,
+pub enum ProxiedCallKind {
+    Read,
     /// Words to an agent.
     Message,
     /// With what is there: begins it, ends it, answers it.
@@ -32,21 +32,21 @@ pub enum Kind {
     Change,
 }
 
-impl Kind {
+impl ProxiedCallKind {
     /// Of a call as the instance gets it. What is not known changes something.
-    pub fn of(method: &Method, path: &str) -> Self {
+    pub fn from_request(method: &Method, path: &str) -> Self {
         let words: Vec<&str> = path.strip_prefix('/').unwrap_or(path).split('/').collect();
         match (method, words.as_slice()) {
-            (&Method::GET | &Method::HEAD | &Method::OPTIONS, _) => Self::Look,
+            (&Method::GET | &Method::HEAD | &Method::OPTIONS, _) => Self::Read,
             (&Method::POST, ["v1", "chat", "completions"] | ["v1", "responses"]) => Self::Message,
-            (method, ["api", "v1", words @ ..]) => Self::of_api(method, words),
+            (method, ["api", "v1", words @ ..]) => Self::from_api_request(method, words),
             _ => Self::Change,
         }
     }
 
-    fn of_api(method: &Method, words: &[&str]) -> Self {
+    fn from_api_request(method: &Method, words: &[&str]) -> Self {
         match (method, words) {
-            (&Method::POST, ["route", "explain"]) => Self::Look,
+            (&Method::POST, ["route", "explain"]) => Self::Read,
             (&Method::POST, ["sessions", _, "messages"]) => Self::Message,
             (&Method::POST, ["sessions"] | ["approvals", _] | ["teams", _, "shutdown"]) => Self::Work,
             // A team works for whoever asked its lead: what is written to it over the API has the owner's authority.
@@ -59,9 +59,9 @@ impl Kind {
         }
     }
 
-    pub fn needs(self) -> TokenAccess {
+    pub fn required_access(self) -> TokenAccess {
         match self {
-            Self::Look => TokenAccess::Read,
+            Self::Read => TokenAccess::Read,
             Self::Message | Self::Work => TokenAccess::Operate,
             Self::Change => TokenAccess::Admin,
         }
@@ -69,7 +69,7 @@ impl Kind {
 }
 
 /// Tools that do what a call does, with the call.
-const TWINS: [(&str, Method, &str); 10] = [
+const TOOL_EQUIVALENT_CALLS: [(&str, Method, &str); 10] = [
     ("agent_create", Method::POST, "/api/v1/agents"),
     ("agent_update", Method::PATCH, "/api/v1/agents/id"),
     ("cron_add", Method::POST, "/api/v1/cron"),
@@ -84,86 +84,93 @@ const TWINS: [(&str, Method, &str); 10] = [
 
 /// What somebody needs to let a tool run that asks first: what they would need to do the same themselves. What only an
 /// agent can do, a command on the machine above all, may lead anywhere: it needs everything.
-pub fn needed_to_approve(tool: &str) -> TokenAccess {
-    let twin = TWINS.iter().find(|(name, ..)| *name == tool);
-    twin.map_or(Kind::Change, |(_, method, path)| Kind::of(method, path)).needs()
+pub fn access_to_approve(tool: &str) -> TokenAccess {
+    let twin = TOOL_EQUIVALENT_CALLS.iter().find(|(name, ..)| *name == tool);
+    twin.map_or(ProxiedCallKind::Change, |(_, method, path)| ProxiedCallKind::from_request(method, path))
+        .required_access()
 }
 
 /// A change on its way.
-pub struct Passage {
+pub struct ProxiedChange {
     one: InstanceRecord,
     entry: AuditEntry,
-    thing: Option<String>,
+    resource: Option<String>,
 }
 
 impl Control {
     /// Notes a call that is about to be handed on. `None`: it looks only, or there is nothing more to say about it.
-    pub async fn note_passage(
+    pub async fn record_proxied_change(
         &self,
-        by: &Caller,
+        by: &ControlCaller,
         word: &str,
         (method, path, body): (&Method, &str, &[u8]),
-    ) -> Result<Option<Passage>> {
-        let action = match Kind::of(method, path) {
-            Kind::Look => return Ok(None),
-            Kind::Message => "gateway.message",
-            Kind::Change if is_dry(path, body) => return Ok(None),
-            Kind::Work | Kind::Change => "gateway.ask",
+    ) -> Result<Option<ProxiedChange>> {
+        let action = match ProxiedCallKind::from_request(method, path) {
+            ProxiedCallKind::Read => return Ok(None),
+            ProxiedCallKind::Message => "gateway.message",
+            ProxiedCallKind::Change if is_dry_run(path, body) => return Ok(None),
+            ProxiedCallKind::Work | ProxiedCallKind::Change => "gateway.ask",
         };
-        let one = self.active(word).await?;
-        let entry = self.passing(by, action, &one, &format!("{method} {path}"));
+        let one = self.find_active(word).await?;
+        let entry = self.proxied_entry(by, action, &one, &format!("{method} {path}"));
         if action != "gateway.ask" {
-            self.record(entry).await?;
+            self.record_audit(entry).await?;
             return Ok(None);
         }
-        let thing = thing(path);
-        let before = self.glance(&one, thing.as_deref()).await;
+        let thing = resource_path(path);
+        let before = self.hash_resource(&one, thing.as_deref()).await;
         let entry = AuditEntry { before, ..entry };
-        self.record(entry.clone()).await?;
-        Ok(Some(Passage { one, entry, thing }))
+        self.record_audit(entry.clone()).await?;
+        Ok(Some(ProxiedChange { one, entry, resource: thing }))
     }
 
     /// Notes that more than looking is asked for over a socket.
-    pub async fn note_socket(&self, by: &Caller, word: &str, path: &str) -> Result<()> {
-        let one = self.active(word).await?;
-        self.record(self.passing(by, "gateway.socket", &one, path)).await
+    pub async fn record_socket(&self, by: &ControlCaller, word: &str, path: &str) -> Result<()> {
+        let one = self.find_active(word).await?;
+        self.record_audit(self.proxied_entry(by, "gateway.socket", &one, path)).await
     }
 
-    fn passing(&self, by: &Caller, action: &str, one: &InstanceRecord, asked: &str) -> AuditEntry {
-        let shown: String = asked.chars().take(SHOWN).collect();
-        AuditEntry { detail: format!("{}: {shown}", one.name), ..self.entry(by, action, &one.id) }
+    fn proxied_entry(
+        &self,
+        by: &ControlCaller,
+        action: &str,
+        one: &InstanceRecord,
+        asked: &str,
+    ) -> AuditEntry {
+        let shown: String = asked.chars().take(MAX_SHOWN_PATH_LEN).collect();
+        AuditEntry { detail: format!("{}: {shown}", one.name), ..self.audit_entry(by, action, &one.id) }
     }
 
     /// Notes what came of it.
-    pub async fn note_arrival(&self, passage: Passage, status: u16) -> Result<()> {
-        let Passage { one, entry, thing } = passage;
+    pub async fn record_proxied_result(&self, passage: ProxiedChange, status: u16) -> Result<()> {
+        let ProxiedChange { one, entry, resource: thing } = passage;
         let entry = AuditEntry {
             action: "gateway.done".to_owned(),
-            after: self.glance(&one, thing.as_deref()).await,
+            after: self.hash_resource(&one, thing.as_deref()).await,
             detail: format!("{} → {status}", entry.detail),
             at: self.now(),
             ..entry
         };
-        self.record(entry).await
+        self.record_audit(entry).await
     }
 
     /// The hash of a thing as the instance shows it; none where it shows none.
-    async fn glance(&self, one: &InstanceRecord, thing: Option<&str>) -> Option<String> {
-        let (status, shown) = self.ask(one, Method::GET, thing?, PATIENCE).await.ok()?;
+    async fn hash_resource(&self, one: &InstanceRecord, thing: Option<&str>) -> Option<String> {
+        let (status, shown) = self.request_instance(one, Method::GET, thing?, HASH_TIMEOUT).await.ok()?;
         (status == 200).then(|| content_hash(shown.to_string().as_bytes()))
     }
 }
 
 /// Asks only what would be done.
-fn is_dry(path: &str, body: &[u8]) -> bool {
+fn is_dry_run(path: &str, body: &[u8]) -> bool {
     let asked = || serde_json::from_slice::<serde_json::Value>(body);
     path == "/api/v1/sessions/cleanup" && asked().is_ok_and(|asked| asked["dry_run"] == true)
 }
 
 /// The page of what a path is about: what is done to a team's task is done to the team.
-fn thing(path: &str) -> Option<String> {
+fn resource_path(path: &str) -> Option<String> {
     let mut parts = path.strip_prefix("/api/v1/")?.split('/');
-    let noun = parts.next().filter(|noun| THINGS.contains(noun))?;
+    let noun = parts.next().filter(|noun| RESOURCE_NOUNS.contains(noun))?;
     let id = parts.next().filter(|id| !id.is_empty())?;
     Some(format!("/api/v1/{noun}/{id}"))
 }
@@ -175,39 +182,39 @@ mod tests {
     #[test]
     fn what_changes_something_is_told_from_what_looks_talks_and_works() {
         for (method, path, expected) in [
-            (Method::GET, "/api/v1/agents", Kind::Look),
-            (Method::OPTIONS, "/api/v1/agents", Kind::Look),
-            (Method::POST, "/api/v1/route/explain", Kind::Look),
-            (Method::POST, "/v1/chat/completions", Kind::Message),
-            (Method::POST, "/v1/responses", Kind::Message),
-            (Method::POST, "/api/v1/sessions/agent%3Amain%3Amain/messages", Kind::Message),
-            (Method::POST, "/api/v1/sessions", Kind::Work),
-            (Method::POST, "/api/v1/sessions/k/stop", Kind::Work),
-            (Method::PATCH, "/api/v1/sessions/k", Kind::Work),
-            (Method::POST, "/api/v1/approvals/a", Kind::Work),
-            (Method::POST, "/api/v1/runs/r/dismiss", Kind::Work),
-            (Method::POST, "/api/v1/outbox/1/resend", Kind::Work),
-            (Method::POST, "/api/v1/cron/c/run", Kind::Work),
-            (Method::POST, "/api/v1/teams/t/shutdown", Kind::Work),
-            (Method::POST, "/api/v1/teams/t/tasks/1/claim", Kind::Work),
-            (Method::POST, "/api/v1/teams", Kind::Change),
-            (Method::POST, "/api/v1/teams/t/messages", Kind::Change),
-            (Method::POST, "/api/v1/teams/t/members", Kind::Change),
-            (Method::POST, "/api/v1/teams/t/tasks", Kind::Change),
-            (Method::POST, "/api/v1/teams/t/tasks/1/complete", Kind::Change),
-            (Method::DELETE, "/api/v1/sessions/k", Kind::Change),
-            (Method::POST, "/api/v1/sessions/cleanup", Kind::Change),
-            (Method::POST, "/api/v1/agents", Kind::Change),
-            (Method::PATCH, "/api/v1/agents/ops", Kind::Change),
-            (Method::PUT, "/api/v1/agents/ops/files/SOUL.md", Kind::Change),
-            (Method::POST, "/api/v1/memory", Kind::Change),
-            (Method::POST, "/api/v1/cron", Kind::Change),
-            (Method::POST, "/api/v1/pairing", Kind::Change),
-            (Method::POST, "/api/v1/config/reload", Kind::Change),
-            (Method::POST, "/api/v1/nothing/known", Kind::Change),
-            (Method::POST, "/sessions", Kind::Change),
+            (Method::GET, "/api/v1/agents", ProxiedCallKind::Read),
+            (Method::OPTIONS, "/api/v1/agents", ProxiedCallKind::Read),
+            (Method::POST, "/api/v1/route/explain", ProxiedCallKind::Read),
+            (Method::POST, "/v1/chat/completions", ProxiedCallKind::Message),
+            (Method::POST, "/v1/responses", ProxiedCallKind::Message),
+            (Method::POST, "/api/v1/sessions/agent%3Amain%3Amain/messages", ProxiedCallKind::Message),
+            (Method::POST, "/api/v1/sessions", ProxiedCallKind::Work),
+            (Method::POST, "/api/v1/sessions/k/stop", ProxiedCallKind::Work),
+            (Method::PATCH, "/api/v1/sessions/k", ProxiedCallKind::Work),
+            (Method::POST, "/api/v1/approvals/a", ProxiedCallKind::Work),
+            (Method::POST, "/api/v1/runs/r/dismiss", ProxiedCallKind::Work),
+            (Method::POST, "/api/v1/outbox/1/resend", ProxiedCallKind::Work),
+            (Method::POST, "/api/v1/cron/c/run", ProxiedCallKind::Work),
+            (Method::POST, "/api/v1/teams/t/shutdown", ProxiedCallKind::Work),
+            (Method::POST, "/api/v1/teams/t/tasks/1/claim", ProxiedCallKind::Work),
+            (Method::POST, "/api/v1/teams", ProxiedCallKind::Change),
+            (Method::POST, "/api/v1/teams/t/messages", ProxiedCallKind::Change),
+            (Method::POST, "/api/v1/teams/t/members", ProxiedCallKind::Change),
+            (Method::POST, "/api/v1/teams/t/tasks", ProxiedCallKind::Change),
+            (Method::POST, "/api/v1/teams/t/tasks/1/complete", ProxiedCallKind::Change),
+            (Method::DELETE, "/api/v1/sessions/k", ProxiedCallKind::Change),
+            (Method::POST, "/api/v1/sessions/cleanup", ProxiedCallKind::Change),
+            (Method::POST, "/api/v1/agents", ProxiedCallKind::Change),
+            (Method::PATCH, "/api/v1/agents/ops", ProxiedCallKind::Change),
+            (Method::PUT, "/api/v1/agents/ops/files/SOUL.md", ProxiedCallKind::Change),
+            (Method::POST, "/api/v1/memory", ProxiedCallKind::Change),
+            (Method::POST, "/api/v1/cron", ProxiedCallKind::Change),
+            (Method::POST, "/api/v1/pairing", ProxiedCallKind::Change),
+            (Method::POST, "/api/v1/config/reload", ProxiedCallKind::Change),
+            (Method::POST, "/api/v1/nothing/known", ProxiedCallKind::Change),
+            (Method::POST, "/sessions", ProxiedCallKind::Change),
         ] {
-            assert_eq!(Kind::of(&method, path), expected, "{method} {path}");
+            assert_eq!(ProxiedCallKind::from_request(&method, path), expected, "{method} {path}");
         }
     }
 
@@ -225,15 +232,15 @@ mod tests {
             ("write_file", TokenAccess::Admin),
             ("some_server__its_tool", TokenAccess::Admin),
         ] {
-            assert_eq!(needed_to_approve(tool), needed, "{tool}");
+            assert_eq!(access_to_approve(tool), needed, "{tool}");
         }
     }
 
     #[test]
     fn a_cleanup_that_only_says_what_it_would_do_is_told_from_one() {
         let cleanup = "/api/v1/sessions/cleanup";
-        assert!(is_dry(cleanup, br#"{"dry_run":true}"#));
-        assert!(!is_dry(cleanup, b"{}") && !is_dry("/api/v1/agents", br#"{"dry_run":true}"#));
+        assert!(is_dry_run(cleanup, br#"{"dry_run":true}"#));
+        assert!(!is_dry_run(cleanup, b"{}") && !is_dry_run("/api/v1/agents", br#"{"dry_run":true}"#));
     }
 
     #[test]
@@ -245,7 +252,7 @@ mod tests {
             ("/api/v1/config/reload", None),
             ("/v1/responses", None),
         ] {
-            assert_eq!(thing(path).as_deref(), expected, "{path}");
+            assert_eq!(resource_path(path).as_deref(), expected, "{path}");
         }
     }
 }

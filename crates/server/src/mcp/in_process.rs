@@ -16,27 +16,27 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use serde_json::Value;
 
 use super::ToolServer;
-use super::api::{Api, Heard, Refusal, Verb};
+use super::api::{ApiMethod, ApiRefusal, CallDelivery, InstanceApi};
 use crate::error::Error;
-use crate::extract::MAX_BODY;
+use crate::extract::MAX_BODY_BYTES;
 use crate::state::AppState;
 
 /// The routes of `/api/v1`, without the door.
 #[derive(Clone)]
-struct Inside {
+struct InProcessApi {
     routes: Router,
     app: AppState,
 }
 
 /// Each request stands for itself: nothing is kept between two, so nothing is lost when the instance starts again.
-pub fn endpoint(routes: Router, app: AppState) -> MethodRouter<AppState> {
+pub fn mcp_endpoint(routes: Router, app: AppState) -> MethodRouter<AppState> {
     // Hosts and origins are looked at by the door, for every route alike.
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)
         .disable_allowed_hosts()
-        .with_max_request_body_bytes(MAX_BODY);
-    let inside = Inside { routes, app };
+        .with_max_request_body_bytes(MAX_BODY_BYTES);
+    let inside = InProcessApi { routes, app };
     let tools = move || Ok(ToolServer::new(inside.clone()));
     let service = StreamableHttpService::new(tools, Arc::new(LocalSessionManager::default()), config);
     any(move |request: Request| {
@@ -45,34 +45,35 @@ pub fn endpoint(routes: Router, app: AppState) -> MethodRouter<AppState> {
     })
 }
 
-impl Api for Inside {
-    fn call<'a>(
+impl InstanceApi for InProcessApi {
+    fn call_instance<'a>(
         &'a self,
-        verb: Verb,
+        verb: ApiMethod,
         path: &'a str,
         body: Option<&'a Value>,
-    ) -> BoxFuture<'a, Result<Value, Refusal>> {
+    ) -> BoxFuture<'a, Result<Value, ApiRefusal>> {
         Box::pin(async move {
             let method = match verb {
-                Verb::Get => Method::GET,
-                Verb::Post => Method::POST,
+                ApiMethod::Get => Method::GET,
+                ApiMethod::Post => Method::POST,
             };
             let request = Request::builder().method(method).uri(format!("/api/v1{path}"));
             let request = request.header(header::CONTENT_TYPE, "application/json");
             let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
-            let request = request.body(body).map_err(|error| Refusal::unfit(error.to_string()))?;
+            let request =
+                request.body(body).map_err(|error| ApiRefusal::invalid_arguments(error.to_string()))?;
             // Infallible: what goes wrong is an answer too.
             let Ok(response) = TowerToHyperService::new(self.routes.clone()).call(request).await;
-            read(response).await
+            read_response(response).await
         })
     }
 
-    fn fresh(&self) -> String {
+    fn new_nonce(&self) -> String {
         self.app.engine.next_id()
     }
 }
 
-async fn read(response: Response) -> Result<Value, Refusal> {
+async fn read_response(response: Response) -> Result<Value, ApiRefusal> {
     let is_ok = response.status().is_success();
     let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap_or_default();
     let value: Value = serde_json::from_slice(&bytes).unwrap_or_default();
@@ -81,10 +82,10 @@ async fn read(response: Response) -> Result<Value, Refusal> {
     }
     let said = &value["error"];
     let text = |field: &str| said[field].as_str().map(str::to_owned);
-    Err(Refusal {
+    Err(ApiRefusal {
         code: text("code").unwrap_or_else(|| Error::Panicked.code().to_owned()),
         message: text("message").unwrap_or_else(|| Error::Panicked.to_string()),
         hint: text("hint"),
-        heard: Heard::Yes,
+        delivery: CallDelivery::Yes,
     })
 }

@@ -6,79 +6,79 @@ use axum::extract::FromRequestParts;
 use axum::extract::ws::close_code;
 use axum::http::Extensions;
 use axum::http::request::Parts;
-use polyclaw_control::Stay;
+use polyclaw_control::TokenLifetime;
 use serde_json::{Value, json};
 
-use crate::serve::Closing;
+use crate::serve::ShutdownSignal;
 
 /// Why something that lasted is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum ConnectionEnd {
     /// The server goes down.
     Closing,
     /// The token opens nothing any more.
     Revoked,
 }
 
-impl End {
+impl ConnectionEnd {
     /// The code a socket is closed with.
-    pub fn code(self) -> u16 {
+    pub fn close_code(self) -> u16 {
         match self {
             Self::Closing => close_code::AWAY,
-            Self::Revoked => UNAUTHORIZED,
+            Self::Revoked => UNAUTHORIZED_CLOSE_CODE,
         }
     }
 
     /// What a socket is told before it is closed.
-    pub fn frame(self) -> Option<Value> {
+    pub fn error_frame(self) -> Option<Value> {
         let revoked = json!({ "type": "error", "code": "unauthorized", "message": "the token was revoked" });
         (self == Self::Revoked).then_some(revoked)
     }
 }
 
 /// Closes a socket whose reader may not read.
-pub const UNAUTHORIZED: u16 = 4401;
+pub const UNAUTHORIZED_CLOSE_CODE: u16 = 4401;
 
 #[derive(Clone, Default)]
-pub struct Until {
-    closing: Option<Closing>,
+pub struct ConnectionLifetime {
+    closing: Option<ShutdownSignal>,
     /// The operator's own token is never revoked.
-    stay: Option<Stay>,
+    token_lifetime: Option<TokenLifetime>,
 }
 
-impl Until {
-    pub fn of(extensions: &Extensions) -> Self {
-        Self { closing: extensions.get().cloned(), stay: extensions.get().cloned() }
+impl ConnectionLifetime {
+    pub fn from_extensions(extensions: &Extensions) -> Self {
+        Self { closing: extensions.get().cloned(), token_lifetime: extensions.get().cloned() }
     }
 
     /// Returns when it is over, and why.
-    pub async fn over(mut self) -> End {
+    pub async fn wait_for_end(mut self) -> ConnectionEnd {
         let closed = async {
             match &mut self.closing {
-                Some(closing) => closing.wait().await,
+                Some(closing) => closing.wait_for_shutdown().await,
                 None => std::future::pending().await,
             }
         };
-        let stay = Self { closing: None, stay: self.stay };
+        let stay = Self { closing: None, token_lifetime: self.token_lifetime };
         tokio::select! {
-            () = stay.revoked() => End::Revoked,
-            () = closed => End::Closing,
+            () = stay.wait_for_revocation() => ConnectionEnd::Revoked,
+            () = closed => ConnectionEnd::Closing,
         }
     }
 
     /// Returns when the token was revoked.
-    pub async fn revoked(self) {
-        match self.stay {
-            Some(mut stay) => stay.ended().await,
+    pub async fn wait_for_revocation(self) {
+        match self.token_lifetime {
+            Some(mut stay) => stay.wait_revoked().await,
             None => std::future::pending().await,
         }
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Until {
+impl<S: Sync> FromRequestParts<S> for ConnectionLifetime {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self::of(&parts.extensions))
+        Ok(Self::from_extensions(&parts.extensions))
     }
 }

@@ -14,46 +14,46 @@ use polyclaw_store::messages;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use crate::access::May;
+use crate::access::AccessLevel;
 use crate::error::{Error, Result};
-use crate::extract::bounded;
-use crate::follow::Follow;
-use crate::openai::content::{Conversation, Function};
+use crate::extract::bounded_key;
+use crate::openai::content::{ClientConversation, ClientFunction};
+use crate::openai::idempotency::RepeatMarker;
 use crate::openai::models;
-use crate::openai::repeat::Repeat;
 use crate::state::AppState;
+use crate::turn_follower::TurnFollower;
 
-pub struct Question {
-    pub by: May,
+pub struct ClientQuestion {
+    pub by: AccessLevel,
     pub model: String,
     pub user: Option<String>,
-    pub conversation: Conversation,
-    pub tools: Vec<Function>,
+    pub conversation: ClientConversation,
+    pub tools: Vec<ClientFunction>,
     /// The session of the response this one goes on from.
     pub continues: Option<SessionKey>,
-    pub repeat: Repeat,
+    pub repeat: RepeatMarker,
     /// How many tokens an answer may have.
     pub max_tokens: Option<u32>,
 }
 
 /// A question that is durable now.
-pub struct Asked {
+pub struct AcceptedQuestion {
     pub accepted: AcceptedMessage,
-    pub follow: Follow,
-    pub calls: Calls,
+    pub follow: TurnFollower,
+    pub calls: ClientToolCalls,
 }
 
 /// The client's own tools, and how their calls are named to it.
 #[derive(Clone)]
-pub struct Calls {
+pub struct ClientToolCalls {
     names: HashSet<String>,
     /// The session of a client that keeps no session: its calls carry this, so that their results find back.
     run: Option<String>,
 }
 
-impl Calls {
+impl ClientToolCalls {
     /// The calls of an answer that the client is to run, by the ids it will send back.
-    pub fn of(&self, answer: &TurnAnswer) -> Vec<ToolCall> {
+    pub fn client_calls(&self, answer: &TurnAnswer) -> Vec<ToolCall> {
         let ours = answer.calls.iter().filter(|call| self.names.contains(&call.name));
         let outward = |call: &ToolCall| match &self.run {
             Some(run) => ToolCall { id: format!("{}-{run}", call.id), ..call.clone() },
@@ -64,7 +64,7 @@ impl Calls {
 }
 
 /// Where a question goes.
-struct Place {
+struct QuestionTarget {
     key: SessionKey,
     run: Option<String>,
     is_fresh: bool,
@@ -72,23 +72,23 @@ struct Place {
     open: Vec<ToolCall>,
 }
 
-pub async fn ask(app: &AppState, question: Question) -> Result<Asked> {
-    if !question.conversation.is_new() {
+pub async fn accept_question(app: &AppState, question: ClientQuestion) -> Result<AcceptedQuestion> {
+    if !question.conversation.has_new_input() {
         return Err(Error::InvalidBody("the last message must be one of the user or of a tool".to_owned()));
     }
-    let agent = models::agent(app, &question.model)?;
-    let place = place(app, &agent, &question).await?;
-    let idempotency_key = question.repeat.key(app, &place.key, &question.conversation).await?;
+    let agent = models::agent_for_model(app, &question.model)?;
+    let place = find_target(app, &agent, &question).await?;
+    let idempotency_key = question.repeat.idempotency_key(app, &place.key, &question.conversation).await?;
     // What was taken already is not matched again: its calls are no longer open.
-    let tool_results = match is_taken(app, &place.key, idempotency_key.as_deref()).await? {
-        true => question.conversation.results.iter().map(unmatched).collect(),
-        false => results(&question.conversation, &place)?,
+    let tool_results = match is_already_accepted(app, &place.key, idempotency_key.as_deref()).await? {
+        true => question.conversation.results.iter().map(unmatched_result).collect(),
+        false => match_results(&question.conversation, &place)?,
     };
     let names = question.tools.iter().map(|tool| tool.name.clone()).collect();
-    let calls = Calls { names, run: place.run.clone() };
-    let mut meta = meta(&question);
+    let calls = ClientToolCalls { names, run: place.run.clone() };
+    let mut meta = message_meta(&question);
     question.by.authority().write_to_meta(&mut meta);
-    let (text, parts) = (question.conversation.text(), question.conversation.parts()?);
+    let (text, parts) = (question.conversation.new_text(), question.conversation.new_images()?);
     if place.is_fresh && !question.conversation.history.is_empty() {
         app.engine.import_history(&place.key, &agent, question.conversation.history).await?;
     }
@@ -104,57 +104,63 @@ pub async fn ask(app: &AppState, question: Question) -> Result<Asked> {
     let inbound = app.engine.resolve_addressee(inbound).await?;
     let watch = app.engine.hub.subscribe(&inbound.session);
     let accepted = app.engine.accept_message(inbound).await?;
-    let follow = Follow::new(app.engine.clone(), watch, &accepted);
-    Ok(Asked { accepted, follow, calls })
+    let follow = TurnFollower::new(app.engine.clone(), watch, &accepted);
+    Ok(AcceptedQuestion { accepted, follow, calls })
 }
 
-async fn place(app: &AppState, agent: &AgentId, question: &Question) -> Result<Place> {
-    let known = |key: SessionKey, run: Option<String>, open| Place { key, run, is_fresh: false, open };
+async fn find_target(app: &AppState, agent: &AgentId, question: &ClientQuestion) -> Result<QuestionTarget> {
+    let known =
+        |key: SessionKey, run: Option<String>, open| QuestionTarget { key, run, is_fresh: false, open };
     if let Some(key) = &question.continues {
         let open = open_calls(app, key, question).await?;
-        return Ok(known(key.clone(), run_of(key), open));
+        return Ok(known(key.clone(), run_of_session(key), open));
     }
     if let Some(user) = &question.user {
-        let key = bounded(SessionKey::for_direct(agent, "openai", user), "user")?;
+        let key = bounded_key(SessionKey::for_direct(agent, "openai", user), "user")?;
         let open = open_calls(app, &key, question).await?;
         return Ok(known(key, None, open));
     }
     if let Some(run) = question.conversation.results.first().and_then(|(id, _)| id.rsplit_once('-')) {
-        let key = bounded(run_key(agent, run.1), "tool_call_id")?;
+        let key = bounded_key(session_key_of_run(agent, run.1), "tool_call_id")?;
         let open = app.engine.list_open_calls(&key).await?;
-        let repeat = question.repeat.key(app, &key, &question.conversation).await?;
-        if !open.is_empty() || is_taken(app, &key, repeat.as_deref()).await? {
+        let repeat = question.repeat.idempotency_key(app, &key, &question.conversation).await?;
+        if !open.is_empty() || is_already_accepted(app, &key, repeat.as_deref()).await? {
             return Ok(known(key, Some(run.1.to_owned()), open));
         }
     }
-    let run = match question.repeat.stated() {
+    let run = match question.repeat.client_key() {
         // The same question asked twice is the same session.
         Some(key) => encode_hex(&Sha256::digest(key)[..13]),
         None => app.engine.next_id().replace('-', ""),
     };
-    Ok(Place { key: run_key(agent, &run), run: Some(run), is_fresh: true, open: Vec::new() })
+    Ok(QuestionTarget {
+        key: session_key_of_run(agent, &run),
+        run: Some(run),
+        is_fresh: true,
+        open: Vec::new(),
+    })
 }
 
 /// Whether a message with this key was handed in to the session before.
-async fn is_taken(app: &AppState, session: &SessionKey, key: Option<&str>) -> Result<bool> {
+async fn is_already_accepted(app: &AppState, session: &SessionKey, key: Option<&str>) -> Result<bool> {
     let Some(key) = key.map(str::to_owned) else { return Ok(false) };
     let session = session.clone();
     Ok(app.engine.db().read(move |tx| messages::find_by_key(tx, &session, &key)).await?.is_some())
 }
 
 /// Calls that wait for the results a question brings; one without results needs no look.
-async fn open_calls(app: &AppState, key: &SessionKey, question: &Question) -> Result<Vec<ToolCall>> {
+async fn open_calls(app: &AppState, key: &SessionKey, question: &ClientQuestion) -> Result<Vec<ToolCall>> {
     match question.conversation.results.is_empty() {
         true => Ok(Vec::new()),
         false => Ok(app.engine.list_open_calls(key).await?),
     }
 }
 
-fn run_key(agent: &AgentId, run: &str) -> SessionKey {
+fn session_key_of_run(agent: &AgentId, run: &str) -> SessionKey {
     SessionKey::from_parts(agent, &["openai", "run", run])
 }
 
-fn run_of(key: &SessionKey) -> Option<String> {
+fn run_of_session(key: &SessionKey) -> Option<String> {
     match key.parts().as_slice() {
         [_, _, channel, kind, run] if channel == "openai" && kind == "run" => Some(run.clone()),
         _ => None,
@@ -162,29 +168,30 @@ fn run_of(key: &SessionKey) -> Option<String> {
 }
 
 /// Each result with the call it belongs to; one that belongs to none is refused, for no model would take it.
-fn results(conversation: &Conversation, place: &Place) -> Result<Vec<ToolResult>> {
+fn match_results(conversation: &ClientConversation, place: &QuestionTarget) -> Result<Vec<ToolResult>> {
     let suffix = place.run.as_ref().map(|run| format!("-{run}")).unwrap_or_default();
     let result = |(given, content): &(String, String)| {
         let id = given.strip_suffix(&suffix).unwrap_or(given);
         let call = match place.is_fresh {
-            true => conversation.called(given),
+            true => conversation.find_call(given),
             false => place.open.iter().find(|call| call.id == id),
         };
-        let call = call.ok_or_else(|| Error::invalid("tool_call_id", format!("no open call '{given}'")))?;
+        let call =
+            call.ok_or_else(|| Error::invalid_field("tool_call_id", format!("no open call '{given}'")))?;
         Ok(ToolResult { call_id: call.id.clone(), name: call.name.clone(), content: content.clone() })
     };
     conversation.results.iter().map(result).collect()
 }
 
-fn unmatched((id, content): &(String, String)) -> ToolResult {
+fn unmatched_result((id, content): &(String, String)) -> ToolResult {
     ToolResult { call_id: id.clone(), name: String::new(), content: content.clone() }
 }
 
 /// What a turn reads beside its text: the client's tools and its instructions.
-fn meta(question: &Question) -> Option<Value> {
+fn message_meta(question: &ClientQuestion) -> Option<Value> {
     let mut meta = Map::new();
     if !question.tools.is_empty() {
-        let tools = question.tools.iter().map(Function::meta).collect();
+        let tools = question.tools.iter().map(ClientFunction::tool_meta).collect();
         meta.insert("client_tools".to_owned(), Value::Array(tools));
     }
     if let Some(instructions) = question.conversation.instructions() {
@@ -197,7 +204,7 @@ fn meta(question: &Question) -> Option<Value> {
 }
 
 /// A turn that failed has a sentence for an answer, which is no answer to a program.
-pub fn succeeded(answer: TurnAnswer) -> Result<TurnAnswer> {
+pub fn ensure_done(answer: TurnAnswer) -> Result<TurnAnswer> {
     if answer.state == JobState::Done {
         return Ok(answer);
     }

@@ -5,23 +5,23 @@ use polyclaw_store::logins::LoginOwner;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use crate::browser::LOGIN_LASTS_MS;
-use crate::login::Logins;
-use crate::state::Auth;
+use crate::browser::LOGIN_LIFETIME_MS;
+use crate::login::LoginCodes;
+use crate::state::AuthMode;
 
 /// Under which names a server is reached besides loopback, and which pages may call it.
 #[derive(Clone, Debug, Default)]
-pub struct Names {
+pub struct ServerNames {
     /// With or without a port.
     pub hosts: Vec<String>,
     pub origins: Vec<String>,
     /// How more of them are named.
-    pub setting: Setting,
+    pub setting: NamesSource,
 }
 
 /// Where the names of a server are set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Setting {
+pub enum NamesSource {
     /// The config of an instance.
     #[default]
     Config,
@@ -31,77 +31,77 @@ pub enum Setting {
 
 /// Whom a browser is let in for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Guest {
+pub enum BrowserPrincipal {
     /// Whoever has the server's own token.
     Owner,
     /// Whoever has a token that was given out, by its id. What it may do is asked for anew with every call.
     Token(String),
 }
 
-pub struct Door {
-    pub names: Names,
-    pub logins: Logins,
-    auth: Auth,
+pub struct BrowserAuth {
+    pub names: ServerNames,
+    pub logins: LoginCodes,
+    auth: AuthMode,
     pub cookie_name: String,
 }
 
-impl Door {
+impl BrowserAuth {
     /// Browsers keep one set of cookies for all ports of a host, so the page's cookie is named after ours.
-    pub fn new(auth: Auth, names: Names, logins: Logins, port: u16) -> Self {
+    pub fn new(auth: AuthMode, names: ServerNames, logins: LoginCodes, port: u16) -> Self {
         let lower = |names: Vec<String>| names.into_iter().map(|name| name.to_ascii_lowercase()).collect();
         let names =
-            Names { hosts: lower(names.hosts), origins: lower(names.origins), setting: names.setting };
+            ServerNames { hosts: lower(names.hosts), origins: lower(names.origins), setting: names.setting };
         Self { names, logins, auth, cookie_name: format!("polyclaw_{port}") }
     }
 
     /// Without a token to ask for, everybody is let in.
-    pub fn is_open(&self) -> bool {
-        matches!(self.auth, Auth::Off)
+    pub fn is_auth_off(&self) -> bool {
+        matches!(self.auth, AuthMode::Off)
     }
 
     pub fn accepts_token(&self, given: &str) -> bool {
         match &self.auth {
-            Auth::Token(token) => token.as_bytes().ct_eq(given.as_bytes()).into(),
-            Auth::Off => true,
+            AuthMode::Token(token) => token.as_bytes().ct_eq(given.as_bytes()).into(),
+            AuthMode::Off => true,
         }
     }
 
     /// Whom a login lets in. One of the server's own token ends when that token changes.
-    pub fn guest(&self, owner: &LoginOwner) -> Option<Guest> {
+    pub fn principal_of(&self, owner: &LoginOwner) -> Option<BrowserPrincipal> {
         match owner {
-            LoginOwner::Token { id } => Some(Guest::Token(id.clone())),
+            LoginOwner::Token { id } => Some(BrowserPrincipal::Token(id.clone())),
             LoginOwner::Server { token_hash } => {
                 let ours = self.token_hash()?;
-                bool::from(ours.as_bytes().ct_eq(token_hash.as_bytes())).then_some(Guest::Owner)
+                bool::from(ours.as_bytes().ct_eq(token_hash.as_bytes())).then_some(BrowserPrincipal::Owner)
             }
         }
     }
 
     /// None where nobody has to log in.
-    pub fn owner_of(&self, guest: Guest) -> Option<LoginOwner> {
+    pub fn owner_of(&self, guest: BrowserPrincipal) -> Option<LoginOwner> {
         let token_hash = self.token_hash()?;
         Some(match guest {
-            Guest::Owner => LoginOwner::Server { token_hash },
-            Guest::Token(id) => LoginOwner::Token { id },
+            BrowserPrincipal::Owner => LoginOwner::Server { token_hash },
+            BrowserPrincipal::Token(id) => LoginOwner::Token { id },
         })
     }
 
     /// What the browser keeps of a login; nothing any more without one.
     pub fn set_cookie(&self, login: Option<&str>) -> String {
-        let (value, seconds) = login.map_or(("", 0), |value| (value, LOGIN_LASTS_MS / 1000));
+        let (value, seconds) = login.map_or(("", 0), |value| (value, LOGIN_LIFETIME_MS / 1000));
         format!("{}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}", self.cookie_name)
     }
 
     fn token_hash(&self) -> Option<String> {
         match &self.auth {
-            Auth::Token(token) => Some(proof("polyclaw page\0", token)),
-            Auth::Off => None,
+            AuthMode::Token(token) => Some(token_proof("polyclaw page\0", token)),
+            AuthMode::Off => None,
         }
     }
 }
 
 /// The secret stands last: what can be appended to a hash is then no proof of anything.
-fn proof(of: &str, token: &str) -> String {
+fn token_proof(of: &str, token: &str) -> String {
     encode_hex(&Sha256::new().chain_update(of).chain_update(token).finalize())
 }
 
@@ -111,12 +111,14 @@ mod tests {
 
     #[test]
     fn changed_token_ends_logins_of_the_owner() {
-        let door = |token: &str| Door::new(Auth::Token(token.into()), Names::default(), Logins::default(), 1);
-        let owner = door("secret").owner_of(Guest::Owner).unwrap();
-        assert_eq!(door("secret").guest(&owner), Some(Guest::Owner));
-        assert_eq!(door("another").guest(&owner), None);
-        let reader = Guest::Token("t-1".into());
+        let door = |token: &str| {
+            BrowserAuth::new(AuthMode::Token(token.into()), ServerNames::default(), LoginCodes::default(), 1)
+        };
+        let owner = door("secret").owner_of(BrowserPrincipal::Owner).unwrap();
+        assert_eq!(door("secret").principal_of(&owner), Some(BrowserPrincipal::Owner));
+        assert_eq!(door("another").principal_of(&owner), None);
+        let reader = BrowserPrincipal::Token("t-1".into());
         let owner = door("secret").owner_of(reader.clone()).unwrap();
-        assert_eq!(door("secret").guest(&owner), Some(reader));
+        assert_eq!(door("secret").principal_of(&owner), Some(reader));
     }
 }

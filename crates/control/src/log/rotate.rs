@@ -7,21 +7,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{FULL, KEPT, aside};
+use super::{MAX_LOG_BYTES, RETAINED_LOGS, rotated_path};
 use crate::file::FILE_MODE;
 
 /// Moves the log aside if it is full. Only for who is about to start the daemon, or is it.
 pub fn rotate_if_full(log: &Path) -> io::Result<bool> {
-    let full = fs::metadata(log).is_ok_and(|meta| meta.size() >= FULL);
+    let full = fs::metadata(log).is_ok_and(|meta| meta.size() >= MAX_LOG_BYTES);
     if full {
-        rotate(log)?;
+        rotate_files(log)?;
     }
     Ok(full)
 }
 
-fn rotate(log: &Path) -> io::Result<()> {
-    for n in (0..KEPT).rev() {
-        match fs::rename(aside(log, n), aside(log, n + 1)) {
+fn rotate_files(log: &Path) -> io::Result<()> {
+    for n in (0..RETAINED_LOGS).rev() {
+        match fs::rename(rotated_path(log, n), rotated_path(log, n + 1)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
@@ -30,13 +30,13 @@ fn rotate(log: &Path) -> io::Result<()> {
 }
 
 /// The log a daemon writes to as its stderr.
-pub struct Rolling {
+pub struct RotatingLog {
     path: PathBuf,
     written: AtomicU64,
     turn: Mutex<()>,
 }
 
-impl Rolling {
+impl RotatingLog {
     pub fn new(path: PathBuf) -> Self {
         let written = fs::metadata(&path).map_or(0, |meta| meta.size());
         Self { path, written: written.into(), turn: Mutex::default() }
@@ -44,20 +44,20 @@ impl Rolling {
 
     /// Counts what was written. A log that is full by now is moved aside, and stdout and stderr are another from here
     /// on. What fails is tried again with the next line: the log only grows longer.
-    pub fn wrote(&self, bytes: usize) {
+    pub fn record_written(&self, bytes: usize) {
         let written = self.written.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
-        if written < FULL {
+        if written < MAX_LOG_BYTES {
             return;
         }
         // Somebody else is at it.
         let Ok(_turn) = self.turn.try_lock() else { return };
-        if self.written.load(Ordering::Relaxed) >= FULL && self.begin_another().is_ok() {
+        if self.written.load(Ordering::Relaxed) >= MAX_LOG_BYTES && self.start_new_file().is_ok() {
             self.written.store(0, Ordering::Relaxed);
         }
     }
 
-    fn begin_another(&self) -> io::Result<()> {
-        rotate(&self.path)?;
+    fn start_new_file(&self) -> io::Result<()> {
+        rotate_files(&self.path)?;
         let file = OpenOptions::new().create(true).append(true).mode(FILE_MODE).open(&self.path)?;
         rustix::stdio::dup2_stderr(&file)?;
         rustix::stdio::dup2_stdout(&file)?;
@@ -77,12 +77,13 @@ mod tests {
         assert!(!rotate_if_full(&log).unwrap());
         for n in 0..7 {
             fs::write(&log, format!("{n}")).unwrap();
-            rotate(&log).unwrap();
+            rotate_files(&log).unwrap();
         }
-        let kept: Vec<String> = (1..=KEPT).map(|n| fs::read_to_string(aside(&log, n)).unwrap()).collect();
+        let kept: Vec<String> =
+            (1..=RETAINED_LOGS).map(|n| fs::read_to_string(rotated_path(&log, n)).unwrap()).collect();
         assert_eq!(kept, ["6", "5", "4", "3", "2"]);
-        assert!(!log.exists() && !aside(&log, KEPT + 1).exists());
-        fs::File::create(&log).unwrap().set_len(FULL).unwrap();
+        assert!(!log.exists() && !rotated_path(&log, RETAINED_LOGS + 1).exists());
+        fs::File::create(&log).unwrap().set_len(MAX_LOG_BYTES).unwrap();
         assert!(rotate_if_full(&log).unwrap() && !log.exists());
     }
 }

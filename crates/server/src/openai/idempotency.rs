@@ -8,17 +8,17 @@ use polyclaw_store::{Tx, jobs, messages};
 use sha2::{Digest, Sha256};
 
 use crate::error::Result;
-use crate::openai::content::Conversation;
+use crate::openai::content::ClientConversation;
 use crate::state::AppState;
 
 /// What OpenAI's clients count their tries in, from 0 on.
-const TRIES: &str = "x-stainless-retry-count";
+const RETRY_COUNT_HEADER: &str = "x-stainless-retry-count";
 /// They pause for eight seconds at most between two tries.
-const RETRIED_WITHIN_MS: i64 = 60 * 1000;
+const MAX_RETRY_AGE_MS: i64 = 60 * 1000;
 
 /// How a client marks a question it may ask again.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Repeat {
+pub enum RepeatMarker {
     /// It says nothing: every question is a new one.
     Never,
     Key(String),
@@ -26,10 +26,10 @@ pub enum Repeat {
     Tries(u32),
 }
 
-impl Repeat {
-    pub fn of(headers: &HeaderMap) -> Self {
+impl RepeatMarker {
+    pub fn from_headers(headers: &HeaderMap) -> Self {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-        match (text("idempotency-key"), text(TRIES).and_then(|tries| tries.parse().ok())) {
+        match (text("idempotency-key"), text(RETRY_COUNT_HEADER).and_then(|tries| tries.parse().ok())) {
             (Some(key), _) => Self::Key(key.to_owned()),
             (None, Some(tries)) => Self::Tries(tries),
             (None, None) => Self::Never,
@@ -37,7 +37,7 @@ impl Repeat {
     }
 
     /// A key the client chose itself.
-    pub fn stated(&self) -> Option<&str> {
+    pub fn client_key(&self) -> Option<&str> {
         match self {
             Self::Key(key) => Some(key),
             _ => None,
@@ -46,23 +46,23 @@ impl Repeat {
 
     /// The key a question is stored with. The first try of a client that counts gets one nobody else has; a later try
     /// of the same words gets the one of the try before, if that arrived and its turn did not fail.
-    pub async fn key(
+    pub async fn idempotency_key(
         &self,
         app: &AppState,
         session: &SessionKey,
-        asked: &Conversation,
+        asked: &ClientConversation,
     ) -> Result<Option<String>> {
         let tries = match self {
             Self::Never => return Ok(None),
             Self::Key(key) => return Ok(Some(key.clone())),
             Self::Tries(tries) => *tries,
         };
-        let begin = format!("tried-{}-", digest(asked));
+        let begin = format!("tried-{}-", conversation_digest(asked));
         let fresh = format!("{begin}{}", app.engine.next_id());
         if tries == 0 {
             return Ok(Some(fresh));
         }
-        let (session, since) = (session.clone(), app.engine.now().minus(RETRIED_WITHIN_MS));
+        let (session, since) = (session.clone(), app.engine.now().minus(MAX_RETRY_AGE_MS));
         let look = move |tx: &mut Tx<'_>| {
             // The same words further back were another question.
             let Some(key) = messages::find_last_key(tx, &session)?.filter(|key| key.starts_with(&begin))
@@ -83,11 +83,11 @@ impl Repeat {
 }
 
 /// Of all that is new in a question.
-fn digest(asked: &Conversation) -> String {
+fn conversation_digest(asked: &ClientConversation) -> String {
     let mut digest = Sha256::new();
     let results = asked.results.iter().flat_map(|(id, content)| [id.as_str(), content.as_str()]);
-    let text = asked.text();
-    for part in results.chain([text.as_str()]).chain(asked.shown()) {
+    let text = asked.new_text();
+    for part in results.chain([text.as_str()]).chain(asked.new_image_hashes()) {
         digest.update(part.len().to_le_bytes());
         digest.update(part);
     }

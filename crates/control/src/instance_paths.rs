@@ -7,23 +7,23 @@ use polyclaw_store::registry::InstanceRecord;
 
 use crate::error::{Error, Result};
 use crate::file;
-use crate::lock::{self, Held};
+use crate::lock::{self, HeldLock};
 
 /// The names a config may have, the first of them the usual one. The others are JSON with comments.
-const CONFIGS: [&str; 3] = ["config.toml", "config.json5", "config.json"];
+const CONFIG_FILE_NAMES: [&str; 3] = ["config.toml", "config.json5", "config.json"];
 
 /// The folder that is the home itself.
-pub const HOME: &str = ".";
+pub const HOME_FOLDER: &str = ".";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place(PathBuf);
+pub struct InstancePaths(PathBuf);
 
-impl Place {
-    pub fn of(home: &Path, one: &InstanceRecord) -> Self {
-        Self::at(if one.folder == HOME { home.to_owned() } else { home.join(&one.folder) })
+impl InstancePaths {
+    pub fn for_instance(home: &Path, one: &InstanceRecord) -> Self {
+        Self::from_folder(if one.folder == HOME_FOLDER { home.to_owned() } else { home.join(&one.folder) })
     }
 
-    pub fn at(folder: PathBuf) -> Self {
+    pub fn from_folder(folder: PathBuf) -> Self {
         Self(folder)
     }
 
@@ -32,13 +32,13 @@ impl Place {
     }
 
     /// `config.toml`, or the JSON that is there instead.
-    pub fn config(&self) -> PathBuf {
-        self.configs().into_iter().next().unwrap_or_else(|| self.0.join(CONFIGS[0]))
+    pub fn config_file(&self) -> PathBuf {
+        self.list_config_files().into_iter().next().unwrap_or_else(|| self.0.join(CONFIG_FILE_NAMES[0]))
     }
 
     /// Every config that is there. More than one is a mistake.
-    pub fn configs(&self) -> Vec<PathBuf> {
-        CONFIGS.iter().map(|name| self.0.join(name)).filter(|path| path.exists()).collect()
+    pub fn list_config_files(&self) -> Vec<PathBuf> {
+        CONFIG_FILE_NAMES.iter().map(|name| self.0.join(name)).filter(|path| path.exists()).collect()
     }
 
     /// The config before the last change.
@@ -58,50 +58,55 @@ impl Place {
         self.0.join("secrets.json")
     }
 
-    pub fn logs(&self) -> PathBuf {
+    pub fn log_folder(&self) -> PathBuf {
         self.0.join("logs")
     }
 
-    pub fn log(&self) -> PathBuf {
-        self.logs().join("daemon.log")
+    pub fn log_file(&self) -> PathBuf {
+        self.log_folder().join("daemon.log")
     }
 
-    pub fn database(&self) -> PathBuf {
+    pub fn database_file(&self) -> PathBuf {
         self.0.join("memory").join("sessions.db")
     }
 
-    pub fn workspace(&self) -> PathBuf {
+    pub fn workspace_folder(&self) -> PathBuf {
         self.0.join("workspace")
     }
 
     /// A folder with this in it is being made, or was when its maker died.
-    pub fn unfinished(&self) -> PathBuf {
+    pub fn creation_marker(&self) -> PathBuf {
         self.0.join(".creating")
     }
 
     /// What every new instance has.
-    pub fn folders(&self) -> [PathBuf; 6] {
+    pub fn initial_folders(&self) -> [PathBuf; 6] {
         [
             self.0.clone(),
-            self.logs(),
+            self.log_folder(),
             self.0.join("memory"),
             self.0.join("teams"),
-            self.workspace().join("skills"),
-            self.workspace().join("agents"),
+            self.workspace_folder().join("skills"),
+            self.workspace_folder().join("agents"),
         ]
     }
 
     /// The pid as the daemon wrote it; it may have died since.
-    pub fn pid(&self) -> Option<i32> {
-        file::read_text(&self.pid_file(), file::SMALL).ok()?.trim().parse().ok().filter(|pid| *pid > 0)
+    pub fn read_pid(&self) -> Option<i32> {
+        file::read_text(&self.pid_file(), file::MAX_SMALL_FILE_BYTES)
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
+            .filter(|pid| *pid > 0)
     }
 
     /// The process that is to end with the server, also where the one that started it was killed.
-    pub fn ending(&self) -> Option<i32> {
-        file::read_text(&self.ending_file(), file::SMALL).ok()?.trim().parse().ok()
+    pub fn read_ending_pid(&self) -> Option<i32> {
+        file::read_text(&self.ending_file(), file::MAX_SMALL_FILE_BYTES).ok()?.trim().parse().ok()
     }
 
-    pub fn note_ending(&self, pid: Option<i32>) -> std::io::Result<()> {
+    pub fn write_ending_pid(&self, pid: Option<i32>) -> std::io::Result<()> {
         match pid {
             Some(pid) => std::fs::write(self.ending_file(), format!("{pid}\n")),
             None if self.ending_file().exists() => std::fs::remove_file(self.ending_file()),
@@ -114,14 +119,14 @@ impl Place {
     }
 
     /// Where the daemon wrote that it listens; it may have died since.
-    pub fn noted_address(&self) -> Option<SocketAddr> {
-        let note = file::read_text(&self.0.join("daemon.url"), file::SMALL).ok()?;
+    pub fn read_noted_address(&self) -> Option<SocketAddr> {
+        let note = file::read_text(&self.0.join("daemon.url"), file::MAX_SMALL_FILE_BYTES).ok()?;
         note.trim().strip_prefix("http://")?.parse().ok()
     }
 
     /// The right to act on the instance; `None` while somebody else does.
-    pub fn lock(&self) -> Result<Option<Held>> {
+    pub fn try_lock(&self) -> Result<Option<HeldLock>> {
         let path = self.0.join("lifecycle.lock");
-        lock::take(&path).map_err(|error| Error::files(path, &error))
+        lock::try_acquire(&path).map_err(|error| Error::from_io(path, &error))
     }
 }

@@ -7,38 +7,38 @@ use polyclaw_domain::id::InstanceId;
 use polyclaw_store::registry::InstanceRecord;
 
 use crate::config::edit;
-use crate::control::{Control, Loader};
-use crate::file::{self, Stamp};
-use crate::place::Place;
+use crate::control::{ConfigLoader, Control};
+use crate::file::{self, FileStamp};
+use crate::instance_paths::InstancePaths;
 
 /// Whether each has a file, and the config that says so.
 #[derive(Default)]
-pub(crate) struct Kept(Mutex<HashMap<InstanceId, (Stamp, bool)>>);
+pub(crate) struct InstanceDbCache(Mutex<HashMap<InstanceId, (FileStamp, bool)>>);
 
-impl Kept {
-    fn get(&self, id: &InstanceId, stamp: Stamp) -> Option<bool> {
+impl InstanceDbCache {
+    fn get(&self, id: &InstanceId, stamp: FileStamp) -> Option<bool> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(id).filter(|(of, _)| *of == stamp).map(|(_, has_file)| *has_file)
     }
 
-    fn put(&self, id: InstanceId, stamp: Stamp, has_file: bool) {
+    fn insert(&self, id: InstanceId, stamp: FileStamp, has_file: bool) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id, (stamp, has_file));
     }
 }
 
 impl Control {
     /// Read again only where the config changed: every look at what happens asks this of every instance.
-    pub(super) async fn has_file(&self, one: &InstanceRecord) -> bool {
-        let place = self.place(one);
-        let Some(stamp) = file::stamp(&place.config()) else { return true };
-        if let Some(known) = self.kept.get(&one.id, stamp) {
+    pub(super) async fn has_db_file(&self, one: &InstanceRecord) -> bool {
+        let place = self.instance_paths(one);
+        let Some(stamp) = file::read_stamp(&place.config_file()) else { return true };
+        if let Some(known) = self.instance_dbs.get(&one.id, stamp) {
             return known;
         }
         let load = Arc::clone(&self.load);
-        let read = tokio::task::spawn_blocking(move || has_file(&load, &place)).await;
+        let read = tokio::task::spawn_blocking(move || config_has_db_file(&load, &place)).await;
         let read = read.ok().flatten();
         if let Some(has_file) = read {
-            self.kept.put(one.id.clone(), stamp, has_file);
+            self.instance_dbs.insert(one.id.clone(), stamp, has_file);
         }
         read.unwrap_or(true)
     }
@@ -46,8 +46,8 @@ impl Control {
 
 /// `None` where it can not be read. No secret is looked up for it, which may take its time; but for a config in JSON,
 /// which only the daemon's own reader takes.
-fn has_file(load: &Loader, place: &Place) -> Option<bool> {
-    let text = file::read_text(&place.config(), file::LARGEST_CONFIG).ok()?;
+fn config_has_db_file(load: &ConfigLoader, place: &InstancePaths) -> Option<bool> {
+    let text = file::read_text(&place.config_file(), file::MAX_CONFIG_BYTES).ok()?;
     match edit::parse(&text) {
         Ok(config) => Some(config.get("store").and_then(|store| store.get("url")).is_none()),
         Err(_) => Some(load(place.path(), &text).ok()?.store.url.is_none()),
@@ -62,16 +62,16 @@ mod tests {
 
     use super::*;
 
-    fn at(text: &str) -> (tempfile::TempDir, Place) {
+    fn at(text: &str) -> (tempfile::TempDir, InstancePaths) {
         let dir = tempfile::tempdir().unwrap();
-        let place = Place::at(dir.path().to_owned());
-        fs::write(place.config(), text).unwrap();
+        let place = InstancePaths::from_folder(dir.path().to_owned());
+        fs::write(place.config_file(), text).unwrap();
         (dir, place)
     }
 
     #[test]
     fn where_things_are_kept_is_known_without_a_look_at_any_secret() {
-        let load: Loader = Arc::new(|_, _| panic!("secrets are looked up"));
+        let load: ConfigLoader = Arc::new(|_, _| panic!("secrets are looked up"));
         for (text, expected) in [
             ("[store]\nurl = \"secret:database\"\n", false),
             ("store = { url = \"env:DATABASE\" }\n", false),
@@ -79,31 +79,32 @@ mod tests {
             ("", true),
         ] {
             let (_dir, place) = at(text);
-            assert_eq!(has_file(&load, &place), Some(expected), "{text}");
+            assert_eq!(config_has_db_file(&load, &place), Some(expected), "{text}");
         }
     }
 
     #[test]
     fn a_config_in_json_says_it_too_and_a_broken_one_nothing() {
-        let load: Loader = Arc::new(|_, text| config::load(text, "config.toml", &|_| Ok(String::new())));
+        let load: ConfigLoader =
+            Arc::new(|_, text| config::load(text, "config.toml", &|_| Ok(String::new())));
         for (text, expected) in [
             (r#"{ "store": { "url": "postgres://localhost/x" } }"#, Some(false)),
             ("{}", Some(true)),
             ("[store", None),
         ] {
             let (_dir, place) = at(text);
-            assert_eq!(has_file(&load, &place), expected, "{text}");
+            assert_eq!(config_has_db_file(&load, &place), expected, "{text}");
         }
     }
 
     #[test]
     fn what_was_read_holds_until_the_file_is_another() {
-        let (kept, id) = (Kept::default(), InstanceId::new("one"));
+        let (kept, id) = (InstanceDbCache::default(), InstanceId::new("one"));
         let (_dir, place) = at("");
-        let before = file::stamp(&place.config()).unwrap();
-        kept.put(id.clone(), before, true);
+        let before = file::read_stamp(&place.config_file()).unwrap();
+        kept.insert(id.clone(), before, true);
         assert_eq!(kept.get(&id, before), Some(true));
-        fs::write(place.config(), "[store]\n").unwrap();
-        assert_eq!(kept.get(&id, file::stamp(&place.config()).unwrap()), None);
+        fs::write(place.config_file(), "[store]\n").unwrap();
+        assert_eq!(kept.get(&id, file::read_stamp(&place.config_file()).unwrap()), None);
     }
 }

@@ -14,21 +14,21 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::net::TcpStream;
 
-type Failed = Box<dyn std::error::Error + Send + Sync>;
+type CallError = Box<dyn std::error::Error + Send + Sync>;
 
-const CONNECT: Duration = Duration::from_secs(3);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// An answer of an instance's API that is read whole.
-const LARGEST: usize = 16 << 20;
+const MAX_RESPONSE_BYTES: usize = 16 << 20;
 
 /// Sends one request on a connection of its own. The connection lives as long as the answer is read, and on
 /// where it was upgraded.
-pub async fn call<B>(to: SocketAddr, mut request: Request<B>) -> Result<Response<Incoming>, Failed>
+pub async fn send_request<B>(to: SocketAddr, mut request: Request<B>) -> Result<Response<Incoming>, CallError>
 where
     B: Body + Send + 'static,
     B::Data: Send,
-    B::Error: Into<Failed>,
+    B::Error: Into<CallError>,
 {
-    let stream = tokio::time::timeout(CONNECT, TcpStream::connect(to)).await??;
+    let stream = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(to)).await??;
     stream.set_nodelay(true)?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     tokio::spawn(async move {
@@ -41,22 +41,22 @@ where
 }
 
 /// A call of the API that is answered with JSON. Returns the status beside it, whatever it is.
-pub async fn ask(
+pub async fn request_json(
     to: SocketAddr,
     token: Option<&str>,
     method: Method,
     path: &str,
     patience: Duration,
-) -> Result<(u16, Value), Failed> {
+) -> Result<(u16, Value), CallError> {
     let mut request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, "application/json");
     if let Some(token) = token {
         request = request.header(AUTHORIZATION, format!("Bearer {token}"));
     }
     let request = request.body(Full::new(Bytes::new()))?;
     let answered = async {
-        let response = call(to, request).await?;
+        let response = send_request(to, request).await?;
         let status = response.status().as_u16();
-        let body = Limited::new(response.into_body(), LARGEST).collect().await?.to_bytes();
+        let body = Limited::new(response.into_body(), MAX_RESPONSE_BYTES).collect().await?.to_bytes();
         Ok((status, serde_json::from_slice(&body).unwrap_or(Value::Null)))
     };
     tokio::time::timeout(patience, answered).await?

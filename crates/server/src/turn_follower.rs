@@ -13,10 +13,10 @@ use polyclaw_engine::ingress::AcceptedMessage;
 use polyclaw_engine::{Engine, TurnAnswer};
 
 use crate::error::{Error, Result};
-use crate::sse::{self, QUIET};
+use crate::sse::{self, KEEP_ALIVE_INTERVAL};
 
 /// What a reader of a turn gets.
-pub enum Piece {
+pub enum TurnPiece {
     Text(String),
     /// Nothing happened for a while.
     Quiet,
@@ -24,39 +24,39 @@ pub enum Piece {
 }
 
 /// What was written for a client and not yet taken.
-pub type Out = VecDeque<Bytes>;
+pub type PendingBytes = VecDeque<Bytes>;
 
 /// Tells a turn in the words of one kind of client.
-pub trait Tell: Send + 'static {
-    fn text(&mut self, text: &str);
-    fn end(&mut self, answer: Result<TurnAnswer>) -> impl Future<Output = ()> + Send;
-    fn out(&mut self) -> &mut Out;
+pub trait TurnWriter: Send + 'static {
+    fn write_text(&mut self, text: &str);
+    fn write_end(&mut self, answer: Result<TurnAnswer>) -> impl Future<Output = ()> + Send;
+    fn pending_bytes(&mut self) -> &mut PendingBytes;
 }
 
 /// A turn as it is written. A client that hangs up ends this stream, never the turn.
-pub fn told(follow: Follow, tell: impl Tell) -> Response {
-    sse::response(Told { follow, tell })
+pub fn stream_turn(follow: TurnFollower, tell: impl TurnWriter) -> Response {
+    sse::stream_response(TurnStream { follower: follow, writer: tell })
 }
 
-struct Told<T> {
-    follow: Follow,
-    tell: T,
+struct TurnStream<T> {
+    follower: TurnFollower,
+    writer: T,
 }
 
-impl<T: Tell> sse::Source for Told<T> {
-    async fn next(&mut self) -> Option<Bytes> {
-        while self.tell.out().is_empty() {
-            match self.follow.next().await? {
-                Piece::Text(text) => self.tell.text(&text),
-                Piece::Quiet => self.tell.out().push_back(sse::KEEP_ALIVE),
-                Piece::End(answer) => self.tell.end(answer).await,
+impl<T: TurnWriter> sse::EventSource for TurnStream<T> {
+    async fn next_bytes(&mut self) -> Option<Bytes> {
+        while self.writer.pending_bytes().is_empty() {
+            match self.follower.next_piece().await? {
+                TurnPiece::Text(text) => self.writer.write_text(&text),
+                TurnPiece::Quiet => self.writer.pending_bytes().push_back(sse::KEEP_ALIVE_COMMENT),
+                TurnPiece::End(answer) => self.writer.write_end(answer).await,
             }
         }
-        self.tell.out().pop_front()
+        self.writer.pending_bytes().pop_front()
     }
 }
 
-pub struct Follow {
+pub struct TurnFollower {
     engine: Engine,
     watch: HubSubscription,
     session: SessionKey,
@@ -74,7 +74,7 @@ pub struct Follow {
     over: bool,
 }
 
-impl Follow {
+impl TurnFollower {
     /// `watch` was begun before the message was accepted.
     pub fn new(engine: Engine, watch: HubSubscription, accepted: &AcceptedMessage) -> Self {
         Self {
@@ -92,10 +92,10 @@ impl Follow {
     }
 
     /// The answer alone.
-    pub async fn answer(mut self) -> Result<TurnAnswer> {
+    pub async fn wait_for_answer(mut self) -> Result<TurnAnswer> {
         loop {
-            match self.next().await {
-                Some(Piece::End(answer)) => return answer,
+            match self.next_piece().await {
+                Some(TurnPiece::End(answer)) => return answer,
                 Some(_) => {}
                 None => return Err(Error::Panicked),
             }
@@ -103,31 +103,31 @@ impl Follow {
     }
 
     /// The next piece; `None` after the end.
-    pub async fn next(&mut self) -> Option<Piece> {
+    pub async fn next_piece(&mut self) -> Option<TurnPiece> {
         loop {
             if let Some(end) = self.end.take() {
                 self.over = true;
-                return Some(Piece::End(end));
+                return Some(TurnPiece::End(end));
             }
             if self.over {
                 return None;
             }
             if std::mem::take(&mut self.look)
-                && let Some(text) = self.look_up().await
+                && let Some(text) = self.check_store().await
             {
-                return Some(Piece::Text(text));
+                return Some(TurnPiece::Text(text));
             }
             if self.end.is_some() {
                 continue;
             }
-            match tokio::time::timeout(QUIET, self.watch.recv()).await {
+            match tokio::time::timeout(KEEP_ALIVE_INTERVAL, self.watch.recv()).await {
                 Err(_) => {
                     self.look = true;
-                    return Some(Piece::Quiet);
+                    return Some(TurnPiece::Quiet);
                 }
                 Ok(Some(frame)) => {
-                    if let Some(text) = self.take(&frame).await {
-                        return Some(Piece::Text(text));
+                    if let Some(text) = self.apply_frame(&frame).await {
+                        return Some(TurnPiece::Text(text));
                     }
                 }
                 // Too far behind: watch anew, and look whether it ended meanwhile.
@@ -139,13 +139,13 @@ impl Follow {
         }
     }
 
-    async fn take(&mut self, frame: &Arc<HubFrame>) -> Option<String> {
+    async fn apply_frame(&mut self, frame: &Arc<HubFrame>) -> Option<String> {
         match &frame.kind {
             FrameKind::Started { turn_id, resumes, .. } if resumes.contains(&self.turn) => {
                 self.turn = turn_id.clone();
                 None
             }
-            FrameKind::Delta { turn_id, text, .. } if *turn_id == self.turn => Some(self.hand_out(text)),
+            FrameKind::Delta { turn_id, text, .. } if *turn_id == self.turn => Some(self.emit_text(text)),
             FrameKind::Restarted { turn_id } | FrameKind::ToolStarted { turn_id, .. }
                 if *turn_id == self.turn =>
             {
@@ -157,8 +157,8 @@ impl Follow {
                 // Its task goes on in a turn that says so when it starts.
                 JobState::Steered => None,
                 _ => match TurnAnswer::from_frame(&frame.kind) {
-                    Some(answer) => self.finish(answer),
-                    None => self.look_up().await,
+                    Some(answer) => self.set_answer(answer),
+                    None => self.check_store().await,
                 },
             },
             // The end of another turn may be the end of this task: its start may have been missed.
@@ -170,7 +170,7 @@ impl Follow {
         }
     }
 
-    fn hand_out(&mut self, text: &str) -> String {
+    fn emit_text(&mut self, text: &str) -> String {
         self.sent.push_str(text);
         match std::mem::take(&mut self.paragraph) {
             true => format!("\n\n{text}"),
@@ -178,9 +178,9 @@ impl Follow {
         }
     }
 
-    async fn look_up(&mut self) -> Option<String> {
+    async fn check_store(&mut self) -> Option<String> {
         match self.engine.poll_answer(&self.asked).await {
-            Ok(Some(answer)) => self.finish(answer),
+            Ok(Some(answer)) => self.set_answer(answer),
             Ok(None) => None,
             Err(error) => {
                 self.end = Some(Err(error.into()));
@@ -190,7 +190,7 @@ impl Follow {
     }
 
     /// Ends, and returns what of the answer was not handed out yet.
-    fn finish(&mut self, answer: TurnAnswer) -> Option<String> {
+    fn set_answer(&mut self, answer: TurnAnswer) -> Option<String> {
         let rest = match answer.text.strip_prefix(self.sent.as_str()) {
             _ if answer.state != JobState::Done => String::new(),
             Some(rest) => rest.to_owned(),
@@ -200,6 +200,6 @@ impl Follow {
             }
         };
         self.end = Some(Ok(answer));
-        (!rest.is_empty()).then(|| self.hand_out(&rest))
+        (!rest.is_empty()).then(|| self.emit_text(&rest))
     }
 }
